@@ -9,9 +9,9 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from tests.export.scorecards import emitter
-from toolgauge.export.regression_events import regression_json, sentence
+from toolgauge.export.regression_events import cause_sentences, regression_json, sentence
 from toolgauge.export.results import EmitSettings
-from toolgauge.model.regressions import Regression, Stream
+from toolgauge.model.regressions import Cause, Change, Regression, Stream
 
 SECOND = 1_000_000_000
 # 2027-01-15 14:02:07.5 UTC.
@@ -29,6 +29,19 @@ STREAM = Stream(
     revision="9f86d081884c",
     level="call",
 )
+CAUSE = Cause(
+    changes=(Change(property="service.version", of=None, before="1.0", after="1.1"),),
+    since_ns=ONSET_NS - 60 * SECOND,
+    conversations=38,
+    of=41,
+    mean=0.62,
+    others=0.96,
+    evidence=4.5,
+)
+CAUSE_WORDS = (
+    "`service.version` changed from `1.0` to `1.1` at 14:01 UTC; 38 of 41 conversations since have `1.1`: "
+    "mean 0.62, the others 0.96"
+)
 BEGAN = Regression(
     phase="began",
     stream=STREAM,
@@ -40,9 +53,8 @@ BEGAN = Regression(
     current=0.84,
     interval=(0.72, 0.93),
     evidence=1.0,
-    old_version="1.0",
-    new_version="1.1",
-    new_since_ns=ONSET_NS - 60 * SECOND,
+    causes=(CAUSE,),
+    properties=12,
     before=(BEFORE,),
     after=(NEWER, AFTER),
 )
@@ -77,7 +89,7 @@ def test_a_drop_is_one_sentence():
 
 
 def test_without_a_new_version_there_is_no_word_of_it():
-    assert sentence(replace(BEGAN, new_version=None, observations=1)) == (
+    assert sentence(replace(BEGAN, causes=(), observations=1)) == (
         "`default.tool_success` of `find_order` fell from 0.97 to 0.84, 1 conversation, since 14:02 UTC"
     )
 
@@ -131,9 +143,37 @@ def test_accepted_drop_is_not_said_to_be_over():
     )
 
 
+def test_a_cause_is_one_sentence():
+    assert cause_sentences(BEGAN) == (CAUSE_WORDS,)
+
+
+def test_properties_that_moved_together_are_one_cause():
+    model = Change(property="gen_ai.response.model", of=None, before="A", after="B")
+    assert cause_sentences(replace(BEGAN, causes=(replace(CAUSE, changes=(*CAUSE.changes, model)),))) == (
+        "`service.version` (`1.0` to `1.1`) and `gen_ai.response.model` (`A` to `B`) changed together at 14:01 UTC; "
+        "38 of 41 conversations since have the new values: mean 0.62, the others 0.96",
+    )
+
+
+def test_a_value_that_was_in_use_before_became_more_frequent():
+    change = Change(property="toolgauge.tool.errors", of="find_order", before="none", after="rate_limited")
+    assert cause_sentences(replace(BEGAN, causes=(replace(CAUSE, changes=(change,), since_ns=None),))) == (
+        "`toolgauge.tool.errors` of `find_order`: `rate_limited` became more frequent; "
+        "38 of 41 conversations since the drop have `rate_limited`: mean 0.62, the others 0.96",
+    )
+
+
+def test_that_nothing_recorded_changed_is_said():
+    nothing = ("none of the recorded properties changed with it",)
+    assert cause_sentences(replace(BEGAN, causes=())) == nothing
+    assert attributes(record(replace(BEGAN, causes=())))["toolgauge.regression.cause.summary"] == [*nothing]
+    assert cause_sentences(replace(BEGAN, causes=(), properties=0)) == ()
+
+
 def test_hostile_names_stay_inside_their_quotes():
     hostile = replace(STREAM, tool="x` is fine <!channel>\n\u202eevil\ud800" + "y" * 5000)
-    text = sentence(replace(BEGAN, stream=hostile, new_version="1.1, all is well\n"))
+    change = replace(CAUSE.changes[0], after="1.1, all is well\n")
+    text = sentence(replace(BEGAN, stream=hostile, causes=(replace(CAUSE, changes=(change,)),)))
     quoted = "x\ufffd is fine \ufffd!channel\ufffd\ufffd\ufffdevil\ufffd" + "y" * 100
     assert f"of `{quoted}` fell" in text
     assert "with version `1.1, all is well\ufffd`, 41" in text
@@ -165,6 +205,12 @@ def test_a_drop_as_an_event():
         "toolgauge.regression.evidence": 1.0,
         "toolgauge.regression.observations": 41,
         "toolgauge.regression.onset_time_unix_nano": ONSET_NS,
+        "toolgauge.regression.cause.summary": [CAUSE_WORDS],
+        "toolgauge.regression.cause.properties": ["service.version"],
+        "toolgauge.regression.cause.old_values": ["1.0"],
+        "toolgauge.regression.cause.new_values": ["1.1"],
+        "toolgauge.regression.cause.since_time_unix_nano": ONSET_NS - 60 * SECOND,
+        "toolgauge.regression.cause.evidence": 4.5,
         "toolgauge.regression.old_version": "1.0",
         "toolgauge.regression.new_version": "1.1",
         "toolgauge.regression.new_version.since_time_unix_nano": ONSET_NS - 60 * SECOND,
@@ -210,9 +256,7 @@ def test_end_is_information():
 
 def test_what_is_not_known_is_left_out_of_the_event():
     nameless = replace(STREAM, service=None, environment=None, agent=None, tool=None)
-    bare = replace(
-        BEGAN, stream=nameless, old_version=None, new_version=None, new_since_ns=None, before=(), after=("no id",)
-    )
+    bare = replace(BEGAN, stream=nameless, causes=(), properties=0, before=(), after=("no id",))
     found = record(bare)
     assert found.trace_id == b""
     assert set(attributes(found)) == {
@@ -261,6 +305,18 @@ def test_a_regression_as_json():
         "interval": [0.72, 0.93],
         "evidence": 1.0,
         "observations": 41,
+        "causes": [
+            {
+                "sentence": CAUSE_WORDS,
+                "changes": [{"property": "service.version", "of": None, "old": "1.0", "new": "1.1"}],
+                "since": "2027-01-15T14:01:07.500Z",
+                "conversations": 38,
+                "of": 41,
+                "mean": 0.62,
+                "others": 0.96,
+                "evidence": 4.5,
+            }
+        ],
         "old_version": "1.0",
         "new_version": "1.1",
         "new_version_since": "2027-01-15T14:01:07.500Z",
@@ -278,7 +334,7 @@ def test_json_of_hostile_and_unknown_values_can_be_written():
         stream=replace(STREAM, service=None, tool="\ud800"),
         at_ns=-1,
         onset_ns=2**70,
-        new_since_ns=None,
+        causes=(replace(CAUSE, since_ns=None),),
         after=("../../x", AFTER),
     )
     written = regression_json(odd, None)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tests.certificates import certificates
 from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink
-from tests.export.test_regression_events import BEGAN, ENDED, STREAM
+from tests.export.test_regression_events import BEGAN, CAUSE_WORDS, ENDED, STREAM
 from tests.wire.support import free_port
 from toolgauge.export import webhooks
 from toolgauge.export.regression_events import regression_json, sentence
@@ -109,8 +109,9 @@ async def test_alert_goes_out_at_once_with_the_labels_of_its_stream():
                 "annotations": {
                     "summary": sentence(BEGAN),
                     "description": "Mean score 0.84 (95 % interval 0.72 to 0.93) of 41 conversations since "
-                    "2027-01-15T14:02:07.000Z; baseline 0.97. Version 1.1, 1.0 before.",
+                    "2027-01-15T14:02:07.000Z; baseline 0.97.",
                     "incident": "i-1",
+                    "cause": CAUSE_WORDS,
                     "onset": "2027-01-15T14:02:07.500Z",
                     "traces_before": before,
                     "traces_after": f"{newer} {after}",
@@ -306,7 +307,7 @@ def test_url_and_headers_are_shown_without_what_may_be_secret():
 
 
 def test_odd_regressions_make_alerts_all_the_same():
-    bare = replace(BEGAN, new_version=None, before=(), after=(), at_ns=NOW_NS + 3600 * SECOND)
+    bare = replace(BEGAN, causes=(), properties=0, before=(), after=(), at_ns=NOW_NS + 3600 * SECOND)
     written = webhooks.Alerts(None)
     written.add([_ended_later(bare)], 0.0)
     (part,) = written.take(0.0)

@@ -18,6 +18,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
+    PropertiesSeen,
     ToolDefinition,
     ToolsOffered,
 )
@@ -167,8 +168,15 @@ def test_arguments_that_the_model_wrote_wrongly_stay_text():
 def test_a_producer_without_content_yields_model_calls_alone():
     readings = recorded(GenAI(), "openai-v2/content_off.otlp.pb")
 
-    asked = (ModelCall(stopped_for_tools=True, input_tokens=42, output_tokens=7),)
-    done = (ModelCall(input_tokens=42, output_tokens=7),)
+    model = PropertiesSeen(
+        values=(
+            ("gen_ai.request.model", "stub-model"),
+            ("gen_ai.response.model", "stub-model"),
+            ("gen_ai.provider.name", "openai"),
+        )
+    )
+    asked = (ModelCall(stopped_for_tools=True, input_tokens=42, output_tokens=7), model)
+    done = (ModelCall(input_tokens=42, output_tokens=7), model)
     assert [reading.observations for reading in readings] == [asked, asked, asked, done]
 
 
@@ -223,6 +231,13 @@ def test_an_agents_output_repeats_calls_and_is_read_for_its_text_alone():
         MessageSeen(role="system", text="You are a helpful assistant."),
         MessageSeen(role="user", text="What is the weather in Lima?"),
         MessageSeen(role="assistant", text="18.25 degrees in Lima."),
+        PropertiesSeen(
+            values=(
+                ("gen_ai.request.model", "stub-model"),
+                ("gen_ai.provider.name", "openai"),
+                ("gen_ai.system_instructions", "3653c2c6"),
+            )
+        ),
     )
 
 
@@ -259,7 +274,8 @@ def test_mcp_spans_are_calls_of_the_protocol_and_its_other_methods_are_none():
 def test_creating_an_agent_is_no_run_of_it():
     readings = recorded(GenAI(), "autogen-native/sequence.01.otlp.pb", "autogen-native/sequence.05.otlp.pb")
 
-    assert [reading.observations for reading in readings] == [(), (AgentRun(agent="shop_agent"),)]
+    system = PropertiesSeen(values=(("gen_ai.provider.name", "autogen"),))
+    assert [reading.observations for reading in readings] == [(), (AgentRun(agent="shop_agent"), system)]
 
 
 # -- tool spans ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, result, scorecard, watch_metrics, watcher
 from toolgauge.model.outcomes import NotEvaluated
-from toolgauge.model.regressions import Regression
+from toolgauge.model.regressions import Change, Regression
 
 
 def began(regressions: list[Regression], tool: str | None) -> Regression:
@@ -17,8 +17,9 @@ def test_a_worse_release_is_a_regression_that_names_both_versions() -> None:
     assert not traffic.regressions
     traffic.send(60, every=2, version="1.1")
     found = began(traffic.regressions, "find_order")
-    assert (found.old_version, found.new_version) == ("1.0", "1.1")
-    assert found.new_since_ns == START + 301 * SECOND
+    (cause,) = found.causes
+    assert cause.changes == (Change(property="service.version", of=None, before="1.0", after="1.1"),)
+    assert cause.since_ns == START + 301 * SECOND
     assert found.stream.service == "support"
     assert found.stream.criterion == "default.tool_success"
     assert abs(found.onset_ns - (START + 301 * SECOND)) <= 10 * SECOND
@@ -36,7 +37,7 @@ def test_one_tool_and_all_tools_of_its_agent_are_two_streams_of_one_incident() -
     traffic.send(60, every=2)
     tool, agent = began(traffic.regressions, "find_order"), began(traffic.regressions, None)
     assert tool.incident == agent.incident
-    assert tool.old_version is None
+    assert tool.causes == ()
 
 
 def test_another_service_is_another_incident() -> None:

@@ -25,6 +25,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
+    PropertiesSeen,
     Reading,
     SpanFailed,
     ToolDescribed,
@@ -247,7 +248,7 @@ def fingerprint(observation: Observation) -> Hashable:
             known = (observation.name, observation.call_id, observation.agent, observation.error)
             kinds = (_kind(arguments), _kind(result))
             return ("executed", *known, kinds, hash(_text(arguments)), hash(_text(result)))
-        case AgentRun() | ModelCall() | ConversationSeen() | SpanFailed() | CodeExecuted():
+        case AgentRun() | ModelCall() | PropertiesSeen() | ConversationSeen() | SpanFailed() | CodeExecuted():
             return observation
         case _:
             return identity(observation)

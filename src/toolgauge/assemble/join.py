@@ -30,6 +30,7 @@ from toolgauge.assemble.pairing import Pair, asked, mark_paused, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
+from toolgauge.model.metrics import MAX_PROPERTY, short_hash
 from toolgauge.model.observations import Reading
 from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, ToolCall, Trajectory, TrajectoryScope
 
@@ -176,6 +177,7 @@ def _joined(
         has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
         runs=tuple(runs),
         code_steps=code_steps(index),
+        properties=_properties(index.nodes),
         tokens=tokens_of([one.index.models for one in planted]),
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
@@ -233,6 +235,17 @@ def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
             )
         )
     return tuple(sources)
+
+
+def _properties(nodes: Sequence[Node]) -> Mapping[str, str]:
+    """Merge the properties of all runs and model calls; few traces have more than one version of them."""
+    distinct = {id(node.properties): node.properties for node in nodes if node.properties is not None}
+    found: dict[str, set[str]] = {}
+    for seen in distinct.values():
+        for name, value in seen.values:
+            found.setdefault(name, set()).add(value)
+    together = {name: " + ".join(sorted(several)) for name, several in found.items()}
+    return {name: value if len(value) <= MAX_PROPERTY else short_hash(value) for name, value in together.items()}
 
 
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:

@@ -16,6 +16,7 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     ModelCall,
+    PropertiesSeen,
     Reading,
     ToolDefinition,
     ToolsOffered,
@@ -91,6 +92,7 @@ class Node(Struct, eq=False):
     # The error that the span ended with, where it is no execution of a tool.
     failure: CallError | None = None
     code_step: CodeExecuted | None = None
+    properties: PropertiesSeen | None = None
     # Where it stands among all spans in order of time.
     place: int = 0
     above: "Node | None" = None

@@ -25,6 +25,7 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     ModelCall,
+    PropertiesSeen,
     Reading,
     SpanFailed,
     ToolDescribed,
@@ -273,6 +274,8 @@ def _observed(reading: Reading) -> Node:
         elif type(seen) is ModelCall:
             node.model_call = one_model_call(node.model_call, seen)
             node.is_primary = True
+        elif type(seen) is PropertiesSeen:
+            node.properties = seen
         elif type(seen) is ToolsOffered:
             node.offers.append(seen)
         elif type(seen) is AgentRun:
@@ -327,6 +330,7 @@ def _folded(readings: Sequence[Reading]) -> Node:
     answered: dict[str | None, bool] | None = None
     for log in map(_observed, logs):
         node.agent_run = node.agent_run or log.agent_run
+        node.properties = node.properties or log.properties
         if log.model_call is not None:
             node.model_call = one_model_call(node.model_call, log.model_call)
             node.is_primary = True

@@ -18,7 +18,8 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.plain_words import with_spaces
-from toolgauge.model.regressions import Regression, Stream
+from toolgauge.model.records import VERSION
+from toolgauge.model.regressions import Cause, Change, Regression, Stream
 from toolgauge.otlp.encode import RequestWriter, field, fit_text, fit_time, raw_id, tag
 from toolgauge.selfmetrics import STREAM_LABELS
 from toolgauge.settings import HOUR, MINUTE, SECOND
@@ -85,9 +86,7 @@ def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyVa
         ("evidence", regression.evidence),
         ("observations", regression.observations),
         ("onset_time_unix_nano", regression.onset_ns),
-        ("old_version", _label(regression.old_version)),
-        ("new_version", _label(regression.new_version)),
-        ("new_version.since_time_unix_nano", regression.new_since_ns),
+        *_cause_values(regression),
         ("traces.before", valid_traces(regression.before)),
         ("traces.after", valid_traces(regression.after)),
         ("links.before", trace_links(regression.before, trace_url)),
@@ -96,6 +95,31 @@ def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyVa
     for name, value in values:
         if value is not None and value != ():
             yield _attribute(_PREFIX + name, value)
+
+
+def _cause_values(regression: Regression) -> Iterator[tuple[str, str | int | float | Sequence[str] | None]]:
+    """Yield the attributes of what explains a drop: all in words, the likeliest in parts."""
+    if regression.phase == "began":
+        yield "cause.summary", cause_sentences(regression)
+    first = next(iter(regression.causes), None)
+    if first is None:
+        return
+    yield "cause.properties", tuple([_named(change) for change in first.changes])
+    yield "cause.old_values", tuple([_label(change.before) or "" for change in first.changes])
+    yield "cause.new_values", tuple([fit_label(change.after) for change in first.changes])
+    yield "cause.since_time_unix_nano", first.since_ns
+    yield "cause.evidence", first.evidence
+    version = _version(regression)
+    if version is not None:
+        yield "old_version", _label(version.before)
+        yield "new_version", fit_label(version.after)
+        yield "new_version.since_time_unix_nano", first.since_ns
+
+
+def _version(regression: Regression) -> Change | None:
+    """Return the change of the service's version, where it explains the drop best."""
+    changes = regression.causes[0].changes if regression.causes else ()
+    return next((change for change in changes if change.property == VERSION), None)
 
 
 def _attribute(key: str, value: str | bool | int | float | Sequence[str]) -> KeyValue:  # noqa: FBT001 (an attribute's value)
@@ -126,7 +150,7 @@ def stream_labels(stream: Stream) -> Iterator[tuple[str, str]]:
 
 def regression_json(regression: Regression, trace_url: str | None) -> JsonObject:
     """Write a regression as a JSON object; times are ISO 8601 in UTC, `null` is not known."""
-    stream = regression.stream
+    stream, version = regression.stream, _version(regression)
     names: JsonObject = {
         "service": _label(stream.service),
         "environment": _label(stream.environment),
@@ -149,9 +173,10 @@ def regression_json(regression: Regression, trace_url: str | None) -> JsonObject
         "interval": list(regression.interval),
         "evidence": regression.evidence,
         "observations": regression.observations,
-        "old_version": _label(regression.old_version),
-        "new_version": _label(regression.new_version),
-        "new_version_since": None if regression.new_since_ns is None else iso_time(regression.new_since_ns),
+        "causes": [_cause_json(cause, regression.at_ns) for cause in regression.causes],
+        "old_version": None if version is None else _label(version.before),
+        "new_version": None if version is None else fit_label(version.after),
+        "new_version_since": None if version is None else _cause_time(regression.causes[0]),
         "traces_before": _trace_objects(regression.before, trace_url),
         "traces_after": _trace_objects(regression.after, trace_url),
     }
@@ -173,13 +198,80 @@ def sentence(regression: Regression) -> str:
     if regression.phase == "ended":
         lasted = _lasted(regression.at_ns - regression.onset_ns)
         return f"{stream} is back at {regression.current:.{_MIN_DECIMALS}f} after {lasted}, {_conversations(regression.observations)}"
-    named = regression.new_version
+    change = _version(regression)
+    named = None if change is None else change.after
     version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else _quoted(named)}"
-    when, now = _utc(regression.onset_ns), _utc(regression.at_ns)
-    since = f"{when:%H:%M} UTC" if when.date() == now.date() else f"{when:%Y-%m-%d %H:%M} UTC"
+    since = _clock(regression.onset_ns, regression.at_ns)
     return (
         f"{stream} fell from {baseline} to {current}{version}, {_conversations(regression.observations)}, since {since}"
     )
+
+
+def cause_sentences(regression: Regression) -> tuple[str, ...]:
+    """Write what explains a drop, the likeliest first, and on which figures that rests. Times are UTC."""
+    if not regression.causes:
+        return ("none of the recorded properties changed with it",) if regression.properties else ()
+    return tuple([_cause_sentence(cause, regression.at_ns) for cause in regression.causes])
+
+
+def _cause_sentence(cause: Cause, at_ns: int) -> str:
+    several = len(cause.changes) > 1
+    have = "the new values" if several else _quoted(cause.changes[0].after)
+    means = f"have {have}: mean {cause.mean:.2f}, the others {cause.others:.2f}"
+    share = f"{cause.conversations} of {_conversations(cause.of)} since"
+    if cause.since_ns is None:
+        more = " and ".join([f"{_whose(change)}: {_quoted(change.after)}" for change in cause.changes])
+        return f"{more} became more frequent; {share} the drop {means}"
+    moved = " and ".join([_moved(change, several=several) for change in cause.changes])
+    together = " changed together" if several else ""
+    return f"{moved}{together} at {_clock(cause.since_ns, at_ns)}; {share} {means}"
+
+
+def _moved(change: Change, *, several: bool) -> str:
+    name = _whose(change)
+    if change.before is None:
+        return f"{name} ({_quoted(change.after)})" if several else f"{name} appeared with {_quoted(change.after)}"
+    change_words = f"{_quoted(change.before)} to {_quoted(change.after)}"
+    return f"{name} ({change_words})" if several else f"{name} changed from {change_words}"
+
+
+def _whose(change: Change) -> str:
+    return _quoted(change.property) + ("" if change.of is None else f" of {_quoted(change.of)}")
+
+
+def _named(change: Change) -> str:
+    return fit_label(change.property if change.of is None else f"{change.property} {change.of}")
+
+
+def _cause_json(cause: Cause, at_ns: int) -> JsonObject:
+    changes: list[Json] = [
+        {
+            "property": change.property,
+            "of": _label(change.of),
+            "old": _label(change.before),
+            "new": fit_label(change.after),
+        }
+        for change in cause.changes
+    ]
+    return {
+        "sentence": _cause_sentence(cause, at_ns),
+        "changes": changes,
+        "since": _cause_time(cause),
+        "conversations": cause.conversations,
+        "of": cause.of,
+        "mean": cause.mean,
+        "others": cause.others,
+        "evidence": cause.evidence,
+    }
+
+
+def _cause_time(cause: Cause) -> str | None:
+    return None if cause.since_ns is None else iso_time(cause.since_ns)
+
+
+def _clock(when_ns: int, now_ns: int) -> str:
+    when = _utc(when_ns)
+    return f"{when:%H:%M} UTC" if when.date() == _utc(now_ns).date() else f"{when:%Y-%m-%d %H:%M} UTC"
 
 
 def _of(stream: Stream) -> str:

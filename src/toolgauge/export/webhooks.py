@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from toolgauge.export.destination import Backoff, wait
 from toolgauge.export.regression_events import (
+    cause_sentences,
     iso_time,
     regression_json,
     sentence,
@@ -168,15 +169,14 @@ def _alert(alert: Alert, trace_url: str | None, now_ns: int) -> JsonObject:
         f"Mean score {newest.current:.4g} (95 % interval {low:.4g} to {high:.4g}) of {newest.observations} "
         f"conversations since {iso_time(newest.onset_ns // SECOND * SECOND)}; baseline {newest.baseline:.4g}."
     )
-    if newest.new_version is not None:
-        old = "" if newest.old_version is None else f", {fit_label(newest.old_version)} before"
-        description += f" Version {fit_label(newest.new_version)}{old}."
     annotations: JsonObject = {
         "summary": sentence(newest),
         "description": description,
         "incident": fit_label(newest.incident),
         "onset": iso_time(newest.onset_ns),
     }
+    if causes := cause_sentences(newest):
+        annotations["cause"] = "; then ".join(causes)
     for name, traces in (("traces_before", newest.before), ("traces_after", newest.after)):
         shown = trace_links(traces, trace_url) or valid_traces(traces)
         if shown:

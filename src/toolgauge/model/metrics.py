@@ -8,6 +8,7 @@ import re
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from threading import Lock
 from typing import TypeAlias, TypeVar
 
@@ -16,6 +17,8 @@ from msgspec import Struct, field
 Labels: TypeAlias = tuple[str, ...]
 
 MAX_LABEL = 128
+# The value of a property of runs, by which regressions are explained.
+MAX_PROPERTY = 64
 _REPLACEMENT = "\ufffd"
 # A line break in a label value breaks tools that read the exposition by line.
 _UNFIT_FOR_LABEL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -27,6 +30,11 @@ def fit_label(text: str) -> str:
     if cut.isascii() and cut.isprintable():
         return cut
     return _UNFIT_FOR_LABEL.sub(_REPLACEMENT, cut)
+
+
+def short_hash(text: str) -> str:
+    """Return a hash that stands for a text, and from which the text cannot be read."""
+    return blake2b(text.encode(errors="replace"), digest_size=4).hexdigest()
 
 
 class Exemplar(Struct, frozen=True, gc=False):

@@ -156,6 +156,12 @@ class SpanFailed(Struct, frozen=True, kw_only=True, gc=False):
     error: CallError
 
 
+class PropertiesSeen(Struct, frozen=True, kw_only=True, gc=False):
+    """Properties of the run, such as model and prompt version, by name: those of an agent run or model call on the same record."""
+
+    values: tuple[tuple[str, str], ...]
+
+
 class ConversationSeen(Struct, frozen=True, kw_only=True, gc=False):
     """A conversation id. The lowest rank wins: 0 `gen_ai.conversation.id`, 1 `session.id`, 2 a framework's key."""
 
@@ -175,6 +181,7 @@ Observation: TypeAlias = (
     | MessageSeen
     | ConversationSeen
     | SpanFailed
+    | PropertiesSeen
 )
 
 

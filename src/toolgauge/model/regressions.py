@@ -22,15 +22,41 @@ class Stream(Struct, frozen=True, kw_only=True, gc=False):
     level: Level
 
 
+class Change(Struct, frozen=True, kw_only=True, gc=False):
+    """A property of runs, or `of` one tool or library, with its usual value before and since; `None` where it was not recorded."""
+
+    property: str
+    of: str | None
+    before: str | None
+    after: str
+
+
+class Cause(Struct, frozen=True, kw_only=True, gc=False):
+    """Properties that moved together and explain a drop: scores differ between their new values and all others.
+
+    `since_ns` is the first sight of the new values, `None` where they were in use before, and only became more frequent.
+    `conversations` of `of` have had them since then, or else since the onset. `mean` and `others` are the mean scores with and
+    without them; `evidence` is the natural logarithm of a likelihood ratio.
+    """
+
+    changes: tuple[Change, ...]
+    since_ns: int | None
+    conversations: int
+    of: int
+    mean: float
+    others: float
+    evidence: float
+
+
 class Regression(Struct, frozen=True, kw_only=True, gc=False):
     """The mean of a stream has dropped (`began`), or is as before (`ended`).
 
     An observation is the mean score of one conversation. `incident` is shared by streams of one service whose alarms began
     together. Times are wall-clock nanoseconds; `onset_ns` is the estimated start of the drop, `observations` how many
     observations have been made since then, `current` their mean and `interval` its 95 % confidence interval. `evidence` is
-    ln E / ln A: 1 where the alarm is raised. `old_version` and `new_version` are the service's versions before and after the
-    onset, `new_since_ns` when the new one was first seen; `None` where no version changed. `before` and `after` are trace ids
-    of at most five conversations each: the newest before the drop, and the worst since. `acknowledged`: it ended because
+    ln E / ln A: 1 where the alarm is raised. `causes` are what explains the drop, the likeliest first, out of `properties` that
+    are recorded. `before` and `after` are trace ids of at most five conversations each: the newest before the drop, and the
+    worst since. `acknowledged`: it ended because
     people, or other criteria, gave up its baseline.
     """
 
@@ -44,9 +70,8 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
     current: float
     interval: tuple[float, float]
     evidence: float
-    old_version: str | None = None
-    new_version: str | None = None
-    new_since_ns: int | None = None
+    causes: tuple[Cause, ...] = ()
+    properties: int = 0
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     acknowledged: bool = False

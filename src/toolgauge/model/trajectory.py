@@ -207,6 +207,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     # When its first span arrived.
     opened_ns: int = 0
     resource: Mapping[str, str] = {}
+    # What its agent runs and model calls were made with, by name: several values are one text.
+    properties: Mapping[str, str] = {}
     # `None` when no model call recorded any.
     tokens: Tokens | None = None
     # Why it may lack spans, in words; `None` where nothing says so.

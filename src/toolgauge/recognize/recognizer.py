@@ -10,6 +10,7 @@ from toolgauge.model.observations import CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Deferring, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
+from toolgauge.recognize.run_properties import properties
 from toolgauge.recognize.values import cut_texts_seen, text_sizes
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -330,6 +331,8 @@ def _reading(
     span = record if isinstance(record, Span) else None
     if span is not None and dialect is not None and (failure := span_failure(span, observations)) is not None:
         observations = (*observations, failure)
+    if dialect is not None and (seen := properties(record.attributes, observations)) is not None:
+        observations = (*observations, seen)
     resource, scope = record.resource, record.scope
     # With more than 15 keywords, Python makes a dict of them: 6 % of the CPU of reading a span.
     reading = Reading(

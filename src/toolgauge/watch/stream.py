@@ -9,9 +9,12 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from toolgauge.model.records import VERSION
 from toolgauge.model.regressions import AlarmPeriod, Arm, Regression, ScoreBucket, Stream, StreamHistory, StreamStatus
 from toolgauge.settings import SECOND
+from toolgauge.watch.causes import NewestObservations
 from toolgauge.watch.detector import Detector
+from toolgauge.watch.fingerprint import concerns
 from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
 
 MAX_BUCKETS = 120
@@ -115,7 +118,7 @@ def _layout(count: int) -> str:
 
 _EXEMPLARS = 5
 _VERSIONS = 3
-_TIMES = 500
+_LOOKED_AGAIN = (16, 32, 64, 128, 256)
 _NEWEST = 100
 _PAST_ALARMS = 10
 
@@ -131,13 +134,12 @@ class _Arm(Struct, array_like=True):
 class _History(Struct, kw_only=True):
     """Traces, times and versions (empty where unknown) beside the detector's figures.
     `newest` are score, lowest scoring trace and version of the newest observations, `before` traces older than these, of which
-    none is since an onset. `suspected_ns` are times of the observations since the guard was last down.
+    none is since an onset.
     """
 
     last_ns: int = 0
     newest: list[tuple[float, str, str]] = field(default_factory=list[tuple[float, str, str]])
     before: list[str] = field(default_factory=list[str])
-    suspected_ns: list[int] = field(default_factory=list[int])
     # By version, the newest three by first sight.
     arms: dict[str, _Arm] = field(default_factory=dict[str, _Arm])
     alarm: Regression | None = None
@@ -151,6 +153,8 @@ class _Saved(Struct, array_like=True):
     history: _History
     # Absent in rows that were written before there was a history.
     scores: bytes = b""
+    # Absent in rows that were written before properties were read.
+    newest: bytes = b""
 
 
 # Names the incident of a regression of this stream that begins at this time.
@@ -161,13 +165,19 @@ class WatchedStream:
     """Takes one observation after the other. `alarm` is the regression that is on."""
 
     def __init__(
-        self, key: StreamKey, detector: Detector, history: _History | None = None, scores: ScoreHistory | None = None
+        self,
+        key: StreamKey,
+        detector: Detector,
+        history: _History | None = None,
+        scores: ScoreHistory | None = None,
+        newest: NewestObservations | None = None,
     ) -> None:
         self.key = key
         self.stream: Stream = stream_of(key)
         self.detector = detector
         self._history = history or _History()
         self._scores = scores or ScoreHistory()
+        self._newest = newest or NewestObservations()
 
     @property
     def alarm(self) -> Regression | None:
@@ -186,7 +196,7 @@ class WatchedStream:
         history, detector = self._history, self.detector
         history.last_ns = now_ns
         score = total / count
-        arms, version, seen_ns = self._history.arms, conversation.version or "", conversation.opened_ns
+        arms, version, seen_ns = self._history.arms, conversation.fingerprint.get(VERSION, ""), conversation.opened_ns
         arm = arms.get(version)
         if arm is None:
             if len(arms) >= _VERSIONS:
@@ -197,22 +207,25 @@ class WatchedStream:
         arm.sum_of_squares += score * score
         arm.last_ns = max(arm.last_ns, seen_ns)
         self._scores.add(score, conversation.opened_ns)
+        tool = self.stream.tool
+        fingerprint = {name: value for name, value in conversation.fingerprint.items() if concerns(name, tool)}
+        self._newest.add(score, conversation.opened_ns, fingerprint)
         alarm = history.alarm
         raised = detector.observe(tally.scores)
-        history.newest.append((score, tally.worst_trace, conversation.version or ""))
+        history.newest.append((score, tally.worst_trace, version))
         if len(history.newest) > _NEWEST:
             _, trace, _ = history.newest.pop(0)
             if detector.since_onset <= _NEWEST:
                 history.before = [*history.before, trace][-_EXEMPLARS:]
-        if detector.is_suspicious or alarm is not None:
-            history.suspected_ns.append(conversation.opened_ns)
-            del history.suspected_ns[:-_TIMES]
-        else:
-            history.suspected_ns = []
         if raised and alarm is None:
             history.alarm = self._regression(now_ns, incident(self.stream, now_ns))
             return history.alarm
-        if alarm is None or detector.state == "alarm":
+        if alarm is None:
+            return None
+        if detector.state == "alarm":
+            # More observations may name the cause, or another one.
+            if detector.since_onset in _LOOKED_AGAIN:
+                history.alarm = replace(alarm, causes=self._newest.causes(detector.since_onset))
             return None
         baseline, current = detector.baseline, detector.current
         ended = replace(alarm, phase="ended", at_ns=now_ns, baseline=baseline, current=current, evidence=0.0)
@@ -281,17 +294,19 @@ class WatchedStream:
 
     def dump(self) -> bytes:
         """Write everything down."""
-        return msgspec.msgpack.encode(_Saved(self.key, self.detector.dump(), self._history, self._scores.dump()))
+        saved = _Saved(self.key, self.detector.dump(), self._history, self._scores.dump(), self._newest.dump())
+        return msgspec.msgpack.encode(saved)
 
     @classmethod
     def load(cls, saved: bytes) -> Self:
         """Read what `dump` wrote; raise `ValueError` when it is damaged."""
         read = msgspec.msgpack.decode(saved, type=_Saved)
-        return cls(read.key, Detector.load(read.detector), read.history, ScoreHistory.load(read.scores))
+        scores, newest = ScoreHistory.load(read.scores), NewestObservations.load(read.newest)
+        return cls(read.key, Detector.load(read.detector), read.history, scores, newest)
 
     def _end(self, alarm: Regression | None, now_ns: int, *, acknowledged: bool) -> None:
         history = self._history
-        history.alarm, history.suspected_ns = None, []
+        history.alarm = None
         if alarm is not None:
             period = AlarmPeriod(
                 onset_ns=alarm.onset_ns,
@@ -307,39 +322,20 @@ class WatchedStream:
         history, detector = self._history, self.detector
         since = history.newest[-max(detector.since_onset, 1) :]
         earlier = history.newest[: -len(since)]
-        times = history.suspected_ns or [now_ns]
-        old, new, new_since_ns = self._release(since)
+        times = self._newest.times
         return Regression(
             phase="began",
             stream=self.stream,
             incident=incident,
             at_ns=now_ns,
-            onset_ns=times[-min(max(detector.since_onset, 1), len(times))],
+            onset_ns=times[-min(max(detector.since_onset, 1), len(times))] * SECOND,
             observations=detector.since_onset,
             baseline=detector.baseline,
             current=detector.current,
             interval=detector.interval,
             evidence=detector.evidence,
-            old_version=old,
-            new_version=new,
-            new_since_ns=new_since_ns,
+            causes=self._newest.causes(detector.since_onset),
+            properties=self._newest.compared(detector.since_onset),
             before=tuple([*history.before, *(trace for _, trace, _ in earlier)][: -_EXEMPLARS - 1 : -1]),
             after=tuple(trace for _, trace, _ in sorted(since, key=lambda each: each[0])[:_EXEMPLARS]),
         )
-
-    def _release(self, since: list[tuple[float, str, str]]) -> tuple[str | None, str | None, int | None]:
-        """Return the version before, the newer one that is worse as a whole, and when that was first seen."""
-        arms, detector = self._history.arms, self.detector
-        shortfall: dict[str, float] = {}
-        for score, _, version in since:
-            shortfall[version] = shortfall.get(version, 0.0) + detector.baseline - score
-        worst = max(shortfall, key=lambda version: shortfall[version])
-        new = arms.get(worst)
-        if not worst or new is None:
-            return None, None, None
-        older = [version for version, arm in arms.items() if version and arm.first_ns < new.first_ns]
-        # A version that scored well for long did not cause the drop.
-        is_worse = detector.baseline - new.sum / new.observations >= (detector.baseline - detector.current) / 2
-        if not older or not is_worse:
-            return None, None, None
-        return max(older, key=lambda version: arms[version].first_ns), worst, new.first_ns

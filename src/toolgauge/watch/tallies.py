@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Scorecard, Verdict
-from toolgauge.model.records import ENVIRONMENT, VERSION
+from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Stream
+from toolgauge.watch.fingerprint import fingerprint, joined
 
 # Service, environment, agent, tool, criterion, revision, level: the fields of `Stream` in their order.
 StreamKey: TypeAlias = tuple[str | None, str | None, str | None, str | None, str, str, str]
@@ -37,20 +38,21 @@ class Tally(Struct, gc=False):
 
 
 class Conversation(Struct, kw_only=True):
-    """Scores of one conversation, by stream. `version` is the service's, of its last trace. Times are wall-clock."""
+    """Scores of one conversation, by stream, and the properties of its runs. Times are wall-clock."""
 
-    version: str | None
     opened_ns: int
     first_ns: int
     last_ns: int
     tallies: dict[StreamKey, Tally]
+    # Absent in rows that were written before properties were read.
+    fingerprint: dict[str, str] = {}
 
 
 class TrajectoryScores(Struct, array_like=True, gc=False):
     """The scores of one scorecard, by stream; `conversation` is `None` if it has no other trajectory. `left_out` counts excess scores."""
 
     conversation: ConversationKey | None
-    version: str | None
+    fingerprint: dict[str, str]
     opened_ns: int
     tallies: dict[StreamKey, Tally]
     left_out: int
@@ -82,14 +84,15 @@ class OpenConversations:
         conversation = None if key is None else self._open.pop(key, None)
         if conversation is None:
             conversation = Conversation(
-                version=scores.version,
+                fingerprint=scores.fingerprint,
                 opened_ns=scores.opened_ns,
                 first_ns=now_ns,
                 last_ns=now_ns,
                 tallies=scores.tallies,
             )
         else:
-            conversation.version, conversation.last_ns = scores.version, now_ns
+            conversation.fingerprint = joined(conversation.fingerprint, scores.fingerprint)
+            conversation.last_ns = now_ns
             self.left_out += _join(conversation.tallies, scores.tallies)
         if key is None:
             return conversation
@@ -146,7 +149,7 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
         conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
         conversation = service or "", conversation_id
     opened_ns = trajectory.opened_ns or scorecard.scored_at_ns
-    return TrajectoryScores(conversation, _cut(trajectory.resource.get(VERSION)), opened_ns, tallies, left_out)
+    return TrajectoryScores(conversation, fingerprint(trajectory), opened_ns, tallies, left_out)
 
 
 @lru_cache(maxsize=4096)

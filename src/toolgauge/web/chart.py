@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from toolgauge.model.records import VERSION
 from toolgauge.model.regressions import ScoreBucket, StreamHistory
 from toolgauge.settings import HOUR, MINUTE, SECOND
 from toolgauge.watch.detector import interval
@@ -284,18 +285,22 @@ def _alarms(history: StreamHistory, scale: _Scale) -> Iterator[AlarmBand]:
 
 
 def _versions(history: StreamHistory, scale: _Scale, size: Size) -> Iterator[VersionMark]:
-    """Mark where versions came; one that was there from the beginning is no change."""
+    """Mark where versions and other causes of the alarm came; what was there from the beginning is no change."""
     # Buckets have whole seconds.
     begun_ns = history.buckets[0].end_ns + SECOND if history.buckets else 0
     free_from = [-math.inf, -math.inf]
-    for arm in sorted(history.arms, key=lambda arm: arm.first_seen_ns):
-        if not arm.version or not max(begun_ns, scale.start_ns) <= arm.first_seen_ns <= scale.end_ns:
+    marks = [(arm.first_seen_ns, arm.version) for arm in history.arms if arm.version]
+    causes = () if history.alarm is None else history.alarm.causes
+    changes = [(cause.since_ns, change) for cause in causes if cause.since_ns for change in cause.changes]
+    marks += [(since_ns, change.after) for since_ns, change in changes if change.property != VERSION]
+    for seen_ns, version in sorted(marks):
+        if not max(begun_ns, scale.start_ns) <= seen_ns <= scale.end_ns:
             continue
-        label = arm.version if len(arm.version) <= _VERSION_LENGTH else f"{arm.version[: _VERSION_LENGTH - 1]}…"
-        x = scale.x(arm.first_seen_ns)
+        label = version if len(version) <= _VERSION_LENGTH else f"{version[: _VERSION_LENGTH - 1]}…"
+        x = scale.x(seen_ns)
         length = 8 * len(label) + 12
         is_left = x + length > size.width
         begins = x - length if is_left else x
         row = 0 if begins >= free_from[0] else 1
         free_from[row] = begins + length
-        yield VersionMark(x=x, label=label, version=arm.version, seen_ns=arm.first_seen_ns, row=row, is_left=is_left)
+        yield VersionMark(x=x, label=label, version=version, seen_ns=seen_ns, row=row, is_left=is_left)

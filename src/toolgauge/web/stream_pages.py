@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
-from toolgauge.export.regression_events import sentence, trace_links, valid_traces
+from toolgauge.export.regression_events import cause_sentences, sentence, trace_links, valid_traces
 from toolgauge.model.regressions import Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import is_meant
@@ -154,6 +154,7 @@ class StreamPages(PageGroup):
             ranges=_ranges(history),
             alarm=alarm,
             sentence=None if alarm is None else sentence(alarm),
+            causes=() if alarm is None else cause_sentences(alarm),
             past=tuple(reversed(history.past)),
             before=self._links(() if alarm is None else alarm.before),
             after=self._links(() if alarm is None else alarm.after),

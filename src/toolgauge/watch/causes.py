@@ -1,0 +1,307 @@
+"""Finds the recorded properties that explain a drop of scores, from the newest observations of a stream.
+
+A property explains it if scores that depend on its values alone, whatever the time, fit better than scores that dropped at some
+moment. This compares new and old value side by side while both are in use, and two moments of change where all moved at once.
+"""
+
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from math import exp, lgamma, log
+from statistics import fmean
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from toolgauge.model.regressions import Cause, Change
+from toolgauge.settings import SECOND
+from toolgauge.watch.fingerprint import NO_ERROR, TOOL_ARGUMENTS, TOOL_ERRORS
+
+MAX_OBSERVATIONS = 400
+MAX_VALUES = 50
+_MAX_PROPERTIES = 64
+_MAX_CAUSES = 3
+# Scores are kept in one byte each.
+_SCALE = 250
+_LAST_S = 2**32 - 1
+_ABSENT, _MORE_VALUES = 0, MAX_VALUES
+_OTHER = "_OTHER"
+# Observations before the onset, without which nothing can be compared, and the part of all that may be since then.
+_LEAST_BEFORE, _MOST_SINCE = 20, 0.75
+# A value is looked at when it became more frequent by this part; so many at most, and they have to account for this part of the drop.
+_LEAST_RISE, _MAX_TRIED, _LEAST_PART = 0.03, 6, 0.25
+# By simulation (`tools.bench.causes`): the logarithm of the likelihood ratio from which a property counts as a cause, what that of
+# errors has to be more, as few of them are before a drop, and how much rarer two causes are than one.
+_LEAST_EVIDENCE, _MORE_OF_ERRORS, _OF_TWO_CAUSES = 0.2, 1.2, log(0.1)
+# Properties whose new values differ for at most this part of the conversations cannot be told apart.
+_MOST_APART = 0.05
+# The behaviour of an agent or a backend may be the consequence of other properties: it comes after them.
+_ORDER = {TOOL_ARGUMENTS: 1, TOOL_ERRORS: 2}
+_PRIOR = 2 * lgamma(0.5)
+
+
+class _Column(Struct, array_like=True):
+    """The values of one property: an observation has the place of its value, from 1, or 0 where it has none."""
+
+    values: list[str]
+    places: bytearray
+
+    def add(self, value: str | None) -> None:
+        if value is None:
+            self.places.append(_ABSENT)
+            return
+        values = self.values
+        is_full = len(values) >= _MORE_VALUES - 1
+        # Not again for each of a thousand values.
+        if is_full and value not in values and self.places[-1:] != bytes([_MORE_VALUES]):
+            self._drop_unused()
+        if value in values:
+            self.places.append(values.index(value) + 1)
+        elif len(values) < _MORE_VALUES - 1:
+            values.append(value)
+            self.places.append(len(values))
+        else:
+            self.places.append(_MORE_VALUES)
+
+    def _drop_unused(self) -> None:
+        used = sorted(set(self.places) - {_ABSENT, _MORE_VALUES})
+        moved = {old: new for new, old in enumerate(used, 1)}
+        self.values[:] = [self.values[old - 1] for old in used]
+        self.places[:] = bytes([moved.get(place, place) for place in self.places])
+
+    def name(self, place: int) -> str:
+        return self.values[place - 1] if place <= len(self.values) else _OTHER
+
+
+class _Saved(Struct, array_like=True):
+    scores: bytes
+    times: bytes
+    columns: dict[str, tuple[list[str], bytes]]
+
+
+class NewestObservations:
+    """The newest observations of a stream: score, time in seconds, and the value of each property."""
+
+    def __init__(self) -> None:
+        self._scores = bytearray()
+        self.times = array("I")
+        self._columns: dict[str, _Column] = {}
+
+    def add(self, score: float, time_ns: int, fingerprint: Mapping[str, str]) -> None:
+        """Add an observation; the oldest gives way."""
+        columns = self._columns
+        for name in fingerprint:
+            if name not in columns and len(columns) < _MAX_PROPERTIES:
+                columns[name] = _Column([], bytearray(len(self._scores)))
+        is_full = len(self._scores) >= MAX_OBSERVATIONS
+        for name, column in [*columns.items()] if is_full else columns.items():
+            column.add(fingerprint.get(name))
+            if is_full:
+                del column.places[0]
+                if not any(column.places):
+                    del columns[name]
+        self._scores.append(round(score * _SCALE))
+        self.times.append(min(max(time_ns // SECOND, 0), _LAST_S))
+        if is_full:
+            del self._scores[0], self.times[0]
+
+    def causes(self, since_onset: int) -> tuple[Cause, ...]:
+        """Return what explains the drop `since_onset` observations ago, at most three, the likeliest first."""
+        scores = [score / _SCALE for score in self._scores]
+        # A drop that is slow to be noticed may begin before them all.
+        onset = len(scores) - min(max(since_onset, 1), int(_MOST_SINCE * len(scores)))
+        if onset < _LEAST_BEFORE or onset == len(scores):
+            return ()
+        found: list[_Candidate] = []
+        for name, column in self._columns.items():
+            if len(set(column.places) - {_ABSENT}) > 1:
+                best = max(_candidates(name, column, scores, onset), key=lambda one: one.evidence, default=None)
+                if best is not None and best.evidence >= _LEAST_EVIDENCE:
+                    found.append(best)
+        groups: list[list[_Candidate]] = []
+        for one in sorted(found, key=lambda one: (_is_consequence(one, found), -one.evidence)):
+            like = next((group for group in groups if _are_alike(group[0], one)), None)
+            if like is None:
+                groups.append([one])
+            else:
+                like.append(one)
+        return tuple([self._cause(group, scores, onset) for group in groups[:_MAX_CAUSES]])
+
+    def compared(self, since_onset: int) -> int:
+        """Return how many properties can be compared with those before the onset."""
+        return len(self._columns) if since_onset <= len(self._scores) * _MOST_SINCE else 0
+
+    def _cause(self, group: Sequence["_Candidate"], scores: Sequence[float], onset: int) -> Cause:
+        first = group[0]
+        new = [place for place, is_new in zip(first.places, first.is_new, strict=True) if is_new]
+        was_used = new[0] < onset // 2
+        begin = onset if was_used else new[0]
+        count = len([place for place in new if place >= begin])
+        rest = [scores[place] for place, is_new in zip(first.places, first.is_new, strict=True) if not is_new]
+        return Cause(
+            changes=tuple([one.change for one in group]),
+            since_ns=None if was_used else self.times[begin] * SECOND,
+            conversations=count,
+            of=len([place for place in first.places if place >= begin]),
+            mean=sum([scores[place] for place in new]) / len(new),
+            others=sum(rest) / len(rest),
+            evidence=first.evidence,
+        )
+
+    def dump(self) -> bytes:
+        """Write everything down."""
+        columns = {name: (column.values, bytes(column.places)) for name, column in self._columns.items()}
+        saved = _Saved(bytes(self._scores), self.times.tobytes(), columns)
+        return zlib.compress(msgspec.msgpack.encode(saved), 1)
+
+    @classmethod
+    def load(cls, dumped: bytes) -> Self:
+        """Read what `dump` wrote; raise `ValueError` when it is damaged. Without any bytes it is empty."""
+        newest = cls()
+        if not dumped:
+            return newest
+        try:
+            saved = msgspec.msgpack.decode(zlib.decompress(dumped), type=_Saved)
+        except zlib.error as error:
+            raise ValueError("the newest observations are damaged") from error
+        newest._scores = bytearray(saved.scores)
+        newest.times.frombytes(saved.times)
+        newest._columns = {name: _Column(values, bytearray(places)) for name, (values, places) in saved.columns.items()}
+        if any(
+            len(each) != len(saved.scores) for each in (newest.times, *[one.places for one in newest._columns.values()])
+        ):
+            raise ValueError("the newest observations are damaged")
+        return newest
+
+
+class _Candidate(Struct):
+    """A property with the observations that have it, and which of them have its new values."""
+
+    name: str
+    places: Sequence[int]
+    is_new: Sequence[bool]
+    change: Change
+    evidence: float
+
+
+def _is_consequence(one: _Candidate, found: Sequence[_Candidate]) -> bool:
+    """Return whether another property explains the values: of arguments by evidence, of errors by its own account of the drop."""
+    order = _order(one.name)
+    return any(
+        _order(other.name) < order and (order == _ORDER[TOOL_ERRORS] or _explains(other, one)) for other in found
+    )
+
+
+def _explains(other: _Candidate, one: _Candidate) -> bool:
+    known = dict(zip(other.places, other.is_new, strict=True))
+    both = [(place, new) for place, new in zip(one.places, one.is_new, strict=True) if place in known]
+    is_new = [known[place] for place, _ in both]
+    return 0 < sum(is_new) < len(both) and _evidence([1.0 - new for _, new in both], is_new) >= _LEAST_EVIDENCE
+
+
+def _order(name: str) -> int:
+    return _ORDER.get(name.partition(" ")[0], 0)
+
+
+def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int) -> Iterator[_Candidate]:
+    """Yield the ways to split the values of a property into old and new ones that account for the drop."""
+    is_errors = _order(name) == _ORDER[TOOL_ERRORS]
+    places = [place for place, value in enumerate(column.places) if value != _ABSENT]
+    values = bytes([column.places[place] for place in places])
+    mine = [scores[place] for place in places]
+    split = bisect_left(places, onset)
+    before, since = Counter(values[:split]), Counter(values[split:])
+    drop = fmean(scores[:onset]) - fmean(scores[onset:])
+    rise = {value: since[value] / since.total() - before[value] / max(split, 1) for value in since}
+    sets: set[frozenset[int]] = set()
+    if is_errors:
+        none = column.values.index(NO_ERROR) + 1 if NO_ERROR in column.values else _ABSENT
+        sets.add(frozenset([value for value in rise if rise[value] > 0 and value != none]))
+    else:
+        risen = [value for value in rise if rise[value] >= _LEAST_RISE]
+        tried = sorted(risen, key=rise.__getitem__, reverse=True)[:_MAX_TRIED]
+        sets.update([frozenset((value,)) for value in tried])
+        # Where a value came with others, as hashes of prompts that name the user do.
+        for begin in {values.index(value) for value in tried} - {*range(len(values) // 4 + 1)}:
+            sets.add(frozenset([value for value in set(values) if values.index(value) >= begin]))
+    found: list[tuple[frozenset[int], list[bool]]] = []
+    for chosen in sets:
+        is_new = [value in chosen for value in values]
+        count = sum(is_new)
+        if not 0 < count < len(values):
+            continue
+        total = sum([score for score, new in zip(mine, is_new, strict=True) if new])
+        apart = (sum(mine) - total) / (len(values) - count) - total / count
+        more = sum(is_new[split:]) / (len(scores) - onset) - sum(is_new[:split]) / onset
+        if apart > 0 and more * apart >= _LEAST_PART * drop:
+            found.append((chosen, is_new))
+    for chosen, is_new in found:
+        if is_errors:
+            evidence = _other_mix([value for value in values if value != none]) - _MORE_OF_ERRORS
+        else:
+            evidence = _evidence(mine, is_new) - log(len(found))
+        old = [value for value, _ in before.most_common() if value not in chosen]
+        prop, _, whose = name.partition(" ")
+        change = Change(
+            property=prop,
+            of=whose or None,
+            before=column.name(old[0]) if old else None,
+            after=column.name(max(chosen, key=since.__getitem__)),
+        )
+        yield _Candidate(name, places, is_new, change, evidence)
+
+
+def _evidence(scores: Sequence[float], is_new: Sequence[bool]) -> float:
+    """Return the logarithm of a likelihood ratio: scores depend on the value alone, against scores that dropped at any moment."""
+    count = len(scores)
+    sums = [0.0, *accumulate(scores)]
+    news = [0, *accumulate(is_new)]
+    new_sums = [0.0, *accumulate([score * new for score, new in zip(scores, is_new, strict=True)])]
+    new, new_sum = news[-1], new_sums[-1]
+    by_value = _fit(new, new_sum) + _fit(count - new, sums[-1] - new_sum)
+    # A drop at any moment; and, which is rarer, such a drop of scores that depend on the values as well.
+    dropped: list[float] = []
+    for place in range(1, count):
+        seen, total, of_new, of_new_sum = place, sums[place], news[place], new_sums[place]
+        by_time = _fit(seen, total) + _fit(count - seen, sums[-1] - total)
+        by_both = (
+            _fit(of_new, of_new_sum)
+            + _fit(new - of_new, new_sum - of_new_sum)
+            + _fit(seen - of_new, total - of_new_sum)
+            + _fit(count - seen - new + of_new, sums[-1] - total - new_sum + of_new_sum)
+        )
+        dropped += (by_time, by_both + _OF_TWO_CAUSES)
+    most = max(dropped)
+    return by_value - most - log(sum([exp(one - most) for one in dropped]) / (count - 1))
+
+
+def _fit(count: int, total: float) -> float:
+    """Return the logarithm of the likelihood of scores with one unknown mean, by Jeffreys' prior."""
+    return lgamma(total + 0.5) + lgamma(count - total + 0.5) - lgamma(count + 1) - _PRIOR
+
+
+def _other_mix(kinds: Sequence[int]) -> float:
+    """Return the logarithm of a likelihood ratio: errors of one kind became more frequent among all at any moment, against one mix."""
+    count = len(kinds)
+    ratios = [0.0]
+    for kind, total in Counter(kinds).most_common(_MAX_TRIED):
+        same = _fit(count, total)
+        for place, seen in enumerate(accumulate([each == kind for each in kinds[:-1]]), 1):
+            # Half of the prior is for a kind that became rarer, which explains nothing.
+            is_more = (total - seen) * place > seen * (count - place)
+            ratio = _fit(place, seen) + _fit(count - place, total - seen) - same
+            ratios.append(2 * exp(ratio) if is_more else 0.0)
+    mean = sum(ratios) / max(len(ratios) - 1, 1)
+    return log(mean) if mean else 0.0
+
+
+def _are_alike(one: _Candidate, other: _Candidate) -> bool:
+    """Return whether two properties have new values for nearly the same conversations."""
+    mine = dict(zip(one.places, one.is_new, strict=True))
+    both = [(mine[place], new) for place, new in zip(other.places, other.is_new, strict=True) if place in mine]
+    new = len([pair for pair in both if True in pair])
+    return new > 0 and len([pair for pair in both if True in pair and False in pair]) <= max(1, _MOST_APART * new)

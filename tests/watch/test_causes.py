@@ -1,0 +1,153 @@
+"""The recorded properties that explain a drop of scores."""
+
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+
+from toolgauge.model.regressions import Change
+from toolgauge.settings import SECOND
+from toolgauge.watch.causes import MAX_OBSERVATIONS, MAX_VALUES, NewestObservations
+from tools.bench.causes import CAUSES, named
+
+MODEL, PROMPT, ERRORS = "gen_ai.response.model", "gen_ai.prompt.version", "toolgauge.tool.errors find_order"
+
+
+def filled(observations: Iterable[tuple[float, dict[str, str]]]) -> NewestObservations:
+    newest = NewestObservations()
+    for number, (score, fingerprint) in enumerate(observations):
+        newest.add(score, number * SECOND, fingerprint)
+    return newest
+
+
+def score(number: int, every: int) -> float:
+    return float(number % every != 0)
+
+
+def switched(*names: str) -> list[tuple[float, dict[str, str]]]:
+    """100 conversations of which every 20th fails; then 40 with new values of these properties, of which every 2nd does."""
+    old = [(score(number, 20), dict.fromkeys((MODEL, PROMPT), "A")) for number in range(100)]
+    new = [(score(number, 2), {MODEL: "A", PROMPT: "A", **dict.fromkeys(names, "B")}) for number in range(40)]
+    return [*old, *new]
+
+
+def test_the_property_that_changed_with_the_scores_is_the_cause() -> None:
+    (cause,) = filled(switched(MODEL)).causes(40)
+    assert cause.changes == (Change(property=MODEL, of=None, before="A", after="B"),)
+    assert (cause.since_ns, cause.conversations, cause.of) == (100 * SECOND, 40, 40)
+    assert (cause.mean, cause.others) == (0.5, 0.95)
+
+
+def test_properties_that_changed_in_the_same_conversations_are_named_together() -> None:
+    (cause,) = filled(switched(MODEL, PROMPT)).causes(40)
+    assert {change.property for change in cause.changes} == {MODEL, PROMPT}
+
+
+def test_a_change_at_another_time_is_no_cause() -> None:
+    observations = [(one, {**properties, MODEL: "B"}) for one, properties in switched()[60:]]
+    assert not filled([*switched()[:60], *observations]).causes(40)
+
+
+def test_a_property_that_always_mattered_and_did_not_move_is_no_cause() -> None:
+    numbers = range(200)
+    old = [(score(number, 4 if number % 3 else 50), {MODEL: str(number % 3 > 0)}) for number in numbers]
+    new = [(score(number, 2), {MODEL: str(number % 3 > 0)}) for number in numbers[:40]]
+    assert not filled([*old, *new]).causes(40)
+
+
+def test_a_canary_is_set_beside_the_conversations_of_its_time() -> None:
+    old = [(score(number, 20), {MODEL: "A"}) for number in range(100)]
+    new = [(0.0, {MODEL: "B"}) if number % 5 == 0 else (1.0, {MODEL: "A"}) for number in range(50)]
+    (cause,) = filled([*old, *new]).causes(50)
+    assert (cause.conversations, cause.of, cause.mean) == (10, 50, 0.0)
+
+
+def test_a_value_that_was_in_use_before_has_no_first_sight() -> None:
+    old = [(score(number, 20), {MODEL: "B" if number % 20 == 0 else "A"}) for number in range(100)]
+    new = [(0.0, {MODEL: "B"}) if number % 2 else (1.0, {MODEL: "A"}) for number in range(40)]
+    (cause,) = filled([*old, *new]).causes(40)
+    assert (cause.since_ns, cause.conversations, cause.of) == (None, 20, 40)
+
+
+def test_errors_of_another_kind_come_after_the_property_that_explains_them() -> None:
+    def observations(model: str) -> Iterable[tuple[float, dict[str, str]]]:
+        for number in range(160):
+            one = score(number, 10 if number < 120 else 2)
+            kind = "none" if one else "timeout" if number < 120 else "rate_limited"
+            yield one, {MODEL: "A" if number < 120 else model, ERRORS: kind}
+
+    with_model = filled(observations("B")).causes(40)
+    assert [cause.changes[0].property for cause in with_model] == [MODEL, "toolgauge.tool.errors"]
+    (alone,) = filled(observations("A")).causes(40)
+    assert alone.changes == (
+        Change(property="toolgauge.tool.errors", of="find_order", before="none", after="rate_limited"),
+    )
+
+
+def test_more_errors_of_the_same_kinds_are_no_cause() -> None:
+    kinds = ("timeout", "not_found")
+    scores = [score(number, 10 if number < 120 else 2) for number in range(160)]
+    errors = [{ERRORS: "none" if one else kinds[number // 10 % 2]} for number, one in enumerate(scores)]
+    assert not filled(zip(scores, errors, strict=True)).causes(40)
+
+
+def test_without_observations_before_the_drop_it_is_not_said_that_nothing_changed() -> None:
+    newest = filled(switched(MODEL))
+    assert (newest.compared(40), newest.compared(130)) == (2, 0)
+    assert newest.causes(130) == newest.causes(105) != ()
+    assert filled(switched(MODEL)[90:]).causes(40) == ()
+
+
+def test_observations_and_values_are_bounded() -> None:
+    newest = filled((1.0, {MODEL: "A", PROMPT: str(number)}) for number in range(3 * MAX_OBSERVATIONS))
+    assert len(newest.times) == MAX_OBSERVATIONS
+    assert len(newest.dump()) < 4000
+    column = newest._columns[PROMPT]  # pyright: ignore[reportPrivateUsage] - what is kept
+    assert (len(column.values), len(column.places), max(column.places)) == (
+        MAX_VALUES - 1,
+        MAX_OBSERVATIONS,
+        MAX_VALUES,
+    )
+
+
+def test_values_that_went_make_room_for_others() -> None:
+    newest = filled((1.0, {PROMPT: str(number // 10)}) for number in range(2 * MAX_OBSERVATIONS))
+    column = newest._columns[PROMPT]  # pyright: ignore[reportPrivateUsage] - what is kept
+    assert column.name(column.places[-1]) == "79"
+    assert column.name(column.places[0]) == "40"
+
+
+def test_a_property_that_is_not_recorded_any_more_is_forgotten() -> None:
+    newest = filled([*switched()[:100], *[(1.0, {MODEL: "A"})] * MAX_OBSERVATIONS])
+    assert newest.compared(1) == 1
+
+
+def test_a_restart_changes_no_cause() -> None:
+    newest = filled(switched(MODEL))
+    assert NewestObservations.load(newest.dump()).causes(40) == newest.causes(40)
+    assert NewestObservations.load(b"").causes(1) == ()
+
+
+@pytest.mark.parametrize("cut", [1, 30])
+def test_damaged_bytes_are_refused(cut: int) -> None:
+    with pytest.raises(ValueError, match=r"damaged|truncated|invalid"):
+        NewestObservations.load(filled(switched()).dump()[:-cut])
+
+
+@pytest.mark.parametrize("kind", [*CAUSES, "none", "together"])
+def test_most_causes_are_named_first(kind: str) -> None:
+    causes = ("service version", "model") if kind == "together" else () if kind == "none" else (kind,)
+    right, alarms, _ = named(kind, causes, streams=4, seed=7)
+    assert alarms >= 3
+    assert right >= alarms - 1
+
+
+def test_random_fingerprints_never_raise() -> None:
+    random = Random(1)  # noqa: S311 repeatable
+    for _ in range(50):
+        newest = NewestObservations()
+        for number in range(random.choice((1, 25, 60, 450))):
+            names = random.sample((MODEL, PROMPT, ERRORS), random.randint(0, 3))
+            newest.add(random.random(), number * SECOND, {name: random.choice("abc") for name in names})
+        for since in (0, 1, 20, 500):
+            assert len(newest.causes(since)) <= 3

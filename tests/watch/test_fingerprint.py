@@ -1,0 +1,117 @@
+"""The properties of a trajectory by which a regression is explained."""
+
+import pytest
+from msgspec.structs import replace
+
+from tests.export.scorecards import call, trajectory
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.trajectory import Message, SpanSource
+from toolgauge.watch.fingerprint import concerns, fingerprint, joined
+
+TIMEOUT = CallError(kind="timeout", message="secret")
+
+
+def schema_hash(schema: JsonObject) -> str:
+    offered = (ToolDefinition(name="find_order", parameters=schema),)
+    return fingerprint(replace(trajectory(call("find_order")), tools_offered=offered))[
+        "toolgauge.tool.schema find_order"
+    ]
+
+
+def test_a_run_has_the_properties_of_its_models_versions_and_libraries() -> None:
+    source = SpanSource(
+        service="s", scope="lib", dialect="genai", spans=(), model_calls=1, has_runs=True, version="2.1"
+    )
+    found = fingerprint(
+        replace(
+            trajectory(),
+            properties={"gen_ai.response.model": "A"},
+            resource={"service.version": "1.0"},
+            sources=(source,),
+        )
+    )
+    assert found == {"gen_ai.response.model": "A", "service.version": "1.0", "otel.scope.version lib": "2.1"}
+
+
+def test_tools_have_the_shape_of_their_arguments_and_the_kinds_of_their_errors() -> None:
+    calls = (
+        replace(call("find_order", error=TIMEOUT), arguments=Recorded({"order_id": "7", "limit": 3, "tags": None})),
+        replace(call("find_order"), arguments=Recorded({"order_id": "8"})),
+        replace(call("refund"), arguments=Unparsed("{", "unparsable")),
+    )
+    assert fingerprint(trajectory(*calls)) == {
+        "toolgauge.tool.arguments find_order": "limit:integer order_id:string tags:null",
+        "toolgauge.tool.errors find_order": "timeout",
+        "toolgauge.tool.arguments refund": "unreadable",
+        "toolgauge.tool.errors refund": "none",
+    }
+
+
+ORDER: JsonObject = {
+    "type": "object",
+    "properties": {"order_id": {"type": "string"}, "description": {"type": "string"}},
+    "required": ["order_id", "description"],
+}
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {**ORDER, "required": ["description", "order_id"]},
+        {**ORDER, "description": "Find an order.", "title": "Find"},
+        dict(reversed(ORDER.items())),
+    ],
+)
+def test_order_and_words_of_a_schema_do_not_change_its_hash(same: JsonObject) -> None:
+    assert schema_hash(same) == schema_hash(ORDER)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{**ORDER, "required": ["order_id"]}, {**ORDER, "properties": {"order_id": {"type": "string"}}}],
+)
+def test_another_schema_has_another_hash(other: JsonObject) -> None:
+    assert schema_hash(other) != schema_hash(ORDER)
+
+
+def test_a_schema_of_any_depth_has_a_hash() -> None:
+    deep: Json = {}
+    for _ in range(500):
+        deep = {"items": deep}
+    assert schema_hash({"items": deep})
+
+
+def test_of_texts_only_sizes_forms_and_hashes_are_kept() -> None:
+    texts = (
+        Message("system", "You are secret.", 0),
+        Message("user", "secret\n```x```", 0),
+        Message("user", "y" * 900, 1),
+    )
+    found = fingerprint(replace(trajectory(), messages=texts))
+    assert found["toolgauge.user_message.size"] == "at most 50"
+    assert found["toolgauge.user_message.form"] == "code lines"
+    assert len(found["gen_ai.system_instructions"]) == 8
+    assert "secret" not in repr(found)
+
+
+def test_values_are_short() -> None:
+    long = replace(call("t" * 500), arguments=Recorded({f"key{number}": 1 for number in range(100)}))
+    found = fingerprint(trajectory(long))
+    assert all(len(value) <= 64 for value in found.values())
+    assert all(len(name) <= 200 for name in found)
+
+
+def test_a_conversation_keeps_its_first_message_and_all_errors() -> None:
+    errors, size = "toolgauge.tool.errors find_order", "toolgauge.user_message.size"
+    earlier = {errors: "timeout", size: "at most 50", "service.version": "1"}
+    later = {errors: "none", size: "at most 200", "service.version": "2"}
+    assert joined(earlier, later) == {errors: "timeout", size: "at most 50", "service.version": "2"}
+
+
+def test_a_property_of_another_tool_does_not_explain_the_scores_of_a_tool() -> None:
+    assert not concerns("toolgauge.tool.errors refund", "find_order")
+    for name in ("toolgauge.tool.errors find_order", "service.version", "otel.scope.version lib"):
+        assert concerns(name, "find_order")
+        assert concerns(name, None)

@@ -166,7 +166,7 @@ def test_the_first_of_two_consumers_goes_while_a_destination_is_away(broker: Bro
 def remake(broker: Broker, topic: str) -> None:
     """Delete a topic, and make it again as soon as that works."""
     admin = broker.admin()
-    admin.delete_topics([topic])[topic].result(60)
+    admin.delete_topics([topic])[topic].result(60)  # pyright: ignore[reportUnknownMemberType]  # its futures hold `None`
     until(lambda: topic not in admin.list_topics(timeout=10).topics, "the topic to be gone")
     broker.create_topic(topic)
 
@@ -194,7 +194,7 @@ def test_the_topic_of_closed_traces_is_made_again(broker: Broker, tmp_path: Path
     with receiving() as destination, serving(tmp_path, *consuming(tmp_path, broker.address, destination)):
         until(lambda: CLOSED in broker.admin().list_topics(timeout=10).topics, "the topic")
         admin = broker.admin()
-        admin.delete_topics([CLOSED])[CLOSED].result(60)
+        admin.delete_topics([CLOSED])[CLOSED].result(60)  # pyright: ignore[reportUnknownMemberType]  # as above
         Writer(broker.address).write(runs)
         assert_each_scored_once(destination, runs)
         until(lambda: CLOSED in admin.list_topics(timeout=10).topics, "the topic to be made again")

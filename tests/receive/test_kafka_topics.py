@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Uuid
-from confluent_kafka.admin import TopicDescription
+from confluent_kafka.admin import TopicDescription  # pyright: ignore[reportPrivateImportUsage]  # public by its documentation
 
 from toolgauge.receive import kafka_client
 from toolgauge.receive.kafka_client import TopicIds

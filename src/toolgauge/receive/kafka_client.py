@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, TopicDescription
+from confluent_kafka.admin import AdminClient, TopicDescription  # pyright: ignore[reportPrivateImportUsage]  # public by its documentation
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 from msgspec import Struct
 
@@ -66,7 +66,7 @@ class TopicIds:
     """Notices topics that are deleted or made again: their offsets begin anew, which nothing else shows."""
 
     def __init__(self, settings: KafkaReceiverSettings, names: Collection[str]) -> None:
-        self._admin = AdminClient(client_properties(settings))
+        self._admin = AdminClient({**client_properties(settings)})
         self._names = TopicCollection([*names])
         self._answers: dict[str, Future[TopicDescription]] = {}
         self._due_s = 0.0

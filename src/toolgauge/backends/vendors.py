@@ -54,7 +54,7 @@ def _sender(name: str, settings: BackendSettings, user_agent: str) -> ScoreSende
 async def pull_verdicts(
     name: str, settings: BackendSettings, since_ns: int, user_agent: str
 ) -> list[PersonVerdict] | Transient | Permanent:
-    """Read what people said since a time; try again a few times where the backend is busy. Raise as `backend_destination`."""
+    """Read the verdicts of people since a time; try again a few times where the backend is busy. Raise as `backend_destination`."""
     sender = _sender(name, settings, user_agent)
     await sender.start()
     try:

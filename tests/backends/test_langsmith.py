@@ -60,6 +60,24 @@ async def test_feedback_waits_for_its_run():
         assert await out.settled() == {"accepted": 3, "delivered": 3}
 
 
+async def test_a_limit_of_requests_does_not_hold_a_backlog_up():
+    langsmith = Feedback(run(ROOT.span_id))
+    asked_since_rest = 0
+
+    def answer(asked: Asked) -> Reply:
+        nonlocal asked_since_rest
+        asked_since_rest += 1
+        if asked_since_rest > 50:
+            asked_since_rest = 0
+            return Reply(429)
+        return langsmith.answer(asked)
+
+    async with serving(answer) as backend, sending(SETTINGS, backend) as out:
+        out.put(*(scorecard(trajectory_result(passed(), f"criterion-{number}")) for number in range(200)))
+        assert await out.settled() == {"accepted": 200, "delivered": 200}
+        assert len(langsmith.by_id) == 200
+
+
 async def test_feedback_waits_for_its_project():
     langsmith = Feedback()
     missing = SETTINGS.model_copy(update={"project": "other", "late": 50_000_000})

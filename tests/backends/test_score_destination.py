@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.backends.fakes import KEY, Asked, Reply, card, in_turn, sending, serving
-from tests.export.fakes import until
+from tests.export.fakes import FAST, until
 from tests.export.scorecards import call, call_result, failed, passed, scorecard, shadow, trajectory_result
 from tests.walk.support import MemoryJournal
 from toolgauge.backends.settings import PhoenixSettings, ScoreQueueSettings
@@ -208,3 +208,15 @@ async def test_keys_are_never_written(caplog: pytest.LogCaptureFixture):
         assert KEY not in repr(out.destination.backend)
         assert KEY not in str(out.destination.backend.model_dump(mode="json"))
         assert KEY not in str(out.destination.health.now()) + str(out.destination.health.refusing())
+
+
+async def test_late_scores_are_sent_again_together():
+    retry = FAST.model_copy(update={"initial_interval": 1_000_000_000, "max_interval": 1_000_000_000})
+    async with serving(in_turn(Reply(404))) as backend, sending(SETTINGS, backend, retry=retry) as out:
+        for number in range(10):
+            before = len(backend.asked)
+            out.put(scorecard(trajectory_result(passed(), f"criterion-{number}")))
+            await until(lambda before=before: len(backend.asked) > before)
+        backend.answers = in_turn(FOUND)
+        assert await out.settled() == {"accepted": 10, "delivered": 10}
+        assert max(len(asked.json["data"]) for asked in backend.asked) > 3

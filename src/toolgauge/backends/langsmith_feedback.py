@@ -111,7 +111,6 @@ def _identity(score: Score) -> dict[str, object]:
         "run_id": _run_id(score),
         "key": score.name,
         "feedback_source": {"type": kind, "metadata": source},
-        **({"start_time": iso_time(score.start_ns)} if score.start_ns else {}),
     }
 
 

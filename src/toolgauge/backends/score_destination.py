@@ -1,11 +1,12 @@
 """The queue of a backend that takes scores: what a destination does, for requests that are lines of scores.
 
-Small requests are joined, requests that are too large are halved. A score whose span the backend does not have waits on its
-own, so that others pass. The books: accepted = delivered + left_out + dropped(reason) + waiting, in scores.
+Small requests are joined, requests that are too large are halved. A score whose span the backend does not have waits
+beside the queue, so that others pass. The books: accepted = delivered + left_out + dropped(reason) + waiting, in scores.
 """
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -36,6 +37,7 @@ class ScoreDestination(Destination):
         self.queue = SendQueue(max_bytes=settings.queue.max_bytes, own_reserve_bytes=0)
         self._filter = settings.scores
         self._late_retry = settings.retry.model_copy(update={"max_elapsed_time": settings.late})
+        self._newly_late: list[Outgoing] = []
         self._late = set[asyncio.Task[None]]()
         self._slots = asyncio.Semaphore(settings.queue.num_consumers)
 
@@ -56,9 +58,7 @@ class ScoreDestination(Destination):
 
     async def _take(self) -> Outgoing | None:
         while (first := await self.queue.take()) is not None:
-            taken = [first, *self.queue.take_more(_JOINED_BYTES - len(first.body))]
-            entries = tuple(entry for one in taken for entry in one.entries)
-            joined = replace(first, body=b"".join([one.body for one in taken]), entries=entries)
+            joined = _join([first, *self.queue.take_more(_JOINED_BYTES - len(first.body))])
             scores = decoded(joined.body)
             wanted = [one for one in scores if self._wants(one)]
             self._count("left_out", _scores(joined) - len(wanted))
@@ -71,9 +71,11 @@ class ScoreDestination(Destination):
     async def _deliver(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
         late, halves = await self._send_once(outgoing)
         if late is not None:
-            task = asyncio.create_task(self._send_late(late))
-            self._late.add(task)
-            task.add_done_callback(self._late.discard)
+            self._newly_late.append(late)
+            if len(self._newly_late) == 1:
+                task = asyncio.create_task(self._send_late())
+                self._late.add(task)
+                task.add_done_callback(self._late.discard)
         return halves
 
     async def _work(self) -> None:
@@ -90,9 +92,11 @@ class ScoreDestination(Destination):
 
     async def _send_once(self, outgoing: Outgoing) -> tuple[Outgoing | None, tuple[Outgoing, ...]]:
         """Send until the backend answers; return the late part, or the halves to send instead."""
+        count = _scores(outgoing)
+        if count > self.backend.most_together:
+            return None, self._halves(outgoing)
         async with self._slots:
             verdict = await self._sent(outgoing)
-        count = _scores(outgoing)
         if isinstance(verdict, Delivered):
             taken = verdict if isinstance(verdict, ScoresTaken) else ScoresTaken()
             self._count("delivered", count - taken.rejected - taken.left_out - taken.late.count(b"\n"))
@@ -105,48 +109,50 @@ class ScoreDestination(Destination):
                 return rest, ()
             self._settle(rest)
         elif verdict.is_about_content and count > 1:
-            if self._ledger is not None:
-                self._ledger.claim_deliveries(outgoing.entries)
-            lines = outgoing.body.splitlines(keepends=True)
-            halves = (lines[count // 2 :], lines[: count // 2])
-            return None, tuple(replace(outgoing, body=b"".join(half)) for half in halves)
+            return None, self._halves(outgoing)
         else:
             if verdict.is_lasting:
                 self.health.refused("scores", verdict.reason)
             self._drop(outgoing, verdict.reason)
         return None, ()
 
-    async def _send_late(self, late: Outgoing) -> None:
-        """Send scores again until the backend has their spans."""
-        began_s, backoff = _now_s(), Backoff(self._late_retry, random.random)
-        attempts = 0
-        waiting: list[Outgoing] = [late]
-        sending: list[Outgoing] = []
+    def _halves(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
+        if self._ledger is not None:
+            self._ledger.claim_deliveries(outgoing.entries)
+        lines = outgoing.body.splitlines(keepends=True)
+        middle = len(lines) // 2
+        return tuple(replace(outgoing, body=b"".join(half)) for half in (lines[middle:], lines[:middle]))
+
+    async def _send_late(self) -> None:
+        """Send late scores again until the backend has their spans; what becomes late before the first attempt goes along."""
+        began_s, backoff, attempts = _now_s(), Backoff(self._late_retry, random.random), 0
+        waiting, sending = self._newly_late, list[Outgoing]()
         try:
-            while waiting:
+            while waiting and attempts <= _LAST_ATTEMPTS:
                 wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=None)
                 if wait_s is None:
-                    while waiting:
-                        self._drop(waiting.pop(), "no_span")
-                    return
+                    break
                 if self._stopping.is_set():
                     attempts += 1
-                    if attempts > _LAST_ATTEMPTS:
-                        while waiting:
-                            self._give_up(waiting.pop())
-                        return
                     await asyncio.sleep(_LAST_WAIT_S)
                 else:
                     await wait(self._stopping, wait_s)
-                waiting, sending = [], waiting
+                self._newly_late = [] if waiting is self._newly_late else self._newly_late
+                sending = _joined(waiting)
+                waiting = list[Outgoing]()
                 while sending:
                     rest, sending[-1:] = await self._send_once(sending[-1])
-                    if rest is not None:
-                        waiting.append(rest)
+                    waiting += () if rest is None else (rest,)
         except asyncio.CancelledError:
             for part in (*waiting, *sending):
                 self._give_up(part)
             raise
+        self._newly_late = [] if waiting is self._newly_late else self._newly_late
+        for part in waiting:
+            if attempts > _LAST_ATTEMPTS:
+                self._give_up(part)
+            else:
+                self._drop(part, "no_span")
 
     def _wants(self, score: Score) -> bool:
         return score.to == self.name if score.to else self._filter.takes(score.name, score.level, score.word)
@@ -158,6 +164,24 @@ class ScoreDestination(Destination):
     def _count_lost(self, outgoing: Outgoing, spans: int, reason: str) -> None:
         self._count("dropped", _scores(outgoing), reason)
         self.health.dropped(outgoing.signal, reason, spans, self._metrics.scores.name)
+
+
+def _join(requests: Sequence[Outgoing]) -> Outgoing:
+    entries = tuple(entry for one in requests for entry in one.entries)
+    return replace(requests[0], body=b"".join([one.body for one in requests]), entries=entries)
+
+
+def _joined(requests: Sequence[Outgoing]) -> list[Outgoing]:
+    """Join requests as far as their size allows."""
+    groups: list[list[Outgoing]] = []
+    size_bytes = _JOINED_BYTES
+    for one in requests:
+        if size_bytes + len(one.body) > _JOINED_BYTES:
+            groups.append([])
+            size_bytes = 0
+        groups[-1].append(one)
+        size_bytes += len(one.body)
+    return [_join(group) for group in groups]
 
 
 def _scores(outgoing: Outgoing) -> int:

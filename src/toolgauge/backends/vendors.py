@@ -42,12 +42,12 @@ _WITHOUT_SETTINGS: dict[Vendor, Write] = {
 def backend_destination(
     name: str, settings: BackendSettings, metrics: SelfMetrics, user_agent: str, ledger: Ledger | None
 ) -> ScoreDestination:
-    """Make the destination. Raise `ConfigError` when a header cannot be sent."""
+    """Make the destination. Raise `ConfigError` when its key or a header cannot be used."""
     return ScoreDestination(name, settings, metrics, _sender(name, settings, user_agent), ledger)
 
 
 def _sender(name: str, settings: BackendSettings, user_agent: str) -> ScoreSender:
-    headers = dict(checked_headers({**settings.authorization, **settings.headers}, name))
+    headers = dict(checked_headers({**settings.with_key.authorization, **settings.headers}, name))
     return ScoreSender(settings, _write(settings), {**headers, "User-Agent": user_agent})
 
 

@@ -20,18 +20,18 @@ from toolgauge.export.settings import LabelQueue
 from toolgauge.model.errors import ConfigError
 
 # Takes no score but marks.
-NO_SCORES = {"criteria": ("none",)}
+NO_SCORES = ("none",)
 
 
 def put(out: Sending, *queues: LabelQueue) -> None:
-    settings = EmitSettings(annotate="off", scores=(ScoreFilter(criteria=("none",)),), queues=queues)
+    settings = EmitSettings(annotate="off", scores=(ScoreFilter(criteria=NO_SCORES),), queues=queues)
     for outgoing in emitter(settings).requests([card()]):
         if outgoing.signal == "scores":
             out.destination.put(outgoing)
 
 
 async def asked_of(settings: BackendSettings, answers: Reply, queue: str | None = "q 1") -> list[Asked]:
-    async with serving(in_turn(answers)) as backend, sending(settings, backend, **NO_SCORES) as out:
+    async with serving(in_turn(answers)) as backend, sending(settings, backend, criteria=NO_SCORES) as out:
         put(out, LabelQueue(to=settings.vendor, queue=queue), LabelQueue(to="another"))
         books = await out.settled()
         assert books == {"accepted": 2, "left_out": 1, "delivered": 1}
@@ -72,7 +72,7 @@ async def test_without_a_queue_the_run_is_marked():
 async def test_a_queue_that_is_not_there_is_counted():
     async with (
         serving(lambda asked: Reply(404 if "queues" in asked.path else 200)) as langfuse,
-        sending(LangfuseSettings(public_key="p", api_key="s"), langfuse, **NO_SCORES) as out,
+        sending(LangfuseSettings(public_key="p", api_key="s"), langfuse, criteria=NO_SCORES) as out,
     ):
         put(out, LabelQueue(to="langfuse", queue="gone"))
         assert await out.settled() == {"accepted": 1, "dropped:rejected": 1}

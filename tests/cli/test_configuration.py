@@ -181,7 +181,7 @@ def test_print_config_merges_files_overrides_and_environment(tmp_path: Path):
         environment={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS": "key=hunter2"},
     )
     assert (ended.code, ended.err) == (0, "")
-    assert "\nannotate: off\nhold:\n  timeout: 2s\n  max_bytes: 1KiB\n" in ended.out
+    assert "\nannotate: off\nannotate_form:\n- toolgauge\nhold:\n  timeout: 2s\n  max_bytes: 1KiB\n" in ended.out
     assert "endpoint: http://c:4318\n" in ended.out
     assert "key: <redacted>\n" in ended.out
     assert "hunter2" not in ended.out

@@ -63,24 +63,24 @@ _Z = 1.959963984540054
 class Tally(NamedTuple):
     """Runs, the sum of their weights, and that of the squares of their weights."""
 
-    count: int = 0
+    runs: int = 0
     weight: float = 0.0
     squares: float = 0.0
 
     def plus(self, weight: float) -> "Tally":
         """Count one more run, which stands for `weight` runs."""
-        return Tally(self.count + 1, self.weight + weight, self.squares + weight * weight)
+        return Tally(self.runs + 1, self.weight + weight, self.squares + weight * weight)
 
     def join(self, other: "Tally") -> "Tally":
         """Add up two tallies."""
-        return Tally(self.count + other.count, self.weight + other.weight, self.squares + other.squares)
+        return Tally(self.runs + other.runs, self.weight + other.weight, self.squares + other.squares)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
     """`count` of `of`; the share itself and its interval are `weighted`, where the runs were drawn with unequal probabilities.
 
-    `weighted` has the share, and the size of the sample drawn with equal probabilities that would say as much.
+    `weighted` has the share, and the size of the sample drawn with equal probabilities that is as precise.
     """
 
     count: int
@@ -90,7 +90,7 @@ class Share:
     @classmethod
     def of_tallies(cls, yes: Tally, no: Tally, heaviest: float) -> "Share":
         """Estimate the share of `yes` in all runs, which the weights stand for; no labelled run is heavier than `heaviest`."""
-        count, of, weight = yes.count, yes.count + no.count, yes.weight + no.weight
+        count, of, weight = yes.runs, yes.runs + no.runs, yes.weight + no.weight
         if heaviest == 1 or not of:
             return cls(count, of)
         # The variance at a share that is drawn in a little, as if one run of the heaviest had been seen on each side: where

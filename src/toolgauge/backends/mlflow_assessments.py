@@ -120,9 +120,9 @@ def read(since_ns: int, settings: MlflowSettings) -> Reading:
         for trace in page.traces:
             for one in trace.assessments:
                 is_wanted = one.source.source_type == "HUMAN" or one.assessment_name == QUEUED
-                said = None if one.feedback is None else one.feedback.value
-                if is_wanted and one.valid and isinstance(said, str | float | int):
-                    verdicts += verdict(one.assessment_name, said, trace.trace_id.removeprefix("tr-"))
+                given = None if one.feedback is None else one.feedback.value
+                if is_wanted and one.valid and isinstance(given, str | float | int):
+                    verdicts += verdict(one.assessment_name, given, trace.trace_id.removeprefix("tr-"))
         if not page.next_page_token:
             return verdicts
         body["page_token"] = page.next_page_token

@@ -10,7 +10,7 @@ from toolgauge.backends.score_sender import Exchange
 
 
 class PersonVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person said about a run, or the mark of a queued run. Without a trace it is about a conversation."""
+    """A verdict of a person on a run, or the mark of a queued run. Without a trace it is about a conversation."""
 
     name: str
     label: str | bool | None = None
@@ -29,17 +29,17 @@ def trace_of_mark(explanation: str) -> str | None:
 
 
 Reading: TypeAlias = Exchange[list[PersonVerdict]]
-_Said: TypeAlias = str | float | bool | None
+_Given: TypeAlias = str | float | bool | None
 
 
 def verdict(
-    name: str, said: _Said, trace_id: str | None, conversation_id: str | None = None, label: str | None = None
+    name: str, given: _Given, trace_id: str | None, conversation_id: str | None = None, label: str | None = None
 ) -> Iterator[PersonVerdict]:
     """Yield the verdict of a value that is a number or a word; none where it is about neither trace nor conversation."""
     if not trace_id and not conversation_id:
         return
-    value = float(said) if isinstance(said, int | float) and not isinstance(said, bool) else None
-    word = said if isinstance(said, str | bool) else None
+    value = float(given) if isinstance(given, int | float) and not isinstance(given, bool) else None
+    word = given if isinstance(given, str | bool) else None
     yield PersonVerdict(
         name=name,
         label=label or word,

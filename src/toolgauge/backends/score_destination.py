@@ -61,8 +61,10 @@ class ScoreDestination(Destination):
             joined = _join([first, *self.queue.take_more(_JOINED_BYTES - len(first.body))])
             scores = decoded(joined.body)
             wanted = [one for one in scores if self._wants(one)]
-            self._count("left_out", _scores(joined) - len(wanted))
-            joined = self.queue.shrink(joined, encoded(wanted))
+            left_out = _scores(joined) - len(wanted)
+            self._count("left_out", left_out)
+            if left_out:
+                joined = self.queue.shrink(joined, encoded(wanted))
             if wanted:
                 return joined
             self._settle(joined)
@@ -138,7 +140,8 @@ class ScoreDestination(Destination):
                 else:
                     await wait(self._stopping, wait_s)
                 self._newly_late = [] if waiting is self._newly_late else self._newly_late
-                waiting, sending = [], _joined(waiting)
+                sending = _joined(waiting)
+                waiting = list[Outgoing]()
                 while sending:
                     rest, sending[-1:] = await self._send_once(sending[-1])
                     waiting += () if rest is None else (rest,)

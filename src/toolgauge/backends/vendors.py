@@ -42,19 +42,19 @@ _WITHOUT_SETTINGS: dict[Vendor, Write] = {
 def backend_destination(
     name: str, settings: BackendSettings, metrics: SelfMetrics, user_agent: str, ledger: Ledger | None
 ) -> ScoreDestination:
-    """Make the destination. Raise `ConfigError` when a header cannot be sent."""
+    """Make the destination. Raise `ConfigError` when its key or a header cannot be used."""
     return ScoreDestination(name, settings, metrics, _sender(name, settings, user_agent), ledger)
 
 
 def _sender(name: str, settings: BackendSettings, user_agent: str) -> ScoreSender:
-    headers = dict(checked_headers({**settings.authorization, **settings.headers}, name))
+    headers = dict(checked_headers({**settings.with_key.authorization, **settings.headers}, name))
     return ScoreSender(settings, _write(settings), {**headers, "User-Agent": user_agent})
 
 
 async def pull_verdicts(
     name: str, settings: BackendSettings, since_ns: int, user_agent: str
 ) -> list[PersonVerdict] | Transient | Permanent:
-    """Read what people said since a time; try again a few times where the backend is busy. Raise as `backend_destination`."""
+    """Read the verdicts of people since a time; try again a few times where the backend is busy. Raise as `backend_destination`."""
     sender = _sender(name, settings, user_agent)
     await sender.start()
     try:

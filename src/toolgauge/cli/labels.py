@@ -27,7 +27,7 @@ _DAYS = re.compile("([0-9]{1,4})d")
 _READABLE = ("phoenix", "langfuse", "mlflow", "langsmith", "opik")
 
 
-@click.group("labels")
+@click.group("labels", epilog=EXIT_CODES)
 def command() -> None:
     """Read people's verdicts from a backend."""
 

@@ -30,7 +30,7 @@ _SCOPE = "people"
 
 
 async def pull(name: str, settings: BackendSettings, since_ns: int) -> list[PersonVerdict]:
-    """Read what people said since a time, and which runs were queued; raise `RecordingError` when the backend refuses."""
+    """Read the verdicts of people since a time, with the marks of queued runs; raise `RecordingError` when the backend refuses."""
     ended = await pull_verdicts(name, settings, since_ns, USER_AGENT)
     if not isinstance(ended, list):
         raise RecordingError(f"cannot read verdicts from `{name}` ({settings.endpoint}): {ended.reason}")

@@ -1,9 +1,12 @@
 """Backends in the configuration: lists, names, keys from the environment, reloads and workers."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.backends.fakes import KEY
 from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.vendors import backend_destination
 from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config, backends
 from toolgauge.model.errors import ConfigError
@@ -43,11 +46,22 @@ def test_a_section_is_one_backend_or_a_list_and_its_key_stays_hidden():
         ("exporters.langfuse={api_key: sk}", "public_key"),
         ("exporters.mlflow=[{name: a}, {name: a}]", "two destinations are called `a`"),
         ("exporters.datadog={results: some}", "results"),
+        ("exporters.opik={api_key: a, api_key_file: b}", "has both"),
     ],
 )
 def test_what_cannot_be_meant_is_an_error(override: str, words: str):
     with pytest.raises(ConfigError, match=words):
         configured(override)
+
+
+def test_a_key_in_a_file_is_read_when_the_destination_is_made(tmp_path: Path):
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    [langsmith] = configured(f"exporters.langsmith.api_key_file={file}").exporters.langsmith
+    assert langsmith.with_key.authorization == {"x-api-key": KEY}
+    file.unlink()
+    with pytest.raises(ConfigError, match="cannot read the token file"):
+        backend_destination("langsmith", langsmith, SelfMetrics(MetricRegistry()), "toolgauge/1", None)
 
 
 async def test_a_reload_replaces_the_backends_that_changed_and_no_other():

@@ -138,7 +138,8 @@ class ScoreDestination(Destination):
                 else:
                     await wait(self._stopping, wait_s)
                 self._newly_late = [] if waiting is self._newly_late else self._newly_late
-                waiting, sending = [], _joined(waiting)
+                sending = _joined(waiting)
+                waiting = list[Outgoing]()
                 while sending:
                     rest, sending[-1:] = await self._send_once(sending[-1])
                     waiting += () if rest is None else (rest,)

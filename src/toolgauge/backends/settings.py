@@ -2,7 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, Field, GetJsonSchemaHandler, PlainSerializer, field_validator, model_validator
 from pydantic_core import CoreSchema
@@ -17,8 +17,22 @@ from toolgauge.export.settings import (
     as_list,
     as_written,
 )
+from toolgauge.net.admin_client import read_token
 from toolgauge.net.settings import ClientTls
-from toolgauge.settings import MIB, MINUTE, SECOND, Count, Headers, PositiveDuration, Secret, Section, Size, Url
+from toolgauge.settings import (
+    MIB,
+    MINUTE,
+    SECOND,
+    Count,
+    FileName,
+    Headers,
+    PositiveDuration,
+    Secret,
+    Section,
+    Size,
+    Url,
+    file_path,
+)
 
 Vendor: TypeAlias = Literal["phoenix", "langfuse", "mlflow", "langsmith", "opik", "datadog"]
 VENDORS: tuple[Vendor, ...] = ("phoenix", "langfuse", "mlflow", "langsmith", "opik", "datadog")
@@ -44,6 +58,7 @@ class BackendSettings(Section):
     name: DestinationName | None = None
     endpoint: Url
     api_key: Secret | None = Field(default=None, repr=False)
+    api_key_file: FileName | None = None
     headers: Headers = Field(default_factory=dict[str, str], repr=False)
     results: EventsMode | None = None
     criteria: tuple[Annotated[str, Field(min_length=1)], ...] = ()
@@ -52,6 +67,12 @@ class BackendSettings(Section):
     timeout: PositiveDuration = 10 * SECOND
     retry: RetrySettings = RetrySettings()
     queue: ScoreQueueSettings = ScoreQueueSettings()
+
+    @model_validator(mode="after")
+    def _has_one_key(self) -> Self:
+        if self.api_key is not None and self.api_key_file is not None:
+            raise ValueError("has both `api_key` and `api_key_file`")
+        return self
 
     @field_validator("endpoint")
     @classmethod
@@ -64,6 +85,13 @@ class BackendSettings(Section):
     def scores(self) -> ScoreFilter:
         """What the backend takes."""
         return ScoreFilter(self.results, self.criteria)
+
+    @property
+    def with_key(self) -> Self:
+        """The same with the key of its file. Raises `ConfigError` when that cannot be read."""
+        if self.api_key_file is None:
+            return self
+        return self.model_copy(update={"api_key": read_token(file_path(self.api_key_file))})
 
     @property
     def authorization(self) -> Mapping[str, str]:
@@ -99,7 +127,7 @@ class LangfuseSettings(BackendSettings):
 
     @model_validator(mode="after")
     def _has_both_keys(self) -> "LangfuseSettings":
-        if self.public_key is None or self.api_key is None:
+        if self.public_key is None or self.api_key is self.api_key_file is None:
             raise ValueError("needs `public_key` and `api_key`, the secret key of the pair")
         return self
 

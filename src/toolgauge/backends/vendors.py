@@ -27,8 +27,8 @@ _WITHOUT_SETTINGS: dict[Vendor, Write] = {
 def backend_destination(
     name: str, settings: BackendSettings, metrics: SelfMetrics, user_agent: str, ledger: Ledger | None
 ) -> ScoreDestination:
-    """Make the destination. Raise `ConfigError` when a header cannot be sent."""
-    headers = dict(checked_headers({**settings.authorization, **settings.headers}, name))
+    """Make the destination. Raise `ConfigError` when its key or a header cannot be used."""
+    headers = dict(checked_headers({**settings.with_key.authorization, **settings.headers}, name))
     sender = ScoreSender(settings, _write(settings), {**headers, "User-Agent": user_agent})
     return ScoreDestination(name, settings, metrics, sender, ledger)
 

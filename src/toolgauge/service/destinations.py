@@ -63,7 +63,8 @@ def renewed_destinations(
         destinations.append(known)
     for name, backend in backends(config.exporters).items():
         known = by_backend.get(name)
-        if known is None or known.backend != backend:
+        # The key in a file may have changed.
+        if known is None or known.backend != backend or backend.api_key_file is not None:
             known = backend_destination(name, backend, metrics, USER_AGENT, ledger)
         destinations.append(known)
     renewed = {*by_name.values(), *by_backend.values()}

@@ -230,7 +230,9 @@ class Reloader(RuntimeReloader[Service]):
     async def _adopt(self, loaded: Loaded, kept: dict[str, str]) -> object:
         service, config, rules = self._service, loaded.config, loaded.rules
         old, exporters = self._config.exporters, config.exporters
-        if exporters.otlp != old.otlp or backends(exporters) != backends(old):
+        tables = backends(exporters)
+        has_key_file = any(each.api_key_file is not None for each in tables.values())
+        if exporters.otlp != old.otlp or tables != backends(old) or has_key_file:
             try:
                 destinations = renewed_destinations(
                     config, service.metrics, service.outbox.destinations, hop_id=service.hop_id, ledger=service.ledger

@@ -61,8 +61,10 @@ class ScoreDestination(Destination):
             joined = _join([first, *self.queue.take_more(_JOINED_BYTES - len(first.body))])
             scores = decoded(joined.body)
             wanted = [one for one in scores if self._filter.takes(one.name, one.level, one.word)]
-            self._count("left_out", _scores(joined) - len(wanted))
-            joined = self.queue.shrink(joined, encoded(wanted))
+            left_out = _scores(joined) - len(wanted)
+            self._count("left_out", left_out)
+            if left_out:
+                joined = self.queue.shrink(joined, encoded(wanted))
             if wanted:
                 return joined
             self._settle(joined)

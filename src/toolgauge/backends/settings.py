@@ -127,7 +127,7 @@ class LangfuseSettings(BackendSettings):
 
     @model_validator(mode="after")
     def _has_both_keys(self) -> "LangfuseSettings":
-        if self.public_key is None or self.api_key is self.api_key_file is None:
+        if self.public_key is None or (self.api_key is None and self.api_key_file is None):
             raise ValueError("needs `public_key` and `api_key`, the secret key of the pair")
         return self
 

@@ -50,15 +50,11 @@ class Server:
 class Phoenix(Server):
     """Arize Phoenix with SQLite."""
 
-    def spans(self) -> set[str]:
-        status, answer = self.ask("/v1/projects/default/spans?limit=1000")
-        return {span["context"]["span_id"] for span in answer["data"]} if status == 200 else set()
-
     def scores(self, span_ids: Iterable[str]) -> list[Shown]:
         """Read the annotations of spans."""
         asked = "&".join(f"span_ids={one}" for one in span_ids)
         status, answer = self.ask(f"/v1/projects/default/span_annotations?limit=1000&{asked}")
-        found = answer["data"] if status == 200 else []
+        found: list[Json] = answer["data"] if status == 200 else []
         return sorted(
             Shown(
                 one["span_id"], one["name"], one["result"]["score"], one["result"]["label"] or "", one["annotator_kind"]
@@ -75,7 +71,7 @@ class MLflow(Server):
         found: list[Shown] = []
         for trace_id in trace_ids:
             status, answer = self.ask(f"/api/3.0/mlflow/traces/tr-{quote(trace_id)}")
-            assessments = answer["trace"]["trace_info"].get("assessments", ()) if status == 200 else ()
+            assessments: list[Json] = answer["trace"]["trace_info"].get("assessments", []) if status == 200 else []
             found += [
                 Shown(
                     one.get("span_id", trace_id),

@@ -25,7 +25,7 @@ def main(pictures: Path) -> None:
             toolgauge.send(run.body, "http")
             until(lambda: phoenix.scores([run.tool_span]), "the annotation")
             with _opened(browser, f"{phoenix.url}/redirects/spans/{run.tool_span}") as page:
-                page.get_by_test_id("application-drawer-plane").get_by_text(CALL).first.hover()
+                page.get_by_test_id("application-drawer-plane").get_by_text(CALL).first.wait_for()
                 _take(page, pictures / "phoenix.png", DESKTOP_WIDTH)
         with running_mlflow(folder) as mlflow, serving(folder, *to_mlflow(mlflow)) as toolgauge:
             toolgauge.send(run.body, "http")
@@ -34,7 +34,7 @@ def main(pictures: Path) -> None:
                 browser, f"{mlflow.url}/#/experiments/0/traces?selectedEvaluationId=tr-{run.trace_id}"
             ) as page:
                 page.get_by_text("execute_tool issue_refund").first.click()
-                page.get_by_text("Assess", exact=True).first.click()
+                page.locator("button", has_text="Assess").first.click()
                 page.get_by_text(CALL).first.wait_for()
                 # The trace is before the list of traces, and leaves room beside it.
                 _take(page, pictures / "mlflow.png", 896)

@@ -78,7 +78,8 @@ def toolgauge(fake: Fake, tmp_path: Path) -> Generator[Toolgauge]:
 def taken(fake: Fake) -> list[tuple[str, float]]:
     # Names for Datadog have no points and no dashes.
     names = {name.replace(".", "_").replace("-", "_"): name for name in (CALL, WHOLE)}
-    return sorted((names.get(name, name), value) for _, name, value, _ in fake.seen()["scores"])
+    scores: list[tuple[str, str, float]] = fake.seen()["scores"]
+    return sorted((names.get(name, name), value) for _, name, value in scores)
 
 
 def outcomes(toolgauge: Toolgauge) -> dict[str, float]:

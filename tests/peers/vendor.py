@@ -3,15 +3,14 @@
     python vendor.py VENDOR PORT
 
 Runs in the environment `vendors`. `POST /_answers` takes the names of the next answers, in turn, and forgets what was
-seen; after them, all is well. `GET /_seen` shows the scores that were taken, how often each, the requests that were refused,
-and what the models did not take.
+seen; after them, all is well. `GET /_seen` shows the scores that were taken, the requests that were refused, and what
+the models did not take.
 """
 
 import contextlib
 import json
 import sys
 import time
-from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
@@ -114,20 +113,21 @@ VENDORS = {"langfuse": (langfuse, 202), "langsmith": (langsmith, 200), "opik": (
 
 class Vendor(BaseHTTPRequestHandler):
     read, taken_status = VENDORS[sys.argv[1]] if len(sys.argv) > 1 else (None, 200)
-    answers, refused, invalid = [], [], []
-    times, scores = Counter(), {}
+    # Scores by what the vendor overwrites.
+    answers, refused, invalid, scores = [], [], [], {}
 
     def do_GET(self):
         if self.path == "/_seen":
-            scores = [[*score, self.times[key]] for key, score in self.scores.items()]
-            return self._answer(200, {"scores": scores, "refused": self.refused, "invalid": self.invalid})
+            return self._answer(
+                200, {"scores": [*self.scores.values()], "refused": self.refused, "invalid": self.invalid}
+            )
         return self._answer(200, found(self.path))
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path == "/_answers":
             self.answers[:] = body
-            for seen in (self.refused, self.invalid, self.times, self.scores):
+            for seen in (self.refused, self.invalid, self.scores):
                 seen.clear()
             return self._answer(200, {})
         name = self.answers.pop(0) if self.answers else None
@@ -139,9 +139,7 @@ class Vendor(BaseHTTPRequestHandler):
         except Exception as error:
             self.invalid.append(f"{self.command} {self.path}: {error!r}: {json.dumps(body)[:500]}")
             return self._answer(422, {"detail": str(error)})
-        for key, score in read:
-            self.times[key] += 1
-            self.scores[key] = score
+        self.scores.update(read)
         if name == "slow":
             self.refused.append(name)
             time.sleep(SLOW_S)

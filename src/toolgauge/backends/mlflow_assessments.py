@@ -1,6 +1,7 @@
 """MLflow: assessments of a trace and of its spans (`/api/3.0/mlflow/traces/<id>/assessments`).
 
-An assessment has no id of ours: those of the trace are looked up first, and the one with our id in its metadata is updated.
+Assessments of the trace are looked up first, and the one with our id in its metadata is updated. A new one gets an id of ours,
+which a server takes once: a request of a process that was killed meanwhile cannot double it.
 A conversation has no assessments of its own: its scores go to the trace of its last turn.
 """
 
@@ -53,10 +54,10 @@ def write(scores: Sequence[Score]) -> Exchange[Rest]:
         for score in of_trace:
             body: dict[str, Any] = {"assessment": _assessment(score)}
             assessment_id = by_id.get(score.id)
+            body["assessment"]["assessment_id"] = assessment_id or f"a-{score.id.replace('-', '')}"
             if assessment_id is None:
                 yield Request(path=f"{path}/assessments", body=body)
             else:
-                body["assessment"]["assessment_id"] = assessment_id
                 body["update_mask"] = _MASK
                 yield Request(method="PATCH", path=f"{path}/assessments/{assessment_id}", body=body)
     return Rest(late=late, left_out=len(scores) - len(wanted))

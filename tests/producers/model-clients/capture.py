@@ -63,9 +63,7 @@ def ask_anthropic(scenario, text, state):
         results = []
         for block in asked:
             content, failed = called(scenario, block.name, block.input)
-            results.append(
-                {"type": "tool_result", "tool_use_id": block.id, "content": content, "is_error": failed}
-            )
+            results.append({"type": "tool_result", "tool_use_id": block.id, "content": content, "is_error": failed})
         messages.append({"role": "user", "content": results})
 
 

@@ -19,7 +19,8 @@ _LONG = rb"[\x80-\xff]{1,3}[\x01-\x7f]"
 _TOKEN, _SPACE = re.compile(rb"[{}\[\]:,]|[^{}\[\]:,]+"), rb"[ \n]*"
 # How keys of other conventions begin, where no producer writes what models and tools got or gave.
 _OTHERS = (
-    "aws cli clo cod db. ela end err exc faa graphq hos htt k8s messagi net pee proc rpc serv thr url user_".split()
+    *("aws", "cli", "clo", "cod", "db.", "ela", "end", "err", "exc", "faa", "graphq", "hos", "htt", "k8s"),
+    *("messagi", "net", "pee", "proc", "rpc", "serv", "thr", "url", "user_"),
 )
 _EVENT_NAME_KEY = b"event.name"
 # The tag of a log record's attributes. In order, spans begin with their trace id, log records with time, severity or body.

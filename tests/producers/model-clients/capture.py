@@ -1,6 +1,6 @@
 """Clients of Anthropic and Gemini in a loop of an agent's own, each under OpenInference and another instrumentation.
 
-KIND is one of `openinference-anthropic`, `traceloop-anthropic`, `openinference-google-genai`, `otel-google-genai`.
+KIND is one of `openinference-anthropic`, `traceloop-anthropic`, `openinference-google-genai`, `otel-google-genai` (not captured).
 """
 
 import json

@@ -20,6 +20,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recognize.values import as_object
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_object
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.recordings.stats import Tally
@@ -171,7 +172,9 @@ def test_the_lines_that_doctor_prints_read_the_same_calls():
     for folder in ("openinference-groq", "langfuse-langgraph", "google-adk-js", "openinference-llama-index"):
         captured = all_captures()[folder]
         [diagnosis] = [one for one in diagnosed_alone(captured) if one.sent.mappings]
-        config = Config.model_validate({"dialects": diagnosis_object(diagnosis)["dialects_to_paste"]["dialects"]})
+        config = Config.model_validate(
+            {"dialects": as_object(diagnosis_object(diagnosis)["dialects_to_paste"])["dialects"]}
+        )
 
         def pasted(
             _: object, metrics: SelfMetrics, wanted: Collection[str] = (), config: Config = config

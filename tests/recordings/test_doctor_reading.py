@@ -31,9 +31,9 @@ def assert_no_switch_is_on(folder: str, scenario: str) -> None:
             assert is_other or missing.fact not in CONTENT or not missing.remedy.switches, missing.remedy.how
 
 
-def diagnosis(sent: ProducerCounts, **more: object) -> Diagnosis:
+def diagnosis(sent: ProducerCounts, shared_name: str | None = None, lone_calls: int = 0) -> Diagnosis:
     producer = Producer(service="shop", scope="acme-agents", version="2", language="python")
-    return Diagnosis(**{"producer": producer, "sent": sent, "calls": 2, "missing": (), **more})
+    return Diagnosis(producer=producer, sent=sent, calls=2, missing=(), shared_name=shared_name, lone_calls=lone_calls)
 
 
 def test_a_producer_that_no_dialect_knows_gets_lines_for_the_configuration():

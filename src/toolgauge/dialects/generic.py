@@ -117,7 +117,7 @@ def mapping_of(span: Span) -> SpanMapping | None:
     if kind is not None:
         found["match"] = {kinds[kind]: texts[kinds[kind]]}
     around = {word: words[word][0] for word in ("conversation", "agent") if word in words}
-    return SpanMapping.model_construct(reads=reads, **{**around, **found})
+    return SpanMapping.model_construct(None, reads=reads, **{**around, **found})
 
 
 @lru_cache(1024)

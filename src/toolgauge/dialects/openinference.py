@@ -52,7 +52,6 @@ from toolgauge.recognize.openinference_messages import (
     with_response,
 )
 from toolgauge.recognize.openinference_tools import (
-    AI_SDK,
     INPUT,
     OUTPUT,
     call_answer,
@@ -76,6 +75,7 @@ _CALL_ID_KEYS = (_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id"
 _NO_ID = "<not specified>"
 # What the AI SDK writes of itself, on spans to which its processor adds OpenInference's attributes.
 _AI_SDK_METADATA = "ai.telemetry.metadata."
+_AI_SDK_CONTEXT = "ai.settings.context."
 _AI_SDK_SESSIONS = ("sessionId", "conversationId", "threadId", "chatId", "session_id", "conversation_id", "thread_id")
 _AI_SDK_TOOLS = "ai.prompt.tools"
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
@@ -153,8 +153,9 @@ def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
     named = next((found for key in _METADATA_SESSIONS if (found := values.as_str(metadata.get(key)))), None)
     if named is not None:
         yield ConversationSeen(conversation_id=named, rank=2)
-    elif AI_SDK in span.attributes:
-        yield from own_conversation(span.attributes, (_AI_SDK_METADATA + key for key in _AI_SDK_SESSIONS))
+    else:
+        keys = (where + key for where in (_AI_SDK_METADATA, _AI_SDK_CONTEXT) for key in _AI_SDK_SESSIONS)
+        yield from own_conversation(span.attributes, keys)
 
 
 def _tool(span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader) -> Iterator[Observation]:

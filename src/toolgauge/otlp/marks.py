@@ -14,34 +14,13 @@ import re2
 _LENGTH = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _KEY = rb"\n"
 _VALUE = rb"\x12"
-# The length of a text of 128 bytes or more, and the tokens of JSON.
-_LONG = rb"[\x80-\xff]{1,3}[\x01-\x7f]"
-_TOKEN = re.compile(rb"[\[\]{}:,]|[^\[\]{}:,]+")
-_SPACE = rb"[ \n]*"
 # The length of a text of 128 bytes or more; the tokens of JSON, and what may stand between them.
 _LONG = rb"[\x80-\xff]{1,3}[\x01-\x7f]"
 _TOKEN, _SPACE = re.compile(rb"[{}\[\]:,]|[^{}\[\]:,]+"), rb"[ \n]*"
 # How keys of other conventions begin, where no producer writes what models and tools got or gave.
 _OTHERS = (
-    *(
-        "aws",
-        "cli",
-        "clo",
-        "cod",
-        "db.",
-        "ela",
-        "end",
-        "err",
-        "exc",
-        "faa",
-        "graphq",
-        "hos",
-        "htt",
-        "k8s",
-        "messagi",
-        "net",
-    ),
-    *("pee", "proc", "rpc", "serv", "thr", "url", "user_"),
+    *("aws", "cli", "clo", "cod", "db.", "ela", "end", "err", "exc", "faa", "graphq", "hos", "htt", "k8s"),
+    *("messagi", "net", "pee", "proc", "rpc", "serv", "thr", "url", "user_"),
 )
 _EVENT_NAME_KEY = b"event.name"
 # The tag of a log record's attributes. In order, spans begin with their trace id, log records with time, severity or body.

@@ -19,8 +19,8 @@ from toolgauge.recognize.langchain import Answer, is_control_flow, llamaindex_an
 from toolgauge.recognize.openinference_messages import google_calls
 
 INPUT = "input.value"
-# On spans of the AI SDK.
-AI_SDK = "ai.operationId"
+# On spans of the AI SDK up to 6, and the tracer of 7.
+AI_SDK, _AI_SDK_SCOPE = "ai.operationId", "gen_ai"
 OUTPUT = "output.value"
 SYNTHESIZED = "tool.synthesized"
 # Instrumentations that wrap arguments in `args` and `kwargs`.
@@ -111,7 +111,8 @@ def span_error(span: Span) -> CallError | None:
     attributes = span.attributes
     raised = [event.attributes for event in span.events if event.name == "exception"]
     # The AI SDK's processor may copy the status of an earlier call: that one has the exception event.
-    is_copied = AI_SDK in attributes and OUTPUT in attributes and attributes[OUTPUT] != span.status_message
+    is_ai_sdk = AI_SDK in attributes or span.scope.name == _AI_SDK_SCOPE
+    is_copied = is_ai_sdk and OUTPUT in attributes and attributes[OUTPUT] != span.status_message
     if span.status != "error" or (is_copied and not raised):
         return pause(span) if span.events else None
     kind, message = OTHER_ERROR, span.status_message

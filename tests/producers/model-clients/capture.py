@@ -1,6 +1,6 @@
 """Clients of Anthropic and Gemini in a loop of an agent's own, each under OpenInference and another instrumentation.
 
-KIND is one of `openinference-anthropic`, `traceloop-anthropic`, `openinference-google-genai`, `otel-google-genai`.
+KIND is one of `openinference-anthropic`, `traceloop-anthropic`, `openinference-google-genai`, `otel-google-genai` (not captured).
 """
 
 import json
@@ -63,9 +63,7 @@ def ask_anthropic(scenario, text, state):
         results = []
         for block in asked:
             content, failed = called(scenario, block.name, block.input)
-            results.append(
-                {"type": "tool_result", "tool_use_id": block.id, "content": content, "is_error": failed}
-            )
+            results.append({"type": "tool_result", "tool_use_id": block.id, "content": content, "is_error": failed})
         messages.append({"role": "user", "content": results})
 
 

@@ -5,7 +5,8 @@ import { resourceFromAttributes } from "@opentelemetry/resources";
 import { NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { OpenInferenceBatchSpanProcessor } from "@arizeai/openinference-vercel";
-import { generateText, stepCountIs, streamText, tool } from "ai";
+import { OpenTelemetry } from "@ai-sdk/otel";
+import { generateText, registerTelemetry, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
 import { capture, runTool, STUB, versionsOf, zodOf } from "../stub/client.mjs";
 
@@ -16,6 +17,7 @@ const provider = new NodeTracerProvider({
   ],
 });
 provider.register();
+registerTelemetry(new OpenTelemetry({ usage: true, runtimeContext: true, toolChoice: true, schema: true }));
 const model = createOpenAICompatible({ name: "stub", apiKey: "none", baseURL: `${STUB}/v1` }).chatModel("stub-model");
 
 function toolsOf(described, only = () => true) {
@@ -29,7 +31,7 @@ function toolsOf(described, only = () => true) {
 
 await capture(
   {
-    producer: "openinference-vercel",
+    producer: "openinference-vercel-3",
     versions: versionsOf("ai", "@arizeai/openinference-vercel"),
     convention: "AI SDK (ai.*) and OpenInference on the same spans",
     scenarios: [
@@ -40,15 +42,15 @@ await capture(
   },
   async (scenario, text, number, state) => {
     const telemetry = (functionId) => ({
-      isEnabled: true,
       functionId,
       recordInputs: scenario.content,
       recordOutputs: scenario.content,
-      metadata: scenario.conversation_id ? { sessionId: scenario.conversation_id } : undefined,
+      includeRuntimeContext: { sessionId: true },
     });
     const options = (functionId, tools, messages) => ({
       model, tools, messages, system: "You are helpful.", stopWhen: stepCountIs(8), maxRetries: 0,
-      experimental_telemetry: telemetry(functionId),
+      telemetry: telemetry(functionId),
+      runtimeContext: scenario.conversation_id ? { sessionId: scenario.conversation_id } : undefined,
     });
     let tools = toolsOf(scenario.tools);
     if (scenario.name === "subagent") {

@@ -4,6 +4,7 @@ python -m tests.test_corpus_values NAME...   # print each value that differs, of
 """
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,10 @@ from tests.recovery_table import CORPUS, taken, trajectories
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.recorded_values import result_value
+
+
+# A description with a schema behind it is a definition; the names of tools alone are on offer in few captures.
+_DEFINED, _NEAR = re.compile(r"parameters|properties|input_?[sS]chema"), 300
 
 
 class Compared(NamedTuple):
@@ -74,7 +79,7 @@ def _call(place: str, want: Mapping[str, Any], call: ToolCall, raw: str) -> Iter
 def _offer(place: str, want: Mapping[str, Any], here: list[Trajectory], raw: str) -> Iterator[Compared]:
     offered = {tool.name for trajectory in here for tool in trajectory.tools_offered or ()}
     name = want["name"].rpartition("__")[2]
-    is_shown = name in TOOLS and TOOLS[name][0] in raw
+    is_shown = name in TOOLS and _DEFINED.search(raw.partition(TOOLS[name][0])[2][:_NEAR]) is not None
     if want.get("executed", True) and want.get("kind", "function") == "function" and (offered or is_shown):
         yield Compared("offers", place, want["name"], sorted(offered), want["name"] in offered)
 

@@ -101,6 +101,9 @@ def _tool(span: Span) -> CallExecuted:
     if len(recorded) == 1 and "output" in recorded and not isinstance(recorded["output"], str):
         output = recorded["output"]
         answer = Answer(result=Recorded(None)) if output is None else tool_answer(output)
+    elif len(recorded) == 1 and not isinstance(recorded.get("outputs", {}), dict):
+        # In JavaScript whatever is no object is the one member `outputs`.
+        answer = Answer(result=values.returned(recorded["outputs"]))
     else:
         answer = tool_answer(output)
     error = _error(span)

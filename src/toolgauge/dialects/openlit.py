@@ -34,6 +34,7 @@ _WORKFLOW = "invoke_workflow"
 # What LangChain calls a graph that the application did not name.
 _UNNAMED = ("LangGraph", "CompiledStateGraph")
 _LIST = ", "
+_NOTE = "Error running tool"
 _RAW = "raw"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -112,7 +113,11 @@ def _executed(span: Span) -> CallExecuted | None:
     call = replace(call, arguments=values.arguments(_first(attributes, ARGUMENTS)), error=error)
     value = _first(attributes, RESULTS)
     if not span.scope.name.startswith(_LANGCHAIN_SCOPES):
-        return replace(call, result=values.result(value))
+        call = replace(call, result=values.result(value))
+        if error is not None and error.message.startswith(_NOTE) and (answered := values.text_of(call.result)):
+            # OpenAI's agents SDK: what was raised is only in the answer.
+            return replace(call, error=CallError(kind=error.kind, message=answered))
+        return call
     recorded = tool_answer(value)
     call_id = call.call_id
     # The run's id stands for the call's where no message has it: after a failure, or beside a result. Without any content the

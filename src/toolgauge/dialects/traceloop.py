@@ -112,6 +112,7 @@ _INVALID = '"invalid_tool_call"'
 _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
 _WORKFLOW = "workflow"
 _WORKFLOW_NAME = "traceloop.workflow.name"
+_OFFERED = '"tools": [{"type": "function"'
 _AGNO_RESULT = "status='"
 _CALL_OF_NODE = '"lg_tool_call"'
 _TOOL_MESSAGE = '"ToolMessage"'
@@ -187,8 +188,12 @@ class Traceloop(PlainDialect):
 
     def _task(self, span: Span, integration: str) -> Iterator[Observation]:
         """Read what the producer does not label: a tool or a graph run by a framework, or a model's older form."""
-        if integration == "llamaindex" and (call := _llamaindex_call(span)):
-            yield call
+        if integration == "llamaindex":
+            if call := _llamaindex_call(span):
+                yield call
+            elif isinstance(written := span.attributes.get(ENTITY_OUTPUT), str) and _OFFERED in written:
+                # What is prepared for a model call.
+                yield from self._conventions.offered(values.as_object(values.decoded(written)).get("tools"))
         elif integration == "langchain":
             yield from _graph_run(span.attributes)
             yield from _task_output(span.attributes.get(ENTITY_OUTPUT))

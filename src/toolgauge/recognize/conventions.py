@@ -159,6 +159,8 @@ _POSITIONS_A_CHOICE = 1000
 # Counts that producers write in place of hidden arguments, under keys like those of arguments.
 _MEASURES = frozenset(("bytes", "chars", "length", "size", "truncated"))
 _MAX_BLOCKS = 100
+# `Error running tool (non-fatal): {'tool_name': .., 'error': ..}`, or the same as `message` and `data` of one object.
+_SDK_NOTES = ("Error running tool", "{'message': 'Error running tool", '{"message": "Error running tool')
 # The distinct instructions of one process, and the text of one.
 _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
@@ -262,10 +264,22 @@ def call_error(span: Span) -> CallError | None:
     if span.status != "error" and error_type is None and exception is None:
         return None
     recorded: Mapping[str, Value] = exception if exception is not None else {}
+    message = span.status_message
+    if error_type is not None and " " in error_type:
+        # OpenLIT writes the message there; its status says only that a call failed.
+        message, error_type = error_type, None
     return CallError(
         kind=error_type or values.as_str(recorded.get("exception.type")) or OTHER_ERROR,
-        message=span.status_message or values.as_str(recorded.get("exception.message")) or "",
+        message=own_message(message or values.as_str(recorded.get("exception.message")) or ""),
     )
+
+
+def own_message(text: str) -> str:
+    """Return the tool's message from the notes of OpenAI's agents SDK; any other text as it is."""
+    if not text.startswith(_SDK_NOTES):
+        return text
+    noted = values.as_object(values.decoded(text[text.find("{") :]))
+    return values.as_str(values.as_object(noted.get("data", noted)).get("error")) or text
 
 
 def span_failure(span: Span, observations: Sequence[Observation]) -> SpanFailed | None:

@@ -63,6 +63,9 @@ _TOOLS = ".tools"
 _FLAT_NAME = "gen_ai.completion.{}.function_call.name"
 _FLAT_ARGUMENTS = "gen_ai.completion.{}.function_call.arguments"
 _FIRST_FLAT_NAME = _FLAT_NAME.format(0)
+_LANGTRACE_TOOLS = "gen_ai.request.tools"
+_FLAT_TOOL = "llm.request.functions.{}."
+_FIRST_FLAT_TOOL = _FLAT_TOOL.format(0) + "name"
 _MAX_FLAT = 128
 
 
@@ -150,7 +153,7 @@ class ConventionsReader:
         agent = values.as_str(attributes.get(conventions.AGENT))
         call = model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
         seen.append(call if operation in conventions.MODEL_OPERATIONS else replace(call, may_repeat=True))
-        seen += self.offered(attributes.get(conventions.DEFINITIONS))
+        seen += self.offered(_definitions(attributes))
         if written is not None:
             messages = read_messages(written, "assistant")
             if received is not None and messages and (messages[0].text[:1] in ("[", "{")):
@@ -215,7 +218,7 @@ class ConventionsReader:
         return seen
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
-        seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
+        seen: list[Observation] = [*self.offered(_definitions(attributes))]
         seen += self._instructions.read(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)
         if received is not None:
@@ -429,6 +432,26 @@ def raw_tools(span: Span) -> Value:
     """Return the tools that the raw request has on offer."""
     key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
     return span.attributes.get(key) if key is not None else None
+
+
+def _definitions(attributes: Mapping[str, Value]) -> Value:
+    """Return the tools on offer, also from flat keys (streams under LiteLLM's callback) and from lists within a list (Langtrace)."""
+    listed = attributes.get(conventions.DEFINITIONS)
+    if listed is not None:
+        return listed
+    if (encoded := attributes.get(_LANGTRACE_TOOLS)) is not None:
+        lists = [
+            values.decoded(one) if isinstance(one, str) else one for one in values.as_list(values.decoded(encoded))
+        ]
+        return [tool for one in lists for tool in (one if isinstance(one, list) else [one])]
+    if _FIRST_FLAT_TOOL not in attributes:
+        return None
+    keys = [_FLAT_TOOL.format(position) for position in range(_MAX_FLAT)]
+    return [
+        {field: attributes.get(key + field) for field in ("name", "description", "parameters")}
+        for key in keys
+        if key + "name" in attributes
+    ]
 
 
 def flat_calls(attributes: Mapping[str, Value]) -> list[CallRequested]:

@@ -13,7 +13,7 @@ from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.conventions import pause
+from toolgauge.recognize.conventions import own_message, pause
 from toolgauge.recognize.definitions import PARAMETERS, is_schema
 from toolgauge.recognize.langchain import Answer, is_control_flow, llamaindex_answer, tool_answer
 from toolgauge.recognize.openinference_messages import google_calls
@@ -119,7 +119,7 @@ def span_error(span: Span) -> CallError | None:
     for exception in raised:
         kind = values.as_str(exception.get("exception.type")) or kind
         message = values.as_str(exception.get("exception.message")) or message
-    return None if is_control_flow(kind) else CallError(kind=kind, message=message)
+    return None if is_control_flow(kind) else CallError(kind=kind, message=own_message(message))
 
 
 def is_synthesized(span: Span) -> bool:

@@ -1,0 +1,77 @@
+"""Values that producers write in forms of their own: errors, tools on offer, tools' spans of several names."""
+
+import json
+
+import pytest
+
+from tests.recognize.support import span
+from toolgauge.assemble.failures import rejection
+from toolgauge.dialects.genai import GenAI
+from toolgauge.dialects.llama_index import LlamaIndex
+from toolgauge.dialects.openlit import OpenLit
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.observations import CallError, CallExecuted, ToolsOffered
+from toolgauge.recognize.conventions import own_message
+
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
+CHAT = {"gen_ai.operation.name": "chat"}
+CALL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"gen_ai.request.tools": json.dumps([json.dumps(TOOLS)])},
+        {"gen_ai.request.tools": json.dumps([json.dumps(TOOLS[0])])},
+        {"llm.request.functions.0.name": "get_weather", "llm.request.functions.0.parameters": '{"type": "object"}'},
+    ],
+    ids=["a list in a list", "a tool in a list", "flat keys"],
+)
+def test_tools_on_offer_in_other_keys(written: dict[str, str]):
+    offers = [seen for seen in GenAI().read(span({**CHAT, **written})) if isinstance(seen, ToolsOffered)]
+    assert [(tool.name, tool.parameters) for offer in offers for tool in offer.tools] == [
+        ("get_weather", {"type": "object"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Error running tool (non-fatal): {'tool_name': 'refund', 'error': 'card declined'}", "card declined"),
+        (
+            "{'message': 'Error running tool', 'data': {'tool_name': 'refund', 'error': 'card declined'}}",
+            "card declined",
+        ),
+        ("Error running tool", "Error running tool"),
+        ("card declined", "card declined"),
+    ],
+)
+def test_notes_of_openais_agents_sdk_have_the_message_of_the_tool(text: str, message: str):
+    assert own_message(text) == message
+
+
+def test_a_sentence_is_no_kind_of_error():
+    written = {**CALL, "error.type": "card declined: code 51"}
+    seen = list(
+        OpenLit().read(span(written, status="error", status_message="Tool execution failed", scope="openlit.x"))
+    )
+    assert [one.error for one in seen if isinstance(one, CallExecuted)] == [
+        CallError(kind="_OTHER", message="card declined: code 51")
+    ]
+
+
+def test_a_list_of_validation_errors_rejects_the_call():
+    error = CallError(
+        kind="_OTHER", message='3 validation errors:\n```json\n[{"type": "missing", "loc": ["city"]}]\n```'
+    )
+    assert rejection("get_weather", Recorded({}), error, NOT_RECORDED) == "invalid_arguments"
+    assert (
+        rejection("validate", Recorded({}), CallError(kind="_OTHER", message="3 validation errors: none"), NOT_RECORDED)
+        is None
+    )
+
+
+def test_a_step_of_llama_index_that_is_cut_has_a_name_alone():
+    step = {"llamaindex.step.input_summary": "ToolCall(tool_name='refund', tool_kwargs={'order_id': 'A-1..."}
+    scope = "llamaindex.opentelemetry.tracer"
+    assert list(LlamaIndex().read(span(step, name="FunctionTool.acall", scope=scope))) == [CallExecuted(name="refund")]

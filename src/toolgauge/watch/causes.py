@@ -57,7 +57,7 @@ class _Column(Struct, array_like=True):
         values = self.values
         is_full = len(values) >= _MORE_VALUES - 1
         # Not again for each of a thousand values.
-        if is_full and value not in values and self.places[-1:] != bytes([_MORE_VALUES]):
+        if is_full and value not in values and (not self.places or self.places[-1] != _MORE_VALUES):
             self._drop_unused()
         if value in values:
             self.places.append(values.index(value) + 1)
@@ -218,8 +218,8 @@ def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int)
     drop = fmean(scores[:onset]) - fmean(scores[onset:])
     rise = {value: since[value] / since.total() - before[value] / max(split, 1) for value in since}
     sets: set[frozenset[int]] = set()
+    none = column.values.index(NO_ERROR) + 1 if is_errors and NO_ERROR in column.values else _ABSENT
     if is_errors:
-        none = column.values.index(NO_ERROR) + 1 if NO_ERROR in column.values else _ABSENT
         sets.add(frozenset([value for value in rise if rise[value] > 0 and value != none]))
     else:
         risen = [value for value in rise if rise[value] >= _LEAST_RISE]

@@ -37,6 +37,8 @@ _LEAST_RISE, _MAX_TRIED, _LEAST_PART = 0.03, 6, 0.25
 # By simulation (`tools.bench.causes`): the logarithm of the likelihood ratio from which a property counts as a cause, what that of
 # errors has to be more, as few of them are before a drop, and how much rarer two causes are than one.
 _LEAST_EVIDENCE, _MORE_OF_ERRORS, _OF_TWO_CAUSES = 0.2, 1.2, log(0.1)
+# The same, from which errors of other kinds are a mere symptom of another property.
+_OF_A_SYMPTOM = 1.0
 # Properties whose new values differ for at most this part of the conversations cannot be told apart.
 _MOST_APART = 0.05
 # The behaviour of an agent or a backend may be the consequence of other properties: it comes after them.
@@ -189,11 +191,12 @@ class _Candidate(Struct):
 
 
 def _is_consequence(one: _Candidate, found: Sequence[_Candidate]) -> bool:
-    """Return whether another property explains the values: of arguments by evidence, of errors by its own account of the drop."""
+    """Return whether another property explains the values: of errors, by explaining the drop itself."""
     order = _order(one.name)
-    return any(
-        _order(other.name) < order and (order == _ORDER[TOOL_ERRORS] or _explains(other, one)) for other in found
-    )
+    others = [other for other in found if _order(other.name) < order]
+    if order == _ORDER[TOOL_ERRORS]:
+        return any(other.evidence >= _OF_A_SYMPTOM for other in others)
+    return any(_explains(other, one) for other in others)
 
 
 def _explains(other: _Candidate, one: _Candidate) -> bool:

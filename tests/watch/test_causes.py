@@ -26,8 +26,9 @@ def score(number: int, every: int) -> float:
 
 def switched(*names: str) -> list[tuple[float, dict[str, str]]]:
     """100 conversations of which every 20th fails; then 40 with new values of these properties, of which every 2nd does."""
-    old = [(score(number, 20), dict.fromkeys((MODEL, PROMPT), "A")) for number in range(100)]
-    new = [(score(number, 2), {MODEL: "A", PROMPT: "A", **dict.fromkeys(names, "B")}) for number in range(40)]
+    unchanged = {MODEL: "A", PROMPT: "A"}
+    old = [(score(number, 20), unchanged) for number in range(100)]
+    new = [(score(number, 2), {**unchanged, **dict.fromkeys(names, "B")}) for number in range(40)]
     return [*old, *new]
 
 

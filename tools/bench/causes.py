@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from tests.export.scorecards import call
 from tests.watch.support import SECOND, START, scorecard, watcher
 from toolgauge.model.content import Recorded
+from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import Message, Trajectory
@@ -65,7 +66,9 @@ class Traffic:
         """Return a trajectory and its score."""
         random, causes = self._random, self._causes
         is_new = self._is_new(number)
-        changed = {kind for kind, at in self._harmless.items() if number >= at} | ({*causes} if is_new else set())
+        changed: set[str] = {kind for kind, at in self._harmless.items() if number >= at} | (
+            {*causes} if is_new else set()
+        )
         size = random.choice((40, 40, 150, 700))
         mean = self.low if is_new else self.baseline
         if self._style == "canary" and is_new:
@@ -76,16 +79,19 @@ class Traffic:
             size, mean = (9000, self.low) if is_long else (size, self.baseline)
         score = float(random.random() < mean)
         kind = "rate_limited" if "error mix" in changed and random.random() < 0.85 else random.choice(_ERRORS)
-        arguments = {"order": {"id": 7}} if "argument shape" in changed else {"order_id": "7"}
+        arguments: JsonObject = {"order": {"id": 7}} if "argument shape" in changed else {"order_id": "7"}
         if random.random() < 0.3 and "argument shape" not in changed:
             arguments["limit"] = "3"
         error = None if score else CallError(kind=kind, message="")
-        schema = {"type": "object", "required": ["order_id", "limit"] if "tool schema" in changed else ["order_id"]}
+        schema: JsonObject = {
+            "type": "object",
+            "required": ["order_id", "limit"] if "tool schema" in changed else ["order_id"],
+        }
         card = scorecard(number, [(TOOL, score)], at_ns=START)
         trajectory = replace(
             card.trajectory,
             calls=(replace(call(TOOL), arguments=Recorded(arguments), error=error),),
-            tools_offered=(ToolDefinition(name=TOOL, parameters=dict(schema)),),
+            tools_offered=(ToolDefinition(name=TOOL, parameters=schema),),
             messages=(Message("user", "x" * size, 0),),
             resource={"service.version": "1.1" if "service version" in changed else "1.0"},
             properties={

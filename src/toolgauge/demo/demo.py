@@ -313,6 +313,9 @@ def _regression_lines(regressions: Sequence[LogRecord], style: Style, web_url: s
         values = {each.key.removeprefix("toolgauge.regression."): each.value for each in record.attributes}
         sentence = textwrap.wrap(printable(record.body.string_value), SCREEN_WIDTH, max_lines=2, placeholder=" …")
         yield from map(style.bad, sentence)
+        causes = values["cause.summary"].array_value.values if "cause.summary" in values else ()
+        for cause in causes[:1]:
+            yield from textwrap.wrap(printable(cause.string_value), SCREEN_WIDTH, initial_indent="  ", max_lines=3)
         traces = values["traces.after"].array_value.values if "traces.after" in values else ()
         for trace_id in (printable(each.string_value) for each in traces[:1]):
             yield f"  worst: {style.link(trace_id, f'{web_url}/trajectories/{trace_id}' if web_url else '')}"

@@ -37,6 +37,8 @@ _LEAST_RISE, _MAX_TRIED, _LEAST_PART = 0.03, 6, 0.25
 # By simulation (`tools.bench.causes`): the logarithm of the likelihood ratio from which a property counts as a cause, what that of
 # errors has to be more, as few of them are before a drop, and how much rarer two causes are than one.
 _LEAST_EVIDENCE, _MORE_OF_ERRORS, _OF_TWO_CAUSES = 0.2, 1.2, log(0.1)
+# The same, from which errors of other kinds are a mere symptom of another property.
+_OF_A_SYMPTOM = 1.0
 # Properties whose new values differ for at most this part of the conversations cannot be told apart.
 _MOST_APART = 0.05
 # The behaviour of an agent or a backend may be the consequence of other properties: it comes after them.
@@ -57,7 +59,7 @@ class _Column(Struct, array_like=True):
         values = self.values
         is_full = len(values) >= _MORE_VALUES - 1
         # Not again for each of a thousand values.
-        if is_full and value not in values and self.places[-1:] != bytes([_MORE_VALUES]):
+        if is_full and value not in values and (not self.places or self.places[-1] != _MORE_VALUES):
             self._drop_unused()
         if value in values:
             self.places.append(values.index(value) + 1)
@@ -189,11 +191,12 @@ class _Candidate(Struct):
 
 
 def _is_consequence(one: _Candidate, found: Sequence[_Candidate]) -> bool:
-    """Return whether another property explains the values: of arguments by evidence, of errors by its own account of the drop."""
+    """Return whether another property explains the values: of errors, by explaining the drop itself."""
     order = _order(one.name)
-    return any(
-        _order(other.name) < order and (order == _ORDER[TOOL_ERRORS] or _explains(other, one)) for other in found
-    )
+    others = [other for other in found if _order(other.name) < order]
+    if order == _ORDER[TOOL_ERRORS]:
+        return any(other.evidence >= _OF_A_SYMPTOM for other in others)
+    return any(_explains(other, one) for other in others)
 
 
 def _explains(other: _Candidate, one: _Candidate) -> bool:
@@ -218,8 +221,8 @@ def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int)
     drop = fmean(scores[:onset]) - fmean(scores[onset:])
     rise = {value: since[value] / since.total() - before[value] / max(split, 1) for value in since}
     sets: set[frozenset[int]] = set()
+    none = column.values.index(NO_ERROR) + 1 if is_errors and NO_ERROR in column.values else _ABSENT
     if is_errors:
-        none = column.values.index(NO_ERROR) + 1 if NO_ERROR in column.values else _ABSENT
         sets.add(frozenset([value for value in rise if rise[value] > 0 and value != none]))
     else:
         risen = [value for value in rise if rise[value] >= _LEAST_RISE]

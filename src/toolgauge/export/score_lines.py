@@ -6,11 +6,12 @@ keeps it. Ids are derived from the judged span: a score that is sent twice overw
 
 import uuid
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
-from toolgauge.export.redact import MAX_EXPLANATION, Redactor
+from toolgauge.export.redact import Redactor
 from toolgauge.export.results import BoundedCache, ScoreFilter, sound
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.observations import OTHER_ERROR
@@ -182,16 +183,16 @@ class ScoreLines:
         target = result.target
         agent = (trajectory.agents[0] if trajectory.agents else None) if call is None else call.agent
         return Score(
-            name=fit_text(result.criterion, MAX_IDENTIFIER),
+            name=_fit_known(result.criterion),
             word=outcome_word(outcome),
             value=value,
             reason=reason,
-            explanation=fit_text(self._redactor.explain(outcome), MAX_EXPLANATION),
+            explanation=self._redactor.explain(outcome),
             differences=differences,
             by_judge=scorecard.by_judges,
-            revision=fit_text(result.revision, MAX_IDENTIFIER),
-            evaluator=fit_text(result.evaluator, MAX_IDENTIFIER),
-            version=fit_text(result.version, MAX_IDENTIFIER),
+            revision=_fit_known(result.revision),
+            evaluator=_fit_known(result.evaluator),
+            version=_fit_known(result.version),
             level=result.level,
             scope=trajectory.scope,
             trace_id=trajectory.trace_id if target is None else target.trace_id,
@@ -208,3 +209,9 @@ class ScoreLines:
 
 def _fit(text: str | None) -> str | None:
     return None if text is None else fit_text(text, MAX_IDENTIFIER)
+
+
+@lru_cache(maxsize=1024)
+def _fit_known(text: str) -> str:
+    """Cut what the configuration names."""
+    return fit_text(text, MAX_IDENTIFIER)

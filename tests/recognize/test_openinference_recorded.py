@@ -176,8 +176,7 @@ def test_openai_agents_failed_tool_keeps_the_polite_text_as_result():
             result=Recorded("An error occurred while running the tool. Please try again."),
             error=CallError(
                 kind="_OTHER",
-                message="Error running tool (non-fatal): {'tool_name': 'charge_card', "
-                "'error': 'Tool execution failed. Error details are redacted.'}",
+                message="Tool execution failed. Error details are redacted.",
             ),
         )
     ]

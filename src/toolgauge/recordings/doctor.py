@@ -285,7 +285,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
 
 
 def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
-    """Say what makes the calls of a producer doubtful, whatever is missing of them."""
+    """Describe doubts about the calls of a producer that no missing fact explains."""
     if diagnosis.shared_name is not None:
         name = shortened(diagnosis.shared_name, _NAME_LENGTH)
         yield f"  {style.bad('problem')}: all its calls are called `{name}`, a name that no model was offered"

@@ -171,13 +171,13 @@ class ProducerCounts:
     log_records: int = 0
     without_trace: int = 0
     dialects: Counter[str] = field(default_factory=Counter[str])
-    # What the generic dialect went by.
+    # The attributes that the generic dialect read.
     mappings: list[SpanMapping] = field(default_factory=list[SpanMapping])
     # Spans that a dialect claimed and found nothing on, by name and operation.
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     def add_mapping(self, span: Span) -> None:
-        """Take note of what the generic dialect goes by."""
+        """Remember the attributes that the generic dialect reads."""
         mapping = mapping_of(span)
         if mapping is not None and mapping not in self.mappings and len(self.mappings) < _MAX_MAPPINGS:
             self.mappings.append(mapping)

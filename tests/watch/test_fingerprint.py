@@ -96,6 +96,14 @@ def test_of_texts_only_sizes_forms_and_hashes_are_kept() -> None:
     assert "secret" not in repr(found)
 
 
+def test_a_script_other_than_latin_is_a_form_of_its_own() -> None:
+    for text, form in (("où est ma commande", "plain"), ("где мой заказ", "other script"), ("", "plain")):
+        assert (
+            fingerprint(replace(trajectory(), messages=(Message("user", text, 0),)))["toolgauge.user_message.form"]
+            == form
+        )
+
+
 def test_values_are_short() -> None:
     long = replace(call("t" * 500), arguments=Recorded({f"key{number}": 1 for number in range(100)}))
     found = fingerprint(trajectory(long))

@@ -55,7 +55,7 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
     text = texts.get("user")
     if text is not None:
         found[MESSAGE_SIZE] = next((f"at most {size}" for size in _SIZES if len(text) <= size), f"above {_SIZES[-1]}")
-        found[MESSAGE_FORM] = _form(text[: _SIZES[-1]])
+        found[MESSAGE_FORM] = _form(text[: _SIZES[-2]])
     return found
 
 
@@ -68,8 +68,7 @@ def joined(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, st
 
 def concerns(name: str, tool: str | None) -> bool:
     """Return whether a property may explain the scores of a tool, or of all tools (`None`)."""
-    prop, _, whose = name.partition(" ")
-    return tool is None or not whose or whose == tool or prop == SCOPE_VERSION
+    return tool is None or " " not in name or name.endswith(f" {tool}") or name.startswith(SCOPE_VERSION)
 
 
 def _of_tool(calls: Iterable[ToolCall], definition: ToolDefinition | None) -> Iterator[tuple[str, str]]:
@@ -140,7 +139,6 @@ def _form(text: str) -> str:
     """Describe a text by features that no language has alone."""
     signs = (("code", "```"), ("link", "://"), ("markup", "</"), ("object", '{"'), ("lines", "\n"))
     found = [name for name, sign in signs if sign in text]
-    letters = [letter for letter in text[:1000] if letter.isalpha()]
-    if letters and 2 * len([letter for letter in letters if not letter.isascii()]) > len(letters):
+    if not text.isascii() and 2 * sum([letter > "\u024f" for letter in text]) > len(text):
         found.append("other script")
     return " ".join(found) or "plain"

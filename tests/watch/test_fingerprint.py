@@ -8,7 +8,7 @@ from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.trajectory import Message, SpanSource
-from toolgauge.watch.fingerprint import concerns, fingerprint, joined
+from toolgauge.watch.fingerprint import fingerprint, joined, of_tool
 
 TIMEOUT = CallError(kind="timeout", message="secret")
 
@@ -119,7 +119,5 @@ def test_a_conversation_keeps_its_first_message_and_all_errors() -> None:
 
 
 def test_a_property_of_another_tool_does_not_explain_the_scores_of_a_tool() -> None:
-    assert not concerns("toolgauge.tool.errors refund", "find_order")
-    for name in ("toolgauge.tool.errors find_order", "service.version", "otel.scope.version lib"):
-        assert concerns(name, "find_order")
-        assert concerns(name, None)
+    own = {"toolgauge.tool.errors find_order": "none", "service.version": "1", "otel.scope.version lib": "2"}
+    assert of_tool({**own, "toolgauge.tool.errors refund": "timeout"}, "find_order") == own

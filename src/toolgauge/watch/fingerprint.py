@@ -68,7 +68,7 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
     if (text := texts.get("user")) is not None:
         size = bisect_left(_SIZES, len(text))
         found[MESSAGE_SIZE] = f"at most {_SIZES[size]}" if size < len(_SIZES) else f"above {_SIZES[-1]}"
-        found[MESSAGE_FORM] = _form(text[: _SIZES[-3]])
+        found[MESSAGE_FORM] = _form(text[: _SIZES[1]])
     return found
 
 
@@ -79,9 +79,14 @@ def joined(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, st
     return {**earlier, **later, **{name: earlier[name] for name in kept}}
 
 
-def concerns(name: str, tool: str | None) -> bool:
-    """Return whether a property may explain the scores of a tool, or of all tools (`None`)."""
-    return tool is None or " " not in name or name.endswith(f" {tool}") or name.startswith(SCOPE_VERSION)
+def of_tool(properties: Mapping[str, str], tool: str) -> dict[str, str]:
+    """Return the properties that may explain the scores of a tool: not those of other tools."""
+    end = f" {tool}"
+    return {
+        name: value
+        for name, value in properties.items()
+        if " " not in name or name.endswith(end) or name.startswith(SCOPE_VERSION)
+    }
 
 
 @lru_cache(maxsize=4096)

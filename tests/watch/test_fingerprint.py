@@ -8,7 +8,7 @@ from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.trajectory import Message, SpanSource
-from toolgauge.watch.fingerprint import concerns, fingerprint, joined
+from toolgauge.watch.fingerprint import fingerprint, joined, of_tool
 
 TIMEOUT = CallError(kind="timeout", message="secret")
 
@@ -96,6 +96,14 @@ def test_of_texts_only_sizes_forms_and_hashes_are_kept() -> None:
     assert "secret" not in repr(found)
 
 
+def test_a_script_other_than_latin_is_a_form_of_its_own() -> None:
+    for text, form in (("où est ma commande", "plain"), ("где мой заказ", "other script"), ("", "plain")):
+        assert (
+            fingerprint(replace(trajectory(), messages=(Message("user", text, 0),)))["toolgauge.user_message.form"]
+            == form
+        )
+
+
 def test_values_are_short() -> None:
     long = replace(call("t" * 500), arguments=Recorded({f"key{number}": 1 for number in range(100)}))
     found = fingerprint(trajectory(long))
@@ -111,7 +119,5 @@ def test_a_conversation_keeps_its_first_message_and_all_errors() -> None:
 
 
 def test_a_property_of_another_tool_does_not_explain_the_scores_of_a_tool() -> None:
-    assert not concerns("toolgauge.tool.errors refund", "find_order")
-    for name in ("toolgauge.tool.errors find_order", "service.version", "otel.scope.version lib"):
-        assert concerns(name, "find_order")
-        assert concerns(name, None)
+    own = {"toolgauge.tool.errors find_order": "none", "service.version": "1", "otel.scope.version lib": "2"}
+    assert of_tool({**own, "toolgauge.tool.errors refund": "timeout"}, "find_order") == own

@@ -1,10 +1,14 @@
 """The geometry of charts."""
 
-from toolgauge.model.regressions import ScoreBucket, Stream, StreamHistory, StreamStatus
+from msgspec.structs import replace
+
+from tests.export.test_regression_events import BEGAN, CAUSE
+from toolgauge.model.regressions import Change, ScoreBucket, Stream, StreamHistory, StreamStatus
 from toolgauge.web.chart import NARROW, SPARK_HEIGHT, SPARK_WIDTH, WIDE, binned, draw, sparkline
 
 SECOND = 1_000_000_000
 MIDNIGHT = 1_700_006_400 * SECOND
+MODEL = Change(property="gen_ai.response.model", of=None, before="large-05", after="large-06")
 STREAM = Stream(service="s", environment=None, agent=None, tool=None, criterion="c", revision="r", level="trajectory")
 
 
@@ -85,3 +89,12 @@ def test_a_small_chart_stays_in_its_frame() -> None:
         x, y = map(float, pair.split(","))
         assert 0 <= x <= SPARK_WIDTH
         assert 0 <= y <= SPARK_HEIGHT
+
+
+def test_the_chart_marks_the_cause_of_the_alarm() -> None:
+    since_ns = MIDNIGHT + 30 * SECOND
+    alarm = replace(BEGAN, causes=(replace(CAUSE, since_ns=since_ns, changes=(MODEL, *CAUSE.changes)),))
+    shown = replace(history(bucket(0, 10, 10.0), bucket(60, 10, 5.0)), alarm=alarm)
+    drawn = draw(shown, WIDE, MIDNIGHT, MIDNIGHT + 60 * SECOND)
+    # Versions of the service have marks of their own.
+    assert [(mark.version, mark.seen_ns) for mark in drawn.versions] == [("large-06", since_ns)]

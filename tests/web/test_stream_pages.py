@@ -110,6 +110,7 @@ async def test_a_stream_shows_its_alarm_its_examples_and_how_to_accept_it() -> N
     found = await one(over, STREAM)
     assert "default.tool_success of find_order fell from 0.95 to" in found.words
     assert "with version 1.1" in found.words
+    assert "What changed service.version changed from 1.0 to 1.1 at" in found.words
     assert found.count("a", href=f"/trajectories/{kept_id}") == 1
     assert found.count("a", href=f"/trajectories/{before_id}") == 0
     assert found.count("a", href=f"https://traces.example/{before_id}") == 1

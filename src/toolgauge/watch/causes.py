@@ -21,7 +21,8 @@ from toolgauge.model.regressions import Cause, Change
 from toolgauge.settings import SECOND
 from toolgauge.watch.fingerprint import NO_ERROR, TOOL_ARGUMENTS, TOOL_ERRORS
 
-MAX_OBSERVATIONS = 400
+# Kept at least; so many more give way at once.
+MAX_OBSERVATIONS, _GIVEN_UP = 400, 50
 MAX_VALUES = 50
 _MAX_PROPERTIES = 64
 _MAX_CAUSES = 3
@@ -47,27 +48,28 @@ _PRIOR = 2 * lgamma(0.5)
 
 
 class _Column(Struct, array_like=True):
-    """The values of one property: an observation has the place of its value, from 1, or 0 where it has none."""
+    """The values of one property: an observation has the place of its value, from 1, or 0 where it has none.
+
+    `newest` is the last value, and `place` its place.
+    """
 
     values: list[str]
     places: bytearray
+    newest: str | None = None
+    place: int = _ABSENT
 
-    def add(self, value: str | None) -> None:
+    def change(self, value: str | None) -> None:
+        """Look up the place of another value than the newest."""
+        values, was_listed = self.values, self.place != _MORE_VALUES
+        self.newest, self.place = value, _ABSENT
         if value is None:
-            self.places.append(_ABSENT)
             return
-        values = self.values
-        is_full = len(values) >= _MORE_VALUES - 1
         # Not again for each of a thousand values.
-        if is_full and value not in values and (not self.places or self.places[-1] != _MORE_VALUES):
+        if len(values) >= _MORE_VALUES - 1 and was_listed and value not in values:
             self._drop_unused()
-        if value in values:
-            self.places.append(values.index(value) + 1)
-        elif len(values) < _MORE_VALUES - 1:
+        if value not in values and len(values) < _MORE_VALUES - 1:
             values.append(value)
-            self.places.append(len(values))
-        else:
-            self.places.append(_MORE_VALUES)
+        self.place = values.index(value) + 1 if value in values else _MORE_VALUES
 
     def _drop_unused(self) -> None:
         used = sorted(set(self.places) - {_ABSENT, _MORE_VALUES})
@@ -94,22 +96,23 @@ class NewestObservations:
         self._columns: dict[str, _Column] = {}
 
     def add(self, score: float, time_ns: int, fingerprint: Mapping[str, str]) -> None:
-        """Add an observation; the oldest gives way."""
+        """Add an observation; the oldest give way."""
         columns = self._columns
-        for name in fingerprint:
-            if name not in columns and len(columns) < _MAX_PROPERTIES:
-                columns[name] = _Column([], bytearray(len(self._scores)))
-        is_full = len(self._scores) >= MAX_OBSERVATIONS
-        for name, column in [*columns.items()] if is_full else columns.items():
-            column.add(fingerprint.get(name))
-            if is_full:
-                del column.places[0]
-                if not any(column.places):
-                    del columns[name]
+        if not fingerprint.keys() <= columns.keys():
+            for name in fingerprint:
+                if name not in columns and len(columns) < _MAX_PROPERTIES:
+                    columns[name] = _Column([], bytearray(len(self._scores)))
+        for name, column in columns.items():
+            value = fingerprint.get(name)
+            if value != column.newest:
+                column.change(value)
+            column.places.append(column.place)
         self._scores.append(round(score * _SCALE))
         self.times.append(min(max(time_ns // SECOND, 0), _LAST_S))
-        if is_full:
-            del self._scores[0], self.times[0]
+        if len(self._scores) >= MAX_OBSERVATIONS + _GIVEN_UP:
+            for kept in (self._scores, self.times, *[column.places for column in columns.values()]):
+                del kept[:_GIVEN_UP]
+            self._columns = {name: column for name, column in columns.items() if any(column.places)}
 
     def causes(self, since_onset: int) -> tuple[Cause, ...]:
         """Return what explains the drop `since_onset` observations ago, at most three, the likeliest first."""
@@ -172,6 +175,7 @@ class NewestObservations:
             raise ValueError("the newest observations are damaged") from error
         newest._scores = bytearray(saved.scores)
         newest.times.frombytes(saved.times)
+        # The newest value of each is not known: it is looked up again.
         newest._columns = {name: _Column(values, bytearray(places)) for name, (values, places) in saved.columns.items()}
         if any(
             len(each) != len(saved.scores) for each in (newest.times, *[one.places for one in newest._columns.values()])

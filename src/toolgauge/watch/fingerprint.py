@@ -4,7 +4,8 @@ A regression is explained by a property that changed with it. No text of a promp
 types and sizes. A property of one tool, or of one library, has its name behind a space.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -40,22 +41,34 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
         found[VERSION] = fit_label(version)
     for source in trajectory.sources:
         if source.version:
-            found[f"{SCOPE_VERSION} {fit_label(source.scope)}"] = source.version[:MAX_PROPERTY]
+            found[_name(SCOPE_VERSION, source.scope)] = source.version[:MAX_PROPERTY]
     by_tool: dict[str, list[ToolCall]] = {}
     for call in trajectory.calls:
         by_tool.setdefault(call.name, []).append(call)
-    offered = {tool.name: tool for tool in trajectory.tools_offered or ()}
-    for name, calls in sorted(by_tool.items())[:_MAX_TOOLS]:
-        definition = calls[0].definition or offered.get(name)
-        for prop, value in _of_tool(calls, definition):
-            found[f"{prop} {fit_label(name)}"] = value if len(value) <= MAX_PROPERTY else short_hash(value)
-    texts = {message.role: message.text for message in reversed(trajectory.messages)}
-    if "system" in texts:
-        found.setdefault(INSTRUCTIONS, short_hash(texts["system"]))
-    text = texts.get("user")
-    if text is not None:
-        found[MESSAGE_SIZE] = next((f"at most {size}" for size in _SIZES if len(text) <= size), f"above {_SIZES[-1]}")
-        found[MESSAGE_FORM] = _form(text[: _SIZES[-1]])
+    for tool in sorted(by_tool)[:_MAX_TOOLS]:
+        calls = by_tool[tool]
+        definition = calls[0].definition
+        for each in trajectory.tools_offered or () if definition is None else ():
+            if each.name == tool:
+                definition = each
+                break
+        schema, description = ("", "") if definition is None else _hashes(_Same(definition))
+        if schema:
+            found[_name(TOOL_SCHEMA, tool)] = schema
+        if description:
+            found[_name(TOOL_DESCRIPTION, tool)] = description
+        if shape := _shape(calls):
+            found[_name(TOOL_ARGUMENTS, tool)] = shape
+        found[_name(TOOL_ERRORS, tool)] = _errors(calls)
+    texts: dict[str, str] = {}
+    for message in trajectory.messages:
+        texts.setdefault(message.role, message.text)
+    if INSTRUCTIONS not in found and "system" in texts:
+        found[INSTRUCTIONS] = short_hash(texts["system"])
+    if (text := texts.get("user")) is not None:
+        size = bisect_left(_SIZES, len(text))
+        found[MESSAGE_SIZE] = f"at most {_SIZES[size]}" if size < len(_SIZES) else f"above {_SIZES[-1]}"
+        found[MESSAGE_FORM] = _form(text[: _SIZES[1]])
     return found
 
 
@@ -66,31 +79,45 @@ def joined(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, st
     return {**earlier, **later, **{name: earlier[name] for name in kept}}
 
 
-def concerns(name: str, tool: str | None) -> bool:
-    """Return whether a property may explain the scores of a tool, or of all tools (`None`)."""
-    prop, _, whose = name.partition(" ")
-    return tool is None or not whose or whose == tool or prop == SCOPE_VERSION
+def of_tool(properties: Mapping[str, str], tool: str) -> dict[str, str]:
+    """Return the properties that may explain the scores of a tool: not those of other tools."""
+    end = f" {tool}"
+    return {
+        name: value
+        for name, value in properties.items()
+        if " " not in name or name.endswith(end) or name.startswith(SCOPE_VERSION)
+    }
 
 
-def _of_tool(calls: Iterable[ToolCall], definition: ToolDefinition | None) -> Iterator[tuple[str, str]]:
-    if definition is not None:
-        schema, description = _hashes(_Same(definition))
-        if schema:
-            yield TOOL_SCHEMA, schema
-        if description:
-            yield TOOL_DESCRIPTION, description
-    shapes: set[str] = set()
-    kinds: set[str] = set()
+@lru_cache(maxsize=4096)
+def _name(prop: str, whose: str) -> str:
+    return f"{prop} {fit_label(whose)}"
+
+
+def _shape(calls: Sequence[ToolCall]) -> str:
+    keys: set[tuple[str, type]] = set()
     for call in calls:
-        if isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict):
-            shapes.update([f"{key}:{_TYPES.get(type(value), 'null')}" for key, value in call.arguments.value.items()])
-        elif not isinstance(call.arguments, NotRecorded):
-            shapes.add("unreadable")
-        if call.has_failed:
-            kinds.add(fit_label(call.error.kind) if call.error is not None else call.state)
-    if shapes:
-        yield TOOL_ARGUMENTS, " ".join(sorted(map(fit_label, shapes)))
-    yield TOOL_ERRORS, " ".join(sorted(kinds)) or NO_ERROR
+        arguments = call.arguments
+        if isinstance(arguments, Recorded) and isinstance(arguments.value, dict):
+            keys.update([(key, type(value)) for key, value in arguments.value.items()])
+        elif not isinstance(arguments, NotRecorded):
+            return "unreadable"
+    return _written(frozenset(keys)) if keys else ""
+
+
+@lru_cache(maxsize=4096)
+def _written(keys: frozenset[tuple[str, type]]) -> str:
+    return _short([f"{key}:{_TYPES.get(kind, 'null')}" for key, kind in keys])
+
+
+def _errors(calls: Iterable[ToolCall]) -> str:
+    failed = [call for call in calls if call.has_failed]
+    return _short([call.state if call.error is None else call.error.kind for call in failed]) if failed else NO_ERROR
+
+
+def _short(words: Iterable[str]) -> str:
+    text = " ".join(sorted({fit_label(word) for word in words}))
+    return text if len(text) <= MAX_PROPERTY else short_hash(text)
 
 
 class _Same:
@@ -140,7 +167,6 @@ def _form(text: str) -> str:
     """Describe a text by features that no language has alone."""
     signs = (("code", "```"), ("link", "://"), ("markup", "</"), ("object", '{"'), ("lines", "\n"))
     found = [name for name, sign in signs if sign in text]
-    letters = [letter for letter in text[:1000] if letter.isalpha()]
-    if letters and 2 * len([letter for letter in letters if not letter.isascii()]) > len(letters):
+    if not text.isascii() and 2 * sum([letter > "\u024f" for letter in text]) > len(text):
         found.append("other script")
     return " ".join(found) or "plain"

@@ -2,7 +2,7 @@
 
 import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Self, TypeAlias
 
 import msgspec
@@ -14,7 +14,6 @@ from toolgauge.model.regressions import AlarmPeriod, Arm, Regression, ScoreBucke
 from toolgauge.settings import SECOND
 from toolgauge.watch.causes import NewestObservations
 from toolgauge.watch.detector import Detector
-from toolgauge.watch.fingerprint import concerns
 from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
 
 MAX_BUCKETS = 120
@@ -189,8 +188,10 @@ class WatchedStream:
         """When the last observation was made."""
         return self._history.last_ns
 
-    def add(self, tally: Tally, conversation: Conversation, now_ns: int, incident: Incident) -> Regression | None:
-        """Take one observation; return the regression that begins, or ends, with it."""
+    def add(
+        self, tally: Tally, conversation: Conversation, properties: Mapping[str, str], now_ns: int, incident: Incident
+    ) -> Regression | None:
+        """Take one observation, with the `properties` that may explain it; return the regression that begins, or ends, with it."""
         total = sum(scores for scores, _ in tally.scores.values())
         count = sum(number for _, number in tally.scores.values())
         history, detector = self._history, self.detector
@@ -207,9 +208,7 @@ class WatchedStream:
         arm.sum_of_squares += score * score
         arm.last_ns = max(arm.last_ns, seen_ns)
         self._scores.add(score, conversation.opened_ns)
-        tool = self.stream.tool
-        fingerprint = {name: value for name, value in conversation.fingerprint.items() if concerns(name, tool)}
-        self._newest.add(score, conversation.opened_ns, fingerprint)
+        self._newest.add(score, conversation.opened_ns, properties)
         alarm = history.alarm
         raised = detector.observe(tally.scores)
         history.newest.append((score, tally.worst_trace, version))

@@ -18,6 +18,7 @@ from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, 
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.detector import Detector
+from toolgauge.watch.fingerprint import of_tool
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.stream import WatchedStream
 from toolgauge.watch.tallies import (
@@ -83,7 +84,7 @@ _BUDGET = b"b"
 _CHECKSUM_BYTES = 4
 # Fields of `StreamKey` by the names that people select streams by.
 _FIELDS = Stream.__struct_fields__
-_CRITERION, _REVISION = _FIELDS.index("criterion"), _FIELDS.index("revision")
+_TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revision"))
 
 
 class _SavedConversation(Struct, array_like=True):
@@ -161,13 +162,18 @@ class Watcher:
         if not watched:
             return
         run_length = self._budget.spend(now_ns, len(watched), self._settings.false_alarms_per_week)
+        # By tool: several criteria judge the same.
+        properties: dict[str | None, Mapping[str, str]] = {None: conversation.fingerprint}
         for key, tally in watched:
+            tool = key[_TOOL]
+            if tool is not None and tool not in properties:
+                properties[tool] = of_tool(conversation.fingerprint, tool)
             # Taken out and put back: the dict stays in the order of use.
             stream = self._streams.pop(key, None) or self._new_stream(key)
             self._streams[key] = stream
             stream.detector.arl = run_length
             stream.detector.needed = self._settings.baseline_min or least_baseline(run_length)
-            regression = stream.add(tally, conversation, now_ns, self._incident)
+            regression = stream.add(tally, conversation, properties[tool], now_ns, self._incident)
             self._changed_streams[key] = None
             self._unshown[key] = None
             if regression is not None:

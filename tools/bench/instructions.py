@@ -54,11 +54,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "requests"
         file.write_bytes(pickle.dumps(bodies))
-        more = ["--forward"] if arguments.forward else []
+        fed = [*(["--forward"] if arguments.forward else []), "--feed", str(file)]
         with ThreadPoolExecutor() as pool:
-            before, after = pool.map(
-                lambda count: counted([*more, "--feed", str(file), str(count)]), (warm_up, len(bodies))
-            )
+            before, after = pool.map(counted, ([*fed, str(warm_up)], [*fed, str(len(bodies))]))
     spans = after[1] - before[1]
     print(f"{(after[0] - before[0]) / spans:,.0f} instructions a span over {spans} spans")
 

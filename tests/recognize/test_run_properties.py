@@ -76,3 +76,9 @@ def test_recorded_model_calls_have_a_model(dialect: GenAI | OpenInference | Verc
     ]
     assert {dict(each.values).get("gen_ai.response.model", model) for each in seen} == {model}
     assert seen
+
+
+def test_texts_of_any_length_are_hashed_and_not_remembered() -> None:
+    long = "You are A. " * 10_000
+    assert read({"gen_ai.system_instructions": long}) != read({"gen_ai.system_instructions": long + "B"})
+    assert read({"llm.invocation_parameters": f'{{"top_p": 1, "tools": ["{long}"]}}'}) == {}

@@ -45,7 +45,7 @@ _PROPERTIES: Mapping[str, str] = {
 # JSON texts with the settings of a request, among other things.
 _PARAMETERS = ("llm.invocation_parameters", "langfuse.observation.model.parameters")
 _LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS))
-_MOST_KNOWN = 256
+_MOST_KNOWN, _LONGEST_TEXT = 128, 65_536
 
 
 def properties(attributes: Mapping[str, Value], observations: Sequence[Observation]) -> PropertiesSeen | None:
@@ -60,18 +60,11 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
     written = [(key, attributes.get(key)) for key in _LOOKED_FOR.intersection(keys)]
     if not written:
         return None
-    try:
-        return _named(tuple(written))
-    except TypeError:  # the messages of instructions are a list
-        return _named(
-            tuple(
-                [
-                    (key, repr(value) if key == INSTRUCTIONS else value)
-                    for key, value in written
-                    if key == INSTRUCTIONS or not isinstance(value, list | dict)
-                ]
-            )
-        )
+    for place, (key, value) in enumerate(written):
+        # The messages of instructions may be a list, and any text may be too long to be remembered.
+        if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
+            written[place] = key, short_hash(str(value)) if key == INSTRUCTIONS else None
+    return _named(tuple(written))
 
 
 # Without it, reading a model's span takes 10 % more CPU.

@@ -13,7 +13,7 @@ import msgspec
 
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import Json
-from toolgauge.model.metrics import MAX_PROPERTY, fit_label, short_hash
+from toolgauge.model.metrics import MAX_LABEL, MAX_PROPERTY, fit_label, short_hash
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -25,6 +25,7 @@ MESSAGE_SIZE, MESSAGE_FORM = "toolgauge.user_message.size", "toolgauge.user_mess
 NO_ERROR = "none"
 # By tool, the most of one conversation; each has up to four properties.
 _MAX_TOOLS = 12
+_MOST_KEYS = 64
 _SIZES = (50, 200, 1000, 5000, 20_000)
 _MAX_DEPTH = 32
 _NAMES = ("properties", "$defs", "definitions")
@@ -41,15 +42,15 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
         found[VERSION] = fit_label(version)
     for source in trajectory.sources:
         if source.version:
-            found[_name(SCOPE_VERSION, source.scope)] = source.version[:MAX_PROPERTY]
+            found[_name(SCOPE_VERSION, source.scope[:MAX_LABEL])] = source.version[:MAX_PROPERTY]
     by_tool: dict[str, list[ToolCall]] = {}
     for call in trajectory.calls:
-        by_tool.setdefault(call.name, []).append(call)
+        by_tool.setdefault(call.name[:MAX_LABEL], []).append(call)
     for tool in sorted(by_tool)[:_MAX_TOOLS]:
         calls = by_tool[tool]
         definition = calls[0].definition
         for each in trajectory.tools_offered or () if definition is None else ():
-            if each.name == tool:
+            if each.name == calls[0].name:
                 definition = each
                 break
         schema, description = ("", "") if definition is None else _hashes(_Same(definition))
@@ -99,10 +100,12 @@ def _shape(calls: Sequence[ToolCall]) -> str:
     for call in calls:
         arguments = call.arguments
         if isinstance(arguments, Recorded) and isinstance(arguments.value, dict):
-            keys.update([(key, type(value)) for key, value in arguments.value.items()])
+            keys.update([(key[:MAX_PROPERTY], type(value)) for key, value in arguments.value.items()])
         elif not isinstance(arguments, NotRecorded):
             return "unreadable"
-    return _written(frozenset(keys)) if keys else ""
+    # A set of thousands of keys is not remembered.
+    write = _written if len(keys) <= _MOST_KEYS else _written.__wrapped__
+    return write(frozenset(keys)) if keys else ""
 
 
 @lru_cache(maxsize=4096)

@@ -67,6 +67,8 @@ class DemoDestination:
                 for metrics in ExportMetricsServiceRequest.FromString(body).resource_metrics:
                     for scoped in metrics.scope_metrics:
                         self.metrics.update(metric.name for metric in scoped.metrics)
+            case "scores":
+                """Go to backends alone."""
         return Accepted()
 
 

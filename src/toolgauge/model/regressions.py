@@ -56,8 +56,7 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
     observations have been made since then, `current` their mean and `interval` its 95 % confidence interval. `evidence` is
     ln E / ln A: 1 where the alarm is raised. `causes` are what explains the drop, the likeliest first, out of `properties` that
     are recorded. `before` and `after` are trace ids of at most five conversations each: the newest before the drop, and the
-    worst since. `acknowledged`: it ended because
-    people, or other criteria, gave up its baseline.
+    worst since. `acknowledged`: it ended because people, or other criteria, gave up its baseline.
     """
 
     phase: Literal["began", "ended"]

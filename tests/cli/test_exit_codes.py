@@ -58,6 +58,7 @@ PROVOKED: dict[str, dict[int, str]] = {
         3: "learn RETRY",
     },
     "backtest": {0: "backtest RETRY", 1: "backtest empty.json", 2: "backtest --config wrong.yaml RETRY"},
+    "labels": {1: "labels pull phoenix --set exporters.phoenix.endpoint=http://TAKEN", 2: "labels pull nowhere"},
     "expect": {0: "expect RETRY", 1: "expect broken.otlp.pb", 2: "expect --nothing"},
     "explain": {
         0: "explain default.tool_success RETRY",
@@ -80,6 +81,7 @@ ELSEWHERE: dict[str, dict[int, str]] = {
     "demo": {0: "tests/wire/test_demo.py", 1: "tests/wire/test_demo.py"},
     "record": {0: "tests/wire/test_record.py"},
     "learn": {0: "tests/cli/test_learn.py"},
+    "labels": {0: "tests/backends/test_pulled_verdicts.py"},
     "compare": {0: "tests/cli/test_compare.py", 1: "tests/cli/test_compare.py"},
     "mcp": {0: "tests/mcp_server/test_server.py"},
     "ack": {0: "tests/cli/test_ack.py"},

@@ -75,7 +75,7 @@ def test_calls_of_unknown_producers_are_recovered_and_none_is_invented():
                     counted["exact"] += has_arguments(want, best)
             invented += [f"{captured.folder} {call.name}" for call in left]
     assert invented == []
-    assert counted["exact"] >= 0.75 * counted["calls"]
+    assert counted["exact"] >= 0.7 * counted["calls"]
 
 
 def ordinary(number: int, chance: random.Random) -> tuple[str, dict[str, str]]:

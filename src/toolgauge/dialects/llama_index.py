@@ -35,8 +35,7 @@ _MESSAGES = "messages"
 _TOOLS = "additional_kwargs.tools"
 _MESSAGE = "response.message."
 _TOKENS = ("response.raw.usage.prompt_tokens", "response.raw.usage.completion_tokens")
-_TOOL_SPAN = re.compile(r"\w*Tool\w*\.(?:a?call|__call__)")
-_RUN_SPAN = re.compile(r"\w*Agent\w*\.run")
+_TOOL_METHODS = ("call", "acall", "__call__")
 _CALL = re.compile(r"ToolCall\(tool_name='([^'\\]{1,256})', tool_kwargs=(.*)", re.DOTALL)
 _WHOLE = re.compile(r"(.*), tool_id='([^'\\]{1,256})'\)", re.DOTALL)
 
@@ -62,11 +61,12 @@ class LlamaIndex(PlainDialect):
     def _read(self, span: Span) -> Iterator[Observation]:
         yield from conventions.conversation(span.attributes, _CONVERSATIONS)
         start, end = _event(span, _START), _event(span, _END)
+        of_class, _, method = span.name.partition(".")
         if start is not None:
             yield from self._model(start, end or {})
-        elif _TOOL_SPAN.fullmatch(span.name):
+        elif "Tool" in of_class and method in _TOOL_METHODS:
             yield from _executed(span)
-        elif _RUN_SPAN.fullmatch(span.name):
+        elif "Agent" in of_class and method == "run":
             yield AgentRun(agent=None)
 
     def _model(self, start: Mapping[str, Value], end: Mapping[str, Value]) -> Iterator[Observation]:

@@ -21,7 +21,7 @@ from functools import partial
 from itertools import product
 from typing import Literal, TypeAlias, get_args
 
-from toolgauge.model.delivery import Signal
+from toolgauge.model.delivery import OtlpSignal, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.otlp.request import framed
 from toolgauge.settings import file_path
@@ -70,7 +70,9 @@ class RecordingFile:
         self.file_bytes = 0
         self.written = 0
         # The thread that writes counts what failed, the one that puts all other reasons.
-        self.losses: Counter[tuple[Signal, Loss]] = Counter(dict.fromkeys(product(get_args(Signal), get_args(Loss)), 0))
+        self.losses: Counter[tuple[Signal, Loss]] = Counter(
+            dict.fromkeys(product(get_args(OtlpSignal), get_args(Loss)), 0)
+        )
 
     def start(self) -> None:
         """Open the file, readable for its owner only; raise `StartError` when that cannot be."""

@@ -19,6 +19,7 @@ from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.envelope import read_each
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Scorer
@@ -42,15 +43,18 @@ def recorded(captured: Captured) -> dict[str, list[Reading | PackedHead]]:
     decoder = Decoder(recognizer.marks, recognizer.scopes)
     traces: dict[str, list[Reading | PackedHead]] = {}
     for file in captured.files():
+        heads: list[PackedHead] = []
         if file.name.endswith(".logs.otlp.pb"):
-            records = [*decoder.logs(file.read_bytes()).viewed]
+            readings = [recognizer.read(record) for record in decoder.logs(file.read_bytes()).viewed]
         else:
             decoded = decoder.traces(file.read_bytes())
-            records = [viewed.span for viewed in decoded.viewed]
-            for head in decoded.heads:
-                traces.setdefault(head[0].hex(), []).append(head)
-        for record in records:
-            reading = recognizer.read(record)
+            readings = [recognizer.read(viewed.span) for viewed in decoded.viewed]
+            # As in the pipeline: of spans that no dialect reads, the ids are known all the same.
+            unread = [viewed.raw for viewed, reading in zip(decoded.viewed, readings, strict=True) if reading is None]
+            heads += [*decoded.heads, *read_each(unread)]
+        for head in heads:
+            traces.setdefault(head[0].hex(), []).append(head)
+        for reading in readings:
             if reading is not None:
                 traces.setdefault(reading.ref.trace_id, []).append(reading)
     return traces

@@ -12,9 +12,6 @@ CORPUS = Path(__file__).parent / "corpus"
 
 # Folder and scenario of each trace that does not come out exactly, and why.
 MISSES = {
-    "openinference-vercel-3 bad_json": (
-        "the AI SDK 7 gives the model `{}` back where the arguments broke off, and the history stands in for the output"
-    ),
     "autogen-native handoff": (
         "AutoGen's runtime records no arguments and writes the hand-off tool's span in a trace of its own, beside the "
         "trace in which the model asked for it"

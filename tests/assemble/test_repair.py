@@ -1,10 +1,11 @@
 from collections.abc import Mapping, Sequence
 
+import pytest
 from msgspec.structs import replace
 
 from tests.assemble.support import TRACE, agent, answered, args, executed, model, reading, requested, span_id
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.model.content import Unparsed
+from toolgauge.model.content import Content, Unparsed
 from toolgauge.model.observations import (
     CallRequested,
     MessageSeen,
@@ -98,6 +99,14 @@ def test_arguments_that_were_cut_are_taken_whole():
     readings = [RUN, asking("m1", 1, requested("find", Unparsed('{"q": "a lo'), id="c1")), given("m2", 10, "c1")]
     found, _ = calls(readings, {"m2": [QUESTION, past("find", "c1", 0, q="a long one")]})
     assert [call.arguments for call in found] == [args(q="a long one")]
+
+
+@pytest.mark.parametrize(("text", "kept"), [('{"q": "a lo', Unparsed('{"q": "a lo')), ("{", args())])
+def test_an_empty_object_in_a_history_replaces_no_text(text: str, kept: Content):
+    readings = [RUN, asking("m1", 1, requested("find", Unparsed(text), id="c1")), given("m2", 10, "c1")]
+    found, read = calls(readings, {"m2": [QUESTION, past("find", "c1", 0)]})
+    assert read == ["m2"]
+    assert [call.arguments for call in found] == [kept]
 
 
 def test_calls_of_an_earlier_turn_are_never_counted():

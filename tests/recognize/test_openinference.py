@@ -374,6 +374,25 @@ def test_answers_come_from_the_history():
     ]
 
 
+@pytest.mark.parametrize(
+    ("content", "producer", "result"),
+    [
+        ('{"result": {"sum": 3}}', "google_genai", {"sum": 3}),
+        ('{"result": null}', "google_genai", None),
+        ('{"output": "done"}', "google_genai", "done"),
+        ('{"result": 3, "unit": "kg"}', "google_genai", {"result": 3, "unit": "kg"}),
+        ('{"error": "no"}', "google_genai", {"error": "no"}),
+        ('{"result": {"sum": 3}}', "openai", {"result": {"sum": 3}}),
+    ],
+)
+def test_the_object_that_google_wants_around_an_answer_is_opened(content: str, producer: str, result: Json):
+    keys = {IN + "0.message.role": "tool", IN + "0.message.name": "add", IN + "0.message.content": content}
+    found = read(span({KIND: "LLM", **keys}, scope=OI + producer))
+    assert [one for one in found if isinstance(one, CallAnswered)] == [
+        CallAnswered(name="add", result=Recorded(result))
+    ]
+
+
 def test_texts_are_the_system_prompt_the_newest_user_text_and_the_models():
     found = model(
         {

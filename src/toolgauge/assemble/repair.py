@@ -443,6 +443,9 @@ def _is_garbled(past: _Past) -> bool:
     match request.arguments, whole:
         case Unparsed(text=cut), Unparsed(text=text):
             return text != cut
+        # The AI SDK puts `{}` into its history for arguments that it could not parse.
+        case Unparsed(text=cut), Recorded(value={} as value) if not value:
+            return cut.strip() in ("", "{")
         case _:
             return isinstance(whole, Recorded)
 

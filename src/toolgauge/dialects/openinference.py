@@ -56,6 +56,7 @@ from toolgauge.recognize.openinference_tools import (
     OUTPUT,
     call_answer,
     call_arguments,
+    google_answer,
     is_synthesized,
     made_by_itself,
 )
@@ -215,11 +216,11 @@ def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observatio
             found = requests(read.output)
             found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
             yield from observed(found, agent)
-    yield from _answers(span, read)
+    yield from _answers(span, source, read)
     yield from texts(read)
 
 
-def _answers(span: Span, read: Messages) -> Iterator[CallAnswered]:
+def _answers(span: Span, source: str, read: Messages) -> Iterator[CallAnswered]:
     """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
     given = span.attributes.get(INPUT)
     look_at_ends(given)
@@ -228,7 +229,7 @@ def _answers(span: Span, read: Messages) -> Iterator[CallAnswered]:
     known = {answer.call_id for answer in provided}
     for answer in answers(read.input):
         if answer.call_id is None or answer.call_id not in known:
-            yield answer
+            yield google_answer(answer) if source == "google_genai" else answer
 
 
 def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iterator[Observation]:

@@ -156,5 +156,14 @@ def made_by_itself(raw: Value) -> Iterator[CallRequested | CallAnswered]:
                 )
 
 
+def google_answer(answer: CallAnswered) -> CallAnswered:
+    """Open the object that Google's API wants around whatever a function returned."""
+    match answer.result:
+        case Recorded({"result": value, **rest} | {"output": value, **rest}) if not rest:
+            return replace(answer, result=values.returned(value))
+        case _:
+            return answer
+
+
 def _parts(content: Json) -> list[JsonObject]:
     return [values.as_object(part) for part in values.as_list(values.as_object(content).get("parts"))]

@@ -75,7 +75,7 @@ def test_calls_of_unknown_producers_are_recovered_and_none_is_invented():
                     counted["exact"] += has_arguments(want, best)
             invented += [f"{captured.folder} {call.name}" for call in left]
     assert invented == []
-    assert counted["exact"] >= 0.7 * counted["calls"]
+    assert counted["exact"] >= 0.75 * counted["calls"]
 
 
 def ordinary(number: int, chance: random.Random) -> tuple[str, dict[str, str]]:
@@ -141,6 +141,12 @@ def test_nothing_is_read_from_spans_of_ordinary_services():
             "step",
             "tool_call",
             {"tool_name": "acme.tool_name", "arguments": "acme.args", "result": "acme.result"},
+        ),
+        (
+            {"tool.name": "find", "tool.parameters": '{"q": "int"}', "tool.arguments": '{"q": 1}', "tool.result": "1"},
+            "step",
+            "tool_call",
+            {"arguments": "tool.arguments"},
         ),
         ({"acme.tool_name": "find", "acme.args": '{"q": 1}'}, "step", None, {}),
         ({"acme.tool_name": "find", "acme.args": "q=1", "acme.result": "none"}, "step", None, {}),

@@ -142,7 +142,8 @@ def _tool_call(
         found = {"tool_name": ValueSource(span_name="")}
     call_id = next(iter(words.get("call_id", ())), None)
     has_failed = conventions.call_error(span) is not None
-    for key in sorted(words.get("arguments", ()), key=lambda key: "tool" not in key.lower()):
+    # Parameters may be those of the tool's definition.
+    for key in sorted(words.get("arguments", ()), key=lambda key: ("tool" not in key.lower(), "param" in key.lower())):
         arguments = _arguments(key, texts[key])
         # Arguments and result have keys of one namespace: `build.input` is not what became `result`.
         result = next((other for other in words.get("result", ()) if _word(other)[1] == _word(key)[1]), None)

@@ -127,7 +127,8 @@ class Reader:
             self._start("toolgauge serve")
             self._send_and_wait_for_scores()
         if _RUNS_ON.match(text):
-            return self._start(text)
+            # A shell would leave it behind.
+            return self._start(text.removesuffix(" &"))
         process, output = self._process(text)
         code = process.wait(120)
         return code, output.read_text()

@@ -98,7 +98,7 @@ class Completeness:
             # Written to the broker when its batch was full: well after its spans had ended.
             since_ns, grace_ns = trace.assignment.began_ns, max(grace_ns, _BATCHES_NS)
         elif _began_before(trajectory, since_ns, settings.sender_retry) and not _is_whole(trajectory, trace):
-            # Senders retry what was refused; spans that an earlier process took and lost do not come again.
+            # Senders retry refused requests; they do not resend spans that an earlier process accepted and lost.
             return _BEGAN_BEFORE
         if _began_before(trajectory, since_ns, grace_ns):
             return _BEGAN_BEFORE

@@ -16,7 +16,7 @@ _MILLISECOND = 1_000_000
 
 
 def write(scores: Sequence[Score], settings: DatadogSettings) -> Exchange[Rest]:
-    """Write all evaluations in one request: after a failure in between, what was taken before would count twice."""
+    """Write all evaluations in one request: if a second one failed, its retry would count the first one's twice."""
     metrics = [_metric(score, settings) for score in scores if score.span_id is not None]
     if metrics:
         body = {"data": {"type": "evaluation_metric", "attributes": {"metrics": metrics}}}

@@ -111,7 +111,7 @@ def _labels(backend: str, verdicts: Sequence[PersonVerdict], names: Sequence[str
 
 
 def _counts(verdicts: Sequence[PersonVerdict]) -> str | None:
-    """Name what was read, for a person who looks for another name."""
+    """Count the verdicts by name: a hint where `--name` matched none."""
     counts = Counter(verdict.name for verdict in verdicts if verdict.name != QUEUED)
     return ", ".join(f"`{printable(name)}` {count}" for name, count in sorted(counts.items())) or None
 

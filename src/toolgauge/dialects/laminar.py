@@ -22,10 +22,10 @@ class Laminar(PlainDialect):
     rank = 55
     marks = ("lmnr.",)
     prefixes = (_ASSOCIATION, _ASSOCIATION + "metadata.")
-    grounds = Grounds(keys=(_TYPE, _SESSION))
+    grounds = Grounds(keys=(_TYPE,))
 
     def claims(self, record: Record) -> bool:
-        """Claim spans with Laminar's type, and with its session alone, but no model calls in Traceloop's keys."""
+        """Claim spans with Laminar's type, but no model calls in Traceloop's keys."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes

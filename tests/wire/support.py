@@ -55,6 +55,7 @@ _BOOKS = ("received", "forwarded", "consumed", "refused", "dropped", "held", "qu
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _FIRST_PORT = 12_000 + (os.getpid() % 25 * 8 + _WORKER % 8) * 100
 _PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 100))
+_ENDING = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
 
 
@@ -297,7 +298,7 @@ def recorded(framework: str, scenario: str) -> list[bytes]:
 
 
 def send_grpc(port: int, body: bytes, *, compressed: bool = False, deadline_s: float = 60) -> None:
-    """Send, and send again while the answer is UNAVAILABLE."""
+    """Send, and send again while the answer is one that a server gives as it ends: OTLP's senders repeat on both."""
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_send_message_length", -1)]) as channel:
         export = channel.unary_unary(TRACES)
         compression = grpc.Compression.Gzip if compressed else None
@@ -306,7 +307,7 @@ def send_grpc(port: int, body: bytes, *, compressed: bool = False, deadline_s: f
             try:
                 export(body, timeout=deadline_s, compression=compression)
             except grpc.RpcError as error:
-                if error.code() is grpc.StatusCode.UNAVAILABLE:  # pyright: ignore[reportAttributeAccessIssue]
+                if error.code() in _ENDING:  # pyright: ignore[reportAttributeAccessIssue]
                     return False
                 raise
             return True

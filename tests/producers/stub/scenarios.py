@@ -270,7 +270,7 @@ def _bad_args(_: Names) -> Scenario:
 def _bad_json(_: Names) -> Scenario:
     script = Script(
         text="What about the weather in Quito?",
-        steps=((Call(name="get_weather", arguments='{"city": "Quito", "unit": "cel'),), (_weather("Quito", 14.5),)),
+        steps=((Call(name="get_weather", arguments='{"city": "Quito", "unit": "fah'),), (_weather("Quito", 14.5),)),
         final="14.5 degrees in Quito.",
     )
     return Scenario(name="bad_json", runs=(script,), note="the arguments of the first call break off")

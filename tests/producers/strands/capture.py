@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import SCENARIOS, STUB, capture, tools_of, traced
+from client import STUB, capture, tools_of, traced
 
 provider = traced("strands-app")
 # Before the exporter's: it rewrites spans in place.

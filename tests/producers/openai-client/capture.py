@@ -1,4 +1,4 @@
-"""OpenAI's client in a loop of an agent's own, under the SDK that KIND names: `langtrace-openai`, `logfire-openai` or `mlflow-openai`."""
+"""OpenAI's client in a loop of an agent's own, under the SDK that KIND names: `langfuse-openai`, `langtrace-openai`, `logfire-openai` or `mlflow-openai`."""
 
 import json
 import os
@@ -21,6 +21,16 @@ if KIND == "langtrace-openai":
     langtrace.init(custom_remote_exporter=EXPORTER, batch=True, api_key="none", disable_logging=True)
     around = with_langtrace_root_span
     PACKAGE = "langtrace-python-sdk"
+elif KIND == "langfuse-openai":
+    os.environ |= {"LANGFUSE_PUBLIC_KEY": "none", "LANGFUSE_SECRET_KEY": "none", "LANGFUSE_HOST": STUB}
+    import langfuse
+    import langfuse.openai
+
+    PACKAGE = "langfuse"
+
+    def around(name):
+        return langfuse.observe(name=name, as_type="tool" if name in TOOLS else "agent")
+
 elif KIND == "logfire-openai":
     import logfire
 
@@ -108,12 +118,18 @@ def play(scenario, text, number, state):
         messages.append({"role": "user", "content": question})
         return answer(scenario, messages)
 
-    assistant(text)
+    if scenario["conversation_id"] and KIND == "langfuse-openai":
+        with langfuse.propagate_attributes(session_id=scenario["conversation_id"]):
+            assistant(text)
+    else:
+        assistant(text)
 
 
 def flush():
     if KIND == "mlflow-openai":
         mlflow.tracing.provider.provider.get().force_flush()
+    elif KIND == "langfuse-openai":
+        langfuse.get_client().flush()
     else:
         trace.get_tracer_provider().force_flush()
 

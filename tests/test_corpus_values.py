@@ -22,8 +22,8 @@ _DEFINED, _NEAR = re.compile(r"parameters|properties|input_?[sS]chema"), 300
 
 
 _NEEDED = 0.98
-# These record a failed call like one that returned a text.
-SILENT = ("spring-ai", "spring-ai-2", "mirascope")
+# Records a failed call like one that returned a text.
+SILENT = ("mirascope",)
 
 
 class Compared(NamedTuple):

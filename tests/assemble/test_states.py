@@ -191,6 +191,8 @@ def test_history_is_never_a_call():
         ("Tool error: shop.CardError('x')", CallError(kind="CardError", message="Tool error: shop.CardError('x')")),
         ("Error: nothing found", None),
         ("TimeoutError: from yesterday's log", None),
+        ("Error executing tool f: no", CallError(kind="_OTHER", message="Error executing tool f: no")),
+        ("Error executing tool 'pay': from the log of another tool", None),
         ({"error": "no such user"}, CallError(kind="_OTHER", message="no such user")),
         ({"error": {"type": "NotFound", "message": "no"}}, CallError(kind="NotFound", message="no")),
         ({"message": "no", "is_error": True}, CallError(kind="_OTHER", message="no")),

@@ -160,7 +160,7 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
     if refusal is not None and (why := rejection(request.name, request.arguments, refusal, NOT_RECORDED)) is not None:
         return Fate("rejected", answered, CallError(kind=why, message=refusal.message))
     if error is None and not has_tool_spans:
-        error = failure_in(answered)
+        error = failure_in(request.name, answered)
     if error is not None:
         # Where tools have spans, one without is a tool that never ran.
         return Fate("rejected" if has_tool_spans else "executed", answered, error, by_provider)

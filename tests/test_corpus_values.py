@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.producers.stub.scenarios import TOOLS
+from tests.producers.stub.scenarios import TOOLS, own_name
 from tests.recovery_table import CORPUS, taken, trajectories
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -22,8 +22,8 @@ _DEFINED, _NEAR = re.compile(r"parameters|properties|input_?[sS]chema"), 300
 
 
 _NEEDED = 0.98
-# These record a failed call like one that returned a text.
-SILENT = ("spring-ai", "spring-ai-2", "mirascope")
+# Records a failed call like one that returned a text.
+SILENT = ("mirascope",)
 
 
 class Compared(NamedTuple):
@@ -82,7 +82,7 @@ def _call(place: str, want: Mapping[str, Any], call: ToolCall, raw: str) -> Iter
 
 def _offer(place: str, want: Mapping[str, Any], here: list[Trajectory], raw: str) -> Iterator[Compared]:
     offered = {tool.name for trajectory in here for tool in trajectory.tools_offered or ()}
-    name = want["name"].rpartition("__")[2]
+    name = own_name(want["name"])
     is_shown = name in TOOLS and _DEFINED.search(raw.partition(TOOLS[name][0])[2][:_NEAR]) is not None
     if want.get("executed", True) and want.get("kind", "function") == "function" and (offered or is_shown):
         yield Compared("offers", place, want["name"], sorted(offered), want["name"] in offered)

@@ -191,6 +191,8 @@ def test_history_is_never_a_call():
         ("Tool error: shop.CardError('x')", CallError(kind="CardError", message="Tool error: shop.CardError('x')")),
         ("Error: nothing found", None),
         ("TimeoutError: from yesterday's log", None),
+        ("Error executing tool f: no", CallError(kind="_OTHER", message="Error executing tool f: no")),
+        ("Error executing tool 'pay': from the log of another tool", None),
         ({"error": "no such user"}, CallError(kind="_OTHER", message="no such user")),
         ({"error": {"type": "NotFound", "message": "no"}}, CallError(kind="NotFound", message="no")),
         ({"message": "no", "is_error": True}, CallError(kind="_OTHER", message="no")),
@@ -244,3 +246,21 @@ def test_a_refusal_of_something_else_is_an_answer(text: str):
         )
     )
     assert (call.state, call.error) == ("executed", None)
+
+
+def test_bare_text_of_a_tool_that_wrote_json_in_another_call_is_what_it_raised():
+    failed = reading("failed", executed("report", result=Unparsed("connection reset by peer")))
+    worked = reading("worked", executed("report", result=Recorded("Revenue grew.")), start=5)
+    first, second = joined(failed, worked).calls
+    assert (first.state, first.result) == ("executed", Recorded("connection reset by peer"))
+    assert first.error == CallError(kind="_OTHER", message="connection reset by peer")
+    assert (second.result, second.error) == (Recorded("Revenue grew."), None)
+
+
+def test_a_tool_that_writes_nothing_but_bare_text_has_not_failed():
+    quote = reading("quote", executed("quote", result=Unparsed("Carpe diem.")))
+    other = reading("other", executed("report", result=Recorded({"pages": 1})), start=5)
+    again = reading("again", executed("quote", result=Unparsed("Festina lente.")), start=9)
+    calls = joined(quote, other, again).calls
+    assert [call.error for call in calls] == [None, None, None]
+    assert calls[0].result == Recorded("Carpe diem.")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.recognize.support import CORPUS, log, observations, recorded, seen, span
 from toolgauge.dialects.spring_ai import SpringAI
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -77,9 +77,19 @@ def test_a_tool_span_offers_its_tool_with_the_schema():
     ]
 
 
-def test_what_a_raising_tool_leaves_is_a_result():
-    (call, _) = observations(SpringAI(), span(TOOL | {"spring.ai.tool.call.result": "no such order"}, status="ok"))
-    assert call == CallExecuted(name="add", result=Recorded("no such order"))
+@pytest.mark.parametrize(
+    ("written", "result"),
+    [
+        ("no such order", Unparsed("no such order")),
+        ('"no such order"', Recorded("no such order")),
+        ("21.5", Recorded(21.5)),
+        ("", Recorded("")),
+        ('{"pages": 1', Recorded('{"pages": 1')),
+    ],
+)
+def test_bare_text_is_no_result_in_json(written: str, result: Content):
+    (call, _) = observations(SpringAI(), span(TOOL | {"spring.ai.tool.call.result": written}, status="ok"))
+    assert call == CallExecuted(name="add", result=result)
 
 
 def test_a_tool_that_ends_the_run_failed():

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.canonical import adds_to
@@ -159,7 +160,7 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
     if refusal is not None and (why := rejection(request.name, request.arguments, refusal, NOT_RECORDED)) is not None:
         return Fate("rejected", answered, CallError(kind=why, message=refusal.message))
     if error is None and not has_tool_spans:
-        error = failure_in(answered)
+        error = failure_in(request.name, answered)
     if error is not None:
         # Where tools have spans, one without is a tool that never ran.
         return Fate("rejected" if has_tool_spans else "executed", answered, error, by_provider)
@@ -239,6 +240,21 @@ def tool_calls(
                     known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, whole, place))
+    return _with_bare_texts(calls)
+
+
+def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
+    """Read results of bare text, of a producer that writes JSON: a tool that wrote JSON in another call raised this text."""
+    bare = [
+        (call, call.result.text)
+        for call in calls
+        if isinstance(call.result, Unparsed) and call.result.reason == "unparsable"
+    ]
+    with_json = {call.name for call in calls if call.error is None and type(call.result) is Recorded} if bare else ()
+    for call, text in bare:
+        has_raised = call.state == "executed" and call.name in with_json
+        error = call.error or (CallError(kind=OTHER_ERROR, message=text) if has_raised else None)
+        calls[call.order] = replace(call, result=Recorded(text), error=error)
     return tuple(calls)
 
 

@@ -145,18 +145,24 @@ _MAX_HEAD = 300
 _LABELLED = re.compile(
     r"\s*(?i:(?:tool )?error(?: [a-z ]{1,40})?)\s*:\s*(?:[A-Za-z_]\w{0,60}\.){0,8}([A-Z]\w{0,80}(?:Error|Exception))\b"
 )
+# CAMEL, and FastMCP where its flag is lost, name the tool.
+_EXECUTING = re.compile(r"(?:Tool execution failed: )?Error executing tool ['\"`]?([^\s'\"`:]{1,200})['\"`]?: ")
 _FLAGS = ("is_error", "isError")
 _ABOUT_THE_ERROR = frozenset(
     (*_FLAGS, "code", "detail", "details", "error", "error_type", "message", "ok", "status", "success", "type")
 )
 
 
-def failure_in(result: Content) -> CallError | None:
-    """Return the failure that the answer shows, `None` when it may be what the tool returned."""
+def failure_in(name: str, result: Content) -> CallError | None:
+    """Return the failure that the answer to a call of this tool shows, `None` when it may be what the tool returned."""
     match result:
         case Recorded(value=str() as text):
             labelled = _LABELLED.match(text[:_MAX_HEAD])
-            return CallError(kind=labelled[1], message=text) if labelled is not None else None
+            if labelled is not None:
+                return CallError(kind=labelled[1], message=text)
+            executing = _EXECUTING.match(text[:_MAX_HEAD])
+            is_own = executing is not None and fold_name(executing[1]) == fold_name(name)
+            return CallError(kind=OTHER_ERROR, message=text) if is_own else None
         case Recorded(value=dict() as answer):
             written = answer.get("error")
             is_failure = bool(written) or any(answer.get(flag) is True for flag in _FLAGS)

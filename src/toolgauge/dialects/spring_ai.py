@@ -1,7 +1,7 @@
 """Spring AI: the observations of its chat clients, advisors, models and tools, as Micrometer turns them into spans.
 
 The tracer's scope is the application's, so keys show the spans. Every value is text. Releases up to 1.1 write no call id,
-no span has the model's requests, and a tool that raises looks like one that returned the exception's message.
+no span has the model's requests, and a tool that raises has the exception's message in place of a result in JSON.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     UNKNOWN_TOOL,
@@ -104,6 +105,13 @@ class SpringAI(PlainDialect):
                     yield seen
 
 
+def _result(value: Value) -> Content:
+    """Read a result, which Spring AI writes as JSON: bare text is an exception's message, or comes from a user's converter."""
+    read = values.result(value)
+    is_bare = isinstance(value, str) and isinstance(read, Recorded) and read.value == value
+    return Unparsed(value) if isinstance(value, str) and is_bare and value[:1] not in ('"', "{", "[", "") else read
+
+
 def _executed(span: Span) -> Iterator[Observation]:
     attributes = span.attributes
     name = values.as_str(attributes.get(_TOOL_NAME)) or span.name.partition(" ")[2].strip()
@@ -113,7 +121,7 @@ def _executed(span: Span) -> Iterator[Observation]:
         name=name,
         call_id=values.identifier(attributes.get(_CALL_ID)) or conventions.call_id(attributes),
         arguments=values.arguments(attributes.get(_ARGUMENTS, attributes.get(conventions.ARGUMENTS))),
-        result=values.result(attributes.get(_RESULT, attributes.get(conventions.RESULT))),
+        result=_result(attributes.get(_RESULT, attributes.get(conventions.RESULT))),
         error=conventions.call_error(span),
     )
     schema, description = values.decoded(attributes.get(_TOOL_SCHEMA)), attributes.get(_TOOL_DESCRIPTION)

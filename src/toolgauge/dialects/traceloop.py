@@ -206,7 +206,11 @@ class Traceloop(PlainDialect):
         attributes = span.attributes
         if conventions.INPUT in attributes or conventions.OUTPUT in attributes:
             seen = self._conventions.model_call(attributes, span.ref.trace_id)
-            yield from _with_item_ids(attributes.get(conventions.INPUT), seen)
+            for one in _with_item_ids(attributes.get(conventions.INPUT), seen):
+                if isinstance(one, CallAnswered) and span.scope.name.endswith("bedrock"):
+                    yield replace(one, result=values.opened_blocks(one.result))
+                else:
+                    yield one
             return
         agent = values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
         yield model_call(attributes, agent)

@@ -9,6 +9,7 @@ from cachetools import FIFOCache
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import parse_repr
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
@@ -18,7 +19,7 @@ TOOLS = "llm.tools."
 INVOCATION_PARAMETERS = "llm.invocation_parameters"
 PARAMETERS = "tool.parameters"
 _INPUT = "input.value"
-_REQUESTED = re.compile(r'"(?:tools|functions)": ?\[\{')
+_REQUESTED = re.compile(r'"(?:tools|functions)": ?\[(?:\{|"\w{0,40}Tool\()')
 _NAMES = ("name", "tool_name", "toolName")
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "parametersJsonSchema")
 _MAX_INDEX_DIGITS = 6
@@ -66,7 +67,11 @@ class DefinitionReader:
             return found
         # Some producers record the tools nowhere else.
         request = attributes.get(_INPUT)
-        return tuple(_invoked(request)) if isinstance(request, str) and _REQUESTED.search(request) else ()
+        items = _requested(request) if isinstance(request, str) and _REQUESTED.search(request) else ()
+        return tuple(tool for item in items for tool in self._item(item))
+
+    def _item(self, item: Json) -> Iterable[ToolDefinition]:
+        return self._once(item, _shown) if isinstance(item, str) else definitions(values.as_object(item))
 
     def called(self, span: Span, name: str, instrumentation: str) -> ToolDefinition | None:
         """Return the definition that a tool's own span has in `tool.parameters`, `None` where that holds arguments."""
@@ -138,12 +143,24 @@ def _listed(value: Value) -> Iterator[ToolDefinition]:
 
 
 def _invoked(value: Value) -> Iterator[ToolDefinition]:
+    for item in _requested(value):
+        yield from definitions(values.as_object(item))
+
+
+def _requested(value: Value) -> Iterator[Json]:
     request = values.as_object(values.decoded(value))
     # Portkey keeps what its signature does not name apart.
     for source in (request, values.as_object(request.get("kwargs"))):
         for key in ("tools", "functions"):
-            for item in values.as_list(source.get(key)):
-                yield from definitions(values.as_object(item))
+            yield from values.as_list(source.get(key))
+
+
+def _shown(value: Value) -> Iterator[ToolDefinition]:
+    """Read a tool of Haystack, an object as Python shows it."""
+    try:
+        yield from definitions(values.as_object(parse_repr(str(value))))
+    except ValueError:
+        return
 
 
 def _described_in(value: Value) -> Iterator[ToolDefinition]:

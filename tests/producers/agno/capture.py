@@ -6,20 +6,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import SCENARIOS, STUB, capture, tools_of, traced
+from opentelemetry import _logs, trace
 
 KIND = os.environ.get("KIND", "openinference-agno")
-provider = traced("agno-app")
 if KIND == "openlit-agno":
     import openlit
 
     PACKAGE = "openlit"
-    openlit.init(disable_metrics=True, disable_batch=True)
-elif KIND == "traceloop-agno":
+    openlit.init(
+        disable_metrics=True, disabled_instrumentors=["urllib"], otlp_endpoint=STUB, application_name="agno-app"
+    )
+    provider = trace.get_tracer_provider()
+else:
+    provider = traced("agno-app")
+if KIND == "traceloop-agno":
     from opentelemetry.instrumentation.agno import AgnoInstrumentor
 
     PACKAGE = "opentelemetry-instrumentation-agno"
     AgnoInstrumentor().instrument(tracer_provider=provider)
-else:
+elif KIND == "openinference-agno":
     from openinference.instrumentation.agno import AgnoInstrumentor
 
     PACKAGE = "openinference-instrumentation-agno"
@@ -46,10 +51,18 @@ def application(scenario):
 def play(scenario, text, number, state):
     agent = state["agent"] if number else state.setdefault("agent", application(scenario))
     if scenario["stream"]:
-        for _ in agent.run(text, stream=True):
-            pass
+        # OpenLIT's spans of a stream have the application's span alone around them.
+        with trace.get_tracer("agno-app").start_as_current_span("request"):
+            for _ in agent.run(text, stream=True):
+                pass
     else:
         agent.run(text)
+
+
+def flush():
+    provider.force_flush()
+    if KIND == "openlit-agno":
+        _logs.get_logger_provider().force_flush()
 
 
 capture(
@@ -57,7 +70,7 @@ capture(
     play,
     packages=("agno", PACKAGE, "opentelemetry-sdk"),
     convention={"traceloop-agno": "Traceloop", "openlit-agno": "OpenLIT"}.get(KIND, "OpenInference"),
-    flush=provider.force_flush,
+    flush=flush,
     # Traceloop's spans show no call that did not run.
     scenarios=tuple(name for name in SCENARIOS if KIND != "traceloop-agno" or name != "bad_json"),
 )

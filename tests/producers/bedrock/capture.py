@@ -1,11 +1,14 @@
-"""Bedrock's Converse in a loop of an agent's own, under OpenTelemetry's instrumentation of botocore, whose content is in log events."""
+"""Bedrock's Converse in a loop of an agent's own, under OpenTelemetry's instrumentation of botocore, whose content is in log events.
+
+`KIND=traceloop-bedrock` is under Traceloop's instrumentation.
+"""
 
 import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import STUB, capture, run_tool, traced
+from client import STUB, capture, logged, run_tool, traced
 
 os.environ |= {
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true",
@@ -14,18 +17,15 @@ os.environ |= {
     "AWS_DEFAULT_REGION": "us-east-1",
 }
 import boto3
-from opentelemetry import _logs, trace
-from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
-from opentelemetry.instrumentation.botocore import BotocoreInstrumentor
-from opentelemetry.sdk._logs import LoggerProvider
-from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
-from opentelemetry.sdk.resources import Resource
+from opentelemetry import trace
 
-provider = traced("bedrock-app")
-logs = LoggerProvider(resource=Resource({"service.name": "bedrock-app"}))
-logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(endpoint=f"{STUB}/v1/logs")))
-_logs.set_logger_provider(logs)
-BotocoreInstrumentor().instrument()
+KIND = os.environ.get("KIND", "genai-bedrock")
+provider, logs = traced("bedrock-app"), logged("bedrock-app")
+if KIND == "traceloop-bedrock":
+    from opentelemetry.instrumentation.bedrock import BedrockInstrumentor as Instrumentor
+else:
+    from opentelemetry.instrumentation.botocore import BotocoreInstrumentor as Instrumentor
+Instrumentor().instrument(tracer_provider=provider)
 client = boto3.client("bedrock-runtime", endpoint_url=STUB)
 
 
@@ -41,7 +41,7 @@ def called(scenario, use):
     try:
         result = run_tool(use["name"], use["input"])
     except Exception as error:
-        return "error", {"text": f"{type(error).__name__}: {error}"}
+        return "error", {"text": f"Error: {type(error).__name__}: {error}"}
     return "success", {"json": result} if isinstance(result, dict) else {"text": result}
 
 
@@ -79,10 +79,16 @@ def flush():
 
 
 capture(
-    "genai-bedrock",
+    KIND,
     play,
-    packages=("boto3", "opentelemetry-instrumentation-botocore", "opentelemetry-sdk"),
-    convention="OpenTelemetry GenAI",
+    packages=(
+        "boto3",
+        "opentelemetry-instrumentation-bedrock"
+        if KIND.startswith("traceloop")
+        else "opentelemetry-instrumentation-botocore",
+        "opentelemetry-sdk",
+    ),
+    convention="Traceloop" if KIND.startswith("traceloop") else "OpenTelemetry GenAI",
     flush=flush,
     scenarios=(
         *(

@@ -15,8 +15,11 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, Literal
 
-from opentelemetry import trace
+from opentelemetry import _logs, trace
+from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -122,6 +125,14 @@ def traced(service: str) -> TracerProvider:
     exporter = OTLPSpanExporter(endpoint=f"{STUB}/v1/traces")
     provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=60_000))
     trace.set_tracer_provider(provider)
+    return provider
+
+
+def logged(service: str) -> LoggerProvider:
+    """Export all log records to the stub."""
+    provider = LoggerProvider(resource=Resource({"service.name": service}))
+    provider.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter(endpoint=f"{STUB}/v1/logs")))
+    _logs.set_logger_provider(provider)
     return provider
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.producers.stub.answers import Answer, MadeCall, Model
-from tests.producers.stub.scenarios import Call, Names, Scenario, scenario, tools_of
+from tests.producers.stub.scenarios import Call, Names, Scenario, own_name, scenario, tools_of
 
 
 @dataclass(kw_only=True)
@@ -64,7 +64,7 @@ class Recording:
 
     def execute(self, name: str, arguments: Any) -> dict[str, Any]:
         """Run a tool: the first call of this name that has not run yet, one with these arguments before others."""
-        waiting = [one for one in self.calls if one.made.call.name.rpartition("__")[2] == name and not one.executed]
+        waiting = [one for one in self.calls if own_name(one.made.call.name) == name and not one.executed]
         if not waiting:
             return {"error": {"type": "LookupError", "message": f"no call of {name} in the script"}}
         exact = [one for one in waiting if one.made.call.arguments == arguments]

@@ -4,6 +4,7 @@ A script is chosen by the user's text, so that a sub-agent's model has a script 
 call that starts it. Names of hand-off and sub-agent tools differ between frameworks, so `scenario()` takes them.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -57,7 +58,7 @@ class Names:
     handoff_arguments: Mapping[str, Any] = field(default_factory=dict[str, Any])
     subagent: str = "flight_agent"
     subagent_argument: str = "input"
-    # What a framework puts before the names of all tools, up to a last `__`.
+    # What a framework puts before the names of all tools, up to a last `__` or `-`.
     prefix: str = ""
     # A coding agent's tool that reads a file, and the arguments for one that exists and one that does not.
     read_tool: str = "read_file"
@@ -269,7 +270,7 @@ def _bad_args(_: Names) -> Scenario:
 def _bad_json(_: Names) -> Scenario:
     script = Script(
         text="What about the weather in Quito?",
-        steps=((Call(name="get_weather", arguments='{"city": "Quito", "unit": "cel'),), (_weather("Quito", 14.5),)),
+        steps=((Call(name="get_weather", arguments='{"city": "Quito", "unit": "fah'),), (_weather("Quito", 14.5),)),
         final="14.5 degrees in Quito.",
     )
     return Scenario(name="bad_json", runs=(script,), note="the arguments of the first call break off")
@@ -343,6 +344,11 @@ def scenario(name: str, names: Names) -> Scenario:
     return replace(made, runs=tuple(_prefixed(script, names.prefix) for script in made.runs)) if names.prefix else made
 
 
+def own_name(name: str) -> str:
+    """Return the name of a tool without the prefix that a framework puts before it."""
+    return re.split("__|-", name)[-1]
+
+
 def _prefixed(script: Script, prefix: str) -> Script:
     steps = tuple(tuple(replace(call, name=prefix + call.name) for call in step) for step in script.steps)
     return replace(script, steps=steps)
@@ -350,7 +356,5 @@ def _prefixed(script: Script, prefix: str) -> Script:
 
 def tools_of(one: Scenario) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return the tools that an application offers in it, with description and schema."""
-    called = {
-        call.name.rpartition("__")[2] for script in (*one.runs, *one.below) for step in script.steps for call in step
-    }
+    called = {own_name(call.name) for script in (*one.runs, *one.below) for step in script.steps for call in step}
     return {name: TOOLS[name] for name in TOOLS if name in called or name in one.tools}

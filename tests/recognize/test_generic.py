@@ -10,12 +10,15 @@ import pytest
 
 from tests.captures import CORPUS, Captured, all_captures
 from tests.otlp import stock
-from tests.recognize.support import span
+from tests.recognize.support import self_metrics, span
 from tests.recovery_table import has_arguments
 from toolgauge.config.model import Config
+from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.generic import Generic, mapping_of
-from toolgauge.model.json import Json
-from toolgauge.model.observations import Reading
+from toolgauge.dialects.uipath import UiPath
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import CallExecuted, CallRequested, Observation, Reading
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import Record
 from toolgauge.model.trajectory import ToolCall
@@ -94,8 +97,8 @@ def own_dialect(captured: Captured) -> str:
 @pytest.mark.parametrize(
     ("reading", "share"),
     [
-        pytest.param(lambda _captured: Alone, 0.75, id="alone"),
-        pytest.param(lambda captured: without(own_dialect(captured)), 0.64, id="beside all other dialects"),
+        pytest.param(lambda _captured: Alone, 0.77, id="alone"),
+        pytest.param(lambda captured: without(own_dialect(captured)), 0.77, id="beside all other dialects"),
     ],
 )
 def test_calls_of_unknown_producers_are_recovered_and_none_is_invented(
@@ -214,6 +217,76 @@ def test_only_whole_shapes_are_evidence(
     assert (None if mapping is None else mapping.reads) == reads
     for field, key in fields.items():
         assert getattr(mapping, field) == key
+
+
+ASKED = '[{"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": "{\\"q\\": 1}"}}]}]'
+
+
+@pytest.mark.parametrize(
+    ("attributes", "call"),
+    [
+        (
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": "find",
+                "x.args": '{"q": 1}',
+                "x.result": "7",
+            },
+            CallExecuted(name="find", arguments=Recorded({"q": 1}), result=Recorded(7)),
+        ),
+        (
+            {"tool.name": "find", "acme.input": '{"q": 1}', "acme.output": "7"},
+            CallExecuted(name="find", arguments=Recorded({"q": 1}), result=Recorded(7)),
+        ),
+        (
+            {"gen_ai.operation.name": "chat", "acme.reply": ASKED},
+            CallRequested(position=0, name="find", arguments=Recorded({"q": 1})),
+        ),
+        (
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "."}]}]',
+                "gen_ai.response.finish_reasons": ["tool_calls"],
+                "acme.reply": ASKED,
+            },
+            CallRequested(position=0, name="find", arguments=Recorded({"q": 1})),
+        ),
+        (
+            {"gen_ai.operation.name": "call_llm", "acme.reply": ASKED},
+            CallRequested(position=0, name="find", arguments=Recorded({"q": 1})),
+        ),
+    ],
+    ids=["tool", "tool.name", "chat", "output without its calls", "unknown operation"],
+)
+def test_content_that_the_conventions_have_no_key_for_is_read(attributes: dict[str, Value], call: Observation):
+    reading = Recognizer([GenAI(), UiPath(), Generic()], self_metrics()).read(span(attributes))
+    assert reading is not None
+    assert reading.dialect == "generic"
+    assert [seen for seen in reading.observations if isinstance(seen, CallExecuted | CallRequested)] == [call]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "user.name": "zoe"},
+        {"gen_ai.operation.name": "chat", "gen_ai.output.messages": ASKED, "acme.reply": ASKED},
+        {"gen_ai.operation.name": "invoke_agent", "acme.reply": ASKED},
+        {"gen_ai.operation.name": "execute_workflow", "acme.reply": ASKED},
+        {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "acme.reply": ASKED},
+    ],
+    ids=["no content", "own content", "agent", "workflow", "messages on a tool"],
+)
+def test_what_the_conventions_show_is_not_read_again(attributes: dict[str, Value]):
+    reading = Recognizer([GenAI(), Generic()], self_metrics()).read(span(attributes))
+    assert reading is not None
+    assert reading.dialect == "genai"
+
+
+def test_a_call_without_its_content_is_read_whole_when_content_is_not_asked_for():
+    recognizer = Recognizer([GenAI(), Generic()], self_metrics())
+    own: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
+    assert recognizer.read_calls("genai", span(own)) is not None
+    assert recognizer.read_calls("genai", span({**own, "x.args": "{}", "x.result": "7"})) is None
 
 
 def test_the_lines_that_doctor_prints_read_the_same_calls():

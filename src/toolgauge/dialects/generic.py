@@ -6,14 +6,23 @@ as the section `dialects` of the configuration would, and `MappedDialect` reads 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
+from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import CallRequested, ModelCall, Observation
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+)
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.definitions import definitions, is_schema
@@ -41,8 +50,6 @@ _LONGEST_KEY = 128
 _TOOL_KINDS = ("tool", "tool_call", "execute_tool", "tool_execution", "toolcall", "function_call")
 _AGENT_KINDS = ("agent", "invoke_agent", "agent_run")
 _MODEL_KINDS = ("llm", "chat", "generation", "model", "completion", "chat_model")
-# Their content repeats that of the model calls and tools below them.
-_AROUND_KINDS = ("chain", "workflow", "task", "graph", "retriever", "embedding", "evaluator", "guardrail", "reranker")
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
 # The span of a hand-over looks like that of a tool, under a name that no model wrote.
 _HAND_OVER = re.compile(r"hand[_-]?off", re.IGNORECASE)
@@ -68,6 +75,30 @@ _OBJECTS = (
     *("{" + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
 )
 _REQUESTS = ("messages", "contents", "input")
+# Keys of the conventions without content, which alone make the content of a span not worth looking for.
+_PLAIN = frozenset(
+    (
+        *(
+            conventions.OPERATION,
+            conventions.CONVERSATION,
+            conventions.SESSION,
+            conventions.AGENT,
+            conventions.TOOL_NAME,
+        ),
+        *(conventions.CALL_ID, conventions.DEFINITIONS, conventions.ERROR_TYPE, conventions.FINISH_REASONS),
+        *(conventions.MCP_METHOD, conventions.MCP_TOOL, *conventions.TOKEN_KEYS[0], *conventions.TOKEN_KEYS[1]),
+        *("gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.agent.id", "gen_ai.agent.description"),
+        *(
+            "gen_ai.system",
+            "gen_ai.provider.name",
+            "gen_ai.request.model",
+            "gen_ai.response.model",
+            "gen_ai.response.id",
+        ),
+        *("gen_ai.request.max_tokens", "gen_ai.request.temperature", "gen_ai.request.top_p", "gen_ai.output.type"),
+        *("server.address", "server.port", "mcp.session.id", "jsonrpc.request.id"),
+    )
+)
 
 
 class Generic(MappedDialect):
@@ -78,6 +109,7 @@ class Generic(MappedDialect):
         self.marks = ("tool", "llm")
         self.objects = _OBJECTS
         self.grounds = None
+        self.completes = ("genai", "uipath")
         # The span that was asked about last: first it is claimed, then read.
         self._newest: tuple[Record | None, SpanMapping | None] = (None, None)
 
@@ -85,6 +117,42 @@ class Generic(MappedDialect):
         """Read one span; its output may be that of a span around it."""
         for seen in super().read(record):
             yield replace(seen, may_repeat=True) if isinstance(seen, ModelCall) else seen
+
+    def complete(self, span: Span, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """Add the content of a span to the observations of another dialect that read none."""
+        call: CallExecuted | None = None
+        model: ModelCall | None = None
+        has_content = False
+        # Asked of every span of the conventions: a loop costs half of what a generator does.
+        for seen in observations:
+            kind = type(seen)
+            if kind is CallExecuted:
+                call = seen if seen.arguments == seen.result == NOT_RECORDED else None
+                has_content = call is None
+            elif kind is ModelCall:
+                model = seen
+            elif kind is CallRequested or kind is AgentRun:
+                return observations
+            has_content = has_content or kind is MessageSeen or kind is CallAnswered
+        # A model that stopped for tools asked for calls.
+        if has_content and (model is None or not model.stopped_for_tools):
+            return observations
+        keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
+        if _PLAIN.issuperset(keys):
+            return observations
+        found = tuple(self.read(span))
+        if call is not None:
+            executed = next((seen for seen in found if type(seen) is CallExecuted), None)
+            if executed is None:
+                return observations
+            call_id = call.call_id or executed.call_id
+            whole = replace(call, arguments=executed.arguments, result=executed.result, call_id=call_id)
+            return tuple(whole if seen is call else seen for seen in observations)
+        if model is not None and any(type(seen) is CallExecuted for seen in found):
+            return observations
+        known = {type(seen) for seen in observations} | ({AgentRun} if model is not None else set())
+        added = [seen for seen in found if type(seen) not in known]
+        return (*observations, *added) if any(type(seen) is not ConversationSeen for seen in added) else observations
 
     def _mapping(self, record: Record) -> SpanMapping | None:
         if self._newest[0] is not record:
@@ -106,9 +174,11 @@ def mapping_of(span: Span) -> SpanMapping | None:
     found = _tool_call(span, texts, words, kinds)
     reads = "tool_call"
     if found is None:
-        if not kinds.keys().isdisjoint(_AROUND_KINDS):
-            return None
-        reads = "model_call" if kinds.keys().isdisjoint(_AGENT_KINDS) else "agent_run"
+        reads = "model_call"
+        if kinds.keys().isdisjoint(_MODEL_KINDS):
+            reads = "model_call" if kinds.keys().isdisjoint(_AGENT_KINDS) else "agent_run"
+            if reads == "model_call" and any(map(conventions.repeats_models, kinds)):
+                return None
         found = _messages(texts)
     if not found:
         return None

@@ -99,6 +99,20 @@ class Remembering(Protocol):
         ...
 
 
+@runtime_checkable
+class Completing(Protocol):
+    """What a dialect may offer as well: the content of spans that the dialects it `completes` claim and find none on."""
+
+    @property
+    def completes(self) -> tuple[str, ...]:
+        """Names of dialects."""
+        ...
+
+    def complete(self, span: Span, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """Return the observations of such a dialect with the content of the span; the same object where there is none. May raise."""
+        ...
+
+
 class Exporter(Protocol):
     """Sends requests to one place; toolgauge queues them, tries again and counts what became of them.
 

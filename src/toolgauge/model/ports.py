@@ -41,7 +41,8 @@ class Dialect(Protocol):
     could claim the same record: the lowest is asked first. One that also has `grounds: Grounds` is asked only about
     spans that have one of them; one without is asked about every span that no dialect before it claims. One that also has
     `objects: tuple[str, ...]` has spans decoded whose attributes hold long JSON that begins with one of these texts (written
-    without spaces, a bracket may come before).
+    without spaces, a bracket may come before), one that also has `scope_words: tuple[str, ...]` those whose scope has one of these
+    in its name.
     """
 
     @property

@@ -236,6 +236,11 @@ class Recognizer:
         """How objects in JSON begin that make a span worth decoding, written without spaces."""
         return tuple(text for dialect in self._dialects for text in getattr(dialect, "objects", ()))
 
+    @property
+    def scope_words(self) -> tuple[str, ...]:
+        """Words in names of scopes whose records are always decoded."""
+        return tuple(word for dialect in self._dialects for word in getattr(dialect, "scope_words", ()))
+
     def read(self, record: Record) -> Reading | None:
         """Read the record; `None` when no dialect claims it and it has no wanted attribute. Never raises."""
         ref = record.ref

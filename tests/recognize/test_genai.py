@@ -761,3 +761,10 @@ def test_of_an_endless_history_the_newest_messages_count():
 
 def test_an_operation_of_a_strange_type_is_no_operation():
     assert read(span({"gen_ai.operation.name": ["chat"], "mcp.method.name": {"a": 1}})) == []
+
+
+@pytest.mark.parametrize("name", ["DynamicStructuredTool", "(merged tools)"])
+def test_what_stands_for_any_tool_is_no_tools_name(name: str):
+    attributes: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+    assert GenAI().operation(attributes) is None
+    assert read(span(attributes)) == []

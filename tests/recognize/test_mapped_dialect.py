@@ -155,6 +155,30 @@ def test_the_tool_may_stand_in_the_name_of_the_span():
     assert observations(dialect(mapping), span({"acme.kind": "tool"}, name="something else")) == []
 
 
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ({"event": "done", "attribute": "value"}, [1, 2]),
+        ({"event": "start", "attribute": "value"}, 7),
+        ({"event": "start", "attribute": "value.in", "path": ["a"]}, 8),
+        ({"event": "start"}, [{"value": "7", "value.in": '{"a": 8}'}]),
+    ],
+)
+def test_a_value_may_stand_in_events(place: Mapping[str, object], expected: object):
+    events = [
+        event("start", {"value": "7", "value.in": '{"a": 8}'}),
+        event("done", {"value": "1"}),
+        event("done", {"value": "2"}),
+    ]
+    mapping = {**TOOL, "match": {}, "event": "done", "result": place}
+    mapped = MappedDialect("acme", MappedDialectSettings.model_validate({"spans": [mapping], "scopes": ["test"]}))
+    [call] = observations(mapped, span({"acme.tool": "find"}, events=events))
+    assert isinstance(call, CallExecuted)
+    assert isinstance(call.result, Recorded)
+    assert call.result.value == expected
+    assert not mapped.claims(span({"acme.tool": "find"}, events=events[:1]))
+
+
 def test_a_result_that_is_text_is_not_opened_where_the_mapping_says_so():
     mapping = {**TOOL, "result": {"attribute": "acme.out", "envelope": "text"}}
     read = executed({"acme.kind": "tool", "acme.tool": "read", "acme.out": '{"a": 1}'}, mapping)

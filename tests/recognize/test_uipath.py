@@ -32,6 +32,7 @@ def test_the_agent_is_known_by_its_own_type():
     ("attributes", "scope", "claimed"),
     [
         ({"tool.name": "add"}, "any", True),
+        ({"tool.name": "add", "openinference.span.kind": "TOOL"}, "any", False),
         ({"span_type": "agent"}, SCOPE, True),
         ({"span_type": "agent"}, "any", False),
         ({"input.value": "{}"}, SCOPE, False),

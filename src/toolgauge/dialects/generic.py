@@ -6,43 +6,52 @@ as the section `dialects` of the configuration would, and `MappedDialect` reads 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
-from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import CallRequested, ModelCall, Observation
+from toolgauge.model.content import NotRecorded, Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    Observation,
+)
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.definitions import definitions, is_schema
 from toolgauge.recognize.langchain import batch, message_fields
-from toolgauge.recognize.mapped_dialect import MappedDialect
+from toolgauge.recognize.mapped_dialect import MappedDialect, event_value
 from toolgauge.recognize.messages import messages_of
 from toolgauge.recognize.settings import MappedDialectSettings, SpanMapping, ValueSource
 
 GENERIC = "generic"
 # Attributes of a span, characters of a value, and elements of a list that are looked at.
 _MAX_ATTRIBUTES, _MAX_TEXT, _MAX_ITEMS = 128, 1 << 20, 200
+# Between the name of an event and the key of its attribute; nothing but the name stands for all attributes of the event.
+_IN_EVENT = "\0"
 
 # The words for the parts of a call, as the last words of a key.
 _WORD = re.compile(
-    r"(?P<tool_name>(?:^|[._-])(?:tool(?:[._-]?(?:call|definition))?|function[._]call)[._-]?name)"
+    r"(?P<tool_name>(?:^|[._:\0-])(?:tool(?:[._-]?(?:call|definition))?|function[._]call)[._\0-]?name)"
     r"|(?P<call_id>(?:call|tool[._-]?use|invocation)[._-]?id)"
-    r"|(?P<arguments>(?:^|[._-])(?:(?:tool|function|call)[._-]?)*(?:arguments|args|parameters|params|inputs?(?:[._]value)?))"
-    r"|(?P<result>(?:^|[._-])(?:(?:tool|function|call)[._-]?)*(?:results?|response|return(?:ed)?(?:[._]value)?|outputs?(?:[._]value)?))"
+    r"|(?P<arguments>(?:^|[._:\0-])(?:(?:tool|function|call)[._\0-]?)*(?:arguments|args|parameters|params|inputs?(?:[._]value)?))"
+    r"|(?P<result>(?:^|[._:\0-])(?:(?:tool|function|call)[._\0-]?)*(?:results?|response|return(?:ed)?(?:[._]value)?|outputs?(?:[._]value)?))"
     r"|(?P<conversation>(?:session|conversation|thread)[._-]?id)"
-    r"|(?P<agent>(?:^|[._-])agent[._-]?name)"
-    r"|(?P<kind>(?:^|[._-]|span)(?:type|kind|operation(?:[._-]name)?))",
+    r"|(?P<agent>(?:^|[._:\0-])agent[._-]?name)"
+    r"|(?P<kind>(?:^|[._:\0-]|span|sub)(?:type|kind|operation(?:[._-]name)?))",
     re.IGNORECASE,
 )
 _LONGEST_KEY = 128
 _TOOL_KINDS = ("tool", "tool_call", "execute_tool", "tool_execution", "toolcall", "function_call")
 _AGENT_KINDS = ("agent", "invoke_agent", "agent_run")
 _MODEL_KINDS = ("llm", "chat", "generation", "model", "completion", "chat_model")
-# Their content repeats that of the model calls and tools below them.
-_AROUND_KINDS = ("chain", "workflow", "task", "graph", "retriever", "embedding", "evaluator", "guardrail", "reranker")
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
 # The span of a hand-over looks like that of a tool, under a name that no model wrote.
 _HAND_OVER = re.compile(r"hand[_-]?off", re.IGNORECASE)
@@ -68,6 +77,30 @@ _OBJECTS = (
     *("{" + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
 )
 _REQUESTS = ("messages", "contents", "input")
+# Keys of the conventions without content, which alone make the content of a span not worth looking for.
+_PLAIN = frozenset(
+    (
+        *(
+            conventions.OPERATION,
+            conventions.CONVERSATION,
+            conventions.SESSION,
+            conventions.AGENT,
+            conventions.TOOL_NAME,
+        ),
+        *(conventions.CALL_ID, conventions.DEFINITIONS, conventions.ERROR_TYPE, conventions.FINISH_REASONS),
+        *(conventions.MCP_METHOD, conventions.MCP_TOOL, *conventions.TOKEN_KEYS[0], *conventions.TOKEN_KEYS[1]),
+        *("gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.agent.id", "gen_ai.agent.description"),
+        *(
+            "gen_ai.system",
+            "gen_ai.provider.name",
+            "gen_ai.request.model",
+            "gen_ai.response.model",
+            "gen_ai.response.id",
+        ),
+        *("gen_ai.request.max_tokens", "gen_ai.request.temperature", "gen_ai.request.top_p", "gen_ai.output.type"),
+        *("server.address", "server.port", "mcp.session.id", "jsonrpc.request.id"),
+    )
+)
 
 
 class Generic(MappedDialect):
@@ -77,7 +110,10 @@ class Generic(MappedDialect):
         super().__init__(GENERIC, MappedDialectSettings.model_construct(rank=99, spans=()))
         self.marks = ("tool", "llm")
         self.objects = _OBJECTS
+        # Marks in the bytes of events would cost every span.
+        self.scope_words = ("agent", "llm", "llama", "langchain", "langgraph", "genai", "gen_ai", "openai", "anthropic")
         self.grounds = None
+        self.completes = ("genai", "uipath")
         # The span that was asked about last: first it is claimed, then read.
         self._newest: tuple[Record | None, SpanMapping | None] = (None, None)
 
@@ -85,6 +121,42 @@ class Generic(MappedDialect):
         """Read one span; its output may be that of a span around it."""
         for seen in super().read(record):
             yield replace(seen, may_repeat=True) if isinstance(seen, ModelCall) else seen
+
+    def complete(self, span: Span, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """Add the content of a span to the observations of another dialect that read none."""
+        call: CallExecuted | None = None
+        model: ModelCall | None = None
+        has_content = False
+        # Asked of every span of the conventions: a loop costs half of what a generator does.
+        for seen in observations:
+            kind = type(seen)
+            if kind is CallExecuted:
+                call = seen if type(seen.arguments) is type(seen.result) is NotRecorded else None
+                has_content = call is None
+            elif kind is ModelCall:
+                model = seen
+            elif kind is CallRequested or kind is AgentRun:
+                return observations
+            has_content = has_content or kind is MessageSeen or kind is CallAnswered
+        # A model that stopped for tools asked for calls.
+        if has_content and (model is None or not model.stopped_for_tools):
+            return observations
+        keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
+        if _PLAIN.issuperset(keys) and all(event.name == "exception" for event in span.events):
+            return observations
+        found = tuple(self.read(span))
+        if call is not None:
+            executed = next((seen for seen in found if type(seen) is CallExecuted), None)
+            if executed is None:
+                return observations
+            call_id = call.call_id or executed.call_id
+            whole = replace(call, arguments=executed.arguments, result=executed.result, call_id=call_id)
+            return tuple(whole if seen is call else seen for seen in observations)
+        if model is not None and any(type(seen) is CallExecuted for seen in found):
+            return observations
+        known = {type(seen) for seen in observations} | ({AgentRun} if model is not None else set())
+        added = [seen for seen in found if type(seen) not in known]
+        return (*observations, *added) if any(type(seen) is not ConversationSeen for seen in added) else observations
 
     def _mapping(self, record: Record) -> SpanMapping | None:
         if self._newest[0] is not record:
@@ -94,37 +166,64 @@ class Generic(MappedDialect):
 
 def mapping_of(span: Span) -> SpanMapping | None:
     """Name the attributes of a span that hold a call, or a model's messages; `None` where it has no whole shape."""
-    attributes = span.attributes
-    texts: dict[str, str] = {}
+    found_values = _values(span)
+    texts = {key: value for key, value in found_values.items() if isinstance(value, str)}
     words: dict[str, list[str]] = {}
-    for key in [*attributes][:_MAX_ATTRIBUTES]:
-        value = attributes.get(key)
-        if isinstance(value, str) and len(value) <= _MAX_TEXT:
-            texts[key] = value
-            words.setdefault(_word(key)[0], []).append(key)
+    for key in texts:
+        words.setdefault(_word(key)[0], []).append(key)
     kinds = {texts[key].lower(): key for key in words.get("kind", ())}
     found = _tool_call(span, texts, words, kinds)
     reads = "tool_call"
     if found is None:
-        if not kinds.keys().isdisjoint(_AROUND_KINDS):
-            return None
-        reads = "model_call" if kinds.keys().isdisjoint(_AGENT_KINDS) else "agent_run"
-        found = _messages(texts)
+        reads = "model_call"
+        if kinds.keys().isdisjoint(_MODEL_KINDS):
+            reads = "model_call" if kinds.keys().isdisjoint(_AGENT_KINDS) else "agent_run"
+            if reads == "model_call" and any(map(conventions.repeats_models, kinds)):
+                return None
+        found = _messages(found_values)
     if not found:
         return None
     # A kind tells spans apart that have the same keys.
     kind = next((kind for kind in (*_TOOL_KINDS, *_AGENT_KINDS, *_MODEL_KINDS) if kind in kinds), None)
-    if kind is not None:
-        found["match"] = {kinds[kind]: texts[kinds[kind]]}
+    by = next(iter(found.pop("match"))) if kind is None else kinds[kind]
     around = {word: words[word][0] for word in ("conversation", "agent") if word in words}
-    return SpanMapping.model_construct(None, reads=reads, **{**around, **found})
+    event, _, key = by.rpartition(_IN_EVENT)
+    found["match"] = {} if event else {key: True if kind is None else texts[by]}
+    return SpanMapping.model_construct(
+        None, reads=reads, event=event or None, **{word: _place(value) for word, value in {**around, **found}.items()}
+    )
+
+
+def _values(span: Span) -> dict[str, Value]:
+    found = {key: span.attributes.get(key) for key in [*span.attributes][:_MAX_ATTRIBUTES]}
+    is_short = span.size_bytes <= _MAX_TEXT
+    events = [event for event in span.events[:_MAX_ITEMS] if event.name != "exception"] if is_short else []
+    places = dict.fromkeys((event.name, key) for event in events for key in event.attributes)
+    for name, key in [*places][:_MAX_ATTRIBUTES]:
+        found[name + _IN_EVENT + key] = event_value(span, name, key)
+        if key == "role":
+            found[name + _IN_EVENT] = event_value(span, name, None)
+    return {key: value for key, value in found.items() if not isinstance(value, str) or len(value) <= _MAX_TEXT}
+
+
+def _place(value: object) -> object:
+    """Turn a key of an attribute of events into the place where it is."""
+    source = ValueSource.model_construct(None, attribute=value) if isinstance(value, str) else value
+    if not isinstance(source, ValueSource) or _IN_EVENT not in (source.attribute or ""):
+        return value
+    event, _, key = (source.attribute or "").rpartition(_IN_EVENT)
+    return source.model_copy(update={"event": event, "attribute": key or None})
 
 
 @lru_cache(1024)
 def _word(key: str) -> tuple[str, str]:
     """Return for which part of a call the key has its last word, "" for none, and its namespace before that."""
     found = next((found for found in _WORD.finditer(key[-_LONGEST_KEY:]) if found.end() == len(found.string)), None)
-    return ("", key) if found is None else (found.lastgroup or "", found.string[: found.start()])
+    if found is None:
+        return "", key
+    before = found.string[: found.start()]
+    # The events of a span share one namespace.
+    return found.lastgroup or "", before.partition(_IN_EVENT)[2] if _IN_EVENT in found.string else before
 
 
 _Fields = dict[str, object]
@@ -179,14 +278,14 @@ def _arguments(key: str, text: str) -> str | ValueSource | None:
     return key if inner is None else ValueSource(attribute=key, path=(inner,))
 
 
-def _messages(texts: Mapping[str, str]) -> _Fields | None:
+def _messages(found_values: Mapping[str, Value]) -> _Fields | None:
     """Find the input, the output and the offered tools of a model call."""
     shapes: dict[str, list[str]] = {}
     opened: dict[str, Json] = {}
     found: _Fields = {}
-    for key, text in texts.items():
-        if text[:1] in ("[", "{"):
-            value = values.opened(text)
+    for key, written in found_values.items():
+        if isinstance(written, list | dict) or (isinstance(written, str) and written[:1] in ("[", "{")):
+            value = values.opened(written)
             opened[key] = value
             shapes.setdefault(_shape(value), []).append(key)
             if isinstance(value, dict) and _shape(value.get("tools")) == "tools":
@@ -197,7 +296,7 @@ def _messages(texts: Mapping[str, str]) -> _Fields | None:
     if outputs:
         found["output"] = max(outputs, key=lambda key: _calls_in(opened[key]))
     if inputs:
-        found["input"] = max(inputs, key=lambda key: len(texts[key]))
+        found["input"] = max(inputs, key=lambda key: len(values.as_str(found_values[key]) or ""))
     if tools := shapes.get("tools"):
         found["tools"] = tools[0]
     return {"match": {found.get("output", found.get("input")): True}, **found}

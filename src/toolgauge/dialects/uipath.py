@@ -13,6 +13,7 @@ from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, call_argument
 
 TOOL_NAME = "tool.name"
 SPAN_TYPE = "span_type"
+_OPENINFERENCE_KIND = "openinference.span.kind"
 
 _SCOPE = "uipath."
 _TOOL_ID = "tool.id"
@@ -29,11 +30,13 @@ class UiPath(PlainDialect):
     grounds = Grounds(keys=(TOOL_NAME,), scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
-        """Claim spans with a tool's name, and UiPath's own."""
+        """Claim spans with a tool's name and no span kind, and UiPath's own."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes
-        return TOOL_NAME in attributes or (SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE))
+        return (TOOL_NAME in attributes and _OPENINFERENCE_KIND not in attributes) or (
+            SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE)
+        )
 
     def _read(self, span: Span) -> Iterator[Observation]:
         yield from conversation(span.attributes)

@@ -41,7 +41,8 @@ class Dialect(Protocol):
     could claim the same record: the lowest is asked first. One that also has `grounds: Grounds` is asked only about
     spans that have one of them; one without is asked about every span that no dialect before it claims. One that also has
     `objects: tuple[str, ...]` has spans decoded whose attributes hold long JSON that begins with one of these texts (written
-    without spaces, a bracket may come before).
+    without spaces, a bracket may come before), one that also has `scope_words: tuple[str, ...]` those whose scope has one of these
+    in its name.
     """
 
     @property
@@ -96,6 +97,20 @@ class Remembering(Protocol):
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Return the calls in a model's input, in order; `output` counts the outputs that asked for them, from 0. May raise."""
+        ...
+
+
+@runtime_checkable
+class Completing(Protocol):
+    """What a dialect may offer as well: the content of spans that the dialects it `completes` claim and find none on."""
+
+    @property
+    def completes(self) -> tuple[str, ...]:
+        """Names of dialects."""
+        ...
+
+    def complete(self, span: Span, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+        """Return the observations of such a dialect with the content of the span; the same object where there is none. May raise."""
         ...
 
 

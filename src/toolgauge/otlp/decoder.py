@@ -160,7 +160,7 @@ class _Reading:
 class Decoder:
     """Decodes requests; remembers the scopes and resources that senders repeat. `labels` are attributes of resources.
     Items are viewed with keys or log event names that begin with one of `marks`, `wanted` keys, or scopes of `scopes`;
-    spans also with JSON of an object that begins as one of `objects`.
+    spans also with JSON of an object that begins as one of `objects`, or a scope that has one of `scope_words` in its name.
     """
 
     def __init__(
@@ -171,8 +171,9 @@ class Decoder:
         *,
         labels: Collection[str] = (),
         objects: Sequence[str] = (),
+        scope_words: Sequence[str] = (),
     ) -> None:
-        self._views = Views(scopes, labels)
+        self._views = Views(scopes, labels, scope_words)
         # Counts values that could not be decoded when they were looked up, ever.
         self.values = self._views.values
         # View a span that has waited as bytes.

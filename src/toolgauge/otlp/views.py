@@ -300,10 +300,14 @@ class KnownScope(Struct, frozen=True, eq=False):
 
 
 class Views:
-    """Builds views; always of scopes whose name begins with one of `scopes`. `labels` are further labels of resources."""
+    """Builds views; always of scopes whose name begins with one of `scopes`, or has one of `scope_words` in it.
 
-    def __init__(self, scopes: Sequence[str], labels: Collection[str] = ()) -> None:
+    `labels` are further labels of resources.
+    """
+
+    def __init__(self, scopes: Sequence[str], labels: Collection[str] = (), scope_words: Sequence[str] = ()) -> None:
         self._scope_names = tuple(scopes)
+        self._scope_words = tuple(scope_words)
         self._label_keys = tuple(dict.fromkeys((VERSION, ENVIRONMENT, *labels)))
         self.values = Values()
         self._known_scope = lru_cache(_MOST_GROUPS)(self._parse_scope)
@@ -391,7 +395,7 @@ class Views:
         name = text(message.name)
         return KnownScope(
             Scope(name=name, version=text(message.version)),
-            is_named=name.startswith(self._scope_names),
+            is_named=name.startswith(self._scope_names) or any(word in name.lower() for word in self._scope_words),
             is_own=name == _OWN_SCOPE,
         )
 

@@ -133,6 +133,8 @@ _WORD_BREAKS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _MAX_OPERATION = 256
 _NOT_WORD = re.compile(r"[^a-zA-Z0-9_]")
 _TRUE = (True, "true", "True")
+# Classes of LangChain's tools, and ADK's span around several of them, in place of a tool's name.
+UNNAMED = (None, "", "DynamicStructuredTool", "DynamicTool", "StructuredTool", "(merged tools)")
 EXECUTE = "execute_tool"
 INVOKE = "invoke_agent"
 TOOLS_CALL = "tools/call"
@@ -175,7 +177,7 @@ def executed(
     if not name:
         # Some MCP clients name the tool in the span name alone: `MCP send tools/call x`.
         name = span.name.partition(prefix + " ")[2].strip()
-    if not name:
+    if name in UNNAMED:
         return None
     result = attributes.get(RESULT) if with_result else None
     error = call_error(span)
@@ -211,8 +213,13 @@ def shows_output(operation: str, attributes: Mapping[str, Value]) -> bool:
     """
     if OUTPUT not in attributes or TOOL_NAME in attributes or CALL_ID in attributes:
         return False
+    return not repeats_models(operation)
+
+
+def repeats_models(operation: str) -> bool:
+    """Return whether an operation has a word for an agent, a tool or the like, whose messages repeat those of model calls."""
     words = _WORD_BREAKS.sub("_", operation[:_MAX_OPERATION]).lower()
-    return _OTHER_OPERATIONS.search(words) is None
+    return _OTHER_OPERATIONS.search(words) is not None
 
 
 def one_by_one(attributes: Mapping[str, Value]) -> Content:

@@ -269,7 +269,7 @@ def operation(attributes: Mapping[str, Value]) -> Operation | None:
         shown = "model_call"
     if shown is None or conventions.MCP_METHOD in attributes:
         return None
-    if shown == "tool_call" and not attributes.get(conventions.TOOL_NAME):
+    if shown == "tool_call" and attributes.get(conventions.TOOL_NAME) in conventions.UNNAMED:
         return None
     return shown
 

@@ -23,7 +23,15 @@ from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.messages import Message, messages_of, past_calls
-from toolgauge.recognize.settings import Answers, MappedDialectSettings, Path, Requests, SpanMapping, SpanValue
+from toolgauge.recognize.settings import (
+    Answers,
+    MappedDialectSettings,
+    Path,
+    Requests,
+    SpanMapping,
+    SpanValue,
+    ValueSource,
+)
 from toolgauge.recognize.values import MAX_ITEMS
 
 _EACH = "*"
@@ -118,6 +126,8 @@ def _grounds(settings: MappedDialectSettings) -> Grounds:
 def _fits(span: Span, mapping: SpanMapping) -> bool:
     if mapping.span_name is not None and not span.name.startswith(mapping.span_name):
         return False
+    if mapping.event is not None and all(event.name != mapping.event for event in span.events):
+        return False
     return all(_holds(span.attributes, key, wanted) for key, wanted in mapping.match.items())
 
 
@@ -133,7 +143,7 @@ def _holds(attributes: Mapping[str, Value], key: str, wanted: object) -> bool:
 
 def _executed(span: Span, mapping: SpanMapping, agent: str | None) -> Iterator[CallExecuted]:
     name = values.as_str(_value(span, mapping.tool_name))
-    if name is None:
+    if name is None or name in conventions.UNNAMED:
         return
     yield CallExecuted(
         name=name,
@@ -187,27 +197,39 @@ def _answers(span: Span, mapping: Answers) -> Iterator[CallAnswered]:
 
 def _value(span: Span, place: SpanValue | None) -> Value:
     """Return what stands at the place; `None` when nothing does."""
-    match place:
-        case None:
-            return None
-        case str():
-            return span.attributes.get(place)
-        case _ if place.attribute is None:
-            prefix = place.span_name or ""
-            return span.name.removeprefix(prefix).strip() if span.name.startswith(prefix) else None
-        case _ if place.path:
-            return _first(_json(span.attributes.get(place.attribute)), place.path)
-        case _:
-            return span.attributes.get(place.attribute)
+    if place is None or isinstance(place, str):
+        return None if place is None else span.attributes.get(place)
+    if place.span_name is not None:
+        return span.name.removeprefix(place.span_name).strip() if span.name.startswith(place.span_name) else None
+    found = _recorded(span, place)
+    return _first(_json(found), place.path) if place.path else found
+
+
+def _recorded(span: Span, place: ValueSource) -> Value:
+    """Return the whole value that a place is in."""
+    if place.event is not None:
+        return event_value(span, place.event, place.attribute)
+    return None if place.attribute is None else span.attributes.get(place.attribute)
+
+
+def event_value(span: Span, name: str, key: str | None) -> Value:
+    """Return an attribute of the span's events of this name, of several a list; without a key all attributes of each."""
+    events = [event.attributes for event in span.events[:MAX_ITEMS] if event.name == name]
+    if key is None:
+        return [{**event} for event in events]
+    found = [value for event in events if (value := event.get(key)) is not None]
+    if len(found) == 1:
+        return found[0]
+    return [item for value in map(_json, found) for item in (value if isinstance(value, list) else [value])] or None
 
 
 def _content(span: Span, place: SpanValue | None, read: Callable[[Value], Content]) -> Content:
     found = _value(span, place)
     if isinstance(place, str) or place is None:
         return read(found)
-    if found is None and place.path and place.attribute is not None:
+    if found is None and place.path:
         # What was cut off may hold it; what is whole and does not have it does not record it.
-        whole = values.content(span.attributes.get(place.attribute))
+        whole = values.content(_recorded(span, place))
         return whole if isinstance(whole, Unparsed) else NOT_RECORDED
     if place.envelope == "text" and isinstance(found, str):
         return Recorded(found)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from toolgauge.model.damaged_json import TextSize
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation, Reading
-from toolgauge.model.ports import Deferring, Dialect, Grounds, Remembering
+from toolgauge.model.ports import Completing, Deferring, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
 from toolgauge.recognize.run_properties import properties
@@ -208,6 +208,9 @@ class Recognizer:
         self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
         self._candidates = Candidates(self._asked)
         self._readers_of_calls = {one.name: (one, one.calls) for one in self._dialects if isinstance(one, Deferring)}
+        self._completing = {
+            name: one for one in self._dialects if isinstance(one, Completing) for name in one.completes
+        }
         self._remembering = {one.name: one for one in self._dialects if isinstance(one, Remembering)}
         self._deferring = tuple(_Deferred.of(self._asked))
         self._metrics = metrics
@@ -232,6 +235,11 @@ class Recognizer:
     def objects(self) -> tuple[str, ...]:
         """How objects in JSON begin that make a span worth decoding, written without spaces."""
         return tuple(text for dialect in self._dialects for text in getattr(dialect, "objects", ()))
+
+    @property
+    def scope_words(self) -> tuple[str, ...]:
+        """Words in names of scopes whose records are always decoded."""
+        return tuple(word for dialect in self._dialects for word in getattr(dialect, "scope_words", ()))
 
     def read(self, record: Record) -> Reading | None:
         """Read the record; `None` when no dialect claims it and it has no wanted attribute. Never raises."""
@@ -263,6 +271,8 @@ class Recognizer:
         try:
             found = calls(span) if dialect.claims(span) else None
             observations = None if found is None else tuple(found)
+            if observations is not None and self._completed(name, span, observations) is not None:
+                return None
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
             # The error is counted when the whole span is read.
             return None
@@ -292,6 +302,8 @@ class Recognizer:
                 if one.claims(record):
                     observations = tuple(one.read(record))
                     dialect = one
+                    if (completed := self._completed(one.name, record, observations)) is not None:
+                        dialect, observations = completed
                     break
             except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
                 self._metrics.dialect_errors.add(1, (one.name,))
@@ -304,6 +316,16 @@ class Recognizer:
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
         return _reading(record, ref, dialect, observations, attributes, sizes)
+
+    def _completed(
+        self, name: str, record: Record, observations: tuple[Observation, ...]
+    ) -> tuple[Dialect, tuple[Observation, ...]] | None:
+        """Return what the dialect `name` missed, and the dialect that read it; `None` where it missed nothing."""
+        completing = self._completing.get(name)
+        if completing is None or not isinstance(record, Span):
+            return None
+        completed = completing.complete(record, observations)
+        return None if completed is observations else (completing, completed)
 
     def _attributes(self, record: Record, dialect: Dialect | None) -> tuple[tuple[str, Scalar], ...]:
         found: list[tuple[str, Scalar]] = []

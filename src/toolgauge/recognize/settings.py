@@ -22,19 +22,21 @@ _FIELDS_OF = {
 class ValueSource(Section):
     """Where a value stands: in an attribute, at `path` inside its JSON, or in the span's name after `span_name`.
 
+    With `event` it is an attribute of the span's events of that name, or all attributes of each; several are a list.
     `envelope` is how it is written: `json` (a structured value, or JSON text however often encoded; other text is itself) or
     `text` (never opened, even when it looks like JSON).
     """
 
     attribute: Key | None = None
+    event: Key | None = None
     span_name: StrictStr | None = None
     path: Path = ()
     envelope: Literal["json", "text"] = "json"
 
     @model_validator(mode="after")
     def _has_one_place(self) -> Self:
-        if (self.attribute is None) == (self.span_name is None):
-            raise ValueError("needs either `attribute` or `span_name`")
+        if (self.attribute is None and self.event is None) == (self.span_name is None):
+            raise ValueError("needs either `attribute` or `span_name`, or an `event`")
         if self.span_name is not None and self.path:
             raise ValueError("`path` needs `attribute`: a span's name is no JSON")
         return self
@@ -70,13 +72,15 @@ class Answers(Section):
 
 
 class SpanMapping(Section):
-    """What one kind of span means. `match` are conditions on attributes; all must hold, and `span_name` begins the name.
+    """What one kind of span means. `match` are conditions on attributes; all must hold, `span_name` begins the name, and
+    the span has an `event` of that name.
 
     `failed` are conditions of which one is enough for the call to have failed, beside the span's status.
     """
 
     match: Matches = Field(default_factory=dict)
     span_name: Key | None = None
+    event: Key | None = None
     reads: Literal["tool_call", "model_call", "agent_run"]
     agent: SpanValue | None = None
     conversation: SpanValue | None = None
@@ -101,8 +105,8 @@ class SpanMapping(Section):
 
     @model_validator(mode="after")
     def _fits_what_it_reads(self) -> Self:
-        if not self.match and self.span_name is None:
-            raise ValueError("needs `match` or `span_name`: it would match every span")
+        if not self.match and self.span_name is None and self.event is None:
+            raise ValueError("needs `match`, `span_name` or `event`: it would match every span")
         if self.reads == "tool_call" and self.tool_name is None:
             raise ValueError("a `tool_call` needs `tool_name`")
         # Fields that belong to another kind of span.

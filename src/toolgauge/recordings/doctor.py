@@ -303,8 +303,10 @@ def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:
     """Write what the generic dialect went by as the section `dialects` of the configuration."""
     scope = diagnosis.producer.scope
     name = re.sub(r"[^a-z0-9]+", "_", scope.lower()).strip("_")
+    # Without a scope, spans are found by an attribute alone.
+    found = [mapping for mapping in diagnosis.sent.mappings if scope or mapping.found_by is not None]
     # Tools first: their keys are often those of a model call, too.
-    spans = sorted(diagnosis.sent.mappings, key=lambda mapping: mapping.reads != "tool_call")
+    spans = sorted(found, key=lambda mapping: mapping.reads != "tool_call")
     written: JsonObject = {"scopes": [scope]} if scope else {}
     written["spans"] = [mapping.model_dump(mode="json", exclude_defaults=True) for mapping in spans]
     return {"dialects": {name if name[:1].isalpha() else "own": written}}

@@ -190,7 +190,7 @@ def make_rules(
 
 def _decoder(recognizer: Recognizer, labels: Collection[str]) -> Decoder:
     found = (recognizer.marks, recognizer.scopes, recognizer.wanted)
-    return Decoder(*found, labels=labels, objects=recognizer.objects)
+    return Decoder(*found, labels=labels, objects=recognizer.objects, scope_words=recognizer.scope_words)
 
 
 def _dialects(config: Config) -> tuple[Dialect, ...]:

@@ -11,6 +11,7 @@ from tests.watch.support import HOUR, START, Traffic, scorecard, watch_metrics, 
 from toolgauge.model.errors import StateError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Regression
+from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service import watching as module
 from toolgauge.service.process import Faults
@@ -50,12 +51,22 @@ def watching(watched: Watcher, store: MemoryStore | None, streams: Collection[tu
         if store is not None:
             store.happened += [regression.phase for regression in regressions]
 
+    def announce_tool_changes(changes: Sequence[ToolDefinitionChange]) -> None:
+        if store is not None:
+            store.happened += [change.kind for change in changes]
+
+    def count_tool_changes(changes: Sequence[ToolDefinitionChange], capped: int) -> None:
+        if store is not None:
+            store.happened.append(f"counted {len(changes)}, capped {capped}")
+
     return Watching(
         watched,
         watch_metrics(),
         store=store,
         streams=streams,
         announce=announce,
+        announce_tool_changes=announce_tool_changes,
+        count_tool_changes=count_tool_changes,
         clock=lambda: 0,
         faults=Faults(SelfMetrics(MetricRegistry())),
     )

@@ -18,7 +18,8 @@ AGENT_VERSION = "gen_ai.agent.version"
 MAX_TOOLS = 200
 # Larger definitions are not compared; of 1,000 real ones, none takes more than 1500 bytes.
 _MAX_FORM_BYTES = 4096
-_LONGEST_TEXT = 16_384
+# Longer texts are not remembered, and with still longer ones it would take milliseconds to write them.
+_LONGEST_TEXT, _MAX_SCHEMA_BYTES = 16_384, 128 * 1024
 _RAW = -15
 # Canonical definitions are mostly these words. It is part of the stored form.
 _WORDS = b""""pattern":"maxLength":"minLength":"maximum":"minimum":"array"}"items":{"boolean"}"additionalProperties":false,"number"}\
@@ -106,6 +107,8 @@ def _contracts(same: _Same) -> tuple[Contract, ...]:
 
 def _contract(tool: ToolDefinition) -> Contract:
     schema = "" if tool.parameters is None else json.dumps(tool.parameters)
+    if len(schema) > _MAX_SCHEMA_BYTES:
+        return Contract(fit_label(tool.name), "", "", b"")
     # Some producers' definitions are made anew for each run.
     write = _written if len(schema) + len(tool.description or "") <= _LONGEST_TEXT else _written.__wrapped__
     return write(tool.name[:MAX_LABEL], tool.description, schema)

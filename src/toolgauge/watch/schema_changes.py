@@ -20,7 +20,7 @@ Words: TypeAlias = dict[str, list[str]]
 Difference: TypeAlias = tuple[Literal["breaking", "additive", "wording"], str]
 
 _ROOT = "$.parameters"
-_MAX_DEPTH, _MAX_NODES, _MAX_STEPS = 32, 4000, 20_000
+_MAX_DEPTH, _MAX_NODES, _MAX_STEPS = 32, 4000, 5000
 _MAX_REFERENCES = 32
 _ALL = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _TYPES: Mapping[type, str] = {
@@ -154,9 +154,7 @@ class _Writer:
             found["required"] = _sorted({name for name in required if isinstance(name, str)})
         others = written.get("additionalProperties")
         if others is False:
-            # Strict modes write this for an object with any keys.
-            if depth == 0 or "properties" in found or written.get("patternProperties"):
-                found["additionalProperties"] = False
+            found["additionalProperties"] = False
         elif isinstance(others, dict) and (inner := self.schema(others, f"{place}.additionalProperties", depth + 1)):
             found["additionalProperties"] = inner
 
@@ -318,7 +316,8 @@ class _Comparison:
             yield from self._of_one(before[0], after[0], place)
             return
         unmet = [one for one in before if not any(self._covers(other, one) for other in after)]
-        added = [one for one in after if one not in before]
+        known = {*map(_written, before)}
+        added = [one for one in after if _written(one) not in known]
         if len(unmet) == len(added) == 1:
             yield from self._of_one(unmet[0], added[0], place)
         elif unmet:
@@ -327,7 +326,8 @@ class _Comparison:
             yield "additive", f"{place}.anyOf"
 
     def _covers(self, new: JsonObject, old: JsonObject) -> bool:
-        return all(kind != "breaking" for kind, _ in self._of_one(old, new, ""))
+        self._left -= 1
+        return self._left > 0 and all(kind != "breaking" for kind, _ in self._of_one(old, new, ""))
 
     def _of_one(self, old: JsonObject, new: JsonObject, place: str) -> Iterator[Difference]:
         yield from _of_types(old, new, place)

@@ -21,7 +21,7 @@ from toolgauge.watch.schema_changes import difference
 # So many runs in a row without a tool that all runs had, or with one that none had.
 RUNS_TO_TELL = 20
 # The share of runs that have a tool is not believed to be larger than of so many.
-_FEWEST_RUNS = 5
+_FEWEST_RUNS = 10
 _MAX_VERSIONS = 3
 # Definitions of one tool. More within an hour are those of single users.
 _MAX_KNOWN = 6
@@ -38,7 +38,10 @@ class _Known(Struct, array_like=True, gc=False):
 
 
 class _Seen(Struct, array_like=True, gc=False):
-    """A tool in the runs of a version: its definition, the runs before the first one with it, those with it, and the last of them."""
+    """A tool in the runs of a version: its definition, the runs with it, and the last of them.
+
+    Before the `first` of them nobody could have it, 0 where that is unknown. `is_new`: none of the runs before had it.
+    """
 
     key: str
     first: int
@@ -55,11 +58,11 @@ class _Tool(Struct, array_like=True):
 
 
 class _Version(Struct, array_like=True):
-    """Runs of a version, those of the version before it (`before`) included."""
+    """Runs of a version, those (`before`) of the version that it came `after` included; `None` for the first one."""
 
     runs: int
     before: int
-    is_first: bool
+    after: str | None
     check_at: int = RUNS_TO_TELL
     conversation: str = ""
 
@@ -122,30 +125,35 @@ class ToolContracts:
     ) -> _Seen | None:
         """Report how a definition differs from the one before it; return where its runs are counted, `None` without a place."""
         tool = agent.tools.get(new.tool)
+        # Too large to be compared.
+        self._capped += not new.form
         self.changed[offer.service, offer.environment, offer.agent] = None
         if tool is None:
             if not self._has_room(offer.service):
                 self._capped += 1
                 return None
             tool = agent.tools[new.tool] = _Tool({new.key: _Known(now_ns, new.form)}, {})
-            if not version.is_first and version.runs - version.before <= RUNS_TO_TELL:
-                self._report(offer, new.tool, "added", None, new.schema or None, None, now_ns)
-                tool.seen[offer.version] = seen = _Seen(new.key, version.runs - is_counted, 0, 0)
-                return seen
         seen = tool.seen.get(offer.version)
         if seen is None:
             first = version.runs - is_counted
-            newest = next(reversed(tool.known))
-            seen = tool.seen[offer.version] = _Seen(newest, first, 0, 0, is_new=first >= RUNS_TO_TELL)
+            is_added = False
+            if version.after is not None and version.runs - version.before <= RUNS_TO_TELL:
+                # The version before it may have it since then.
+                is_added = version.after not in tool.seen
+                if is_added:
+                    self._report(offer, new.tool, "added", None, new.schema or None, None, now_ns)
+            is_new = not is_added and first >= RUNS_TO_TELL
+            seen = _Seen(next(reversed(tool.known)), first if is_new or is_added else 0, 0, 0, is_new=is_new)
+            tool.seen[offer.version] = seen
             version.check_at = min(version.check_at, version.runs + RUNS_TO_TELL)
         if new.lacks_only(seen.key):
             return seen
         if new.key not in tool.known:
-            if not _make_room(tool, now_ns):
-                self._capped += 1
-                return seen
             old, found = definition_of(tool.known[seen.key].form), definition_of(new.form)
             change = difference(old, found)
+            if not _make_room(tool, now_ns):
+                self._capped += change is not None
+                return seen
             if change is not None:
                 kind, place = change
                 before = contract(new.tool, *old)
@@ -167,11 +175,13 @@ class ToolContracts:
                 continue
             if seen.is_new and runs - seen.first >= RUNS_TO_TELL:
                 seen.is_new = False
-                if seen.runs == runs - seen.first:
+                if seen.runs < runs - seen.first:
+                    seen.first = 0
+                else:
                     newest = contract(name, *definition_of(tool.known[seen.key].form))
                     self._report(offer, name, "added", None, newest.schema or None, None, now_ns)
             # A tool that few runs have is missing after more of them.
-            least = _FEWEST_RUNS if version.is_first else 1
+            least = _FEWEST_RUNS if version.after is None else 1
             needed = ceil(RUNS_TO_TELL * max(seen.last - seen.first, least) / max(seen.runs, 1))
             if runs - seen.last < needed:
                 version.check_at = min(version.check_at, seen.last + needed)
@@ -208,7 +218,7 @@ class ToolContracts:
         """Begin a version with the tools of the newest one."""
         newest = next(reversed(agent.versions), None)
         runs = 0 if newest is None else agent.versions[newest].runs
-        version = _Version(runs, runs, is_first=newest is None, check_at=runs + RUNS_TO_TELL)
+        version = _Version(runs, runs, newest, check_at=runs + RUNS_TO_TELL)
         agent.versions[offer.version] = version
         oldest = next(iter(agent.versions)) if len(agent.versions) > _MAX_VERSIONS else None
         if oldest is not None:

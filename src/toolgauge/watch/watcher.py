@@ -6,6 +6,7 @@ A complete conversation gives one observation to each of its streams. All stream
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from typing import TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -89,6 +90,10 @@ _FIELDS = Stream.__struct_fields__
 _TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revision"))
 
 
+# Called with changes, and how many tools were not compared because of a cap.
+OnToolChanges: TypeAlias = Callable[[Sequence[ToolDefinitionChange], int], None]
+
+
 class _SavedConversation(Struct, array_like=True):
     key: ConversationKey
     conversation: Conversation
@@ -98,7 +103,7 @@ class _SavedConversation(Struct, array_like=True):
 class Watcher:
     """Watches the streams of one process, and the tools that its agents are offered.
 
-    `on_tool_changes` gets the changes of tools with each tick, and how many tools were not compared because of a cap.
+    `on_tool_changes` is called with a tick, where tools changed.
     """
 
     def __init__(self, settings: WatchSettings, metrics: WatchMetrics) -> None:
@@ -120,7 +125,7 @@ class Watcher:
         self._unshown: dict[StreamKey, None] = {}
         self._ended: list[Regression] = []
         self._contracts = ToolContracts()
-        self.on_tool_changes: Callable[[Sequence[ToolDefinitionChange], int], None] = lambda _changes, _capped: None
+        self.on_tool_changes: OnToolChanges = lambda _changes, _capped: None
         # By name and revision; `None` for any.
         self._criteria: Collection[tuple[str, str]] | None = None
         metrics.streams.observe = self._count_states

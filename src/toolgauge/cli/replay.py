@@ -19,8 +19,10 @@ from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
 from toolgauge.export.regression_events import sentence
+from toolgauge.export.tool_change_events import tool_change_sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
+from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.findings import FAIL_ON, Check, CriterionCounts, FailOn, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects
@@ -197,7 +199,12 @@ def command(
         _score_tables(to, config, lost) as add_to_tables,
         reading_progress(files) as reading,
     ):
-        make = offline_pipeline(config, criteria, on_regressions=partial(_print_regressions, reading))
+        make = offline_pipeline(
+            config,
+            criteria,
+            on_regressions=partial(_print_regressions, reading),
+            on_tool_changes=partial(_print_tool_changes, reading),
+        )
         for scorecard in scorecards(reading, make):
             summary.add(scorecard)
             add_to_document(scorecard)
@@ -212,6 +219,11 @@ def command(
 def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
     for regression in regressions:
         reading.echo(printable(f"regression: {sentence(regression)}"), err=True)
+
+
+def _print_tool_changes(reading: Reading, changes: Sequence[ToolDefinitionChange], _capped: int) -> None:
+    for change in changes:
+        reading.echo(printable(f"tool change: {tool_change_sentence(change)}"), err=True)
 
 
 def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:

@@ -114,3 +114,19 @@ class RunTotals:
         """Return the sum of all runs that recorded it by those of them that succeeded; `None` where none did."""
         succeeded = self._recorded[measure, "pass"]
         return self._sums[measure] / succeeded if succeeded else None
+
+    def summary(self) -> "RunSummary":
+        """Return all figures."""
+        return RunSummary(
+            runs={outcome: self.runs[outcome] for outcome in get_args(RunOutcome)},
+            recorded={measure: self.recorded(measure) for measure in MEASURES},
+            of_success={measure: self.of_success(measure) for measure in MEASURES},
+        )
+
+
+class RunSummary(Struct, frozen=True, kw_only=True):
+    """Runs by outcome; for each measure the runs that recorded it, and their sum by the number of successes, `None` where none did."""
+
+    runs: dict[RunOutcome, int]
+    recorded: dict[Measure, int]
+    of_success: dict[Measure, float | None]

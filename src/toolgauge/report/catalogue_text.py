@@ -12,22 +12,28 @@ from toolgauge.settings import SECOND
 MEASURE_WORDS: Mapping[Measure, str] = {"tokens": "tokens", "duration": "time", "cost": "cost"}
 OUTCOME_WORDS: Mapping[RunOutcome, str] = {"pass": "succeeded", "fail": "failed", "not_evaluated": "undecided"}
 _NAME_LENGTH = 60
+_LONGEST_S = 1e9
 _NO_AGENT, _NO_SERVICE = "an agent without a name", "unknown service"
 _Name = Callable[[str], str]
 
 
 def of_success(usage: RunSummary, measure: Measure) -> str:
     """Write what a successful run takes: failed runs count, and what was not recorded is no 0."""
-    value = usage.of_success[measure]
+    value = usage.of_success.get(measure)
     if value is None:
-        return "none succeeded" if usage.recorded[measure] else "not recorded"
+        return "none succeeded" if usage.recorded.get(measure) else "not recorded"
     match measure:
         case "tokens":
             return f"{value:,.0f}"
         case "duration":
-            return duration(round(value * SECOND))
+            return seconds(value)
         case "cost":
             return f"{value:.4g}"
+
+
+def seconds(value: float) -> str:
+    """Write a duration with its unit."""
+    return duration(round(min(value, _LONGEST_S) * SECOND))
 
 
 def runs_words(usage: RunSummary) -> str:
@@ -88,7 +94,7 @@ def _lines(agent: CataloguedAgent, name: _Name) -> Iterator[str]:
     if agent.criteria:
         yield f"runs are judged by {', '.join(map(name, agent.criteria))}"
     if agent.left_out:
-        yield f"{agent.left_out:,} more values, tools and criteria left out"
+        yield f"{agent.left_out:,} more values and tools left out"
 
 
 def _tool_words(tool: CataloguedTool, name: _Name) -> Iterator[str]:
@@ -97,10 +103,10 @@ def _tool_words(tool: CataloguedTool, name: _Name) -> Iterator[str]:
     if tool.p50 is None or tool.p95 is None:
         yield "times not recorded"
     else:
-        yield f"p50 {duration(round(tool.p50 * SECOND))}"
-        yield f"p95 {duration(round(tool.p95 * SECOND))}"
+        yield f"p50 {seconds(tool.p50)}"
+        yield f"p95 {seconds(tool.p95)}"
     for change in tool.changes[-1:]:
         place = f" at {name(change.path)}" if change.path else ""
-        yield f"contract changed ({change.kind}{place}) {moment(change.time_ns)}"
+        yield f"contract changed ({name(change.kind)}{place}) {moment(change.time_ns)}"
     if tool.criteria:
         yield f"judged by {', '.join(map(name, tool.criteria))}"

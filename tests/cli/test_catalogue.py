@@ -52,7 +52,11 @@ def test_the_criteria_that_decide_on_success_can_be_named():
 def test_json_and_markdown_have_the_same_figures():
     (agent,) = json.loads(run("catalogue", RECORDING, "--json").out)["agents"]
     assert agent["usage"]["runs"] == {"pass": 8, "fail": 3, "not_evaluated": 0}
-    assert agent["usage"]["of_success"] == {"tokens": 189.875, "duration": pytest.approx(0.349, abs=0.001), "cost": None}
+    assert agent["usage"]["of_success"] == {
+        "tokens": 189.875,
+        "duration": pytest.approx(0.349, abs=0.001),
+        "cost": None,
+    }
     assert agent["usage"]["recorded"] == {"tokens": 11, "duration": 11, "cost": 0}
     shown = run("catalogue", RECORDING, "--markdown").out
     assert shown.startswith("### <code>assistant</code> of <code>pydantic-ai-demo</code>\n\n- 11 runs, 8 succeeded")

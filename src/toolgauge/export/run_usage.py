@@ -106,6 +106,12 @@ class RunTotals:
                 self._sums[measure] += value
                 self._recorded[measure, usage.outcome] += 1
 
+    def join(self, other: "RunTotals") -> None:
+        """Add the runs of another."""
+        self.runs.update(other.runs)
+        self._sums.update(other._sums)  # noqa: SLF001 (its own kind)
+        self._recorded.update(other._recorded)  # noqa: SLF001
+
     def recorded(self, measure: Measure) -> int:
         """Return how many runs recorded it."""
         return sum(self._recorded[measure, outcome] for outcome in get_args(RunOutcome))

@@ -13,7 +13,7 @@ from toolgauge.model.records import SpanRef
 _DESCRIBED: dict[Measure, tuple[str, str, tuple[float, ...]]] = {
     "tokens": ("{token}", "Tokens of a run, in and out.", (1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6)),
     "duration": ("s", "Seconds from the start of a run to its end.", (1, 3, 10, 30, 60, 300, 900, 3600)),
-    "cost": ("1", "Cost of a run, recorded or by `costs.prices`.", (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)),
+    "cost": ("{cost}", "Cost of a run, recorded or by `costs.prices`.", (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)),
 }
 _LABELS_BYTES = 1200
 

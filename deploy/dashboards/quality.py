@@ -24,6 +24,7 @@ from deploy.dashboards.scores import (
     evaluations,
     mean,
     of_alarms,
+    of_success,
     rate,
     ratio,
     share,
@@ -232,14 +233,21 @@ _OVER_TIME = Row(
             ),
         ),
         Panel(
-            kind="lines",
-            title="Observations in the baseline",
-            description="How many conversations the baseline of a stream is made of; few of them make a slow detector.",
+            kind="stat",
+            title="A successful run takes",
+            description=(
+                "Tokens, seconds and cost of all runs by the runs that succeeded: failed runs count. No data: none succeeded, "
+                "or it was not recorded."
+            ),
             unit="short",
             width=8,
             height=5,
-            minimum=0,
-            queries=(Query(expr=stream("observations"), legend=STREAM_LEGEND),),
+            thresholds=_NEUTRAL,
+            queries=(
+                Query(expr=of_success("tokens"), legend="tokens"),
+                Query(expr=of_success("duration_seconds"), legend="seconds"),
+                Query(expr=of_success("cost"), legend="cost"),
+            ),
         ),
     ),
 )

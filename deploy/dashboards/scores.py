@@ -52,6 +52,12 @@ FAILED = rate("toolgauge_tool_calls_total", f'{CALLS}, error_type!=""')
 RECOVERED = rate("toolgauge_tool_calls_total", f'{CALLS}, toolgauge_recovered="true"')
 
 
+def of_success(measure: str) -> str:
+    """Return the sum over all runs by the number of runs that succeeded."""
+    runs = f"toolgauge_trajectory_{measure}"
+    return ratio(rate(f"{runs}_sum", AGENTS), rate(f"{runs}_count", f'{AGENTS}, toolgauge_outcome="pass"'))
+
+
 def stream(metric: str, by: str = STREAM) -> str:
     """Read one value a stream where several processes may report it."""
     return f"max by ({by}) (toolgauge_regression_{metric}{{{SCORES}}})"

@@ -64,6 +64,17 @@ class Section(BaseModel):
         return {} if value is None else value
 
 
+class Prices(Section):
+    """The price of a million tokens, in one currency for all models."""
+
+    input_per_million: Annotated[float, Field(ge=0)]
+    output_per_million: Annotated[float, Field(ge=0)]
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the cost of so many tokens."""
+        return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / 1e6
+
+
 def duration_ns(value: object) -> int:
     """Read a duration with its unit (`200ms`, `1h30m`); 0 needs none. Raises ValueError."""
     if (value == 0 and not isinstance(value, bool)) or value == "0":

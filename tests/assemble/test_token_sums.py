@@ -1,8 +1,15 @@
 """The tokens of a trajectory: those of each model call once."""
 
+from msgspec.structs import replace
+
 from tests.assemble.support import agent, executed, joined, log, model, reading
-from toolgauge.model.observations import ModelCall
-from toolgauge.model.trajectory import Tokens
+from toolgauge.model.observations import ModelCall, PropertiesSeen
+from toolgauge.model.trajectory import Tokens, Trajectory
+
+
+def sums(trajectory: Trajectory) -> Tokens | None:
+    """The tokens, without what they cost."""
+    return trajectory.tokens and replace(trajectory.tokens, cost=None, unpriced={})
 
 
 def call(input_tokens: int | None, output_tokens: int | None) -> ModelCall:
@@ -15,13 +22,13 @@ def test_the_tokens_of_all_model_calls_are_added():
         reading("m1", call(10, 5), parent="run", start=1),
         reading("m2", call(20, 6), parent="run", start=2),
     )
-    assert trajectory.tokens == Tokens(input=30, output=11)
+    assert sums(trajectory) == Tokens(input=30, output=11)
 
 
 def test_those_of_several_traces_are_added():
     first = reading("m1", call(10, 5), trace="0" * 31 + "1")
     second = reading("m2", call(20, 6), trace="0" * 31 + "2", start=5)
-    assert joined(first, second).tokens == Tokens(input=30, output=11)
+    assert sums(joined(first, second)) == Tokens(input=30, output=11)
 
 
 def test_without_any_that_were_recorded_they_are_not_known():
@@ -33,7 +40,7 @@ def test_model_calls_without_tokens_or_with_one_side_alone_are_counted():
     trajectory = joined(
         reading("m1", call(10, 5)), reading("m2", model(), start=2), reading("m3", call(7, None), start=4)
     )
-    assert trajectory.tokens == Tokens(input=17, output=5, unmeasured=2)
+    assert sums(trajectory) == Tokens(input=17, output=5, unmeasured=2)
 
 
 def test_a_span_around_model_calls_repeats_their_sum():
@@ -42,7 +49,7 @@ def test_a_span_around_model_calls_repeats_their_sum():
         reading("m1", call(10, 5), parent="all", start=1),
         reading("m2", call(20, 6), parent="all", start=3),
     )
-    assert trajectory.tokens == Tokens(input=30, output=11)
+    assert sums(trajectory) == Tokens(input=30, output=11)
 
 
 def test_a_span_within_a_model_call_without_tokens_is_the_same_call():
@@ -51,14 +58,14 @@ def test_a_span_within_a_model_call_without_tokens_is_the_same_call():
         reading("b", model(), parent="a", start=1, end=8),
         reading("c", model(), parent="b", start=2, end=7),
     )
-    assert trajectory.tokens == Tokens(input=10, output=5)
+    assert sums(trajectory) == Tokens(input=10, output=5)
 
 
 def test_of_spans_without_tokens_one_a_call_is_counted():
     trajectory = joined(
         reading("a", model(), end=5), reading("b", model(), parent="a", end=4), reading("c", call(1, 1), start=6)
     )
-    assert trajectory.tokens == Tokens(input=1, output=1, unmeasured=1)
+    assert sums(trajectory) == Tokens(input=1, output=1, unmeasured=1)
 
 
 def test_a_model_call_of_an_agent_that_a_tool_runs_is_another_call():
@@ -68,7 +75,7 @@ def test_a_model_call_of_an_agent_that_a_tool_runs_is_another_call():
         reading("run", agent("expert"), parent="tool", start=2, end=7),
         reading("inner", call(20, 6), parent="run", start=3),
     )
-    assert trajectory.tokens == Tokens(input=30, output=11)
+    assert sums(trajectory) == Tokens(input=30, output=11)
 
 
 def test_two_instrumentations_side_by_side_show_one_call():
@@ -79,7 +86,7 @@ def test_two_instrumentations_side_by_side_show_one_call():
         reading("a2", call(10, 5), parent="run", start=6, end=9, scope="first"),
         reading("b2", call(10, 5), parent="run", start=7, end=8, scope="second"),
     )
-    assert trajectory.tokens == Tokens(input=20, output=10)
+    assert sums(trajectory) == Tokens(input=20, output=10)
 
 
 def test_parallel_calls_of_one_instrumentation_are_as_many():
@@ -88,14 +95,14 @@ def test_parallel_calls_of_one_instrumentation_are_as_many():
         reading("b", call(10, 5), end=9, scope="first"),
         reading("c", call(3, 1), start=10, scope="second"),
     )
-    assert trajectory.tokens == Tokens(input=23, output=11)
+    assert sums(trajectory) == Tokens(input=23, output=11)
 
 
 def test_a_log_record_of_the_span_fills_in_what_the_span_lacks_and_repeats_the_rest():
-    assert joined(reading("m", model()), log("m", call(10, 5))).tokens == Tokens(input=10, output=5)
+    assert sums(joined(reading("m", model()), log("m", call(10, 5)))) == Tokens(input=10, output=5)
     asked = ModelCall(stopped_for_tools=True, input_tokens=10, output_tokens=5)
-    assert joined(reading("m", call(10, 5)), log("m", asked)).tokens == Tokens(input=10, output=5)
-    assert joined(reading("m", call(10, 5)), log("m", ModelCall(stopped_for_tools=True))).tokens == Tokens(
+    assert sums(joined(reading("m", call(10, 5)), log("m", asked))) == Tokens(input=10, output=5)
+    assert sums(joined(reading("m", call(10, 5)), log("m", ModelCall(stopped_for_tools=True)))) == Tokens(
         input=10, output=5
     )
 
@@ -105,4 +112,44 @@ def test_a_long_chain_of_model_spans_is_one_call():
         reading(f"{number}", call(1, 1), parent=str(number - 1) if number else None, start=number, end=5000 - number)
         for number in range(2000)
     ]
-    assert joined(*chain).tokens == Tokens(input=1, output=1)
+    assert sums(joined(*chain)) == Tokens(input=1, output=1)
+
+
+def made_with(model: str, *, cost: float | None = None, sums: tuple[int, int] | None = None) -> PropertiesSeen:
+    sent, received = sums or (None, None)
+    values = (("gen_ai.response.model", model),)
+    return PropertiesSeen(values=values, cost=cost, input_tokens=sent, output_tokens=received)
+
+
+def test_the_sum_on_an_agents_span_counts_where_no_model_call_has_tokens():
+    run = reading("run", agent("shop"), made_with("large", sums=(40, 9)), end=9)
+    silent = reading("m", model(), parent="run", start=1)
+    assert joined(run, silent).tokens == Tokens(input=40, output=9, unpriced={"large": (40, 9)})
+    assert sums(joined(run, reading("m", call(10, 5), parent="run", start=1))) == Tokens(input=10, output=5)
+
+
+def test_the_sums_of_agents_within_another_are_not_added():
+    outer = reading("run", agent("shop"), made_with("large", sums=(40, 9)), end=9)
+    inner = reading("inner", agent("refund"), made_with("large", sums=(30, 4)), parent="run", start=1, end=8)
+    assert sums(joined(outer, inner)) == Tokens(input=40, output=9)
+
+
+def test_tokens_without_a_recorded_cost_are_kept_by_model():
+    trajectory = joined(
+        reading("m1", call(10, 5), made_with("large", cost=0.25)),
+        reading("m2", call(20, 6), made_with("large", cost=0.5), start=2),
+        reading("m3", call(7, 1), made_with("small"), start=4),
+        reading("m4", call(8, 2), made_with("small"), start=6),
+        reading("m5", call(1, 1), start=8),
+    )
+    unpriced = {"small": (15, 3), "": (1, 1)}
+    assert trajectory.tokens == Tokens(input=46, output=15, cost=0.75, unpriced=unpriced)
+
+
+def test_the_cost_on_a_span_around_model_calls_is_not_added_to_theirs():
+    trajectory = joined(
+        reading("all", call(30, 11), made_with("large", cost=0.75), end=9),
+        reading("m1", call(10, 5), made_with("large", cost=0.25), parent="all", start=1),
+        reading("m2", call(20, 6), made_with("large", cost=0.5), parent="all", start=3),
+    )
+    assert trajectory.tokens == Tokens(input=30, output=11, cost=0.75)

@@ -270,10 +270,43 @@ def test_markdown_is_a_table(good: str, worse: str):
     ended = run("compare", good, worse, "--markdown", *SUCCESS)
     lines = ended.out.splitlines()
     assert lines[0] == "### Tool calls: worse"
-    rows = [line for line in lines if line.startswith("| ")]
+    rows = [line for line in lines if line.count(" | ") == 7]
     assert len(rows) == 5
     assert rows[0] == "| criterion | service | agent | tool | base | new | difference | verdict |"
     assert rows[1].startswith(
         "| <code>default.tool_success</code> | <code>shop-assistant</code> | <code>shop_agent</code> | "
     )
     assert rows[1].endswith(" | **worse** |")
+
+
+def test_both_releases_show_what_a_successful_run_takes(good: str, worse: str):
+    prices = "costs.prices={'*': {input_per_million: 10, output_per_million: 10}}"
+    ended = run("compare", good, worse, "--set", prices, *SUCCESS)
+    found = re.search(
+        r"^runs, shop-assistant: BASE -> NEW\n"
+        r"  runs: 150 runs, (\d+) succeeded, \d+ failed -> 60 runs, (\d+) succeeded, \d+ failed\n"
+        r"  tokens of a successful run: (\d+) -> (\d+)\n"
+        r"  time of a successful run: .* -> .* s\n"
+        r"  cost of a successful run: 0\.00\d+ -> 0\.00\d+\n",
+        ended.out,
+        re.MULTILINE,
+    )
+    assert found is not None
+    succeeded, fewer, tokens, more = map(int, found.groups())
+    # Each run takes 240 tokens, those that failed as well.
+    assert (tokens, more) == (round(240 * 150 / succeeded), round(240 * 60 / fewer))
+
+
+def test_json_and_markdown_have_the_runs_too(good: str, worse: str):
+    (runs,) = json.loads(run("compare", good, worse, "--json", *SUCCESS).out)["runs"]
+    assert (runs["service"], runs["base_version"], runs["new_version"]) == ("shop-assistant", "BASE", "NEW")
+    assert sum(runs["new"]["runs"].values()) == 60
+    assert (runs["new"]["recorded"]["cost"], runs["new"]["of_success"]["cost"]) == (0, None)
+    shown = run("compare", good, worse, "--markdown", *SUCCESS).out
+    assert "\n| <code>shop-assistant</code> | <code>BASE</code> | <code>NEW</code> |\n|---|---|---|\n| runs | " in shown
+    assert shown.endswith("| cost of a successful run | not recorded | not recorded |\n")
+
+
+def test_of_a_running_process_no_runs_are_compared(admin: Admin):
+    assert json.loads(run("compare", "--live", admin.url, "--json").out)["runs"] == []
+    assert "runs" not in run("compare", "--live", admin.url).out

@@ -81,7 +81,7 @@ def test_names_are_those_of_the_translated_otlp_metrics(accept: str):
     assert sample(evaluations, "toolgauge_evaluations_total", toolgauge_outcome="fail").value == 1
     assert "toolgauge_not_evaluated_reason" not in evaluations.samples[0].labels
     assert families["toolgauge_labels_label_sets"].type == "gauge"
-    assert sample(families["toolgauge_labels_label_sets"], "toolgauge_labels_label_sets").value == 2
+    assert sample(families["toolgauge_labels_label_sets"], "toolgauge_labels_label_sets").value == 3
     assert families["toolgauge_scoring_duration_seconds"].type == "histogram"
     assert families["toolgauge_spans_undecodable"].samples[0].value == 0
     assert families["toolgauge_spans_held"].type == "gauge"

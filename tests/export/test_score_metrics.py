@@ -224,18 +224,20 @@ def test_services_and_agents_are_capped_too():
     registry = MetricRegistry()
     counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=1, max_agents=1)), registry)
     for name in ("a", "b"):
-        of = replace(trajectory(), service=f"service-{name}")
-        counter.record(scorecard(call_result(passed(), replace(call(), agent=f"agent-{name}")), of=of))
+        agent = f"agent-{name}"
+        of = replace(trajectory(), service=f"service-{name}", agents=(agent,))
+        counter.record(scorecard(call_result(passed(), replace(call(), agent=agent)), of=of))
     assert {(labels[0], labels[3]) for labels in scores(registry).cells} == {
         ("service-a", "agent-a"),
         ("_other", "_other"),
     }
-    assert counts(registry, "toolgauge.labels.capped") == {("toolgauge.service",): 1, ("gen_ai.agent.name",): 1}
+    assert counts(registry, "toolgauge.labels.capped") == {("toolgauge.service",): 2, ("gen_ai.agent.name",): 2}
 
 
 def test_label_sets_are_capped_and_all_outcomes_of_a_stream_stay_together():
     registry = MetricRegistry()
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=2)), registry)
+    # One for the runs of the agent.
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=3)), registry)
     for name in ("a", "b", "c"):
         results = (call_result(passed(), call(name)), call_result(failed(), call(name)))
         counter.record(scorecard(*results, of=trajectory()))
@@ -250,7 +252,7 @@ def test_label_sets_are_capped_and_all_outcomes_of_a_stream_stay_together():
     }
     assert {labels[0] for labels in evaluations} == {"support", "_other"}
     assert counts(registry, "toolgauge.labels.capped") == {("label_sets",): 2}
-    assert label_sets(registry) == 2
+    assert label_sets(registry) == 3
 
 
 def test_the_caps_bound_the_series_whatever_clients_send():
@@ -283,13 +285,14 @@ def test_each_measurement_over_a_cap_is_counted_however_often_it_comes():
     nobody = scorecard(call_result(passed(), replace(call(""), agent=None)), of=replace(trajectory(), service=None))
     for card in (unnamed, unnamed, nobody, nobody, nobody):
         counter.record(card)
-    assert counts(registry, "toolgauge.labels.capped") == {("label_sets",): 3}
+    # Each scorecard is a run, too.
+    assert counts(registry, "toolgauge.labels.capped") == {("label_sets",): 3 + 5}
 
 
 def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_back():
     registry = MetricRegistry()
-    # One for the tool calls, one for a criterion.
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=2)), registry)
+    # One for the tool calls, one for the runs, one for a criterion.
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=3)), registry)
     one, another = (scorecard(call_result(passed(), criterion=name)) for name in ("one", "another"))
     counter.record(one)
     counter.keep(())
@@ -410,8 +413,8 @@ def test_of_four_releases_the_oldest_is_folded_and_its_cells_and_label_sets_are_
         "1.3",
         "_other",
     }
-    # Evaluations and tool calls of the folded release have one label set each.
-    assert label_sets(traffic.registry) == before + 2
+    # Evaluations, tool calls and runs of the folded release have one label set each.
+    assert label_sets(traffic.registry) == before + 3
     assert traffic.capped() == {}
 
 
@@ -436,8 +439,8 @@ def test_a_client_with_ever_new_versions_gets_six_of_them_an_hour():
     for number in range(20):
         traffic.release(f"build-{number}", minute=1)
     assert traffic.versions() == {"build-3": 1, "build-4": 1, "build-5": 1, "_other": 14}
-    # Each call is a measurement of tool calls and one of evaluations.
-    assert traffic.capped() == {(VERSION,): 28}
+    # Each call is a measurement of tool calls, one of evaluations, and one of a run.
+    assert traffic.capped() == {(VERSION,): 42}
     traffic.release("build-20", minute=61)
     assert set(traffic.versions()) == {"build-4", "build-5", "build-20", "_other"}
 
@@ -500,13 +503,13 @@ def test_services_with_equally_many_names_take_no_places_from_each_other():
 
 
 def test_a_service_with_ever_new_names_takes_no_label_set_from_another():
-    traffic = Traffic(MetricsSettings(max_label_sets=20))
+    traffic = Traffic(MetricsSettings(max_label_sets=22))
     for number in range(100):
         traffic.call(f"invented-{number}", service="hostile")
     for number in range(5):
         traffic.call(f"tool-{number}", service="shop")
     assert traffic.by_service()["shop"] == {("a", f"tool-{number}"): 1 for number in range(5)}
-    assert label_sets(traffic.registry) == 20
+    assert label_sets(traffic.registry) == 22
 
 
 def test_nothing_is_given_up_that_nothing_needs():
@@ -517,13 +520,13 @@ def test_nothing_is_given_up_that_nothing_needs():
 
 
 def test_an_idle_label_set_gives_its_place_to_one_that_needs_it():
-    # One for evaluations, one for tool calls.
-    traffic = Traffic(MetricsSettings(max_label_sets=2))
+    # One for evaluations, one for tool calls, one for runs.
+    traffic = Traffic(MetricsSettings(max_label_sets=3))
     traffic.call("old")
     traffic.call("early", minute=59)
     traffic.call("new", minute=60)
     assert traffic.evaluated(4) == {"_other": 1, "new": 1}
-    assert label_sets(traffic.registry) == 2
+    assert label_sets(traffic.registry) == 3
 
 
 def test_all_outcomes_begin_at_0_with_the_first_and_failures_have_an_exemplar():

@@ -11,7 +11,7 @@ from tests.score.support import tool_call, trajectory
 from toolgauge.export.redact import Redactor
 from toolgauge.judge.client import Reply, Request
 from toolgauge.judge.judges import Judges, weight
-from toolgauge.judge.settings import JudgeSettings, Prices
+from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
@@ -20,7 +20,7 @@ from toolgauge.model.metrics import Counter, MetricRegistry
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.selfmetrics import JudgeMetrics
-from toolgauge.settings import SECOND
+from toolgauge.settings import SECOND, Prices
 
 SETTINGS = JudgeSettings(model="openai:any", timeout=60 * SECOND)
 YES_SCORE = Scored(value=1.0, explanation="the judge said Yes")

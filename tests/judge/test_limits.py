@@ -3,7 +3,8 @@
 import pytest
 
 from toolgauge.judge.judge_model import Budget, RateLimit
-from toolgauge.judge.settings import JudgeSettings, Prices
+from toolgauge.judge.settings import JudgeSettings
+from toolgauge.settings import Prices
 
 
 def test_the_call_after_the_last_of_a_minute_waits_until_the_first_is_a_minute_old():

@@ -236,7 +236,9 @@ def test_an_agents_output_repeats_calls_and_is_read_for_its_text_alone():
                 ("gen_ai.request.model", "stub-model"),
                 ("gen_ai.provider.name", "openai"),
                 ("gen_ai.system_instructions", "3653c2c6"),
-            )
+            ),
+            input_tokens=84,
+            output_tokens=14,
         ),
     )
 

@@ -82,3 +82,44 @@ def test_texts_of_any_length_are_hashed_and_not_remembered() -> None:
     long = "You are A. " * 10_000
     assert read({"gen_ai.system_instructions": long}) != read({"gen_ai.system_instructions": long + "B"})
     assert read({"llm.invocation_parameters": f'{{"top_p": 1, "tools": ["{long}"]}}'}) == {}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "cost"),
+    [
+        ({"gen_ai.usage.cost": 0.25}, 0.25),
+        ({"gen_ai.usage.cost.total": 1, "gen_ai.usage.cost.input": 0.75, "gen_ai.usage.cost.output": 0.25}, 1.0),
+        ({"gen_ai.usage.cost.input": 0.5, "gen_ai.usage.cost.output": 0.25}, 0.75),
+        ({"llm.cost.prompt": 0.5, "llm.cost.completion": 0.125}, 0.625),
+        ({"llm.cost.total": 0.5, "llm.cost.prompt": 0.5}, 0.5),
+        ({"operation.cost": 0.5}, 0.5),
+        ({"cost_usd": 0.5}, 0.5),
+        # Written for models without a known price.
+        ({"gen_ai.usage.cost": 0.0}, None),
+        ({"gen_ai.usage.cost": "0.25"}, None),
+        ({"gen_ai.usage.cost": float("nan")}, None),
+        ({"gen_ai.usage.cost": float("inf")}, None),
+        ({"gen_ai.usage.cost": -1.0}, None),
+        ({"gen_ai.usage.cost": 1e300}, None),
+        ({"gen_ai.usage.cost": 10**400}, None),
+        ({"gen_ai.usage.cost": True}, None),
+        ({"gen_ai.usage.cost": [0.25]}, None),
+    ],
+)
+def test_the_recorded_cost_of_a_call_is_read_in_each_convention(
+    attributes: dict[str, Value], cost: float | None
+) -> None:
+    seen = properties(span({"gen_ai.request.model": "a", **attributes}).attributes, MODEL)
+    assert seen is not None
+    assert seen.cost == cost
+    assert dict(seen.values) == {"gen_ai.request.model": "a"}
+
+
+def test_costs_that_differ_leave_the_properties_one_object() -> None:
+    first, second = (
+        properties(span({"gen_ai.request.model": "a", "gen_ai.usage.cost": cost}).attributes, MODEL)
+        for cost in (0.25, 0.5)
+    )
+    assert first is not None
+    assert second is not None
+    assert first.values is second.values

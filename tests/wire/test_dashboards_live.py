@@ -29,6 +29,7 @@ SETTINGS = (
     "watch.conversation_idle=500ms",
     "watch.baseline_min=20",
     "watch.false_alarms_per_week=4",
+    "costs.prices={'*': {input_per_million: 1, output_per_million: 10}}",
 )
 # A scrape that takes longer leaves nothing to be found for a while.
 SCRAPING = {"scrape_interval": "2s", "scrape_timeout": "2s"}

@@ -31,7 +31,7 @@ from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.metrics import MAX_PROPERTY, short_hash
-from toolgauge.model.observations import Reading
+from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, Reading
 from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, ToolCall, Trajectory, TrajectoryScope
 
 # Nested model spans come in twos and threes.
@@ -178,7 +178,7 @@ def _joined(
         runs=tuple(runs),
         code_steps=code_steps(index),
         properties=_properties(index.nodes),
-        tokens=tokens_of([one.index.models for one in planted]),
+        tokens=tokens_of([one.index for one in planted]),
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )
@@ -239,10 +239,10 @@ def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
 
 def _properties(nodes: Sequence[Node]) -> Mapping[str, str]:
     """Merge the properties of all runs and model calls; few traces have more than one version of them."""
-    distinct = {id(node.properties): node.properties for node in nodes if node.properties is not None}
+    distinct = {id(node.properties.values): node.properties.values for node in nodes if node.properties is not None}
     found: dict[str, set[str]] = {}
-    for seen in distinct.values():
-        for name, value in seen.values:
+    for values in distinct.values():
+        for name, value in values:
             found.setdefault(name, set()).add(value)
     together = {name: " + ".join(sorted(several)) for name, several in found.items()}
     return {name: value if len(value) <= MAX_PROPERTY else short_hash(value) for name, value in together.items()}
@@ -268,17 +268,41 @@ def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str,
 # innermost spans with tokens count, as long as no tool or agent run stands between them and the span above.
 
 
-def tokens_of(traces: Iterable[Sequence[Node]]) -> Tokens | None:
-    """Return the tokens of the model calls of all traces, each in order of time; `None` where none were recorded."""
-    sums, measured, unmeasured = [0, 0], False, 0
-    for nodes in traces:
-        for node in _counted(nodes):
-            found = _tokens(node)
+def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
+    """Return the tokens of the model calls of all traces; `None` where none were recorded.
+
+    The sums on spans of agent runs count in traces without any model call that has tokens.
+    """
+    sums, measured, unmeasured, cost = [0, 0], False, 0, None
+    unpriced: dict[str, tuple[int, int]] = {}
+    for index in traces:
+        counted = [(node, _tokens(node)) for node in _counted(index.models)]
+        if not any(found != (None, None) for _, found in counted):
+            runs = [(node, node.properties) for node in index.running if node.is_outermost_run]
+            of_runs = [(node, (seen.input_tokens, seen.output_tokens)) for node, seen in runs if seen is not None]
+            counted = [one for one in of_runs if one[1] != (None, None)] or counted
+        for node, found in counted:
             measured = measured or found != (None, None)
             unmeasured += None in found
-            sums[0] += found[0] or 0
-            sums[1] += found[1] or 0
-    return Tokens(input=sums[0], output=sums[1], unmeasured=unmeasured) if measured else None
+            sent, received = found[0] or 0, found[1] or 0
+            sums[0] += sent
+            sums[1] += received
+            made_with = () if node.properties is None else node.properties.values
+            if node.properties is not None and node.properties.cost is not None:
+                cost = (cost or 0.0) + node.properties.cost
+            elif sent or received:
+                model = _model(made_with)
+                before = unpriced.get(model, (0, 0))
+                unpriced[model] = before[0] + sent, before[1] + received
+    if not measured:
+        return None
+    return Tokens(input=sums[0], output=sums[1], unmeasured=unmeasured, cost=cost, unpriced=unpriced)
+
+
+def _model(made_with: Sequence[tuple[str, str]]) -> str:
+    """Return the name of the model that answered, else of the one that was asked."""
+    names = dict(made_with)
+    return names.get(RESPONSE_MODEL) or names.get(REQUEST_MODEL) or ""
 
 
 def _tokens(node: Node) -> tuple[int | None, int | None]:

@@ -26,6 +26,7 @@ from toolgauge.recordings.conversation_means import (
     observed_live,
 )
 from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.recordings.run_usages import RunUsages, usage_lines, usage_markdown, usages_object
 from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.report.terminal import printable
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -110,11 +111,14 @@ def command(
         raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
 
+    usages = RunUsages()
+
     def score(observations: Observations, paths: Sequence[str], version_of: Callable[[Trajectory], str | None]) -> int:
         config, criteria = load_to_score(config_paths, overrides, criteria_files)
         make = offline_pipeline(config, criteria, attributes=() if by is None else (by,))
         with reading_progress(paths) as recording:
-            return observe(observations, scorecards(recording, make), version_of)
+            scored = usages.read(scorecards(recording, make), version_of, config.costs)
+            return observe(observations, scored, version_of)
 
     try:
         if live is not None:
@@ -130,9 +134,16 @@ def command(
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     _check_filters(filters, observed, live)
     compared = compare(observed, versions, filters, question)
-    lines = markdown_lines(compared) if as_markdown else table_lines(compared, terminal_style())
-    for line in (json.dumps(comparison_object(compared)),) if as_json else lines:
-        click.echo(line)
+    runs = usages.beside(versions)
+    if as_json:
+        click.echo(json.dumps({**comparison_object(compared), "runs": usages_object(runs)}))
+    elif as_markdown:
+        click.echo("\n".join((*markdown_lines(compared), *usage_markdown(runs))))
+    else:
+        style = terminal_style()
+        click.echo(
+            "".join(f"{line}\n" for line in (*table_lines(compared, style), *usage_lines(runs, style))), nl=False
+        )
     click.echo("\n".join(conclusion(compared)), err=True)
     return _EXIT_CODES[compared.answer]
 

@@ -21,6 +21,7 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.stages import ObservedSink
+from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import without_effect
@@ -192,7 +193,8 @@ def _log_end(lost: Losses, *, is_leaf: bool) -> None:
 def _web_view(config: Config, criteria: Sequence[Criterion], lines: LiveLines | None) -> WebView | None:
     if config.web is None:
         return None
-    view = WebView(config.web, redactor(config), config.trace_url, _pass_at(criteria))
+    catalogue = Catalogue(config.metrics, config.costs)
+    view = WebView(config.web, redactor(config), config.trace_url, _pass_at(criteria), catalogue)
     if lines is not None:
         lines.page_url = view.page_url
     return view
@@ -217,7 +219,7 @@ def _adopt(
     if lines is not None:
         lines.adopt(redactor(new), _pass_at(criteria))
     if view is not None:
-        view.adopt(redactor(new), new.trace_url, _pass_at(criteria))
+        view.adopt(redactor(new), new.trace_url, _pass_at(criteria), new.costs)
 
 
 def _end_at_once(service: Runtime, log: LogThread, *, keeps: bool) -> None:

@@ -34,6 +34,7 @@ from toolgauge.backends.settings import (
     named_backends,
 )
 from toolgauge.config.problems import Node, Place, nearest, plain, written
+from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import (
     AnnotateForms,
     AnnotateMode,
@@ -235,6 +236,7 @@ class Config(Section):
     hold: HoldSettings = HoldSettings()
     events: EventsMode = "failed"
     metrics: MetricsSettings = MetricsSettings()
+    costs: CostSettings = CostSettings()
     redact: RedactSettings = RedactSettings()
     watch: WatchSettings = WatchSettings()
     feedback: FeedbackSettings = FeedbackSettings()

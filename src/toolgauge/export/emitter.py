@@ -306,7 +306,7 @@ class Emitter:
         self._start_ns = start_ns
         self._registry = registry
         self._selfmetrics = selfmetrics
-        scores = ScoreMetrics(settings.metrics, registry)
+        self._metrics = scores = ScoreMetrics(settings.metrics, registry)
         # `record` counts a scorecard; `keep` drops the metrics of other criteria, or reloads would add up.
         self.record, self.keep = scores.record, scores.keep
         # Belongs to the thread of `record`, as all that counts by tool.
@@ -316,6 +316,7 @@ class Emitter:
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
         """Encode by these settings from here on; the caps of labels stay as they were at the start."""
+        self._metrics.adopt(settings.costs)
         self._requests = RequestWriter(self._resource, self._scope)
         self._results = ResultWriter(redactor, settings)
         self._resource_keys = settings.metrics.resource_attributes

@@ -17,6 +17,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from toolgauge.export.inline_evaluations import inline_evaluations
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
+from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, LabelQueue, MetricsSettings
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
@@ -149,7 +150,7 @@ class ScoreFilter(Struct, frozen=True):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitSettings:
     """Selects results for log records (`events`) and for score tables (`scores`, one a destination), how scores reach
-    the trace (`annotate`) and in whose words; `metrics` caps labels.
+    the trace (`annotate`) and in whose words; `metrics` caps labels, `costs` says what runs cost.
     """
 
     events: EventsMode = "failed"
@@ -159,6 +160,7 @@ class EmitSettings:
     scores: tuple[ScoreFilter, ...] = ()
     queues: tuple[LabelQueue, ...] = ()
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
+    costs: CostSettings = field(default_factory=CostSettings)
 
 
 def sound(outcome: Outcome) -> Outcome:

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer
 from toolgauge.export.results import OUTCOME_WORDS, BoundedCache
+from toolgauge.export.run_metrics import RunMetrics
+from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
 from toolgauge.model.observations import OTHER_ERROR
@@ -64,7 +66,7 @@ _CHARACTER_BYTES = 4
 class ScoreMetrics:
     """The cells that every scorecard moves. Belongs to the thread that records scorecards; any thread may read the cells."""
 
-    def __init__(self, settings: MetricsSettings, registry: MetricRegistry) -> None:
+    def __init__(self, settings: MetricsSettings, registry: MetricRegistry, costs: CostSettings | None = None) -> None:
         self._keys = settings.resource_attributes
         who_labels = (results.SERVICE, *self._keys, results.AGENT, results.TOOL)
         stream_labels = (*who_labels, *_RULE_LABELS)
@@ -99,6 +101,8 @@ class ScoreMetrics:
         )
         self._who, self._stream = len(who_labels), len(stream_labels)
         self._caps = LabelCaps(settings, registry, self._drop)
+        self._runs = RunMetrics(registry, self._keys, costs or CostSettings(), self._caps)
+        self.adopt = self._runs.adopt
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
         self._known: BoundedCache[tuple[int, Verdict], tuple[_Evaluated, ...]] = BoundedCache()
         self._known_calls: BoundedCache[_Called, _Series] = BoundedCache()
@@ -127,6 +131,8 @@ class ScoreMetrics:
                 self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
                 self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
         self._count_results(scorecard)
+        # Last: scores come first where labels are capped.
+        self._runs.record(scorecard, self._whose(scorecard.trajectory))
 
     def count_tool_changes(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         """Count changes of tools, and tools that were not compared because of a cap."""
@@ -155,6 +161,7 @@ class ScoreMetrics:
             left = {labels[: self._who - 1] for labels in calls.cells}
             agents = {who[:-1] for who in whose} - left
             unobserved.drop([labels for labels in unobserved.cells if labels[:-1] in agents])
+            self._runs.drop(whose)
         self._drop_streams({(*found.who, *found.rule) for found in gone if found.rule})
         self._known_calls = BoundedCache()
 

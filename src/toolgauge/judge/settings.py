@@ -4,18 +4,10 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from toolgauge.settings import MIB, SECOND, Count, PositiveDuration, Secret, Section, Size, Url
+from toolgauge.settings import MIB, SECOND, Count, PositiveDuration, Prices, Secret, Section, Size, Url
 
 # How a verdict is asked for: as the arguments of a tool, as JSON, or in plain text.
 Output: TypeAlias = Literal["tool", "json", "text"]
-_Price = Annotated[float, Field(ge=0)]
-
-
-class Prices(Section):
-    """The price of a million tokens, in the currency of `max_cost_per_hour`."""
-
-    input_per_million: _Price
-    output_per_million: _Price
 
 
 class JudgeSettings(Section):
@@ -52,7 +44,4 @@ class JudgeSettings(Section):
 
     def cost(self, input_tokens: int, output_tokens: int) -> float:
         """Return the cost of a call; 0 where prices are not known."""
-        if self.prices is None:
-            return 0.0
-        per_million = input_tokens * self.prices.input_per_million + output_tokens * self.prices.output_per_million
-        return per_million / 1e6
+        return 0.0 if self.prices is None else self.prices.cost(input_tokens, output_tokens)

@@ -33,6 +33,9 @@ INVALID_ARGUMENTS: Final = "invalid_arguments"
 PAUSED: Final = "paused"
 REFUSED: Final = "refused"
 OTHER_ERROR: Final = "_OTHER"
+# Properties of a run.
+REQUEST_MODEL: Final = "gen_ai.request.model"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
 
 
 # Rule: a failed step in which an agent ran code that its model wrote is a call of kind `code`; all other calls are of tools.
@@ -157,9 +160,15 @@ class SpanFailed(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class PropertiesSeen(Struct, frozen=True, kw_only=True, gc=False):
-    """Properties of the run, such as model and prompt version, by name: those of an agent run or model call on the same record."""
+    """Properties of the run, such as model and prompt version, by name: those of an agent run or model call on the same record.
+
+    `cost` is the price of the call or run by its producer's count; tokens are the sums that the span of an agent run repeats.
+    """
 
     values: tuple[tuple[str, str], ...]
+    cost: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
 
 
 class ConversationSeen(Struct, frozen=True, kw_only=True, gc=False):

@@ -131,11 +131,17 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Tokens(Struct, frozen=True, kw_only=True, gc=False):
-    """The tokens of all model calls that recorded them. `unmeasured` are the model calls that did not, or not both sides."""
+    """The tokens of all model calls that recorded them. `unmeasured` are the model calls that did not, or not both sides.
+
+    `cost` is the sum of the costs that producers recorded, `None` without any. `unpriced` are the tokens (in, out) of all other
+    calls by the name of their model, which is empty where it was not recorded.
+    """
 
     input: int
     output: int
     unmeasured: int = 0
+    cost: float | None = None
+    unpriced: Mapping[str, tuple[int, int]] = {}
 
 
 class SpanSource(Struct, frozen=True, kw_only=True, gc=False):

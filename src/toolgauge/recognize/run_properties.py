@@ -1,4 +1,4 @@
-"""Reads what a run was made with, in any convention: its model, provider, request settings, prompt and the agent's version.
+"""Reads what a run was made with, in any convention: its model, provider, request settings, prompt, the agent's version, its cost.
 
 Regressions are explained by these properties. They repeat with each model call: one object is made for all equal ones.
 """
@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import MAX_PROPERTY, fit_label, short_hash
-from toolgauge.model.observations import AgentRun, ModelCall, Observation, PropertiesSeen
+from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, AgentRun, ModelCall, Observation, PropertiesSeen
+from toolgauge.recognize.conventions import TOKEN_KEYS, Keys, model_call
 from toolgauge.recognize.values import as_object, decoded
 
-REQUEST_MODEL, RESPONSE_MODEL = "gen_ai.request.model", "gen_ai.response.model"
 PROVIDER, INSTRUCTIONS = "gen_ai.provider.name", "gen_ai.system_instructions"
 _REQUEST, _PROMPT_NAME, _PROMPT_VERSION = "gen_ai.request.", "gen_ai.prompt.name", "gen_ai.prompt.version"
 _AGENT_VERSION = "gen_ai.agent.version"
@@ -44,7 +44,17 @@ _PROPERTIES: Mapping[str, str] = {
 }
 # JSON texts with the settings of a request, among other things.
 _PARAMETERS = ("llm.invocation_parameters", "langfuse.observation.model.parameters")
-_LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS))
+# OpenLIT, OpenInference, Logfire, LiteLLM, Claude Code; else the sum of the parts counts.
+_COSTS = ("gen_ai.usage.cost", "gen_ai.usage.cost.total", "llm.cost.total", "operation.cost", "gen_ai.cost.total_cost", "cost_usd")  # fmt: skip
+_COST_PARTS = ("gen_ai.usage.cost.input", "gen_ai.usage.cost.output", "llm.cost.prompt", "llm.cost.completion")
+_ANY_COST = frozenset((*_COSTS, *_COST_PARTS))
+_HIGHEST_COST = 1e6
+# The sums of all model calls on the span of an agent run.
+_SUMS: Keys = (
+    ("llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens", *TOKEN_KEYS[0]),
+    ("llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens", *TOKEN_KEYS[1]),
+)
+_LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS, *_ANY_COST))
 _MOST_KNOWN, _LONGEST_TEXT = 128, 65_536
 
 
@@ -57,14 +67,34 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
     else:
         return None
     keys: Iterable[str] = getattr(attributes, "unordered", attributes)
-    written = [(key, attributes.get(key)) for key in _LOOKED_FOR.intersection(keys)]
-    if not written:
-        return None
+    present = _LOOKED_FOR.intersection(keys)
+    sums = model_call(attributes, keys=_SUMS) if type(seen) is AgentRun else None
+    # Costs differ from call to call, and what is remembered must not.
+    if costs := present & _ANY_COST:
+        present -= costs
+    written = [(key, attributes.get(key)) for key in present]
     for place, (key, value) in enumerate(written):
         # The messages of instructions may be a list, and any text may be too long to be remembered.
         if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
             written[place] = key, short_hash(str(value)) if key == INSTRUCTIONS else None
-    return _named(tuple(written))
+    named = _named(tuple(written)) if written else None
+    if not costs and (sums is None or (sums.input_tokens is None and sums.output_tokens is None)):
+        return named
+    return PropertiesSeen(
+        values=() if named is None else named.values,
+        cost=_cost({key: attributes.get(key) for key in costs}),
+        input_tokens=None if sums is None else sums.input_tokens,
+        output_tokens=None if sums is None else sums.output_tokens,
+    )
+
+
+def _cost(written: Mapping[str, Value]) -> float | None:
+    """Return the recorded cost; `None` for 0, which producers write for models whose price they do not know."""
+    known = {
+        key: value for key, value in written.items() if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    cost = next((known[key] for key in _COSTS if key in known), sum(known.values()))
+    return float(cost) if 0 < cost <= _HIGHEST_COST else None
 
 
 # Without it, reading a model's span takes 10 % more CPU.

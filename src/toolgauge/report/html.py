@@ -70,7 +70,8 @@ def _path(agents: Sequence[str | None]) -> str:
     return " > ".join(_short(agent, _MAX_AGENT) for agent in agents[-_MAX_DEPTH:] if agent)
 
 
-def _duration(time_ns: int) -> str:
+def duration(time_ns: int) -> str:
+    """Write a duration with its unit."""
     seconds = max(0, time_ns) / _NS_PER_S
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -80,14 +81,15 @@ def _duration(time_ns: int) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
 
 
+moment = _time("%Y-%m-%d %H:%M:%S UTC")
 _FILTERS: Mapping[str, Callable[..., str]] = {
     "clock": _time("%m-%d %H:%M:%S"),
-    "moment": _time("%Y-%m-%d %H:%M:%S UTC"),
+    "moment": moment,
     "iso": _time("%Y-%m-%dT%H:%M:%SZ"),
     "short": _short,
     "reason": reason_words,
     "score": "{:.3f}".format,
     "thousands": "{:,}".format,
-    "duration": _duration,
+    "duration": duration,
     "path": _path,
 }

@@ -298,6 +298,7 @@ def emit_settings(config: Config) -> EmitSettings:
         scores=tuple(backend.scores for backend in backends(config.exporters).values()),
         queues=config.queues,
         metrics=config.metrics,
+        costs=config.costs,
     )
 
 

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Literal
 
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.metrics import MAX_LABEL, MAX_PROPERTY, fit_label, short_hash
@@ -31,12 +32,7 @@ _TYPES: Mapping[type, str] = MappingProxyType(
 
 def fingerprint(trajectory: Trajectory) -> dict[str, str]:
     """Return the properties of a trajectory; what was not recorded is absent."""
-    found = dict(trajectory.properties)
-    if version := trajectory.resource.get(VERSION):
-        found[VERSION] = fit_label(version)
-    for source in trajectory.sources:
-        if source.version:
-            found[_name(SCOPE_VERSION, source.scope[:MAX_LABEL])] = source.version[:MAX_PROPERTY]
+    found = made_with(trajectory)
     by_tool: dict[str, list[ToolCall]] = {}
     for call in trajectory.calls:
         by_tool.setdefault(call.name[:MAX_LABEL], []).append(call)
@@ -56,16 +52,28 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
         if shape := _shape(calls):
             found[_name(TOOL_ARGUMENTS, tool)] = shape
         found[_name(TOOL_ERRORS, tool)] = _errors(calls)
-    texts: dict[str, str] = {}
-    for message in trajectory.messages:
-        texts.setdefault(message.role, message.text)
-    if INSTRUCTIONS not in found and "system" in texts:
-        found[INSTRUCTIONS] = short_hash(texts["system"])
-    if (text := texts.get("user")) is not None:
+    if (text := _first_text(trajectory, "user")) is not None:
         size = bisect_left(_SIZES, len(text))
         found[MESSAGE_SIZE] = f"at most {_SIZES[size]}" if size < len(_SIZES) else f"above {_SIZES[-1]}"
         found[MESSAGE_FORM] = _form(text[: _SIZES[1]])
     return found
+
+
+def made_with(trajectory: Trajectory) -> dict[str, str]:
+    """Return the properties of a trajectory that people choose: models, settings, prompts and versions."""
+    found = dict(trajectory.properties)
+    if version := trajectory.resource.get(VERSION):
+        found[VERSION] = fit_label(version)
+    for source in trajectory.sources:
+        if source.version:
+            found[_name(SCOPE_VERSION, source.scope[:MAX_LABEL])] = source.version[:MAX_PROPERTY]
+    if INSTRUCTIONS not in found and (text := _first_text(trajectory, "system")) is not None:
+        found[INSTRUCTIONS] = short_hash(text)
+    return found
+
+
+def _first_text(trajectory: Trajectory, role: Literal["system", "user"]) -> str | None:
+    return next((message.text for message in trajectory.messages if message.role == role), None)
 
 
 def joined(earlier: Mapping[str, str], later: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,9 @@ from toolgauge.watch.detector import interval
 # What a label of the time axis shows.
 TimeForm: TypeAlias = Literal["second", "minute", "day"]
 
+# When a property or tool changed, its name, and its new value or how it changed.
+Changes: TypeAlias = Sequence[tuple[int, str, str]]
+
 _DAY = 24 * HOUR
 _STEPS = (
     *(count * SECOND for count in (1, 2, 5, 10, 15, 30)),
@@ -76,7 +79,7 @@ class AlarmBand(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class VersionMark(Struct, frozen=True, kw_only=True, gc=False):
-    """The first sight of a version; `label` is cut, `row` keeps labels apart that are near to each other."""
+    """The first sight of a version, or another change; `label` is cut, `row` keeps labels apart that are near to each other."""
 
     x: float
     label: str
@@ -176,8 +179,8 @@ class _Scale:
         return round(self._size.top + (1 - min(max(part, 0.0), 1.0)) * self._size.plot_height, 1)
 
 
-def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int) -> Chart:
-    """Draw the scores of a stream between two moments."""
+def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int, changes: Changes = ()) -> Chart:
+    """Draw the scores of a stream between two moments, with changes of its agent and tools."""
     bins = binned(history.buckets, start_ns, end_ns, 60 if size.name == "wide" else 30)
     baseline = history.status.baseline
     low, high, step = _score_range([each.mean for each in bins], baseline)
@@ -195,7 +198,7 @@ def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int) -> Char
             for run in runs
         ),
         alarms=tuple(_alarms(history, scale)),
-        versions=tuple(_versions(history, scale, size)),
+        versions=tuple(_versions(history, scale, size, changes)),
         score_ticks=tuple(Tick(at=scale.y(score), label=f"{score:.{decimals}f}") for score in scores),
         time_ticks=tuple(_time_ticks(scale, size.ticks)),
         baseline_y=None if baseline is None else scale.y(baseline),
@@ -284,19 +287,23 @@ def _alarms(history: StreamHistory, scale: _Scale) -> Iterator[AlarmBand]:
         yield AlarmBand(x=x, width=round(max(scale.x(end_ns) - x, 2), 1), onset_ns=onset_ns, end_ns=ended_ns)
 
 
-def _versions(history: StreamHistory, scale: _Scale, size: Size) -> Iterator[VersionMark]:
-    """Mark where versions and other causes of the alarm came; what was there from the beginning is no change."""
+def _versions(history: StreamHistory, scale: _Scale, size: Size, more: Changes) -> Iterator[VersionMark]:
+    """Mark where versions, causes of the alarm and other changes came; what was there from the beginning is no change."""
     # Buckets have whole seconds.
     begun_ns = history.buckets[0].end_ns + SECOND if history.buckets else 0
     free_from = [-math.inf, -math.inf]
-    marks = [(arm.first_seen_ns, arm.version) for arm in history.arms if arm.version]
+    marks = [(arm.first_seen_ns, arm.version, arm.version) for arm in history.arms if arm.version]
     causes = () if history.alarm is None else history.alarm.causes
     changes = [(cause.since_ns, change) for cause in causes if cause.since_ns for change in cause.changes]
-    marks += [(since_ns, change.after) for since_ns, change in changes if change.property != VERSION]
-    for seen_ns, version in sorted(marks):
+    marks += [(since_ns, change.after, change.after) for since_ns, change in changes if change.property != VERSION]
+    known = {value for _, value, _ in marks}
+    marks += [
+        (at_ns, value, f"{name} {value}") for at_ns, name, value in more if name != VERSION and value not in known
+    ]
+    for seen_ns, value, version in sorted(marks):
         if not max(begun_ns, scale.start_ns) <= seen_ns <= scale.end_ns:
             continue
-        label = version if len(version) <= _VERSION_LENGTH else f"{version[: _VERSION_LENGTH - 1]}…"
+        label = value if len(value) <= _VERSION_LENGTH else f"{value[: _VERSION_LENGTH - 1]}…"
         x = scale.x(seen_ns)
         length = 8 * len(label) + 12
         is_left = x + length > size.width

@@ -12,18 +12,22 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 from msgspec import Struct
 
 from toolgauge.export.redact import Redactor
+from toolgauge.export.run_usage import CostSettings
+from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
+from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import Templates
 from toolgauge.report.kept import TrajectoryStore
 from toolgauge.service.health import ComponentHealth, Health
 
-Section: TypeAlias = Literal["overview", "streams", "trajectories", "gaps", "health"]
+Section: TypeAlias = Literal["overview", "streams", "trajectories", "agents", "gaps", "health"]
 _NAVIGATION: tuple[tuple[Section, str, str], ...] = (
     ("overview", "/", "Overview"),
     ("streams", "/streams", "Streams"),
     ("trajectories", "/trajectories", "Trajectories"),
+    ("agents", "/agents", "Agents"),
     ("gaps", "/not-evaluated", "Not evaluated"),
     ("health", "/health", "Health"),
 )
@@ -42,7 +46,7 @@ class PageRequest(Struct, frozen=True, kw_only=True):
         return next((value for value in self.query.get(name, ()) if value), "")
 
 
-# Returns HTML, or `None` where there is no such page. Runs in a thread, may raise `BusyError`.
+# Returns HTML, or JSON where the route ends so, or `None` where there is no such page. Runs in a thread, may raise `BusyError`.
 Page: TypeAlias = Callable[[PageRequest], str | None]
 
 
@@ -129,6 +133,7 @@ class Shown:
     store: TrajectoryStore
     writing: Writing
     running: Running | None = None
+    catalogue: Catalogue = field(default_factory=lambda: Catalogue(MetricsSettings(), CostSettings()))
 
 
 class PageGroup(ABC):

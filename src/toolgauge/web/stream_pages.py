@@ -14,7 +14,8 @@ from toolgauge.model.regressions import Stream, StreamHistory, StreamState, Stre
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import is_meant
 from toolgauge.settings import HOUR
-from toolgauge.web.chart import NARROW, WIDE, Chart, Sparkline, draw, sparkline
+from toolgauge.web.agent_pages import agent_id
+from toolgauge.web.chart import NARROW, WIDE, Changes, Chart, Sparkline, draw, sparkline
 from toolgauge.web.pages import Page, PageGroup, PageRequest, Running
 
 PAGE_SIZE = 50
@@ -149,7 +150,8 @@ class StreamPages(PageGroup):
             status=status,
             history=history,
             drop=_drop(status),
-            charts=_charts(history, chosen),
+            charts=_charts(history, chosen, self._changes(status.stream)),
+            agent_id=agent_id(status.stream.service, status.stream.environment, status.stream.agent),
             range=chosen,
             ranges=_ranges(history),
             alarm=alarm,
@@ -161,6 +163,10 @@ class StreamPages(PageGroup):
             ack=ack_command(status.stream),
             trajectories=urlencode({name: value for name, value in filters.items() if value}),
         )
+
+    def _changes(self, stream: Stream) -> Changes:
+        agent = self._shown.catalogue.find(stream.service, stream.environment, stream.agent)
+        return () if agent is None else tuple(agent.changes(stream.tool))
 
     def _links(self, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
         pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in self._shown.store.newest()}
@@ -242,9 +248,9 @@ def _ranges(history: StreamHistory) -> Iterator[tuple[Range, str]]:
             yield name, _RANGE_WORDS[name]
 
 
-def _charts(history: StreamHistory, chosen: Range) -> tuple[Chart, ...]:
+def _charts(history: StreamHistory, chosen: Range, changes: Changes) -> tuple[Chart, ...]:
     if not history.buckets:
         return ()
     start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
     start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
-    return tuple(draw(history, size, start_ns, end_ns) for size in (WIDE, NARROW))
+    return tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))

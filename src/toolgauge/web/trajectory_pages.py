@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from toolgauge.export.regression_events import trace_links
+from toolgauge.model.records import ENVIRONMENT
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row, services
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
+from toolgauge.web.agent_pages import agent_id
 from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest
 from toolgauge.web.stream_pages import stream_id
 
@@ -85,6 +87,9 @@ class TrajectoryPages(PageGroup):
             **head(trajectory),
             shown=writer.shown(trajectory, kept.results, number),
             links=trace_links((trajectory.trace_id,), writing.trace_url),
+            agent_id=agent_id(
+                trajectory.service, trajectory.resource.get(ENVIRONMENT), next(iter(trajectory.agents), None)
+            ),
             newer=next((one for one in reversed(same) if one.number > kept.number), None),
             older=next((one for one in same if one.number < kept.number), None),
         )

@@ -17,16 +17,19 @@ from msgspec import Struct
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
+from toolgauge.export.run_usage import CostSettings
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
+from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import static_file
 from toolgauge.report.kept import TrajectoryStore, trajectory_id
 from toolgauge.service.process import Faults, beside
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
+from toolgauge.web.agent_pages import AgentPages
 from toolgauge.web.health_pages import GapPages, HealthPages
 from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest, Pages, Running, Shown, Writing
 from toolgauge.web.stream_pages import StreamPages
@@ -143,7 +146,8 @@ class WebEndpoint(HttpEndpoint):
             if text is None:
                 return _text(404, "no such page, or its trajectory is no longer kept; there is `/trajectories`")
             body = text.encode(errors="replace")
-            return web.Response(body=body, content_type="text/html", charset="utf-8", headers=headers)
+            content_type = "application/json" if route.endswith(".json") else "text/html"
+            return web.Response(body=body, content_type=content_type, charset="utf-8", headers=headers)
         return _text(500, "this page cannot be written; the log of toolgauge names the place")
 
 
@@ -164,11 +168,19 @@ class WebView:
     """Shows the scorecards that pass through a sink. `observe` before the service is made, `start` and `stop` around it."""
 
     def __init__(
-        self, settings: Web, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float] | None = None
+        self,
+        settings: Web,
+        redactor: Redactor,
+        trace_url: str | None,
+        pass_at: Mapping[str, float] | None = None,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self._settings = settings
         store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
         self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
+        if catalogue is not None:
+            self._shown.catalogue = catalogue
+        self.tools_changed = self._shown.catalogue.tools_changed
         self._endpoint: WebEndpoint | None = None
 
     @property
@@ -192,9 +204,13 @@ class WebView:
     def show(self, scorecard: Scorecard) -> None:
         """Show a scorecard. Any thread may call."""
         self._shown.store.add(scorecard)
+        self._shown.catalogue.add(scorecard)
 
-    def adopt(self, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float]) -> None:
+    def adopt(
+        self, redactor: Redactor, trace_url: str | None, pass_at: Mapping[str, float], costs: CostSettings
+    ) -> None:
         """Write explanations and links by these settings from here on. Results of earlier criteria stay."""
+        self._shown.catalogue.adopt(costs)
         known = {**self._shown.writing.pass_at, **pass_at}
         self._shown.writing = Writing(redactor=redactor, trace_url=trace_url, pass_at=known)
 
@@ -222,6 +238,7 @@ class WebView:
         groups: tuple[PageGroup, ...] = (
             TrajectoryPages(pages, shown),
             StreamPages(pages, shown),
+            AgentPages(pages, shown),
             GapPages(pages, shown),
             HealthPages(pages, shown),
         )

@@ -1,0 +1,86 @@
+"""`toolgauge catalogue`: the agents in recordings or of a running process, with what they are made with, do and take."""
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from toolgauge.cli.loaded_criteria import load_to_score
+from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
+from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.report.catalogue import Catalogue, CatalogueContent
+from toolgauge.report.catalogue_text import catalogue_lines, catalogue_markdown
+from toolgauge.service.pipeline_factory import offline_pipeline
+
+_PATH = "/agents.json"
+_MAX_BYTES = 64 << 20
+
+
+@click.command("catalogue", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@click.option("--live", metavar="URL", help="Ask a running `toolgauge serve`: the URL of its web view.")
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="Holds the token for `--live`, as `web.auth` wants it."
+)
+@criteria_option("A criteria file, scored besides the default criteria; may be given several times.")
+@configuration_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")
+def command(
+    files: tuple[str, ...],
+    live: str | None,
+    token_file: Path | None,
+    criteria_files: tuple[str, ...],
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    """List the agents, with models, versions, prompts, tools, and what a successful run takes.
+
+    FILE is as in `toolgauge inspect --help`; recordings are scored as `toolgauge replay` scores them. With `--live`, a
+    running process is asked for what it has seen since its start.
+
+    For each agent of a service: runs that succeeded and failed; tokens, time and cost of a successful run, failed runs
+    included; each value of a model, version, prompt or setting since when; each tool with calls, failures, times, the last
+    change of its definition, and the criteria that judge it. `costs` in the configuration has prices, and which criteria
+    decide on success. Of prompts only hashes are shown.
+    """
+    if bool(files) == (live is not None):
+        raise click.UsageError("give recordings, or `--live`")
+    if as_json and as_markdown:
+        raise click.UsageError("`--json` or `--markdown`, not both")
+    if live is None and token_file is not None:
+        raise click.UsageError("`--token-file` goes with `--live`")
+    if live is not None and criteria_files:
+        raise click.UsageError("`--live` shows what the running process has scored: it takes no `--criteria`")
+    content = _recorded(files, config_paths, overrides, criteria_files) if live is None else _fetched(live, token_file)
+    if as_json:
+        click.echo(msgspec.json.encode(content).decode())
+        return
+    for line in catalogue_markdown(content) if as_markdown else catalogue_lines(content, terminal_style()):
+        click.echo(line)
+
+
+def _recorded(
+    files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], criteria_files: tuple[str, ...]
+) -> CatalogueContent:
+    config, criteria = load_to_score(config_paths, overrides, criteria_files)
+    catalogue = Catalogue(config.metrics, config.costs)
+    with reading_progress(files) as recording:
+        for scorecard in scorecards(recording, offline_pipeline(config, criteria)):
+            catalogue.add(scorecard)
+    return catalogue.content()
+
+
+def _fetched(live: str, token_file: Path | None) -> CatalogueContent:
+    check_url(live, "--live")
+    url = live.rstrip("/")
+    body = ask(url, _PATH, token=None if token_file is None else read_token(token_file), max_bytes=_MAX_BYTES)
+    try:
+        return msgspec.json.decode(body, type=CatalogueContent)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise not_toolgauge(url) from error

@@ -1,0 +1,138 @@
+"""Tokens, time and cost of runs, and the section `costs`: whether a run succeeded, and what a successful one takes.
+
+Work of runs that failed counts: the sum over all runs is divided by those that succeeded. What was not recorded is no 0.
+"""
+
+from collections import Counter
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Annotated, Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
+from pydantic import Field
+
+from toolgauge.model.outcomes import Scorecard, Verdict
+from toolgauge.model.trajectory import Tokens
+from toolgauge.settings import SECOND, Prices, Section
+
+RunOutcome: TypeAlias = Literal["pass", "fail", "not_evaluated"]
+Measure: TypeAlias = Literal["tokens", "duration", "cost"]
+MEASURES: Final[tuple[Measure, ...]] = get_args(Measure)
+_Glob = Annotated[str, Field(min_length=1)]
+_MAX_VERDICTS, _MAX_MODELS = 4096, 512
+
+
+class CostSettings(Section):
+    """Prices by the model's name (globs, the first that fits counts), and the criteria that decide on success (globs)."""
+
+    prices: dict[_Glob, Prices] = Field(default_factory=dict[str, Prices])
+    success: Annotated[tuple[_Glob, ...], Field(min_length=1)] = ("default.*",)
+
+
+class RunUsage(Struct, frozen=True, gc=False):
+    """One run: its outcome, tokens, seconds, and cost, `None` where not recorded."""
+
+    outcome: RunOutcome
+    tokens: float | None
+    duration: float | None
+    cost: float | None
+
+
+class RunUsageReader:
+    """Reads the usage of runs. Belongs to one thread."""
+
+    def __init__(self, settings: CostSettings) -> None:
+        # The same few verdicts and models come all day long.
+        @lru_cache(_MAX_VERDICTS)
+        def words(verdict: Verdict) -> frozenset[str]:
+            return frozenset(
+                finding.word
+                for finding in verdict.findings
+                if finding.enforce == "live"
+                and finding.can_fail
+                and any(fnmatchcase(finding.criterion, glob) for glob in settings.success)
+            )
+
+        @lru_cache(_MAX_MODELS)
+        def prices(model: str) -> Prices | None:
+            return next((one for glob, one in settings.prices.items() if fnmatchcase(model, glob)), None)
+
+        self._words, self._prices = words, prices
+
+    def read(self, scorecard: Scorecard) -> RunUsage | None:
+        """Return the usage of a run; `None` for conversations, whose runs are read by themselves, and for late results."""
+        trajectory = scorecard.trajectory
+        if scorecard.by_judges or trajectory.scope != "trace":
+            return None
+        words: set[str] = set()
+        for verdict in scorecard.verdicts:
+            words |= self._words(verdict)
+        # Rule: a run succeeded when a criterion of `costs.success` passed and none failed.
+        outcome: RunOutcome = "fail" if "fail" in words else "pass" if "pass" in words else "not_evaluated"
+        tokens, lasted_ns = trajectory.tokens, trajectory.end_ns - trajectory.start_ns
+        return RunUsage(
+            outcome,
+            None if tokens is None else float(tokens.input + tokens.output),
+            lasted_ns / SECOND if trajectory.start_ns and lasted_ns >= 0 else None,
+            None if tokens is None else self._cost(tokens),
+        )
+
+    def _cost(self, tokens: Tokens) -> float | None:
+        """Return the cost of a run; `None` where the price of any of its models is not known."""
+        if tokens.cost is None and not tokens.unpriced:
+            return None
+        cost = tokens.cost or 0.0
+        for model, (sent, received) in tokens.unpriced.items():
+            prices = self._prices(model)
+            if prices is None:
+                return None
+            cost += prices.cost(sent, received)
+        return cost
+
+
+class RunTotals:
+    """The usage of many runs. `runs` counts them by outcome."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[RunOutcome] = Counter()
+        self._sums: Counter[Measure] = Counter()
+        self._recorded: Counter[tuple[Measure, RunOutcome]] = Counter()
+
+    def add(self, usage: RunUsage) -> None:
+        """Add a run."""
+        self.runs[usage.outcome] += 1
+        for measure in MEASURES:
+            if (value := getattr(usage, measure)) is not None:
+                self._sums[measure] += value
+                self._recorded[measure, usage.outcome] += 1
+
+    def join(self, other: "RunTotals") -> None:
+        """Add the runs of another."""
+        self.runs.update(other.runs)
+        self._sums.update(other._sums)  # noqa: SLF001 (its own kind)
+        self._recorded.update(other._recorded)  # noqa: SLF001
+
+    def recorded(self, measure: Measure) -> int:
+        """Return how many runs recorded it."""
+        return sum(self._recorded[measure, outcome] for outcome in get_args(RunOutcome))
+
+    def of_success(self, measure: Measure) -> float | None:
+        """Return the sum of all runs that recorded it by those of them that succeeded; `None` where none did."""
+        succeeded = self._recorded[measure, "pass"]
+        return self._sums[measure] / succeeded if succeeded else None
+
+    def summary(self) -> "RunSummary":
+        """Return all figures."""
+        return RunSummary(
+            runs={outcome: self.runs[outcome] for outcome in get_args(RunOutcome)},
+            recorded={measure: self.recorded(measure) for measure in MEASURES},
+            of_success={measure: self.of_success(measure) for measure in MEASURES},
+        )
+
+
+class RunSummary(Struct, frozen=True, kw_only=True):
+    """Runs by outcome; for each measure the runs that recorded it, and their sum by the number of successes, `None` where none did."""
+
+    runs: dict[RunOutcome, int]
+    recorded: dict[Measure, int]
+    of_success: dict[Measure, float | None]

@@ -1,0 +1,272 @@
+"""From scorecards to the catalogue of agents: what each is made with since when, its tools, and what a successful run takes.
+
+Names come from clients, so that their number is bounded: the one that was not used for longest gives way, and is counted.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from math import ceil
+from threading import Lock
+from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from toolgauge.export.run_usage import CostSettings, RunSummary, RunTotals, RunUsage, RunUsageReader
+from toolgauge.export.settings import MetricsSettings
+from toolgauge.model.metrics import MAX_LABEL, fit_label
+from toolgauge.model.outcomes import Scorecard, Verdict
+from toolgauge.model.records import ENVIRONMENT
+from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.settings import SECOND
+from toolgauge.watch.fingerprint import made_with
+
+MAX_VALUES = 50
+# A property with more values, such as a prompt that names the user, does not change: it differs from run to run.
+_MOST_CHANGES = 8
+# The times of a tool are those of its newest calls.
+_MAX_TIMES = 200
+
+_Whose: TypeAlias = tuple[str, str, str]
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class SeenValue(Struct, frozen=True, kw_only=True):
+    """One value of a property of runs."""
+
+    property: str
+    value: str
+    runs: int
+    first_seen_ns: int
+    last_seen_ns: int
+
+
+class ContractChange(Struct, frozen=True, kw_only=True):
+    """A change of what an agent is offered, as in `ToolDefinitionChange`."""
+
+    time_ns: int
+    kind: str
+    path: str | None
+
+
+class CataloguedTool(Struct, frozen=True, kw_only=True):
+    """A tool of an agent; times in seconds are those of its newest calls, `None` where not recorded."""
+
+    tool: str
+    calls: int
+    failures: int
+    p50: float | None
+    p95: float | None
+    changes: tuple[ContractChange, ...]
+    criteria: tuple[str, ...]
+
+
+class CataloguedAgent(Struct, frozen=True, kw_only=True):
+    """An agent of a service; names are empty where not recorded. `within` are runs of others that it made calls in.
+
+    `values` are in order of property and first sight. `left_out` counts values and tools that gave way to others.
+    """
+
+    service: str
+    environment: str
+    agent: str
+    usage: RunSummary
+    within: int
+    first_seen_ns: int
+    last_seen_ns: int
+    values: tuple[SeenValue, ...]
+    tools: tuple[CataloguedTool, ...]
+    criteria: tuple[str, ...]
+    left_out: int
+
+    def changes(self, tool: str | None = None) -> Iterator[tuple[int, str, str]]:
+        """Yield when a property or tool changed, its name and how: values that came later, and contracts of a tool or all tools."""
+        by_property: dict[str, list[SeenValue]] = {}
+        for one in self.values:
+            by_property.setdefault(one.property, []).append(one)
+        for name, (_, *later) in by_property.items():
+            if len(later) < _MOST_CHANGES:
+                yield from ((one.first_seen_ns, name, one.value) for one in later)
+        for each in self.tools:
+            if tool in (None, each.tool):
+                yield from ((change.time_ns, each.tool, change.kind) for change in each.changes)
+
+
+class CatalogueContent(Struct, frozen=True, kw_only=True):
+    """All agents, by service. `left_out` counts agents that gave way to others."""
+
+    agents: tuple[CataloguedAgent, ...]
+    left_out: int
+
+
+class _Recent(dict[_K, _V]):
+    """Keeps the entries that were used last."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+        self.dropped = 0
+
+    def use(self, key: _K, make: Callable[[], _V]) -> _V:
+        """Return the entry of this key, a new one where there is none."""
+        entry = self.pop(key, None)
+        if entry is None:
+            entry = make()
+            if len(self) >= self._most:
+                del self[next(iter(self))]
+                self.dropped += 1
+        self[key] = entry
+        return entry
+
+
+class _Value(Struct):
+    first_ns: int
+    last_ns: int
+    runs: int = 0
+
+
+class _Tool:
+    def __init__(self) -> None:
+        self.calls = self.failures = 0
+        self.times = deque[int](maxlen=_MAX_TIMES)
+        self.changes = deque[ContractChange](maxlen=_MOST_CHANGES)
+        self.criteria: frozenset[str] = frozenset()
+
+    def quantile(self, share: float) -> float | None:
+        times = sorted(self.times)
+        return times[ceil(share * len(times)) - 1] / SECOND if times else None
+
+
+class _Agent:
+    def __init__(self, max_tools: int, now_ns: int) -> None:
+        self.first_ns = self.last_ns = now_ns
+        self.totals = RunTotals()
+        self.within = 0
+        self.values = _Recent[tuple[str, str], _Value](MAX_VALUES * 4)
+        self.tools = _Recent[str, _Tool](max_tools)
+        self.criteria: frozenset[str] = frozenset()
+
+    def add_run(self, usage: RunUsage, properties: dict[str, str], now_ns: int) -> None:
+        self.totals.add(usage)
+        for pair in properties.items():
+            value = self.values.use(pair, lambda: _Value(now_ns, now_ns))
+            value.first_ns, value.last_ns = min(value.first_ns, now_ns), max(value.last_ns, now_ns)
+            value.runs += 1
+
+
+class Catalogue:
+    """Collects scorecards, in order of time or nearly so. Any thread may call."""
+
+    def __init__(self, metrics: MetricsSettings, costs: CostSettings) -> None:
+        self._lock = Lock()
+        self._max_tools = metrics.max_tools
+        self._agents = _Recent[_Whose, _Agent](metrics.max_agents)
+        self.adopt(costs)
+
+    def adopt(self, costs: CostSettings) -> None:
+        """Read runs by these settings from here on."""
+        self._usages = RunUsageReader(costs)
+
+    def add(self, scorecard: Scorecard) -> None:
+        """Add a trajectory with its results, or late results alone."""
+        trajectory = scorecard.trajectory
+        service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(ENVIRONMENT))
+        first = _cut(trajectory.agents[0]) if trajectory.agents else ""
+        now_ns = trajectory.opened_ns or scorecard.scored_at_ns
+
+        def agent_of(name: str | None) -> _Agent:
+            agent = found.get(name)
+            if agent is None:
+                whose = service, environment, _cut(name) or first
+                agent = found[name] = self._agents.use(whose, lambda: _Agent(self._max_tools, now_ns))
+                agent.last_ns = max(agent.last_ns, now_ns)
+            return agent
+
+        found: dict[str | None, _Agent] = {}
+        with self._lock:
+            usage = self._usages.read(scorecard)
+            if usage is not None:
+                agent_of(None).add_run(usage, made_with(trajectory), now_ns)
+                for name in {_cut(call.agent) for call in trajectory.calls} - {"", first}:
+                    agent_of(name).within += 1
+                for call in trajectory.calls:
+                    tool = agent_of(call.agent).tools.use(call.name[:MAX_LABEL], _Tool)
+                    tool.calls += 1
+                    tool.failures += call.has_failed
+                    if 0 < call.start_ns < call.end_ns:
+                        tool.times.append(call.end_ns - call.start_ns)
+            for verdict in scorecard.verdicts:
+                agent = agent_of(verdict.agent)
+                judged = agent if verdict.tool is None else agent.tools.use(verdict.tool, _Tool)
+                judged.criteria |= _criteria(verdict)
+
+    def tools_changed(self, changes: Sequence[ToolDefinitionChange]) -> None:
+        """Note changes of the tools that agents are offered."""
+        with self._lock:
+            for one in changes:
+                agent = self._agents.get((one.service, one.environment, one.agent))
+                if agent is not None and (tool := agent.tools.get(one.tool)) is not None:
+                    tool.changes.append(ContractChange(time_ns=one.time_ns, kind=one.kind, path=one.path))
+
+    def find(self, service: str | None, environment: str | None, agent: str | None) -> CataloguedAgent | None:
+        """Return one agent."""
+        whose = _cut(service), _cut(environment), _cut(agent)
+        with self._lock:
+            found = self._agents.get(whose)
+            return None if found is None else _agent(whose, found)
+
+    def content(self) -> CatalogueContent:
+        """Return everything, agents in order of their names."""
+        with self._lock:
+            agents = tuple(_agent(whose, self._agents[whose]) for whose in sorted(self._agents))
+            return CatalogueContent(agents=agents, left_out=self._agents.dropped)
+
+
+# The same few verdicts come all day long. Without it: a third of the time of `add`.
+@lru_cache(4096)
+def _criteria(verdict: Verdict) -> frozenset[str]:
+    return frozenset(fit_label(finding.criterion) for finding in verdict.findings if finding.word != "not_evaluated")
+
+
+def _cut(name: str | None) -> str:
+    return "" if name is None else name[:MAX_LABEL]
+
+
+def _agent(whose: _Whose, agent: _Agent) -> CataloguedAgent:
+    service, environment, name = map(fit_label, whose)
+    values = [
+        SeenValue(
+            property=fit_label(of),
+            value=fit_label(value),
+            runs=seen.runs,
+            first_seen_ns=seen.first_ns,
+            last_seen_ns=seen.last_ns,
+        )
+        for (of, value), seen in agent.values.items()
+    ]
+    tools = [
+        CataloguedTool(
+            tool=fit_label(each),
+            calls=tool.calls,
+            failures=tool.failures,
+            p50=tool.quantile(0.5),
+            p95=tool.quantile(0.95),
+            changes=tuple(tool.changes),
+            criteria=tuple(sorted(tool.criteria)),
+        )
+        for each, tool in agent.tools.items()
+    ]
+    return CataloguedAgent(
+        service=service,
+        environment=environment,
+        agent=name,
+        usage=agent.totals.summary(),
+        within=agent.within,
+        first_seen_ns=agent.first_ns,
+        last_seen_ns=agent.last_ns,
+        values=tuple(sorted(values, key=lambda one: (one.property, one.first_seen_ns, one.value))),
+        tools=tuple(sorted(tools, key=lambda one: (-one.calls, one.tool))),
+        criteria=tuple(sorted(agent.criteria)),
+        left_out=agent.values.dropped + agent.tools.dropped,
+    )

@@ -1,0 +1,170 @@
+"""Runs as histograms of tokens, time and cost by outcome, and what a successful run takes."""
+
+import pytest
+from msgspec.structs import replace
+
+from tests.export.scorecards import (
+    ROOT,
+    SCORED_NS,
+    TRACE,
+    call,
+    call_result,
+    emitter,
+    failed,
+    passed,
+    scorecard,
+    shadow,
+    trajectory,
+)
+from toolgauge.export.results import EmitSettings
+from toolgauge.export.run_usage import CostSettings, RunTotals, RunUsage, RunUsageReader
+from toolgauge.export.settings import MetricsSettings
+from toolgauge.model.metrics import Exemplar, Histogram, Labels, MetricRegistry
+from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
+from toolgauge.model.trajectory import Tokens
+from toolgauge.settings import Prices
+
+TOKENS = Tokens(input=1000, output=200, unpriced={"large-05": (1000, 200)})
+LARGE = Prices(input_per_million=2.0, output_per_million=10.0)
+
+
+def run(*results: Result, tokens: Tokens | None = TOKENS, service: str = "support") -> Scorecard:
+    return scorecard(*results, of=replace(trajectory(), tokens=tokens, service=service))
+
+
+def judged(outcome: str = "pass", criterion: str = "default.tool_success") -> Result:
+    return call_result(passed() if outcome == "pass" else failed(), criterion=criterion)
+
+
+def usage(card: Scorecard, **costs: object) -> RunUsage:
+    found = RunUsageReader(CostSettings.model_validate(costs)).read(card)
+    assert found is not None
+    return found
+
+
+def histograms(registry: MetricRegistry) -> dict[str, dict[Labels, tuple[int, float]]]:
+    return {
+        metric.name.removeprefix("toolgauge.trajectory."): {
+            labels: (cell.count, cell.sum) for labels, cell in metric.cells.items()
+        }
+        for metric in registry
+        if isinstance(metric, Histogram) and metric.name.startswith("toolgauge.trajectory.")
+    }
+
+
+def test_a_run_is_counted_by_its_outcome_with_what_it_took() -> None:
+    registry = MetricRegistry()
+    counter = emitter(EmitSettings(costs=CostSettings(prices={"large*": LARGE})), registry)
+    counter.record(run(judged()))
+    counter.record(run(judged("fail")))
+    counter.record(run(judged("fail")))
+    who = ("support", "", "", "triage")
+    found = histograms(registry)
+    assert found["tokens"] == {(*who, "pass"): (1, 1200.0), (*who, "fail"): (2, 2400.0)}
+    assert found["duration"] == {(*who, "pass"): (1, 2.0), (*who, "fail"): (2, 4.0)}
+    assert found["cost"] == {(*who, "pass"): (1, pytest.approx(0.004)), (*who, "fail"): (2, pytest.approx(0.008))}
+
+
+def test_without_tokens_or_prices_nothing_is_counted_instead_of_0() -> None:
+    registry = MetricRegistry()
+    counter = emitter(registry=registry)
+    counter.record(run(judged(), tokens=None))
+    assert {name: len(cells) for name, cells in histograms(registry).items()} == {"tokens": 0, "duration": 1, "cost": 0}
+    counter.record(run(judged()))
+    assert {name: len(cells) for name, cells in histograms(registry).items()} == {"tokens": 1, "duration": 1, "cost": 0}
+
+
+def test_a_run_leads_to_its_root_span() -> None:
+    registry = MetricRegistry()
+    emitter(registry=registry).record(run(judged()))
+    (tokens,) = (metric for metric in registry if metric.name == "toolgauge.trajectory.tokens")
+    assert isinstance(tokens, Histogram)
+    (cell,) = tokens.cells.values()
+    assert [one for one in cell.exemplars if one is not None] == [Exemplar(1200.0, SCORED_NS, TRACE, ROOT.span_id)]
+
+
+def test_conversations_and_late_results_are_no_runs_of_their_own() -> None:
+    card = run(judged())
+    reader = RunUsageReader(CostSettings())
+    assert reader.read(replace(card, by_judges=True)) is None
+    assert reader.read(replace(card, trajectory=replace(card.trajectory, scope="conversation"))) is None
+
+
+@pytest.mark.parametrize(
+    ("results", "success", "outcome"),
+    [
+        ((judged(),), ("default.*",), "pass"),
+        ((judged(), judged("fail", "default.known_tool")), ("default.*",), "fail"),
+        ((judged(), judged("fail", "refund-rule")), ("default.*",), "pass"),
+        ((judged(), judged("fail", "refund-rule")), ("refund-*",), "fail"),
+        ((judged(), judged("fail", "refund-rule")), ("*",), "fail"),
+        (
+            (judged(), call_result(NotEvaluated(reason="no_calls"), criterion="default.coverage")),
+            ("default.*",),
+            "pass",
+        ),
+        ((call_result(NotEvaluated(reason="no_calls"), criterion="default.x"),), ("default.*",), "not_evaluated"),
+        ((judged(), shadow(judged("fail"))), ("default.*",), "pass"),
+        ((replace(judged(), can_fail=False),), ("default.*",), "not_evaluated"),
+        ((), ("default.*",), "not_evaluated"),
+    ],
+)
+def test_named_criteria_decide_whether_a_run_succeeded(
+    results: tuple[Result, ...], success: tuple[str, ...], outcome: str
+) -> None:
+    assert usage(run(*results), success=success).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("tokens", "cost"),
+    [
+        (TOKENS, 0.004),
+        # Of several prices the first that fits counts.
+        (Tokens(input=1000, output=0, unpriced={"large-mini": (1000, 0)}), 0.0),
+        (Tokens(input=1000, output=0, cost=0.5), 0.5),
+        (Tokens(input=2000, output=0, cost=0.5, unpriced={"large-05": (1000, 0)}), 0.502),
+        (Tokens(input=2000, output=0, cost=0.5, unpriced={"other": (1000, 0)}), None),
+        (Tokens(input=1000, output=0, unpriced={"": (1000, 0)}), None),
+        (Tokens(input=0, output=0), None),
+        (None, None),
+    ],
+)
+def test_the_cost_of_a_run_is_known_where_that_of_all_its_models_is(tokens: Tokens | None, cost: float | None) -> None:
+    free = Prices(input_per_million=0, output_per_million=0)
+    found = usage(run(judged(), tokens=tokens), prices={"large-mini*": free, "large*": LARGE}).cost
+    assert found == (cost if cost is None else pytest.approx(cost))
+
+
+def test_an_agent_that_gives_up_its_place_has_no_runs_any_more() -> None:
+    registry = MetricRegistry()
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=1)), registry)
+    counter.record(run(judged(), service="old"))
+    hour_ns = 3600 * 10**9
+    counter.record(replace(run(judged(), service="new"), scored_at_ns=SCORED_NS + hour_ns))
+    assert [labels[0] for labels in histograms(registry)["tokens"]] == ["new"]
+    counter.record(replace(run(judged(), service="new"), scored_at_ns=SCORED_NS + hour_ns))
+    assert histograms(registry)["tokens"] == {("new", "", "", "triage", "pass"): (2, 2400.0)}
+
+
+def test_runs_over_the_cap_of_label_sets_are_counted_under_other() -> None:
+    registry = MetricRegistry()
+    counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=1)), registry)
+    for number in range(20):
+        counter.record(scorecard(of=replace(trajectory(call()), tokens=TOKENS, service=f"s{number}")))
+    assert {labels[0] for labels in histograms(registry)["tokens"]} == {"s0", "_other"}
+
+
+def test_failed_work_counts_and_what_was_not_recorded_is_no_0() -> None:
+    totals = RunTotals()
+    for outcome, tokens in (("pass", 100.0), ("fail", 300.0), ("not_evaluated", 20.0), ("pass", None)):
+        totals.add(RunUsage(outcome, tokens, 2.0, None))
+    assert totals.of_success("tokens") == 420.0
+    assert totals.of_success("duration") == 4.0
+    assert (totals.of_success("cost"), totals.recorded("cost")) == (None, 0)
+    assert totals.recorded("tokens") == 3
+
+
+def test_where_none_succeeded_there_is_no_figure_for_a_success() -> None:
+    totals = RunTotals()
+    totals.add(RunUsage("fail", 300.0, 2.0, None))
+    assert (totals.of_success("tokens"), totals.recorded("tokens")) == (None, 1)

@@ -1,0 +1,274 @@
+"""The catalogue of agents: what is collected of runs, what is bounded, and how it is written."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from tests.export.scorecards import call, call_result, failed, passed, trajectory, trajectory_result
+from tests.report.hostile import TEXT
+from toolgauge.export.run_usage import CostSettings
+from toolgauge.export.settings import MetricsSettings
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
+from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.trajectory import Message, Tokens, ToolCall
+from toolgauge.report.catalogue import Catalogue, CatalogueContent, CataloguedAgent, ContractChange, SeenValue
+from toolgauge.report.catalogue_text import catalogue_lines, catalogue_markdown
+from toolgauge.settings import Prices
+
+SECOND = 1_000_000_000
+START = 1_700_000_000 * SECOND
+MODEL = "gen_ai.response.model"
+
+
+def catalogue(**metrics: int) -> Catalogue:
+    prices = {"large*": Prices(input_per_million=2.0, output_per_million=10.0)}
+    return Catalogue(MetricsSettings(**metrics), CostSettings(prices=prices))
+
+
+def run(
+    *calls: ToolCall,
+    outcome: str = "pass",
+    at: int = 0,
+    agent: str = "triage",
+    service: str | None = "support",
+    model: str | None = "large-05",
+    version: str | None = None,
+    tokens: Tokens | None = None,
+    results: tuple[Result, ...] | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Scorecard:
+    judged = passed() if outcome == "pass" else failed()
+    made = {} if model is None else {MODEL: model}
+    of = replace(
+        trajectory(*calls),
+        service=service,
+        agents=(agent,),
+        properties={**made, **(properties or {})},
+        resource={} if version is None else {"service.version": version},
+        tokens=tokens,
+        opened_ns=START + at * SECOND,
+    )
+    found = (trajectory_result(judged, criterion="default.run_completed"),) if results is None else results
+    return Scorecard(trajectory=of, results=found, scored_at_ns=START + (at + 60) * SECOND)
+
+
+def tool(name: str = "find_order", *, lasts: float = 1.0, error: str = "", agent: str = "triage") -> ToolCall:
+    problem = CallError(kind=error, message="") if error else None
+    return replace(call(name), agent=agent, error=problem, start_ns=START, end_ns=START + int(lasts * SECOND))
+
+
+def only(found: Catalogue) -> CataloguedAgent:
+    (agent,) = found.content().agents
+    return agent
+
+
+def text(found: Catalogue) -> str:
+    return "\n".join(catalogue_lines(found.content()))
+
+
+def test_without_any_run_there_is_no_agent() -> None:
+    assert catalogue().content() == CatalogueContent(agents=(), left_out=0)
+    assert text(catalogue()) == "no agent was seen"
+
+
+def test_runs_of_an_agent_are_added_up_with_what_a_success_takes() -> None:
+    found = catalogue()
+    tokens = Tokens(input=1000, output=200, unpriced={"large-05": (1000, 200)})
+    found.add(run(tool(), tokens=tokens))
+    found.add(run(tool(), outcome="fail", tokens=tokens))
+    found.add(run(tool(), outcome="fail", tokens=tokens))
+    assert text(found).splitlines()[:3] == [
+        "triage of support",
+        "  3 runs, 1 succeeded, 2 failed",
+        "  a successful run takes: tokens 3,600, time 6.0 s, cost 0.012",
+    ]
+
+
+def test_what_was_not_recorded_is_named_and_never_0() -> None:
+    found = catalogue()
+    found.add(run(tool()))
+    assert "a successful run takes: tokens not recorded, time 2.0 s, cost not recorded" in text(found)
+
+
+def test_where_no_run_succeeded_there_is_no_figure() -> None:
+    found = catalogue()
+    found.add(run(tool(), outcome="fail", tokens=Tokens(input=10, output=2, unpriced={"other": (10, 2)})))
+    assert "a successful run takes: tokens none succeeded, time none succeeded, cost not recorded" in text(found)
+
+
+def test_values_have_their_first_and_last_sight_and_later_ones_are_changes() -> None:
+    found = catalogue()
+    for at, model in ((0, "large-05"), (10, "large-05"), (20, "large-06"), (30, "large-05")):
+        found.add(run(at=at, model=model, version="1.0"))
+    agent = only(found)
+    assert [one for one in agent.values if one.property == MODEL] == [
+        SeenValue(property=MODEL, value="large-05", runs=3, first_seen_ns=START, last_seen_ns=START + 30 * SECOND),
+        SeenValue(
+            property=MODEL,
+            value="large-06",
+            runs=1,
+            first_seen_ns=START + 20 * SECOND,
+            last_seen_ns=START + 20 * SECOND,
+        ),
+    ]
+    assert list(agent.changes()) == [(START + 20 * SECOND, MODEL, "large-06")]
+
+
+def test_of_a_prompt_only_its_hash_is_kept() -> None:
+    found = catalogue()
+    card = run(model=None)
+    secret = Message(role="system", text="You are Ann's secret helper.", turn=0)
+    found.add(replace(card, trajectory=replace(card.trajectory, messages=(secret,))))
+    (value,) = only(found).values
+    assert (value.property, len(value.value)) == ("gen_ai.system_instructions", 8)
+    assert "secret" not in msgspec.json.encode(found.content()).decode()
+
+
+def test_a_property_that_differs_from_run_to_run_does_not_change() -> None:
+    found = catalogue()
+    for number in range(30):
+        found.add(run(at=number, properties={"gen_ai.system_instructions": f"hash-{number}"}))
+    assert list(only(found).changes()) == []
+
+
+def test_tools_have_calls_failures_and_the_times_of_their_newest_calls() -> None:
+    found = catalogue()
+    for seconds in (1, 2, 3, 4, 100):
+        found.add(run(tool(lasts=seconds)))
+    found.add(run(tool(lasts=5, error="timeout"), replace(tool("pay"), start_ns=0, end_ns=0)))
+    order, pay = only(found).tools
+    assert (order.tool, order.calls, order.failures, order.p50, order.p95) == ("find_order", 6, 1, 3.0, 100.0)
+    assert (pay.tool, pay.calls, pay.p50, pay.p95) == ("pay", 1, None, None)
+    assert "tool find_order: 6 calls, 1 failed, p50 3.0 s, p95 1 min 40 s" in text(found)
+    assert "tool pay: 1 call, 0 failed, times not recorded" in text(found)
+    for _ in range(200):
+        found.add(run(tool(lasts=7)))
+    assert only(found).tools[0].p50 == only(found).tools[0].p95 == 7.0
+
+
+def test_calls_belong_to_the_agent_that_made_them_and_runs_to_the_first() -> None:
+    found = catalogue()
+    found.add(run(tool("find_order", agent="refunds"), tool("plan")))
+    refunds, triage = found.content().agents
+    assert (refunds.agent, refunds.within, [one.tool for one in refunds.tools]) == ("refunds", 1, ["find_order"])
+    assert (triage.agent, triage.within, [one.tool for one in triage.tools]) == ("triage", 0, ["plan"])
+    assert sum(refunds.usage.runs.values()) == 0
+    assert "0 runs; calls within 1 run of others" in text(found)
+
+
+def test_criteria_that_judge_a_run_or_a_tool_are_named() -> None:
+    found = catalogue()
+    judged = tool()
+    results = (
+        call_result(passed(), judged, "default.tool_success"),
+        call_result(NotEvaluated(reason="no_schema"), judged, "default.arguments_schema"),
+        trajectory_result(passed(), criterion="default.run_completed"),
+    )
+    found.add(run(judged, results=results))
+    agent = only(found)
+    assert (agent.criteria, agent.tools[0].criteria) == (("default.run_completed",), ("default.tool_success",))
+
+
+def test_late_results_of_judges_name_their_criteria_and_are_no_second_run() -> None:
+    found = catalogue()
+    found.add(replace(run(), awaits_judges=True))
+    late = (trajectory_result(passed(), criterion="politeness"),)
+    found.add(replace(run(results=late), by_judges=True))
+    agent = only(found)
+    assert (sum(agent.usage.runs.values()), agent.criteria) == (1, ("default.run_completed", "politeness"))
+
+
+def changed(kind: str = "breaking", **fields: object) -> ToolDefinitionChange:
+    values = {
+        "time_ns": START + 5 * SECOND,
+        "service": "support",
+        "environment": "",
+        "agent": "triage",
+        "version": "",
+        "tool": "find_order",
+        "kind": kind,
+        "old_hash": "a",
+        "new_hash": "b",
+        "path": "$.parameters.required",
+        **fields,
+    }
+    return ToolDefinitionChange(**values)  # pyright: ignore[reportArgumentType] (fields of a change)
+
+
+def test_the_last_change_of_a_tool_is_named_and_each_is_a_change_of_its_agent() -> None:
+    found = catalogue()
+    found.add(run(tool(), tool("pay")))
+    found.tools_changed([changed("wording"), changed(), changed(tool="unknown"), changed(agent="unknown")])
+    order, pay = only(found).tools
+    assert [one.kind for one in order.changes] == ["wording", "breaking"]
+    assert order.changes[-1] == ContractChange(
+        time_ns=START + 5 * SECOND, kind="breaking", path="$.parameters.required"
+    )
+    assert pay.changes == ()
+    assert "contract changed (breaking at $.parameters.required) 2023-11-14 22:13:25 UTC" in text(found)
+    names = [(name, kind) for _, name, kind in only(found).changes("find_order")]
+    assert names == [("find_order", "wording"), ("find_order", "breaking")]
+    assert list(only(found).changes("pay")) == []
+    assert len(list(only(found).changes())) == 2
+
+
+def test_agents_over_the_cap_give_way_and_are_counted() -> None:
+    found = catalogue(max_agents=2)
+    for name in ("a", "b", "a", "c"):
+        found.add(run(agent=name))
+    content = found.content()
+    assert ([one.agent for one in content.agents], content.left_out) == (["a", "c"], 1)
+    assert text(found).endswith("1 more agent left out: see `metrics.max_agents`")
+
+
+def test_tools_and_values_over_their_caps_give_way_and_are_counted() -> None:
+    found = catalogue(max_tools=3)
+    for number in range(300):
+        found.add(run(tool(f"tool-{number}"), properties={"gen_ai.prompt.name": f"prompt-{number}"}))
+    agent = only(found)
+    assert [one.tool for one in agent.tools] == ["tool-297", "tool-298", "tool-299"]
+    assert len(agent.values) == 200
+    # The model, which is in use, stays.
+    assert [one.runs for one in agent.values if one.property == MODEL] == [300]
+    assert agent.left_out == 297 + 101
+
+
+HOSTILE = f"{TEXT}\u202e{'x' * 500}"
+
+
+@pytest.mark.parametrize("write", [catalogue_lines, catalogue_markdown])
+def test_hostile_names_are_cut_and_escaped(write: Callable[[CatalogueContent], Iterator[str]]) -> None:
+    found = catalogue()
+    card = run(tool(HOSTILE, agent=HOSTILE), agent=HOSTILE, service=HOSTILE, properties={HOSTILE: HOSTILE})
+    found.add(card)
+    found.tools_changed([changed(service="support", path=HOSTILE)])
+    shown = "\n".join(write(found.content()))
+    assert all(line.isprintable() for line in shown.splitlines())
+    assert max(len(line) for line in shown.splitlines()) < 1000
+    assert "\u202e" not in shown
+    if write is catalogue_markdown:
+        assert "<img" not in shown
+        assert "@team" not in shown
+    # JSON is for programs: it is valid whatever names hold.
+    assert msgspec.json.decode(msgspec.json.encode(found.content()), type=CatalogueContent) == found.content()
+
+
+def test_a_service_and_an_agent_without_names_are_named_so() -> None:
+    found = catalogue()
+    card = run(service=None)
+    found.add(replace(card, trajectory=replace(card.trajectory, agents=())))
+    assert text(found).startswith("an agent without a name of unknown service\n")
+
+
+def test_markdown_has_the_same_lines() -> None:
+    found = catalogue()
+    found.add(run(tool()))
+    assert list(catalogue_markdown(found.content()))[:4] == [
+        "### <code>triage</code> of <code>support</code>",
+        "",
+        "- 1 run, 1 succeeded",
+        "- a successful run takes: tokens not recorded, time 2.0 s, cost not recorded",
+    ]

@@ -39,11 +39,12 @@ class MissingError(Exception):
 
 
 class Release:
-    """The parts of one release; each method makes one of them from the tree `root` in `root/dist`."""
+    """The parts of one release; each method makes one of them from the tree `root` in the folder `dist`."""
 
-    def __init__(self, root: Path, *, dry_run: bool) -> None:
+    def __init__(self, root: Path, dist: Path, *, dry_run: bool) -> None:
+        dist.mkdir(exist_ok=True)
         self._root = root
-        self._dist = root / "dist"
+        self._dist = dist
         self._packages = self._dist / "python"
         self._dry_run = dry_run
         self._version = version(root)
@@ -70,7 +71,7 @@ class Release:
         """Return the path of the wheel that was built."""
         wheel = self._packages / f"toolgauge-{self._version}-py3-none-any.whl"
         if not wheel.exists():
-            raise UnfitError(f"no {wheel.relative_to(self._root)}: make `packages` first")
+            raise UnfitError(f"no {wheel}: make `packages` first")
         return wheel
 
     def install(self) -> None:
@@ -90,38 +91,40 @@ class Release:
     def sbom(self) -> None:
         """List what the image installs as a CycloneDX document, from the pins."""
         _needs_module("cyclonedx_py", "release")
-        self._dist.mkdir(exist_ok=True)
         words = ["requirements", "deploy/requirements.txt", "--pyproject", "pyproject.toml", "--output-reproducible"]
-        out = f"dist/toolgauge-{self._version}.cdx.json"
+        out = str(self._dist / f"toolgauge-{self._version}.cdx.json")
         self._run([sys.executable, "-m", "cyclonedx_py", *words, "--output-file", out])
 
     def chart(self) -> None:
         """Package the Helm chart, and push it as an OCI artefact unless this is a dry run."""
-        self._run(["helm", "package", "deploy/helm/toolgauge", "--destination", "dist"])
+        self._run(["helm", "package", "deploy/helm/toolgauge", "--destination", str(self._dist)])
         if not self._dry_run:
-            self._run(["helm", "push", f"dist/toolgauge-{self._version}.tgz", f"oci://{REGISTRY}/charts"])
+            self._run(["helm", "push", str(self._dist / f"toolgauge-{self._version}.tgz"), f"oci://{REGISTRY}/charts"])
 
     def image(self) -> None:
         """Build the image for each platform; a dry run writes it to a file and does not push it."""
         source = f"org.opencontainers.image.source=https://github.com/{os.environ.get('GITHUB_REPOSITORY', 'OWNER/toolgauge')}"
         command = ["docker", "buildx", "build", "--platform", PLATFORMS, "--file", "deploy/docker/Dockerfile"]
         command += ["--tag", f"{REGISTRY}/toolgauge:{self._version}", "--label", source]
-        command += ["--sbom=true", "--provenance=mode=max", "--metadata-file", "dist/image.json"]
+        command += ["--sbom=true", "--provenance=mode=max", "--metadata-file", str(self._dist / "image.json")]
         command += (
-            ["--output", f"type=oci,dest=dist/toolgauge-{self._version}-image.tar"] if self._dry_run else ["--push"]
+            ["--output", f"type=oci,dest={self._dist}/toolgauge-{self._version}-image.tar"]
+            if self._dry_run
+            else ["--push"]
         )
         if (
             not shutil.which("docker")
             or subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False).returncode
         ):
             raise MissingError(" ".join([*command, "."]))
-        self._dist.mkdir(exist_ok=True)
         self._run([*command, "."])
 
     def site(self) -> None:
         """Build the site of the pages; a warning is an error."""
         _needs_module("furo", "docs")
-        self._run([sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", "dist/site"])
+        self._run(
+            [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "docs", str(self._dist / "site")]
+        )
 
     def sums(self) -> None:
         """Write the release notes and, for the provenance, the checksum of each file."""
@@ -141,7 +144,9 @@ class Release:
             command, cwd=cwd or self._root, env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise UnfitError(f"exit code {done.returncode} of {command[0]}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+            raise UnfitError(
+                f"exit code {done.returncode} of {command[0]}:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+            )
         return done.stdout
 
 
@@ -229,36 +234,47 @@ def _sums(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def main(words: list[str] | None = None) -> int:
-    """Cut a version, or make the parts of a release; the exit code is 1 where one of them is unfit."""
-    parser = argparse.ArgumentParser("python3 -m tools.release", description=__doc__)
+def options(words: list[str] | None = None) -> argparse.Namespace:
+    """Read the words of the command."""
+    parser = argparse.ArgumentParser("python3 -m tools.release", description=__doc__, allow_abbrev=False)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all without one")
     parser.add_argument("--dry-run", action="store_true", help="push nothing")
     parser.add_argument("--tag", help="fail unless this is the tag of the version")
     parser.add_argument("--cut", metavar="VERSION", help="set this version and date the changelog, and make nothing")
-    options = parser.parse_args(words)
-    if unknown := set(options.parts) - PARTS.keys():
+    found = parser.parse_args(words)
+    if unknown := set(found.parts) - PARTS.keys():
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
+    return found
+
+
+def make(release: Release, parts: list[str], *, dry_run: bool) -> None:
+    """Make these parts, or all that this machine has the programs for."""
     not_made: list[str] = []
+    for part in parts or PARTS:
+        try:
+            PARTS[part](release)
+        except MissingError as error:
+            if part in parts or not dry_run:
+                raise UnfitError(f"{part} needs a program that is not here: {error}") from error
+            not_made.append(f"not made, for want of a program: {part}: {error}")
+    for line in not_made:
+        print(line)
+
+
+def main() -> int:
+    """Cut a version, or make the parts of a release; the exit code is 1 where one of them is unfit."""
+    given = options()
     try:
-        if options.cut:
-            cut(ROOT, options.cut, datetime.datetime.now(datetime.UTC).date())
+        if given.cut:
+            cut(ROOT, given.cut, datetime.datetime.now(datetime.UTC).date())
             print("next: python -m tests.deploy.helm --write && python -m tests.compat.names --write, commit, and tag")
             return 0
-        if options.tag:
-            check_tag(ROOT, options.tag)
-        release = Release(ROOT, dry_run=options.dry_run)
-        for part in options.parts or PARTS:
-            try:
-                PARTS[part](release)
-            except MissingError as error:
-                if part in options.parts or not options.dry_run:
-                    raise
-                not_made.append(f"not made: {part}, for want of a program; the command is: {error}")
-    except (UnfitError, MissingError) as error:
+        if given.tag:
+            check_tag(ROOT, given.tag)
+        make(Release(ROOT, ROOT / "dist", dry_run=given.dry_run), given.parts, dry_run=given.dry_run)
+    except UnfitError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(*not_made, sep="\n")
     return 0
 
 

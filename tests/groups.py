@@ -13,10 +13,13 @@ _EXTRAS = {"cel": "cel", "judge": "producers", "kafka": "kafka", "mcp": "mcp"}
 MODULES = {
     "axe_playwright_python": "browser",
     "basedpyright": "types",
+    "build": "release",
     "cel_expr_python": "cel",
     "confluent_kafka": "kafka",
+    "cyclonedx_py": "release",
     "furo": "docs",
     "grafana_foundation_sdk": "deploy",
+    "hatchling": "release",
     "httpx2": "producers",
     "langchain_core": "producers",
     "langgraph": "producers",

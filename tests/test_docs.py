@@ -74,7 +74,7 @@ def test_every_command_ends_its_help_with_its_exit_codes():
 
 def test_the_inputs_of_the_action_are_on_the_page_about_ci():
     page = PAGES["docs/in-ci.md"]
-    action = yaml.safe_load((ROOT / "examples" / "ci" / "github" / "action.yml").read_text())
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
     rows = dict(re.findall(r"^\| `([a-z-]+)` \| (.*?) \| ", page, re.MULTILINE))
     defaults = {
         name: f"`{entry['default']}`" if entry.get("default") else "" for name, entry in action["inputs"].items()

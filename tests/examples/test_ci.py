@@ -69,7 +69,7 @@ def shell(folder: Path, script: str, **variables: str) -> subprocess.CompletedPr
 
 def action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     """Run the last step of the action with these inputs."""
-    written: Any = yaml.safe_load((CI / "github" / "action.yml").read_text())
+    written: Any = yaml.safe_load((ROOT / "action.yml").read_text())
     given = {name: entry.get("default", "") for name, entry in written["inputs"].items()}
     given |= {name.replace("_", "-"): value for name, value in inputs.items()}
     step = written["runs"]["steps"][-1]
@@ -81,7 +81,7 @@ def action(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_action_has_what_a_composite_action_needs():
-    written: Any = yaml.safe_load((CI / "github" / "action.yml").read_text())
+    written: Any = yaml.safe_load((ROOT / "action.yml").read_text())
     assert set(written) == {"name", "description", "inputs", "outputs", "runs"}
     assert written["runs"]["using"] == "composite"
     assert [step["shell"] for step in written["runs"]["steps"]] == ["bash", "bash"]
@@ -90,7 +90,7 @@ def test_the_action_has_what_a_composite_action_needs():
 
 
 def test_the_workflow_gives_the_action_inputs_that_it_has():
-    inputs: Any = yaml.safe_load((CI / "github" / "action.yml").read_text())["inputs"]
+    inputs: Any = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
     workflow: Any = yaml.safe_load((CI / "github" / "workflow.yml").read_text())
     (step,) = [one for one in workflow["jobs"]["tool-calls"]["steps"] if one.get("uses", "").startswith("./")]
     assert set(step["with"]) <= set(inputs)
@@ -98,7 +98,7 @@ def test_the_workflow_gives_the_action_inputs_that_it_has():
 
 
 def test_the_installing_step_leaves_an_installed_command_alone(folder: Path):
-    written: Any = yaml.safe_load((CI / "github" / "action.yml").read_text())
+    written: Any = yaml.safe_load((ROOT / "action.yml").read_text())
     assert shell(folder, written["runs"]["steps"][0]["run"], PACKAGE="no-such-package").returncode == 0
 
 

@@ -135,6 +135,8 @@ class SelfMetrics(MetricSection):
     spans_queued: Gauge
     queue_bytes: Gauge
     queue_capacity: Gauge
+    keep_bytes: Gauge
+    keep_unsampled: Counter
     in_flight: Gauge
     retries: Counter
     requests: Counter

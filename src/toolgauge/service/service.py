@@ -78,7 +78,8 @@ class Persistence:
             pipeline.pause()
         self._set_aside(pipeline)
         try:
-            pipeline.assembler.recovery.restore(self.journal.closed_ids(), self._clock())
+            closed = pipeline.keepers.restored(self.journal.closed_ids())
+            pipeline.assembler.recovery.restore(closed, self._clock())
             pipeline.earlier_traces.restore(self.journal.shown_values())
             for entry in self.journal.entries():
                 if self._is_ending:
@@ -232,12 +233,17 @@ class Service(Runtime):
 
     async def _deliver_first(self) -> None:
         """Send what the journal held before anything is evaluated: what ended the last process may end this one."""
-        await self._flush(self.pipeline.release)
+        await self._flush(self._release_all)
         until_ns = self.clock() + int(_DELIVERING_FIRST_S * 1e9)
         while (self._held or self.outbox.bytes_queued) and self.clock() < until_ns:
             await self._flush()
             await asyncio.sleep(_ROOM_WAIT_S)
         await self.worker.run(self.pipeline.go_on)
+
+    def _release_all(self) -> None:
+        self.pipeline.release()
+        self.pipeline.flush()
+        self.outbox.keepers.release("overload")
 
     async def _stop_scoring(self, began_ns: int) -> Losses:
         """Stop in order: open trajectories, judges, watch, metrics, queues. Queued requests are sent all the while."""

@@ -219,11 +219,6 @@ class Destination:
         """Senders' spans that wait to be sent, or for the results of their trace."""
         return self.queue.spans + (0 if self.keep is None else self.keep.spans)
 
-    @property
-    def bytes_waiting(self) -> int:
-        """Bytes of requests that wait to be sent, or for the results of their trace."""
-        return self.queue.size_bytes + (0 if self.keep is None else self.keep.size_bytes)
-
     def miss(self, outgoing: Outgoing) -> None:
         """Count a request that other destinations queued and this one had no room for."""
         self._count_lost(outgoing, outgoing.spans, "queue_full")

@@ -56,7 +56,12 @@ class FanOut:
     @property
     def bytes_queued(self) -> int:
         """Bytes of requests that wait for any destination, senders' and our own, removed destinations included."""
-        return sum(destination.bytes_waiting for destination in self._all())
+        return sum(destination.queue.size_bytes for destination in self._all())
+
+    @property
+    def bytes_waiting(self) -> int:
+        """The same, with requests that wait for the results of their trace."""
+        return self.bytes_queued + sum(each.keep.size_bytes for each in self._all() if each.keep is not None)
 
     @property
     def spans_queued(self) -> int:

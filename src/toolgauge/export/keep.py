@@ -96,7 +96,7 @@ class Keep:
 
     def has_room(self, size_bytes: int) -> bool:
         """Return whether `put` would take a request of this size now."""
-        fits = self.size_bytes + size_bytes <= self._settings.max_bytes
+        fits = self.size_bytes + size_bytes + _REQUEST_BYTES <= self._settings.max_bytes
         return not self._is_closed and (fits or self._queue.has_room(size_bytes, own=False))
 
     def put(self, outgoing: Outgoing) -> bool:

@@ -183,7 +183,7 @@ class Service(Runtime):
     @property
     def is_empty(self) -> bool:
         """Whether nothing is in here that could leave."""
-        return self.pipeline.is_empty and not self.outbox.bytes_queued
+        return self.pipeline.is_empty and not self.outbox.bytes_waiting
 
     @property
     def trajectories_open(self) -> int:
@@ -233,17 +233,12 @@ class Service(Runtime):
 
     async def _deliver_first(self) -> None:
         """Send what the journal held before anything is evaluated: what ended the last process may end this one."""
-        await self._flush(self._release_all)
+        await self._flush(self.pipeline.release)
         until_ns = self.clock() + int(_DELIVERING_FIRST_S * 1e9)
         while (self._held or self.outbox.bytes_queued) and self.clock() < until_ns:
             await self._flush()
             await asyncio.sleep(_ROOM_WAIT_S)
         await self.worker.run(self.pipeline.go_on)
-
-    def _release_all(self) -> None:
-        self.pipeline.release()
-        self.pipeline.flush()
-        self.outbox.keepers.release("overload")
 
     async def _stop_scoring(self, began_ns: int) -> Losses:
         """Stop in order: open trajectories, judges, watch, metrics, queues. Queued requests are sent all the while."""

@@ -32,12 +32,16 @@ _QUIET = ("events=failed", "web=null", "memory.limit=2GiB", "exporters.otlp.queu
 
 
 class _Run(NamedTuple):
-    """A recorded run: its requests in order, its ids, and whether any of its traces failed."""
+    """A recorded run: its requests in order, its ids, and the places of the traces that failed."""
 
     bodies: list[bytes]
     conversation: str
     traces: list[str]
-    fails: bool
+    failing: list[int]
+
+    @property
+    def fails(self) -> bool:
+        return bool(self.failing)
 
 
 class _Measured(NamedTuple):
@@ -75,14 +79,15 @@ def _runs(directory: str) -> list[_Run]:
         conversation_of[trace] = card.trajectory.conversation_id or trace
         words = {finding.word for verdict in card.verdicts for finding in verdict.findings}
         if words & {"fail", "error"} or any(run.error is not None for run in card.trajectory.runs):
-            failing.add(conversation_of[trace])
+            failing.add(trace)
     parts: defaultdict[str, list[bytes]] = defaultdict(list)
     traces: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for trace, body in _parts(requests):
         if trace in conversation_of:
             parts[conversation_of[trace]].append(body)
             traces[conversation_of[trace]][trace] = None
-    return [_Run(bodies, name, list(traces[name]), name in failing) for name, bodies in parts.items()]
+    places = {name: [place for place, one in enumerate(each) if one in failing] for name, each in traces.items()}
+    return [_Run(bodies, name, list(traces[name]), places[name]) for name, bodies in parts.items()]
 
 
 def _parts(requests: Sequence[RecordedRequest]) -> Iterator[tuple[str, bytes]]:
@@ -107,7 +112,7 @@ def _renamed(run: _Run, random: Random) -> _Run:
         bodies = [body.replace(bytes.fromhex(before), bytes.fromhex(after)) for body in bodies]
     conversation = random.randbytes(64).hex()[: len(run.conversation)]
     bodies = [body.replace(run.conversation.encode(), conversation.encode()) for body in bodies]
-    return _Run(bodies, conversation, traces, run.fails)
+    return _Run(bodies, conversation, traces, run.failing)
 
 
 def _interleaved(runs: Sequence[list[bytes]], together: int) -> Iterator[list[bytes]]:
@@ -164,9 +169,12 @@ def _arrived(destination: Destination) -> dict[str, tuple[int, int]]:
 
 def _report(runs: Sequence[_Run], rounds: Sequence[tuple[_Measured, _Measured]]) -> None:
     whole, kept = rounds[-1]
-    failing = [trace for run in runs if run.fails for trace in run.traces]
-    complete = sum(kept.traces.get(trace, (0,))[0] == whole.traces[trace][0] for trace in failing)
-    of_failing = sum(whole.traces[trace][1] for trace in failing)
+    failing = [run.traces[place] for run in runs for place in run.failing]
+    later = [trace for run in runs if run.fails for trace in run.traces[run.failing[0] + 1 :]]
+    complete, complete_later = (
+        sum(kept.traces.get(trace, (0,))[0] == whole.traces[trace][0] for trace in each) for each in (failing, later)
+    )
+    of_failing = sum(whole.traces[trace][1] for run in runs if run.fails for trace in run.traces)
     (all_spans, all_bytes), (spans, size) = (
         map(sum, zip(*each.traces.values(), strict=True)) for each in (whole, kept)
     )

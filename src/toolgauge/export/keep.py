@@ -267,7 +267,7 @@ class Keep:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, "sampled"))
 
     def _send(self) -> None:
-        """Queue what is kept, as few requests: each costs the destination as much as many spans."""
+        """Queue the kept requests, joined: each costs the destination as much as many spans."""
         for ready in self._ready.values():
             while ready:
                 batch: list[Outgoing] = []
@@ -288,7 +288,7 @@ class Keep:
         self.spans -= outgoing.spans
 
     def close(self) -> list[Outgoing]:
-        """Take no more; take out all that waits, and what is kept and not queued."""
+        """Take no more; return the waiting requests, and the kept ones that found no room in the queue."""
         self._is_closed = True
         waiting = [one for each in self._waiting.values() for one in each.requests]
         left = [*chain.from_iterable(self._ready.values()), *waiting]

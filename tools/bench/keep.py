@@ -3,9 +3,11 @@
     python -m tools.bench.keep DIRECTORY [--runs 500] [--failing 0.04] [--passed 0.05] [--rounds 3] [--together 8]
 
 The recordings in DIRECTORY are scored by the default criteria and repeated with ids of their own: first to a running
-`toolgauge serve` without `keep`, then to one with it, round by round. Prints the failing runs that were kept whole, spans and bytes
-of the kept traces beside all, the most bytes that waited, and CPU and memory of both. Everything stays on loopback.
+`toolgauge serve` without `keep`, then to one with it, round by round. Prints how many failing traces, and later ones of their runs,
+were kept whole, spans and bytes of the kept traces beside all, the most bytes that waited, and CPU and memory of both. Everything stays on loopback.
 """
+
+# pyright: reportUnknownVariableType=false
 
 import argparse
 import os
@@ -178,8 +180,9 @@ def _report(runs: Sequence[_Run], rounds: Sequence[tuple[_Measured, _Measured]])
     (all_spans, all_bytes), (spans, size) = (
         map(sum, zip(*each.traces.values(), strict=True)) for each in (whole, kept)
     )
+    print(f"runs {len(runs)}, failing {sum(run.fails for run in runs)}")
     print(
-        f"runs {len(runs)}, failing {sum(run.fails for run in runs)}, with {len(failing)} traces: {complete} kept whole"
+        f"traces that failed {len(failing)}, {complete} kept whole; later ones {len(later)}, {complete_later} kept whole"
     )
     print(f"spans {spans} of {all_spans}, bytes {size} of {all_bytes}: {size / all_bytes:.1%}")
     print(f"bytes of the failing runs alone: {of_failing / all_bytes:.1%}")

@@ -306,14 +306,13 @@ class Egress:
                 if not scorecard.by_judges:
                     of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
                     closed_id = of.trace_id if of.scope == "trace" else of.conversation_id or ""
-                    sampled = self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
                     closed.append(
                         ClosedId(
                             id=closed_id,
                             scope=of.scope,
                             closed_ns=closed_ns,
                             partition=of.partition,
-                            sampled=sampled,
+                            sampled=self._keepers.noted(of.trace_id) if of.scope == "trace" else {},
                         )
                     )
             shown = self.shown[:]

@@ -52,7 +52,7 @@ _NOW = Row(
         _stat(
             "Spans dropped a second",
             "Spans of senders that were lost: look below for the reason.",
-            _rate("toolgauge_spans_total", more='toolgauge_outcome="dropped"'),
+            _rate("toolgauge_spans_total", more='toolgauge_outcome="dropped", toolgauge_reason!="sampled"'),
             _LOSS,
         ),
         _stat(

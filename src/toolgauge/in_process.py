@@ -321,6 +321,11 @@ def _in_process(config: Config, criteria: Sequence[Criterion]) -> Config:
             "`annotate: hold` is not possible in process, where spans go on at once",
             hint="use `scorecard`, or run `toolgauge serve`",
         )
+    if any(exporter.keep is not None for exporter in config.exporters.otlp):
+        raise ConfigError(
+            "`exporters.otlp.keep` is not possible in process, where spans go on at once",
+            hint="leave `keep` out, or run `toolgauge serve`",
+        )
     return config.model_copy(update={"annotate": "off" if config.annotate == "off" else "scorecard"})
 
 

@@ -136,6 +136,8 @@ class SelfMetrics(MetricSection):
     spans_queued: Gauge
     queue_bytes: Gauge
     queue_capacity: Gauge
+    keep_bytes: Gauge
+    keep_unsampled: Counter
     in_flight: Gauge
     retries: Counter
     requests: Counter
@@ -205,7 +207,8 @@ class SelfMetrics(MetricSection):
     def dropped(self, *, has_journal: bool = False) -> dict[str, int]:
         """Return how much was dropped so far, by what it was and why.
 
-        What the end of the process gives up is told apart, but for our own metrics where a journal holds later ones.
+        What the end of the process gives up is told apart, but for our own metrics where a journal holds later ones; what
+        `keep` leaves out is no loss.
         """
         cells = [("spans", labels, n) for labels, n in self.spans.cells.items() if labels[0] == "dropped"]
         for counter, whose in ((self.requests_dropped, "of senders"), (self.own_dropped, "of our own")):
@@ -213,6 +216,6 @@ class SelfMetrics(MetricSection):
         found = [
             (f"{what} were dropped ({why}, {to or 'queue'})", n)
             for what, (_, why, to), n in cells
-            if why != "shutdown" or (has_journal and what == "metrics requests of our own")
+            if why not in ("shutdown", "sampled") or (has_journal and what == "metrics requests of our own")
         ]
         return {text: int(n) for text, n in found if n}

@@ -39,7 +39,7 @@ def test_the_configmap_is_a_valid_configuration(tmp_path: Path):
 
 
 def test_every_topology_is_there_with_both_halves():
-    assert TOPOLOGIES == ["both-sides", "copy", "in-front", "load-balancing"]
+    assert TOPOLOGIES == ["both-sides", "copy", "in-front", "keep-failed", "load-balancing"]
     for topology in TOPOLOGIES:
         files = {file.name for file in (DEPLOY / "collector" / topology).iterdir()}
         assert files == {"collector.yaml", "toolgauge.yaml"}
@@ -52,7 +52,7 @@ def test_the_halves_of_a_topology_send_to_where_the_other_listens(topology: str)
     assert ports(toolgauge["exporters"]["otlp"]) <= ports(collector["receivers"])
     towards = {port for exporter in exporters_to_toolgauge(collector) for port in targets(collector, exporter)}
     assert towards <= ports(toolgauge["receivers"])
-    assert towards or topology == "in-front"
+    assert towards or topology in ("in-front", "keep-failed")
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

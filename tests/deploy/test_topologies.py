@@ -31,6 +31,7 @@ from tests.wire.support import (
     environment,
     free_port,
     post,
+    recorded,
     serving,
     to_grpc,
     toolgauge_command,
@@ -46,6 +47,7 @@ from tests.wire.test_producers import (
     run_pydantic_ai,
     scores,
 )
+from tests.wire.test_reload import other_trace
 
 PASTED = DEPLOY / "collector"
 # While the Collector is not up, toolgauge asks again sooner than it would in production.
@@ -139,6 +141,32 @@ def test_toolgauge_in_front_of_the_collector(tmp_path: Path, protocol: str):
         port = toolgauge.grpc_port if protocol == "grpc" else toolgauge.http_port
         asyncio.run(run_pydantic_ai(exporter(protocol, port)))
         assert_scored_in_the_path(toolgauge, backend)
+
+
+def test_a_collector_with_tail_sampling_keeps_runs_that_failed_and_traces_without_an_agent(tmp_path: Path):
+    ports = {"localhost:14317": local(free_port()), "localhost:4317": local(0), "localhost:4318": local(0)}
+    (passed,), (failed,) = recorded("pydantic-ai", "one_call"), recorded("pydantic-ai", "tool_error")
+    pair = PASTED / "keep-failed"
+    with (
+        receiving() as backend,
+        collecting(tmp_path, pair / "collector.yaml", ports, backend=backend.grpc_port),
+        gauging(tmp_path, pair / "toolgauge.yaml", ports) as toolgauge,
+    ):
+        for number in range(1, 41):
+            assert post(toolgauge.http_port, other_trace(failed if number <= 5 else passed, number))[0] == 200
+        tracer = TracerProvider(resource=Resource.create({"service.name": "shop"}))
+        tracer.add_span_processor(SimpleSpanProcessor(exporter("http", toolgauge.http_port)))
+        tracer.get_tracer("shop").start_span("GET /").end()
+        kept = [number.to_bytes(8, "big") for number in range(1, 6)]
+
+        def whole() -> bool:
+            spans = [span.trace_id[:8] for span in backend.spans()]
+            return all(spans.count(trace) == 3 for trace in kept) and "GET /" in [one.name for one in backend.spans()]
+
+        until(whole, "the runs that failed and the trace without an agent")
+        of_passed = {span.trace_id for span in backend.spans() if span.trace_id[:8] not in kept}
+        assert len(of_passed) < 15
+        tracer.shutdown()
 
 
 @contextlib.contextmanager

@@ -15,6 +15,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.config.load import load
 from toolgauge.export.emitter import Emitter
+from toolgauge.export.keep import Keep, Keepers
+from toolgauge.export.send_queue import SendQueue
+from toolgauge.export.settings import KeepSettings
 from toolgauge.model.delivery import Accepted, Outgoing, Signal, Source
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.metrics import MetricRegistry
@@ -69,6 +72,7 @@ class Bag:
         self.largest = 1 << 30
         self.is_leaf = False
         self.ledger: Ledger | None = None
+        self.keep: Keep | None = None
 
     def forwards(self, signal: Signal) -> bool:
         del signal
@@ -81,11 +85,27 @@ class Bag:
     def put(self, outgoing: Outgoing) -> bool:
         if not self.has_room(outgoing.signal, len(outgoing.body)):
             return False
+        if self.keep is not None and not outgoing.own:
+            return self.keep.put(outgoing)
+        return self.take(outgoing)
+
+    def take(self, outgoing: Outgoing) -> bool:
         self.room -= 1
         self.taken.append(outgoing)
         if self.ledger is not None:
             self.ledger.settle(outgoing.entries)
         return True
+
+
+class _IntoBag(SendQueue):
+    """A queue whose destination takes everything at once."""
+
+    def __init__(self, bag: Bag) -> None:
+        super().__init__(max_bytes=1 << 30, own_reserve_bytes=0)
+        self._bag = bag
+
+    def put(self, outgoing: Outgoing) -> bool:
+        return self._bag.take(outgoing)
 
 
 class Walk:
@@ -98,10 +118,12 @@ class Walk:
         has_memory: Callable[[int], bool] = lambda _size_bytes: True,
         clock: Callable[[], int] = time.monotonic_ns,
         journal: MemoryJournal | None = None,
+        keep: KeepSettings | None = None,
     ) -> None:
-        """`journal` is what an earlier process left, and is written further."""
+        """`journal` is what an earlier process left, and is written further; the destination has `keep`."""
         config = load((), overrides, {})
-        registry = MetricRegistry()
+        self.now_ns = START_NS
+        registry = MetricRegistry(lambda: self.now_ns)
         self.metrics = SelfMetrics(registry)
         self.registry = registry
         self.bag = Bag()
@@ -110,6 +132,8 @@ class Walk:
         self.regressions: list[Regression] = []
         self.now_ns = START_NS
         self.watcher = make_watcher(config, self.metrics)
+        if keep is not None:
+            self.bag.keep = Keep("otlp", keep, _IntoBag(self.bag), self.metrics, self._ledger)
         emitter = Emitter(
             emit_settings(config),
             registry,
@@ -131,12 +155,14 @@ class Walk:
             watcher=self.watcher,
             on_regressions=self.regressions.extend,
             ledger=self._ledger,
+            keepers=Keepers(lambda: [] if self.bag.keep is None else [self.bag.keep]),
         )
 
     def recover(self) -> None:
         """Take up what an earlier process left, as a service does at its start."""
         assert self.journal is not None
-        self.pipeline.assembler.recovery.restore(self.journal.closed, self.now_ns)
+        closed = self.pipeline.keepers.restored(self.journal.closed)
+        self.pipeline.assembler.recovery.restore(closed, self.now_ns)
         self.pipeline.earlier_traces.restore(self.journal.shown)
         for entry in self.journal.left():
             self.pipeline.recover(entry, self.now_ns)

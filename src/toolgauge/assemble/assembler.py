@@ -195,6 +195,15 @@ class Assembler:
         return self._settings.run_end_grace
 
     @property
+    def idle_ns(self) -> int:
+        """How long no span comes of a trace that has ended."""
+        return self._settings.idle_timeout
+
+    def knows(self, trace_id: str) -> bool:
+        """Return whether the trace has a run of an agent, open or closed a while ago."""
+        return trace_id in self._traces.by_id or self._traces.closed.holds(trace_id, self._now_ns)
+
+    @property
     def defers(self) -> bool:
         """Whether spans may wait as bytes: not where a conversation's id has to be known at once."""
         return not self._gathers_conversations and not self._conversations

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 import msgspec.structs
 
 from toolgauge.export.grpc_sender import GrpcSender
+from toolgauge.export.keep import Keep
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.sender import (
     Delivered,
@@ -184,6 +185,8 @@ class Destination:
             max_bytes=settings.queue.max_bytes,
             own_reserve_bytes=max(_LEAST_OWN_RESERVE_BYTES, settings.queue.max_bytes),
         )
+        keep = settings.keep
+        self.keep = None if keep is None else Keep(self.name, keep, self.queue, metrics, ledger)
         self._tasks: list[asyncio.Task[None]] = []
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
@@ -203,11 +206,18 @@ class Destination:
 
     def has_room(self, size_bytes: int) -> bool:
         """Return whether `put` would take a senders' request of this size now."""
-        return self.queue.has_room(size_bytes, own=False)
+        return self.queue.has_room(size_bytes, own=False) if self.keep is None else self.keep.has_room(size_bytes)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request; False when there is no room (it is then neither queued nor counted)."""
-        return self.queue.put(outgoing)
+        if self.keep is None or outgoing.own or outgoing.signal == "metrics":
+            return self.queue.put(outgoing)
+        return self.keep.put(outgoing)
+
+    @property
+    def spans_waiting(self) -> int:
+        """Senders' spans that wait to be sent, or for the results of their trace."""
+        return self.queue.spans + (0 if self.keep is None else self.keep.spans)
 
     def miss(self, outgoing: Outgoing) -> None:
         """Count a request that other destinations queued and this one had no room for."""
@@ -230,6 +240,7 @@ class Destination:
     async def drain(self, timeout_s: float, because: End | None = None) -> Undelivered:
         """Send the queued requests without waits between attempts, and take no more; return what was lost and counted."""
         self._end = because or self._end
+        self._empty_keep()
         self.queue.close()
         self.hurry()
         if self._tasks:
@@ -262,8 +273,25 @@ class Destination:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._empty_keep()
         for outgoing in self.queue.leftovers():
             self._give_up(outgoing)
+
+    def _empty_keep(self) -> None:
+        """Leave undecided traces to the next process where the journal has them; send the others unsampled."""
+        if self.keep is None:
+            return
+        with self._metrics.lock:
+            for outgoing in self.keep.close():
+                if self._stays(outgoing):
+                    self.kept = self.kept.and_also(outgoing)
+                else:
+                    self._metrics.keep_unsampled.add(outgoing.spans, (self.name, "shutdown"))
+                    self.queue.append(outgoing)
+
+    def _stays(self, outgoing: Outgoing) -> bool:
+        """Return whether the journal has it for the next process."""
+        return self._end == "shutdown" and self._ledger is not None and self._ledger.keeps(outgoing.entries)
 
     async def _take(self) -> Outgoing | None:
         return await self.queue.take()
@@ -355,7 +383,7 @@ class Destination:
         self._count_lost(outgoing, outgoing.spans, reason)
 
     def _give_up(self, outgoing: Outgoing) -> None:
-        if self._end == "shutdown" and self._ledger is not None and self._ledger.keeps(outgoing.entries):
+        if self._stays(outgoing):
             self.kept = self.kept.and_also(outgoing)
             return
         if self._ledger is not None and outgoing.own and outgoing.signal == "metrics":

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from toolgauge.export.destination import Destination, Undelivered
+from toolgauge.export.keep import Keepers
 from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Labels
@@ -38,9 +39,15 @@ class FanOut:
         self._removed: dict[Destination, asyncio.Task[None]] = {}
         self._metrics = metrics
         self._handover_s = handover_s
+        self.keepers = Keepers(
+            lambda: [each.keep for each in self.destinations if each.keep is not None], metrics.registry.lock
+        )
         # One figure a name: a destination may replace another one of its name.
-        metrics.spans_queued.observe = lambda: self._by_name(lambda each: each.queue.spans) or {("",): 0}
+        metrics.spans_queued.observe = lambda: self._by_name(lambda each: each.spans_waiting) or {("",): 0}
         metrics.queue_bytes.observe = lambda: self._by_name(lambda each: each.queue.size_bytes)
+        metrics.keep_bytes.observe = lambda: {
+            (each.name,): each.keep.size_bytes for each in self._all() if each.keep is not None
+        }
         metrics.in_flight.observe = lambda: self._by_name(lambda each: each.requests_in_flight)
         metrics.queue_capacity.observe = lambda: {
             (each.name,): each.settings.queue.max_bytes for each in self.destinations
@@ -52,9 +59,14 @@ class FanOut:
         return sum(destination.queue.size_bytes for destination in self._all())
 
     @property
+    def bytes_waiting(self) -> int:
+        """The same, with requests that wait for the results of their trace."""
+        return self.bytes_queued + sum(each.keep.size_bytes for each in self._all() if each.keep is not None)
+
+    @property
     def spans_queued(self) -> int:
         """Senders' spans that wait for any destination; one that waits for two counts twice."""
-        return sum(destination.queue.spans for destination in self._all())
+        return sum(destination.spans_waiting for destination in self._all())
 
     def forwards(self, signal: Signal) -> bool:
         """Return whether any destination takes the signal."""

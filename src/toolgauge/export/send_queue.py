@@ -28,7 +28,7 @@ class SendQueue:
         self.spans = 0
         self._closed = False
         # The worker thread puts, the event loop takes and releases.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def has_room(self, size_bytes: int, *, own: bool) -> bool:
@@ -44,12 +44,17 @@ class SendQueue:
         with self._lock:
             if not self.has_room(len(outgoing.body), own=outgoing.own):
                 return False
+            self.append(outgoing)
+            return True
+
+    def append(self, outgoing: Outgoing) -> None:
+        """Queue a request also where it does not fit."""
+        with self._lock:
             self.size_bytes += len(outgoing.body)
             self.spans += outgoing.spans
             self._waiting.append(outgoing)
         if self._takers and self._loop is not None:
             self._loop.call_soon_threadsafe(self._wake, 1)
-        return True
 
     async def take(self) -> Outgoing | None:
         """Wait for the next request; `None` when the queue is closed and empty. The caller must `release` it."""

@@ -14,6 +14,7 @@ from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.net.settings import ClientTls, KafkaClientSettings, ListenerSettings, Topic
 from toolgauge.settings import (
     MIB,
+    MINUTE,
     REDACTED,
     SECOND,
     Address,
@@ -147,6 +148,32 @@ class QueueSettings(Section):
     num_consumers: Annotated[Count, Field(le=1000)] = 10
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class SlowSettings(Section):
+    """Runs that took longer than `over`."""
+
+    over: PositiveDuration
+    share: Share = 1.0
+
+
+class KeepSettings(Section):
+    """Which traces go to a destination: of the rules that a trace meets, the one with the largest share counts.
+
+    A trace waits for its results, for `wait` at most; where `max_bytes` wait, what comes goes on.
+    """
+
+    failed: Share = 1.0
+    error: Share = 1.0
+    slow: SlowSettings | None = None
+    first_of: tuple[Literal["tool", "version"], ...] = ()
+    passed: Share
+    not_agent: Share = 1.0
+    wait: PositiveDuration = 10 * MINUTE
+    max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
+
+
 def _protocol(value: object) -> object:
     return "http" if value == "http/protobuf" else value
 
@@ -174,6 +201,13 @@ class DestinationSettings(Section):
     retry: RetrySettings = RetrySettings()
     queue: QueueSettings = QueueSettings()
     max_request_size: Annotated[Size, Field(gt=0)] = 128 * MIB
+    keep: KeepSettings | None = None
+
+    @model_validator(mode="after")
+    def _keeps_traces(self) -> "DestinationSettings":
+        if self.keep is not None and "traces" not in self.signals:
+            raise ValueError("has `keep`, which is for traces, and `signals` without `traces`")
+        return self
 
     @model_validator(mode="after")
     def _has_an_endpoint(self) -> "DestinationSettings":

@@ -1,5 +1,6 @@
 """The interfaces at both ends of the data path: a received request with its answer, and an outgoing request."""
 
+from collections.abc import Sequence
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -77,6 +78,10 @@ class MessageConsumer(Protocol):
         ...
 
 
+# Requests are joined up to this size: scores make spans larger, and most destinations take no request of more than 4 MiB.
+REQUEST_BYTES = 2 * 1024 * 1024
+
+
 class Outgoing(Struct, frozen=True, kw_only=True):
     """One serialised export request on its way out.
 
@@ -91,6 +96,20 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     own: bool
     parts: tuple[tuple[int, int], ...] = ()
     entries: tuple[Source, ...] = ()
+
+
+def merged(requests: Sequence[Outgoing]) -> Outgoing:
+    """Join senders' requests of one signal: written one after the other, protobuf messages are merged."""
+    if len(requests) == 1:
+        return requests[0]
+    return Outgoing(
+        signal=requests[0].signal,
+        body=b"".join([one.body for one in requests]),
+        spans=sum([one.spans for one in requests]),
+        own=False,
+        parts=tuple([part for one in requests for part in one.parts or ((len(one.body), one.spans),)]),
+        entries=tuple([entry for one in requests for entry in one.entries]),
+    )
 
 
 class Outbox(Protocol):

@@ -1,6 +1,6 @@
 """Entries of the journal: requests that were acknowledged, and ids of trajectories that have closed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -20,6 +20,14 @@ class JournalEntry(Struct, frozen=True, kw_only=True, gc=False):
     delivered: bool = False
 
 
+class SamplingDecision(Struct, frozen=True, gc=False):
+    """Whether a destination gets a trace. Its spans carry the `threshold`, and `randomness` where it is not the trace's own."""
+
+    is_kept: bool
+    threshold: int = 0
+    randomness: int | None = None
+
+
 class ClosedId(Struct, frozen=True, kw_only=True, gc=False):
     """The id of a trace or conversation that was closed and scored."""
 
@@ -28,6 +36,8 @@ class ClosedId(Struct, frozen=True, kw_only=True, gc=False):
     closed_ns: int
     # Of the message broker that its spans came from.
     partition: int | None = None
+    # By the names of destinations that keep a part of all traces.
+    sampled: Mapping[str, SamplingDecision] = {}
 
 
 class ShownValues(Struct, frozen=True, kw_only=True, gc=False):

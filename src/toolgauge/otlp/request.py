@@ -20,6 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.model.delivery import Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
+from toolgauge.model.records import SpanHead
 from toolgauge.otlp.bounds import check_span, parse
 from toolgauge.otlp.encode import varint
 from toolgauge.otlp.envelope import Container, container, copied, encode_spans, is_trace_id, parse_request, read_head
@@ -45,6 +46,8 @@ class TraceRequest(Struct, frozen=True):
     trace_id: str | None
     body: bytes
     count: int
+    # Whether one of its spans has no parent.
+    has_root: bool = False
 
 
 def split_by_trace(signal: Signal, body: bytes, max_bytes: int) -> Iterator[TraceRequest]:
@@ -53,15 +56,18 @@ def split_by_trace(signal: Signal, body: bytes, max_bytes: int) -> Iterator[Trac
         yield TraceRequest(None, body, 0)
         return
     by_trace: dict[str | None, list[Item]] = {}
+    rooted: set[str | None] = set()
     for around, raw in copied_items(body):
-        trace_id = trace_id_of(signal, raw)
+        trace_id, is_root = _place(signal, raw)
         by_trace.setdefault(trace_id, []).append((around, raw))
+        if is_root:
+            rooted.add(trace_id)
     if len(by_trace) == 1 and len(body) <= max_bytes:
         for trace_id, items in by_trace.items():
-            yield TraceRequest(trace_id, body, len(items))
+            yield TraceRequest(trace_id, body, len(items), trace_id in rooted)
         return
     for trace_id, items in by_trace.items():
-        yield from _fitting(trace_id, items, max_bytes)
+        yield from _fitting(trace_id, items, max_bytes, has_root=trace_id in rooted)
 
 
 def copied_items(body: bytes) -> Iterator[Item]:
@@ -75,26 +81,31 @@ def copied_items(body: bytes) -> Iterator[Item]:
                 yield around, raw
 
 
-def _fitting(trace_id: str | None, items: Sequence[Item], max_bytes: int) -> Iterator[TraceRequest]:
+def _fitting(trace_id: str | None, items: Sequence[Item], max_bytes: int, *, has_root: bool) -> Iterator[TraceRequest]:
     body = encode_spans(items)
     if len(body) <= max_bytes or len(items) == 1:
-        yield TraceRequest(trace_id, body, len(items))
+        yield TraceRequest(trace_id, body, len(items), has_root)
         return
     middle = len(items) // 2
-    yield from _fitting(trace_id, items[:middle], max_bytes)
-    yield from _fitting(trace_id, items[middle:], max_bytes)
+    yield from _fitting(trace_id, items[:middle], max_bytes, has_root=has_root)
+    yield from _fitting(trace_id, items[middle:], max_bytes, has_root=has_root)
 
 
 def trace_id_of(signal: Signal, raw: bytes) -> str | None:
     """Read the trace id of a span or log record, in lower-case hex; `None` where it has none."""
+    return _place(signal, raw)[0]
+
+
+def _place(signal: Signal, raw: bytes) -> tuple[str | None, bool]:
+    """Return the trace id of a span or log record, and whether it is a span without a parent."""
     if signal == "traces":
         head = read_head(raw)
-        return None if head is None else head[0].hex()
+        return (None, False) if head is None else (head[0].hex(), not SpanHead(*head).parent_span_id)
     try:
         trace_id = parse(LogRecordMessage, raw).trace_id
     except DecodeError:
-        return None
-    return trace_id.hex() if is_trace_id(trace_id) else None
+        return None, False
+    return trace_id.hex() if is_trace_id(trace_id) else None, False
 
 
 # Beyond them the oldest are forgotten: their later spans go by trace id.

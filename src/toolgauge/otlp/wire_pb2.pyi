@@ -173,6 +173,12 @@ class LogRecordMessage(_message.Message):
     event_name: bytes
     def __init__(self, time_unix_nano: _Optional[int] = ..., body: _Optional[_Iterable[bytes]] = ..., attributes: _Optional[_Mapping[str, bytes]] = ..., trace_id: _Optional[bytes] = ..., span_id: _Optional[bytes] = ..., observed_time_unix_nano: _Optional[int] = ..., event_name: _Optional[bytes] = ...) -> None: ...
 
+class TraceStateMessage(_message.Message):
+    __slots__ = ("trace_state",)
+    TRACE_STATE_FIELD_NUMBER: _ClassVar[int]
+    trace_state: bytes
+    def __init__(self, trace_state: _Optional[bytes] = ...) -> None: ...
+
 class SpanSignsMessage(_message.Message):
     __slots__ = ("trace_id", "span_id", "name", "kind", "start_time_unix_nano", "end_time_unix_nano")
     TRACE_ID_FIELD_NUMBER: _ClassVar[int]

@@ -14,7 +14,9 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolgauge.export.keep import Keepers
 from toolgauge.model.delivery import (
+    REQUEST_BYTES,
     Accepted,
     Answer,
     BrokerMessage,
@@ -24,6 +26,7 @@ from toolgauge.model.delivery import (
     Signal,
     Source,
     Unsupported,
+    merged,
 )
 from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
 from toolgauge.model.outcomes import Scorecard
@@ -133,8 +136,6 @@ class Admission:
         return _ACCEPTED, ""
 
 
-# What is added to spans makes them larger, and most destinations take no request of more than 4 MiB.
-_REQUEST_BYTES = 2 * 1024 * 1024
 # So many spans and scorecards wait for no others.
 _MANY = 500
 
@@ -143,7 +144,7 @@ Encode: TypeAlias = Callable[[Sequence[Scorecard]], Iterable[Outgoing]]
 
 
 class _Joined(Struct):
-    """Requests that leave as one: written one after the other, protobuf messages are merged."""
+    """Requests that leave as one."""
 
     requests: list[Outgoing] = []
     size_bytes: int = 0
@@ -152,29 +153,23 @@ class _Joined(Struct):
         self.requests.append(outgoing)
         self.size_bytes += len(outgoing.body)
 
-    def request(self) -> Outgoing:
-        if len(self.requests) == 1:
-            return self.requests[0]
-        return Outgoing(
-            signal=self.requests[0].signal,
-            body=b"".join([one.body for one in self.requests]),
-            spans=sum([one.spans for one in self.requests]),
-            own=False,
-            parts=tuple([(len(one.body), one.spans) for one in self.requests]),
-            entries=tuple([entry for one in self.requests for entry in one.entries]),
-        )
-
 
 class Egress:
     """Hands over to the outbox what there is room for."""
 
     def __init__(
-        self, admission: Admission, encode: Encode, metrics: SelfMetrics, ledger: Ledger | None = None
+        self,
+        admission: Admission,
+        encode: Encode,
+        metrics: SelfMetrics,
+        ledger: Ledger | None = None,
+        keepers: Keepers | None = None,
     ) -> None:
         self._admission = admission
         self._ledger = ledger
         self._encode = encode
         self._metrics = metrics
+        self._keepers = keepers or Keepers()
         # By sender: requests of different ones are never merged.
         self._released: dict[object, list[HeldSpan[Container]]] = {}
         self._released_count = 0
@@ -203,8 +198,8 @@ class Egress:
             return
         key = (outgoing.signal, sender)
         joined = self._passing.get(key)
-        if joined is not None and joined.size_bytes + len(outgoing.body) > _REQUEST_BYTES:
-            self.hand_over(joined.request())
+        if joined is not None and joined.size_bytes + len(outgoing.body) > REQUEST_BYTES:
+            self.hand_over(merged(joined.requests))
             joined = None
         if joined is None:
             joined = self._passing[key] = _Joined()
@@ -214,7 +209,7 @@ class Egress:
         """Hand over queued requests; without room they wait for the next `flush`."""
         passing, self._passing = self._passing, {}
         for joined in passing.values():
-            self.hand_over(joined.request())
+            self.hand_over(merged(joined.requests))
 
     def release(self, spans: Iterable[HeldSpan[Container]]) -> None:
         """Queue spans for the next `flush`."""
@@ -311,7 +306,15 @@ class Egress:
                 if not scorecard.by_judges:
                     of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
                     closed_id = of.trace_id if of.scope == "trace" else of.conversation_id or ""
-                    closed.append(ClosedId(id=closed_id, scope=of.scope, closed_ns=closed_ns, partition=of.partition))
+                    closed.append(
+                        ClosedId(
+                            id=closed_id,
+                            scope=of.scope,
+                            closed_ns=closed_ns,
+                            partition=of.partition,
+                            sampled=self._keepers.noted(of.trace_id) if of.scope == "trace" else {},
+                        )
+                    )
             shown = self.shown[:]
             self.shown.clear()
             ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
@@ -329,7 +332,7 @@ def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
             if id(around) not in counted:
                 counted.add(id(around))
                 added_bytes += sum(map(len, around))
-        if count and size_bytes + added_bytes > _REQUEST_BYTES:
+        if count and size_bytes + added_bytes > REQUEST_BYTES:
             return count, size_bytes
         size_bytes += added_bytes
     return len(spans), size_bytes
@@ -340,9 +343,9 @@ def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
     by_request: dict[object, list[HeldSpan[Container]]] = {}
     for span in spans:
         by_request.setdefault(span.container.request, []).append(span)
-    joined = _Joined()
+    requests: list[Outgoing] = []
     for of_request in by_request.values():
         body = encode_spans([(span.container, span.raw) for span in of_request])
         entries = tuple([span.entry for span in of_request if span.entry is not None])
-        joined.add(Outgoing(signal="traces", body=body, spans=len(of_request), own=False, entries=entries))
-    return joined.request()
+        requests.append(Outgoing(signal="traces", body=body, spans=len(of_request), own=False, entries=entries))
+    return merged(requests)

@@ -42,7 +42,8 @@ class Pipeline:
         self._ledger = parts.ledger
         self._settings = parts.settings
         self.admission = Admission(parts.outbox, parts.metrics, parts.has_memory)
-        self.egress = Egress(self.admission, parts.sink.requests, parts.metrics, parts.ledger)
+        self.keepers = parts.keepers
+        self.egress = Egress(self.admission, parts.sink.requests, parts.metrics, parts.ledger, parts.keepers)
         self.scoring = Scoring(parts, self.egress)
         self._loop_detector = LoopDetector()
         self._now_ns = 0
@@ -264,6 +265,7 @@ class Pipeline:
             return self._close_due(now_ns)
         finally:
             # A fault below must not keep trajectories from being closed.
+            self.keepers.tick(now_ns, self.assembler)
             self._count_broken_values()
             self._parts.feedback.tick(now_ns)
             if self._parts.watcher is not None:
@@ -319,6 +321,7 @@ class Pipeline:
     def shed(self) -> None:
         """Release all held spans and evict open trajectories, oldest first: memory is short."""
         self.release()
+        self.keepers.release("memory")
         self.assembler.eviction.shed(self._now_ns)
 
     def flush(self) -> None:

@@ -1,13 +1,14 @@
 """The parts of a pipeline, and those that may change while it runs."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
+from toolgauge.export.keep import Keepers
 from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outbox, Outgoing
 from toolgauge.model.feedback import FeedbackSink
@@ -158,7 +159,7 @@ class Parts:
 
     `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes. `has_memory` tells whether there is
     memory for a request of so many bytes. Regressions that `watcher` finds go to `on_regressions`. `ledger` counts claims on
-    journal entries, where there is a journal. `on_split` is called when traces seem to be split over several processes.
+    journal entries, where there is a journal. `on_split` is called when traces seem to be split over several processes. `keepers` decide which traces destinations get.
     """
 
     reader: Reader
@@ -178,6 +179,7 @@ class Parts:
     on_regressions: OnRegressions = ignore_regressions
     ledger: Ledger | None = None
     on_split: OnSplit = ignore_split
+    keepers: Keepers = field(default_factory=Keepers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

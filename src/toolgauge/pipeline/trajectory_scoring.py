@@ -4,7 +4,7 @@ Answers of judges make scorecards of their own, which arrive later and take the 
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -16,7 +16,9 @@ from toolgauge.model.outcomes import Reason, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.encode import taken_slots
+from toolgauge.otlp.envelope import Container
 from toolgauge.pipeline.egress import Egress
+from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.pipeline.stages import Parts, PipelineSettings
 from toolgauge.score.scorer import Scorer
 
@@ -141,12 +143,19 @@ class Scoring:
             consume(scorecard)
 
     def _annotate(self, scorecard: Scorecard) -> None:
-        """Release the held spans of a trace with their scores."""
+        """Release the held spans of a trace with their scores, and decide which destinations get the trace."""
+        is_held = scorecard.trajectory.scope == "trace" and not scorecard.by_judges
+        held = self._parts.hold.take(scorecard.trajectory.trace_id) if is_held else []
+        try:
+            self._parts.keepers.decide(scorecard, [span.raw for span in held])
+        finally:
+            self._release(scorecard, held)
+
+    def _release(self, scorecard: Scorecard, held: Sequence[HeldSpan[Container]]) -> None:
         if scorecard.trajectory.scope != "trace":
             return
         annotated: list[SpanRef] = []
         if not scorecard.by_judges:
-            held = self._parts.hold.take(scorecard.trajectory.trace_id)
             taken = {span.ref.span_id: taken_slots(span.raw) for span in held} if self._settings.openinference else None
             annotated = self._egress.release_annotated(held, self._annotations.collect(scorecard, taken))
         # Scorecard spans are counted where they are written; a judged span that neither form reaches is missed.

@@ -10,6 +10,7 @@ from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.config.model import Config, backends
 from toolgauge.config.tool_definitions import load_tool_definitions
+from toolgauge.export.keep import Keepers
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.judge.disabled import DisabledJudges
@@ -100,6 +101,7 @@ def make_pipeline(
     on_split: OnSplit = _log_split,
     feedback: FeedbackSink | None = None,
     is_divided: bool = False,
+    keepers: Keepers | None = None,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
 
@@ -132,6 +134,7 @@ def make_pipeline(
         on_regressions=on_regressions,
         ledger=ledger,
         on_split=on_split,
+        keepers=keepers or Keepers(),
         feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
     )
     return Pipeline(parts)

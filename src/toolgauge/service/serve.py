@@ -205,6 +205,7 @@ def _make_scoring(
         live_since_ns=telemetry.start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
         ledger=ledger,
+        keepers=outbox.keepers,
         # Spans of a trace go to one worker or consumer of a group, those of its conversation perhaps to another.
         is_divided=link is not None or config.receivers.kafka is not None,
     )

@@ -78,7 +78,8 @@ class Persistence:
             pipeline.pause()
         self._set_aside(pipeline)
         try:
-            pipeline.assembler.recovery.restore(self.journal.closed_ids(), self._clock())
+            closed = pipeline.keepers.restored(self.journal.closed_ids())
+            pipeline.assembler.recovery.restore(closed, self._clock())
             pipeline.earlier_traces.restore(self.journal.shown_values())
             for entry in self.journal.entries():
                 if self._is_ending:
@@ -182,7 +183,7 @@ class Service(Runtime):
     @property
     def is_empty(self) -> bool:
         """Whether nothing is in here that could leave."""
-        return self.pipeline.is_empty and not self.outbox.bytes_queued
+        return self.pipeline.is_empty and not self.outbox.bytes_waiting
 
     @property
     def trajectories_open(self) -> int:

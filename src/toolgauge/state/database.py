@@ -24,6 +24,7 @@ _SCHEMA = (
     journal_rows.SCHEMA,
     journal_rows.SHOWN_SCHEMA,
     journal_rows.COUNTED_SCHEMA,
+    journal_rows.SAMPLED_SCHEMA,
 )
 VERSION = len(_SCHEMA)
 # "tlga": what `file` and others know the file by. Files of version 1 have none.
@@ -206,7 +207,7 @@ _SMALL_TABLES = {
     "watch": ("key", "value"),
     "process": ("id", "starts", "alive_ns", "written", "entries"),
     "shown": ("number", "conversation", "hashes", "has_user", "gap"),
-    "closed": ("number", "id", "scope", "closed_ns"),
+    "closed": ("number", "id", "scope", "closed_ns", "sampled"),
 }
 
 

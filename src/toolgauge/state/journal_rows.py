@@ -6,12 +6,14 @@ An entry is a narrow row and a body of its own: marking or listing entries touch
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
+
 from toolgauge.model.delivery import Signal
-from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
+from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, SamplingDecision, ShownValues
 from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues
 from toolgauge.model.trajectory import TrajectoryScope
 
@@ -35,6 +37,7 @@ COUNTED_SCHEMA = (
     "UPDATE process SET written = abs(random() / 4), entries = (SELECT count(*) FROM entries)",
     "UPDATE entries SET checksum = ~checksum WHERE delivered",
 )
+SAMPLED_SCHEMA = ("ALTER TABLE closed ADD COLUMN sampled BLOB",)
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
 # Each start has ids of its own, higher than those of all starts before it.
@@ -147,8 +150,11 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
             (_json(group.delivered),),
         )
     if group.closed:
-        closed = [(one.id.encode(*_ID_CODING), one.scope, min(one.closed_ns, _LATEST_NS)) for one in group.closed]
-        connection.executemany("INSERT INTO closed (id, scope, closed_ns) VALUES (?, ?, ?)", closed)
+        closed = [
+            (one.id.encode(*_ID_CODING), one.scope, min(one.closed_ns, _LATEST_NS), _written(one.sampled))
+            for one in group.closed
+        ]
+        connection.executemany("INSERT INTO closed (id, scope, closed_ns, sampled) VALUES (?, ?, ?, ?)", closed)
     if group.shown:
         values = [(one.conversation, one.values) for one in group.shown.values()]
         shown = [(conversation, one.hashes, one.has_user, one.gap) for conversation, one in values]
@@ -276,15 +282,27 @@ def body(connection: sqlite3.Connection, row: EntryRow) -> bytes | None:
 
 def closed_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int, ClosedId]]:
     """Read the next closed ids behind a number, with their numbers."""
-    rows: list[tuple[int, object, TrajectoryScope, object]] = connection.execute(
-        "SELECT number, id, scope, closed_ns FROM closed WHERE number > ? ORDER BY number LIMIT ?",
+    rows: list[tuple[int, object, TrajectoryScope, object, object]] = connection.execute(
+        "SELECT number, id, scope, closed_ns, sampled FROM closed WHERE number > ? ORDER BY number LIMIT ?",
         (after, _ROWS_A_QUERY),
     ).fetchall()
-    for number, key, scope, closed_ns in rows:
+    for number, key, scope, closed_ns, written in rows:
         # Rows of a damaged page hold anything.
         with suppress(UnicodeDecodeError):
             if isinstance(key, bytes) and isinstance(closed_ns, int):
-                yield number, ClosedId(id=key.decode(*_ID_CODING), scope=scope, closed_ns=closed_ns)
+                name, sampled = key.decode(*_ID_CODING), _sampled(written)
+                yield number, ClosedId(id=name, scope=scope, closed_ns=closed_ns, sampled=sampled)
+
+
+def _written(sampled: Mapping[str, SamplingDecision]) -> bytes | None:
+    return msgspec.json.encode(sampled) if sampled else None
+
+
+def _sampled(written: object) -> Mapping[str, SamplingDecision]:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        if isinstance(written, bytes):
+            return msgspec.json.decode(written, type=dict[str, SamplingDecision])
+    return {}
 
 
 def _json(ids: Collection[int]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from toolgauge.backends.settings import VENDORS, BackendSettings
 from toolgauge.config.model import Config, Receivers
-from toolgauge.export.settings import QueueSettings
+from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.service.process import Faults, own_bytes
@@ -191,6 +191,10 @@ def share(config: Config, number: int, workers: int) -> Config:
         update = {"max_bytes": part(settings.max_bytes), "num_consumers": part(settings.num_consumers)}
         return settings.model_copy(update=update)
 
+    def keep(settings: DestinationSettings) -> KeepSettings | None:
+        kept = settings.keep
+        return None if kept is None else kept.model_copy(update={"max_bytes": part(kept.max_bytes)})
+
     exporters, assemble, judge, state = config.exporters, config.assemble, config.judge, config.state
     kafka, late = exporters.kafka, assemble.late_memory
     tables: dict[str, tuple[BackendSettings, ...]] = {vendor: getattr(exporters, vendor) for vendor in VENDORS}
@@ -202,7 +206,9 @@ def share(config: Config, number: int, workers: int) -> Config:
         "file": None,
         "webhook": (),
         "prometheus": None,
-        "otlp": tuple(each.model_copy(update={"queue": queue(each.queue)}) for each in exporters.otlp),
+        "otlp": tuple(
+            each.model_copy(update={"queue": queue(each.queue), "keep": keep(each)}) for each in exporters.otlp
+        ),
         "kafka": None if kafka is None else kafka.model_copy(update={"queue": queue(kafka.queue)}),
     }
     opened = {

@@ -1,0 +1,73 @@
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from toolgauge.otlp.trace_state import NEVER, request_with_sampling, sampling_of, threshold_of, with_sampling
+
+# The example of the specification: 1 % of all traces, with five digits.
+ONE_PERCENT = 0xFD70A400000000
+
+
+def span(trace_state: str = "") -> bytes:
+    return Span(trace_id=b"1" * 16, span_id=b"2" * 8, name="chat", trace_state=trace_state).SerializeToString()
+
+
+def state_of(raw: bytes) -> str:
+    read = Span.FromString(raw)
+    assert (read.trace_id, read.span_id, read.name) == (b"1" * 16, b"2" * 8, "chat")
+    return read.trace_state
+
+
+@pytest.mark.parametrize(
+    ("share", "threshold"),
+    [(1.0, 0), (0.5, 0x80000000000000), (0.25, 0xC0000000000000), (0.0, NEVER), (1e-30, NEVER - 1)],
+)
+def test_a_share_has_the_threshold_below_which_the_others_fall(share: float, threshold: int):
+    assert threshold_of(share) == threshold
+
+
+def test_a_span_without_a_tracestate_gets_the_threshold_without_its_last_zeros():
+    assert state_of(with_sampling(span(), ONE_PERCENT, None)) == "ot=th:fd70a4"
+
+
+def test_randomness_that_is_not_the_trace_s_own_is_written_beside_the_threshold():
+    written = with_sampling(span(), threshold_of(0.5), 0xAB)
+    assert state_of(written) == "ot=th:8;rv:000000000000ab"
+    assert sampling_of(written) == (0x80000000000000, 0xAB)
+
+
+def test_other_members_and_fields_of_a_tracestate_stay():
+    before = "vendor=a,ot=th:4;p:8;rv:00000000000123, other=b"
+    assert state_of(with_sampling(span(before), threshold_of(0.5), 7)) == (
+        "ot=th:8;p:8;rv:00000000000123,vendor=a,other=b"
+    )
+
+
+def test_a_span_that_was_sampled_more_strictly_stays_as_it_is():
+    before = span("ot=th:c")
+    assert with_sampling(before, threshold_of(0.5), None) == before
+
+
+def test_a_tracestate_keeps_to_the_32_members_that_it_may_have():
+    before = ",".join(f"v{number}=1" for number in range(40))
+    members = state_of(with_sampling(span(before), threshold_of(0.5), None)).split(",")
+    assert (len(members), members[0], members[-1]) == (32, "ot=th:8", "v30=1")
+
+
+@pytest.mark.parametrize(
+    "state", ["ot=th:zz", "ot=th:", "ot=th:123456789abcdef", "ot=rv:12", "foot=th:8", "ot=", ",,,"]
+)
+def test_text_that_is_no_sampling_is_none(state: str):
+    assert sampling_of(span(state)) == (None, None)
+
+
+def test_bytes_that_are_no_span_have_no_sampling():
+    assert sampling_of(b"\xff\xff\xff") == (None, None)
+
+
+def test_all_spans_of_a_request_are_written():
+    scopes = [ScopeSpans(spans=[Span.FromString(span())] * 2), ScopeSpans(spans=[Span.FromString(span("ot=th:c"))])]
+    body = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=scopes)]).SerializeToString()
+    written = ExportTraceServiceRequest.FromString(request_with_sampling(body, threshold_of(0.5), None))
+    states = [one.trace_state for group in written.resource_spans for scope in group.scope_spans for one in scope.spans]
+    assert states == ["ot=th:8", "ot=th:8", "ot=th:c"]

@@ -1,0 +1,122 @@
+"""Traces that are kept by their scores, through the whole pipeline."""
+
+# pyright: reportUnknownMemberType=false
+
+from hashlib import blake2b
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from tests.walk.support import CORPUS, MemoryJournal, Walk
+from toolgauge.export.settings import KeepSettings
+from toolgauge.otlp.trace_state import NEVER, sampling_of
+
+PASSED, FAILED = ((CORPUS / "pydantic-ai" / f"{name}.otlp.pb").read_bytes() for name in ("one_call", "tool_error"))
+TENTH = KeepSettings(passed=0.1)
+
+
+def again(body: bytes, number: int) -> bytes:
+    """A recorded run with ids of its own."""
+    request = ExportTraceServiceRequest.FromString(body)
+    trace_id = blake2b(number.to_bytes(8, "big"), digest_size=16).digest()
+    for group in request.resource_spans:
+        for scope in group.scope_spans:
+            for span in scope.spans:
+                span.trace_id = trace_id
+                for attribute in span.attributes:
+                    if attribute.key == "gen_ai.conversation.id":
+                        attribute.value.string_value = f"conversation {number}"
+    return request.SerializeToString()
+
+
+def weight(span: Span) -> float:
+    threshold, _ = sampling_of(span.SerializeToString())
+    return NEVER / (NEVER - (threshold or 0))
+
+
+def stream(walk: Walk, runs: int) -> dict[bytes, bool]:
+    """Send recorded runs, of which one in 25 fails; return which failed."""
+    failing: dict[bytes, bool] = {}
+    for number in range(runs):
+        body = again(FAILED if number % 25 == 0 else PASSED, number)
+        failing[ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans[0].trace_id] = (
+            number % 25 == 0
+        )
+        walk.send(body)
+    walk.wait(60)
+    return failing
+
+
+def test_weighted_means_of_what_is_kept_are_those_of_all_runs():
+    walk = Walk(keep=TENTH)
+    failing = stream(walk, 1000)
+    kept = {span.trace_id: weight(span) for span in walk.arrived()}
+    assert {one for one, fails in failing.items() if fails} <= kept.keys()
+    assert 100 < len(kept) < 180
+    of_failing = sum(each for trace, each in kept.items() if failing[trace])
+    mean = of_failing / sum(kept.values())
+    assert abs((1 - mean) - 0.96) < 0.01 * 0.96
+    assert abs(sum(kept.values()) - 1000) < 100
+    books = walk.books()
+    assert (books["received"], books["balance"], books["dropped"]) == (4 * 960 + 3 * 40, 0, 4 * (1000 - len(kept)))
+
+
+def test_metrics_events_and_scorecards_are_of_all_runs():
+    walks = [Walk(), Walk(keep=KeepSettings(passed=0.0))]
+    for walk in walks:
+        stream(walk, 50)
+    whole, kept = walks
+    assert len(kept.arrived()) == 2 * 3
+    assert len(kept.scorecards()) == len(whole.scorecards()) == 50
+    assert len(kept.events()) == len(whole.events()) > 0
+    assert _scores(kept) == _scores(whole)
+
+
+def _scores(walk: Walk) -> dict[str, object]:
+    return {
+        metric.name: {labels: getattr(cell, "counts", cell) for labels, cell in metric.cells.items()}
+        for metric in walk.registry
+        if metric.name.startswith("toolgauge.evaluation")
+    }
+
+
+def test_spans_bear_their_scores_and_a_kept_trace_is_whole():
+    walk = Walk(keep=KeepSettings(passed=0.0))
+    walk.send(FAILED)
+    assert walk.arrived() == []
+    walk.wait(60)
+    spans = walk.arrived()
+    assert len(spans) == 3
+    assert any(one.key.startswith("toolgauge.eval.") for span in spans for one in span.attributes)
+
+
+def test_a_trace_without_an_agent_goes_by_its_own_share():
+    walk = Walk(keep=KeepSettings(passed=1.0, not_agent=0.0))
+    span = Span(trace_id=b"1" * 16, span_id=b"2" * 8, name="GET /", start_time_unix_nano=1, end_time_unix_nano=2)
+    scopes = [ScopeSpans(spans=[span])]
+    walk.send(ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=scopes)]).SerializeToString())
+    walk.wait(60)
+    assert (walk.arrived(), walk.books()["dropped"], walk.books()["balance"]) == ([], 1, 0)
+
+
+def test_a_process_that_was_killed_loses_nothing_of_what_waits():
+    journal = MemoryJournal()
+    Walk(keep=TENTH, journal=journal).send(FAILED)
+    later = Walk(keep=TENTH, journal=journal)
+    later.recover()
+    assert later.arrived() == []
+    later.wait(60)
+    assert len(later.arrived()) == 3
+    assert journal.left() == []
+
+
+def test_what_comes_after_a_restart_follows_the_decision_of_the_process_before():
+    journal = MemoryJournal()
+    before = Walk(keep=KeepSettings(passed=0.0), journal=journal)
+    before.send(PASSED)
+    before.wait(60)
+    later = Walk(keep=KeepSettings(passed=0.0), journal=journal)
+    later.recover()
+    later.send(PASSED)
+    later.wait(60)
+    assert (before.arrived(), later.arrived(), later.books()["dropped"], journal.left()) == ([], [], 4, [])

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tests.producers.stub.scenarios import TOOLS
-from tests.recovery_table import CORPUS, taken, trajectories
+from tests.recovery_table import CORPUS, trajectories
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.recordings.conformance import MadeCall, taken
 from toolgauge.score.recorded_values import result_value
 
 # A description with a schema behind it is a definition; the names of tools alone are on offer in few captures.
@@ -50,7 +53,7 @@ def values_of(folder: Path) -> Iterator[Compared]:
             left = [call for trajectory in here for call in trajectory.calls]
             place = f"{folder.name} {truth['scenario']}"
             for want in trace["tool_calls"]:
-                if (call := taken(want, left)) is not None:
+                if (call := taken(msgspec.convert(want, MadeCall), left)) is not None:
                     yield from _call(place, want, call, raw)
                     yield from _offer(place, want, here, raw)
 

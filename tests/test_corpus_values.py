@@ -85,10 +85,15 @@ def _call(place: str, want: Mapping[str, Any], call: ToolCall, raw: str) -> Iter
 
 def _offer(place: str, want: Mapping[str, Any], here: list[Trajectory], raw: str) -> Iterator[Compared]:
     offered = {tool.name for trajectory in here for tool in trajectory.tools_offered or ()}
-    name = want["name"].rpartition("__")[2]
-    is_shown = name in TOOLS and _DEFINED.search(raw.partition(TOOLS[name][0])[2][:_NEAR]) is not None
+    is_shown = is_defined(want["name"], raw)
     if want.get("executed", True) and want.get("kind", "function") == "function" and (offered or is_shown):
         yield Compared("offers", place, want["name"], sorted(offered), want["name"] in offered)
+
+
+def is_defined(tool: str, raw: str) -> bool:
+    """Whether a capture holds the definition of a tool of the stub."""
+    name = tool.rpartition("__")[2]
+    return name in TOOLS and _DEFINED.search(raw.partition(TOOLS[name][0])[2][:_NEAR]) is not None
 
 
 def compare(folders: list[Path]) -> tuple[dict[str, float], list[Compared]]:

@@ -199,6 +199,8 @@ class Tally:
         self.in_recording: Counter[str] = Counter()
         self.read: Counter[str] = Counter()
         self.dialects: Counter[str] = Counter()
+        # The services that recorded model calls or agent runs.
+        self.services_with_runs: set[str] = set()
         self.unread_tools = UnreadToolSpans()
         self._metrics: SelfMetrics | None = None
         self._traces: dict[str, TraceCounts] = {}
@@ -259,6 +261,7 @@ class Tally:
         for observation in reading.observations:
             if isinstance(observation, ModelCall | AgentRun):
                 trace.runs.add(producer)
+                self.services_with_runs.add(producer.service)
             if isinstance(observation, ModelCall) and not reading.is_log:
                 trace.model_calls[producer] += 1
             trace.has_content = trace.has_content or isinstance(observation, _CONTENT)

@@ -5,7 +5,7 @@ One comparison makes the table of producers from captures and the row of `toolga
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,12 +13,20 @@ import msgspec
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.errors import RecordingError
+from toolgauge.model.json import JsonObject
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.recognize.shortfalls import Producer
+from toolgauge.report.terminal import shortened
 from toolgauge.score.recorded_values import result_value
 
 SCENARIO = Path(__file__).with_suffix(".json")
 # The columns that decide whether a run can be rebuilt.
 COLUMNS = ("calls", "arguments", "results", "failures", "offers", "conversation")
+
+# More trajectories than any recording of the scenario has.
+_MAX_TRAJECTORIES, _NAME_LENGTH = 100, 200
+_ABSENT, _DIFFERENT, _NOT_FOUND = "not recorded", "another value", "not found"
 
 
 class MadeCall(Struct, frozen=True, kw_only=True):
@@ -58,12 +66,11 @@ class Truth(Struct, frozen=True, kw_only=True):
 
 
 class Compared(NamedTuple):
-    """One value of a run; `is_absent` where the call was found without it."""
+    """One value of a run; `wrong` describes what is wrong with it."""
 
     column: str
     call: str
-    is_right: bool
-    is_absent: bool = False
+    wrong: str = ""
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -91,7 +98,9 @@ def cells(compared_values: Iterable[Compared], columns: Sequence[str] = COLUMNS)
             by_column[one.column].append(one)
     return {
         column: Cell(
-            right=sum(one.is_right for one in values), absent=sum(one.is_absent for one in values), of=len(values)
+            right=sum(not one.wrong for one in values),
+            absent=sum(one.wrong == _ABSENT for one in values),
+            of=len(values),
         )
         for column, values in by_column.items()
     }
@@ -104,38 +113,44 @@ def compared(run: MadeRun, found: Sequence[Trajectory], conversation_id: str | N
     offered = {tool.name for tools in offers for tool in tools}
     if conversation_id is not None and found:
         ids = {one.conversation_id for one in found if one.calls} or {one.conversation_id for one in found}
-        yield Compared("conversation", "", ids == {conversation_id}, ids == {None})
+        is_right = ids == {conversation_id}
+        yield Compared("conversation", "", _unless(is_right, _ABSENT if ids == {None} else _DIFFERENT))
     for made in run.tool_calls:
         call = taken(made, left)
-        yield Compared("calls", made.name, call is not None)
+        yield Compared("calls", made.name, _unless(call is not None, _NOT_FOUND))
         yield from _of_call(made, call)
         if made.executed and made.kind == "function":
-            yield Compared("offers", made.name, made.name in offered, call is not None and not offers)
-    yield from (Compared("calls", call.name, is_right=False) for call in left)
+            wrong = _NOT_FOUND if call is None or offers else _ABSENT
+            yield Compared("offers", made.name, _unless(made.name in offered, wrong))
+    yield from (Compared("calls", call.name, "never made") for call in left)
 
 
 def _of_call(made: MadeCall, call: ToolCall | None) -> Iterator[Compared]:
-    def is_absent(content: Content) -> bool:
-        return isinstance(content, NotRecorded)
-
     if call is None:
-        # Nothing of it can be rebuilt.
         shows = {"arguments": True, "results": made.result is not None, "failures": made.error or made.rejected}
-        yield from (Compared(column, made.name, is_right=False) for column, is_shown in shows.items() if is_shown)
+        yield from (Compared(column, made.name, _NOT_FOUND) for column, is_shown in shows.items() if is_shown)
         return
-    yield Compared("arguments", made.name, has_arguments(made, call), is_absent(call.arguments))
+    yield Compared("arguments", made.name, _unless(has_arguments(made, call), _absent(call.arguments)))
     if made.result is not None:
-        yield Compared("results", made.name, _has_result(made.result, call), is_absent(call.result))
+        yield Compared("results", made.name, _unless(_has_result(made.result, call), _absent(call.result)))
     if made.executed and made.error:
-        yield Compared("failures", made.name, call.error is not None)
+        yield Compared("failures", made.name, _unless(call.error is not None, "not known to have failed"))
     elif made.rejected and not made.executed:
-        yield Compared("failures", made.name, call.state == "rejected")
+        yield Compared("failures", made.name, _unless(call.state == "rejected", "not known to be rejected"))
     elif made.executed and call.has_failed:
-        yield Compared("failures", made.name, is_right=False)
+        yield Compared("failures", made.name, "taken for a failure")
     if made.call_id:
-        yield Compared("ids", made.name, call.call_id == made.call_id, call.call_id is None)
+        yield Compared("ids", made.name, _unless(call.call_id == made.call_id, _DIFFERENT if call.call_id else _ABSENT))
     if made.agent:
-        yield Compared("agents", made.name, call.agent is not None, call.agent is None)
+        yield Compared("agents", made.name, _unless(call.agent is not None, _ABSENT))
+
+
+def _unless(is_right: object, wrong: str) -> str:
+    return "" if is_right else wrong
+
+
+def _absent(content: Content) -> str:
+    return _ABSENT if isinstance(content, NotRecorded) else _DIFFERENT
 
 
 def taken(made: MadeCall, left: list[ToolCall]) -> ToolCall | None:
@@ -177,8 +192,59 @@ def shared_conversation(found: Iterable[Trajectory]) -> str | None:
     return ids.pop() if len(ids) == 1 else None
 
 
-def conformance(found: Sequence[Trajectory]) -> tuple[Compared, ...]:
-    """Compare a recording of the fixed scenario."""
+class Conformance(Struct, frozen=True, kw_only=True):
+    """A recording of the fixed scenario, compared with what really happened in it."""
+
+    producers: tuple[str, ...]
+    row: dict[str, Cell]
+    wrong: tuple[Compared, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the run can be rebuilt."""
+        return all(cell.word == "yes" for cell in self.row.values())
+
+
+def conformance(trajectories: Iterable[Trajectory], producers: Iterable[Producer]) -> Conformance:
+    """Compare a recording of the fixed scenario; `producers` are read once the trajectories are taken."""
+    found = tuple(islice(trajectories, _MAX_TRAJECTORIES + 1))
+    if len(found) > _MAX_TRAJECTORIES:
+        raise RecordingError(f"more than {_MAX_TRAJECTORIES} trajectories: record the scenario alone")
     truth = msgspec.json.decode(SCENARIO.read_bytes(), type=Truth)
     calls = tuple(chain.from_iterable(run.tool_calls for run in truth.traces))
-    return tuple(compared(MadeRun(tool_calls=calls), found, shared_conversation(found) or truth.conversation_id))
+    wanted = shared_conversation(found) or truth.conversation_id
+    values = tuple(compared(MadeRun(tool_calls=calls), found, wanted))
+    names = (" ".join((one.scope or "(no scope)", one.version)).strip() for one in sorted(producers))
+    return Conformance(
+        producers=tuple(dict.fromkeys(shortened(name, _NAME_LENGTH) for name in names)),
+        row=cells(values),
+        wrong=tuple(one for one in values if one.wrong),
+    )
+
+
+def conformance_object(found: Conformance) -> JsonObject:
+    """Describe it for `doctor --conformance --json`."""
+    return {
+        "ok": found.is_whole,
+        "producers": [*found.producers],
+        "rebuilt": {
+            column: {
+                "answer": cell.word.partition(" ")[0] if cell.right else cell.word,
+                "right": cell.right,
+                "of": cell.of,
+            }
+            for column, cell in found.row.items()
+        },
+        "wrong": [{"what": one.column, "call": one.call or None, "wrong": one.wrong} for one in found.wrong],
+    }
+
+
+def conformance_lines(found: Conformance) -> Iterator[str]:
+    """Write the row of the table of producers, and what is wrong."""
+    names = ", ".join(found.producers).replace("|", "\\|") or "no producer is recognised"
+    yield f"| producer | {' | '.join(found.row)} |"
+    yield "|---" * (len(found.row) + 1) + "|"
+    yield f"| {names} | {' | '.join(cell.word for cell in found.row.values())} |"
+    for one in found.wrong:
+        of = f" of `{shortened(one.call, _NAME_LENGTH)}`" if one.call else ""
+        yield f"{one.column}{of}: {one.wrong}"

@@ -11,6 +11,7 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.recordings.conformance import conformance, conformance_lines, conformance_object
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.model_requests import requests_lines, requests_object
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.stats import Stats, Tally, unread_lines, unread_object
 from toolgauge.report.json_objects import trajectory_object
@@ -60,11 +61,16 @@ def doctor(
             diagnosing.add(scorecard.trajectory)
     diagnoses, style = tuple(diagnosing.diagnoses()), terminal_style()
     unread = tally.unread_tools.left_over()
+    requests = tally.unread_tools.model_requests.left_over(tally.services_with_runs)
     if as_json:
-        for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread)):
+        for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread), *map(requests_object, requests)):
             click.echo(json.dumps(found))
     else:
-        blocks = (*(diagnosis_lines(each, style) for each in diagnoses), *(unread_lines(one, style) for one in unread))
+        blocks = (
+            *(diagnosis_lines(each, style) for each in diagnoses),
+            *(unread_lines(one, style) for one in unread),
+            *(requests_lines(one, style) for one in requests),
+        )
         for line in (line for lines in blocks for line in (*lines, "")):
             click.echo(line)
     _warn_of(tally, diagnosing, diagnoses)

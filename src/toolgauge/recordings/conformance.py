@@ -66,7 +66,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
 
 class Compared(NamedTuple):
-    """One value of a run; `wrong` describes what is wrong with it."""
+    """One value of a run; `wrong` describes its fault, if any."""
 
     column: str
     call: str
@@ -240,7 +240,7 @@ def conformance_object(found: Conformance) -> JsonObject:
 
 
 def conformance_lines(found: Conformance) -> Iterator[str]:
-    """Write the row of the table of producers, and what is wrong."""
+    """Write the row of the table of producers, and a line for each fault."""
     names = ", ".join(found.producers).replace("|", "\\|") or "no producer is recognised"
     yield f"| producer | {' | '.join(found.row)} |"
     yield "|---" * (len(found.row) + 1) + "|"

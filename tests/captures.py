@@ -9,8 +9,23 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 CORPUS = Path(__file__).parent / "corpus"
 _EACH = 2
+
+
+class Switches(msgspec.Struct, frozen=True):
+    """The switches of a producer's application: those that were on, and by scenario those that were off."""
+
+    on: tuple[str, ...] = ()
+    off: dict[str, tuple[str, ...]] = {}
+
+
+def switches(folder: str) -> Switches:
+    """Look up how the application of a capture was set up."""
+    written = (CORPUS / "switches.toml").read_bytes()
+    return msgspec.toml.decode(written, type=dict[str, Switches]).get(folder, Switches())
 
 
 class Captured(NamedTuple):

@@ -1,31 +1,32 @@
-"""The table in docs/producers.md of what is recovered from each framework's captured spans, made from the captures.
+"""The table in docs/producers.md of how much of each framework's captured runs can be rebuilt, and a badge for each, made from the captures.
 
-    python -m tests.recovery_table          # print it
-    python -m tests.recovery_table --write  # put it into the page
+    python -m tests.recovery_table          # print the table
+    python -m tests.recovery_table --write  # put it into the page, and the badges beside it
 
-A cell is the share of calls (conversation: of traces) for which toolgauge has what really happened, `all` when that
-is every one, `-` when there was nothing to find. What a producer does not export counts as not recovered: the table
-tells a user what to expect.
+Values are compared with the truth of the captures, but for those with content switched off. What a producer does not export counts as
+not rebuilt: the table shows a user what to expect.
 """
 
-import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
+import msgspec
+
+from tests.captures import switches
 from toolgauge.config.model import Config
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.recordings.conformance import COLUMNS, Cell, Compared, Truth, cells, compared, shared_conversation
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 PAGE = Path(__file__).parent.parent / "docs" / "producers.md"
 CORPUS = Path(__file__).parent / "corpus"
-COLUMNS = ("names", "arguments", "results", "ids", "agents", "conversation", "failed", "rejected")
-_HEAD = "| captured from | language | version | calls | " + " | ".join(COLUMNS) + " |"
+BADGES = PAGE.parent / "badges"
+_COLUMNS = (*COLUMNS, "ids", "agents")
+_HEAD = "| captured from | language | version | " + " | ".join(_COLUMNS) + " |"
 _MARKS = ("<!-- recovered -->\n", "<!-- /recovered -->")
 # What tells the version of a capture best: the instrumentation where there is one, else the framework.
 _VERSIONS = re.compile(r"opentelemetry-(sdk|semantic-conventions.*)|openai|node|openinference-semantic.*")
@@ -34,34 +35,57 @@ _PREFERRED = re.compile(
 )
 
 
-def table() -> str:
+def rows() -> dict[str, tuple[Sequence[Truth], dict[str, Cell]]]:
+    """Compare every producer's captures with their truth."""
+    folders = sorted(folder for folder in CORPUS.iterdir() if folder.is_dir())
+    return {folder.name: (truths_of(folder), cells(_of(folder), _COLUMNS)) for folder in folders}
+
+
+def table(found: Mapping[str, tuple[Sequence[Truth], dict[str, Cell]]]) -> str:
     """Make the whole table."""
-    lines = [_HEAD, "|---" * (len(COLUMNS) + 4) + "|"]
-    lines += [_row(folder) for folder in sorted(CORPUS.iterdir()) if folder.is_dir()]
+    lines = [_HEAD, "|---" * (len(_COLUMNS) + 3) + "|"]
+    for name, (truths, row) in found.items():
+        words = " | ".join(cell.word for cell in row.values())
+        link = f'<a id="{name}"></a>[{name}](badges/{name}.svg)'
+        lines.append(f"| {link} | {language(truths)} | {_version(truths, name)} | {words} |")
     return "\n".join(lines) + "\n"
 
 
-def _row(folder: Path) -> str:
-    truths = [json.loads(file.read_text()) for file in sorted(folder.glob("*.truth.json"))]
+def badge(row: Mapping[str, Cell]) -> str:
+    """Draw how many of the columns are right in all captures."""
+    words = [row[column].word for column in COLUMNS if row[column].of]
+    right = words.count("yes")
+    colour = "#2e7d32" if right == len(words) else "#b26a00" if right * 2 > len(words) else "#b3261e"
+    label = f"run rebuilt: {right} of {len(words)}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="152" height="20" role="img" aria-label="{label}">'
+        f'<title>{label}</title><rect width="152" height="20" rx="3" fill="#555"/>'
+        f'<path d="M96 0h53a3 3 0 0 1 3 3v14a3 3 0 0 1-3 3H96z" fill="{colour}"/>'
+        '<g fill="#fff" font-family="Verdana,sans-serif" font-size="11" text-anchor="middle">'
+        f'<text x="48" y="14">run rebuilt</text><text x="124" y="14">{right} of {len(words)}</text></g></svg>\n'
+    )
+
+
+def truths_of(folder: Path) -> list[Truth]:
+    """Read what really happened in the captures of a producer."""
+    return [msgspec.json.decode(file.read_bytes(), type=Truth) for file in sorted(folder.glob("*.truth.json"))]
+
+
+def _of(folder: Path) -> Iterator[Compared]:
     found = trajectories(folder)
-    right: Counter[str] = Counter()
-    whole: Counter[str] = Counter()
-    calls = 0
-    for truth in truths:
-        for trace in truth["traces"]:
-            ids = (trace["trace_id"], *trace.get("other_trace_ids", ()))
-            here = [trajectory for one in ids for trajectory in found.get(one, ())]
-            calls += len(trace["tool_calls"])
-            for column, is_right in (*_conversation(truth, trace, here), *compared(trace["tool_calls"], here)):
-                whole[column] += 1
-                right[column] += is_right
-    cells = [_cell(right[column], whole[column]) for column in COLUMNS]
-    return f"| {folder.name} | {language(truths)} | {_version(truths, folder.name)} | {calls} | {' | '.join(cells)} |"
+    for truth in truths_of(folder):
+        runs = truth.traces if truth.scenario not in switches(folder.name).off else ()
+        here = [[one for name in (run.trace_id, *run.other_trace_ids) for one in found.get(name, ())] for run in runs]
+        is_own = truth.conversation_id_in_capture is False
+        chosen = shared_conversation(chain.from_iterable(here)) if is_own else None
+        for run, found_of_run in zip(runs, here, strict=True):
+            wanted = truth.session_id or run.conversation_id or truth.conversation_id
+            yield from compared(run, found_of_run, wanted and (chosen or wanted))
 
 
-def language(truths: Sequence[Mapping[str, Any]]) -> str:
+def language(truths: Sequence[Truth]) -> str:
     """Name the language by the packages of the captured program."""
-    packages = {name for truth in truths for name in truth["versions"]}
+    packages = {name for truth in truths for name in truth.versions}
     if "@openai/codex" in packages:
         # The package has a program in it, not a script.
         return "Rust"
@@ -72,14 +96,8 @@ def language(truths: Sequence[Mapping[str, Any]]) -> str:
     return "Go" if any(name.endswith("/go") for name in packages) else "Python"
 
 
-def _cell(right: int, whole: int) -> str:
-    if not whole:
-        return "-"
-    return "all" if right == whole else f"{right}/{whole}"
-
-
-def _version(truths: Sequence[Mapping[str, Any]], folder: str) -> str:
-    versions = {name: version for truth in truths for name, version in truth["versions"].items()}
+def _version(truths: Sequence[Truth], folder: str) -> str:
+    versions = {name: version for truth in truths for name, version in truth.versions.items()}
     if not folder.startswith("openinference"):
         versions = {name: version for name, version in versions.items() if not name.startswith("openinference")}
     named = [name for name in versions if not _VERSIONS.fullmatch(name)]
@@ -104,61 +122,20 @@ def _no_progress(size: int) -> None:
     del size
 
 
-def _conversation(
-    truth: Mapping[str, Any], trace: Mapping[str, Any], here: Sequence[Trajectory]
-) -> Iterator[tuple[str, bool]]:
-    wanted = truth.get("session_id") or trace.get("conversation_id") or truth.get("conversation_id")
-    if wanted is not None and here:
-        yield "conversation", here[0].conversation_id == wanted
-
-
-def compared(wanted: Sequence[Mapping[str, Any]], here: Sequence[Trajectory]) -> Iterator[tuple[str, bool]]:
-    """Yield, for each call that was really made, each column with something to find, and whether it was found."""
-    left = [call for trajectory in here for call in trajectory.calls]
-    for want in wanted:
-        call = taken(want, left)
-        yield "names", call is not None
-        yield "arguments", call is not None and has_arguments(want, call)
-        if want.get("result") is not None:
-            yield "results", call is not None and not isinstance(call.result, NotRecorded)
-        if want.get("call_id"):
-            yield "ids", call is not None and call.call_id == want["call_id"]
-        if want.get("agent"):
-            yield "agents", call is not None and call.agent is not None
-        if want.get("error") and want.get("executed", True):
-            yield "failed", call is not None and call.error is not None
-        if want.get("rejected") and not want.get("executed"):
-            yield "rejected", call is not None and call.state == "rejected"
-
-
-def taken(want: Mapping[str, Any], left: list[ToolCall]) -> ToolCall | None:
-    """Take the call that is meant: of this name, preferably with these arguments."""
-    named = [call for call in left if call.name == want["name"]]
-    best = next((call for call in named if has_arguments(want, call)), named[0] if named else None)
-    if best is not None:
-        left.remove(best)
-    return best
-
-
-def has_arguments(want: Mapping[str, Any], call: ToolCall) -> bool:
-    options = (want["arguments"], want.get("effective_arguments", want["arguments"]))
-    match call.arguments:
-        case Recorded(value=value):
-            return value in options
-        case Unparsed(text=text):
-            return any(isinstance(option, str) and option.strip() == text.strip() for option in options)
-        case NotRecorded():
-            return False
-
-
 def main() -> None:
-    """Print the table, or write it into the page."""
+    """Print the table, or write it into the page with the badges."""
+    found = rows()
     if "--write" not in sys.argv:
-        print(table(), end="")
+        print(table(found), end="")
         return
     before, _, rest = PAGE.read_text().partition(_MARKS[0])
     _, _, after = rest.partition(_MARKS[1])
-    PAGE.write_text(before + _MARKS[0] + table() + _MARKS[1] + after)
+    PAGE.write_text(before + _MARKS[0] + table(found) + _MARKS[1] + after)
+    BADGES.mkdir(exist_ok=True)
+    for file in BADGES.iterdir():
+        file.unlink()
+    for name, (_, row) in found.items():
+        (BADGES / f"{name}.svg").write_text(badge(row))
 
 
 def written() -> str:

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tests.producers.stub.scenarios import TOOLS, own_name
-from tests.recovery_table import CORPUS, taken, trajectories
+from tests.recovery_table import CORPUS, trajectories
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.recordings.conformance import MadeCall, taken
 from toolgauge.score.recorded_values import result_value
 
 # A description with a schema behind it is a definition; the names of tools alone are on offer in few captures.
@@ -50,7 +53,7 @@ def values_of(folder: Path) -> Iterator[Compared]:
             left = [call for trajectory in here for call in trajectory.calls]
             place = f"{folder.name} {truth['scenario']}"
             for want in trace["tool_calls"]:
-                if (call := taken(want, left)) is not None:
+                if (call := taken(msgspec.convert(want, MadeCall), left)) is not None:
                     yield from _call(place, want, call, raw)
                     yield from _offer(place, want, here, raw)
 
@@ -82,10 +85,15 @@ def _call(place: str, want: Mapping[str, Any], call: ToolCall, raw: str) -> Iter
 
 def _offer(place: str, want: Mapping[str, Any], here: list[Trajectory], raw: str) -> Iterator[Compared]:
     offered = {tool.name for trajectory in here for tool in trajectory.tools_offered or ()}
-    name = own_name(want["name"])
-    is_shown = name in TOOLS and _DEFINED.search(raw.partition(TOOLS[name][0])[2][:_NEAR]) is not None
+    is_shown = is_defined(want["name"], raw)
     if want.get("executed", True) and want.get("kind", "function") == "function" and (offered or is_shown):
         yield Compared("offers", place, want["name"], sorted(offered), want["name"] in offered)
+
+
+def is_defined(tool: str, raw: str) -> bool:
+    """Whether a capture holds the definition of a tool of the stub."""
+    name = own_name(tool)
+    return name in TOOLS and _DEFINED.search(raw.partition(TOOLS[name][0])[2][:_NEAR]) is not None
 
 
 def compare(folders: list[Path]) -> tuple[dict[str, float], list[Compared]]:

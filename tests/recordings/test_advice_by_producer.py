@@ -1,10 +1,10 @@
 """Advice fits the producer: checked against all captures, whose truth knows the language and what was really called."""
 
-import json
 import re
-from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
+import msgspec
 import pytest
 
 from tests import recovery_table
@@ -12,6 +12,7 @@ from tests.captures import Captured
 from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectories, recordings
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import Fact, Row, producer_of, remedy, table
+from toolgauge.recordings.conformance import Cell, MadeRun, Truth, cells, compared
 
 LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust"}
 
@@ -35,22 +36,18 @@ WRITTEN = {
 UNSEEN = {("openinference-openai-js", "stream_parallel"), ("voltagent", "bad_args"), ("voltagent", "bad_json")}
 
 
-def shares(folder: str, scenario: str, found: Sequence[Trajectory]) -> dict[str, tuple[int, int]]:
-    """Count, by column of the table of what is recovered, the calls that are right and all of them."""
-    right: Counter[str] = Counter()
-    whole: Counter[str] = Counter()
-    for trace in json.loads((CORPUS / folder / f"{scenario}.truth.json").read_text())["traces"]:
-        ids = (trace["trace_id"], *trace.get("other_trace_ids", ()))
-        here = [trajectory for trajectory in found if trajectory.trace_id in ids]
-        for column, is_right in recovery_table.compared(trace["tool_calls"], here):
-            whole[column] += 1
-            right[column] += is_right
-    return {column: (right[column], whole[column]) for column in whole}
+def shares(folder: str, scenario: str, found: Sequence[Trajectory]) -> dict[str, Cell]:
+    """Compare the calls of a scenario by column."""
+    truth = msgspec.json.decode((CORPUS / folder / f"{scenario}.truth.json").read_bytes(), type=Truth)
+
+    def of(run: MadeRun) -> list[Trajectory]:
+        return [trajectory for trajectory in found if trajectory.trace_id in (run.trace_id, *run.other_trace_ids)]
+
+    return cells(chain.from_iterable(compared(run, of(run), None) for run in truth.traces))
 
 
 def test_no_advice_is_of_another_language(captured: Captured):
-    truths = [json.loads(path.read_text()) for path in sorted((CORPUS / captured.folder).glob("*.truth.json"))]
-    language = LANGUAGES[recovery_table.language(truths)]
+    language = LANGUAGES[recovery_table.language(recovery_table.truths_of(CORPUS / captured.folder))]
     for diagnosis in diagnosed([str(file) for file in captured.files()]):
         assert diagnosis.producer.language in {language, ""}
         for missing in diagnosis.missing:
@@ -66,9 +63,9 @@ def assert_problems_are_of_the_truth(folder: str, scenario: str) -> None:
     diagnoses, trajectories = diagnosed_with_trajectories(recordings(folder, scenario))
     found = shares(folder, scenario, trajectories)
     problems = {missing.fact for one in diagnoses for missing in one.missing if missing.grade == "problem"}
-    if all(right == whole for right, whole in found.values()):
+    if all(found[column].word in ("yes", "-") for column in ("calls", "arguments", "results", "failures")):
         assert problems == set(), scenario
-    lost = {column for column in ("arguments", "results") if found.get(column, (1, 1))[0] == 0}
+    lost = {column for column in ("arguments", "results") if found[column].of and not found[column].right}
     if lost == {"arguments", "results"} and (folder, scenario) not in UNSEEN:
         assert lost <= problems, scenario
 

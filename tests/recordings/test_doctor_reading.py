@@ -1,34 +1,98 @@
 """Doctor's advice over all captures is true of them, and says what makes calls doubtful."""
 
 import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
 
-from tests.captures import CORPUS, Captured
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.captures import CORPUS, all_captures, switches
 from tests.recognize.support import span
 from tests.recordings.corpus import diagnosed, recordings
+from tests.test_corpus_values import is_defined
 from toolgauge.dialects.generic import mapping_of
 from toolgauge.model.records import StatusCode
-from toolgauge.recognize.shortfalls import Producer
+from toolgauge.recognize.shortfalls import Fact, Producer
 from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.stats import ProducerCounts
 
-# Facts that switches for content record; those that are recorded for themselves are another matter.
 CONTENT = ("calls", "arguments", "results", "user_text", "tool_definitions")
-# Advice to record an attribute, or to take a newer release, names the switch that has to be on as well.
-OTHER_ADVICE = ("upgrade", "newer releases", "record `gen_ai.tool.definitions`")
+# What is in a capture and not read there, which the line says.
+ELSEWHERE = {
+    ("autogen-native", "arguments"): "messages between the agents of AutoGen's runtime",
+    ("autogen-native", "results"): "messages between the agents of AutoGen's runtime",
+    ("autogen-native", "user_text"): "messages between the agents of AutoGen's runtime",
+    ("uipath", "user_text"): "an argument of the agent's function",
+    ("litellm", "call_ids"): "the history of the next request",
+    ("mirascope", "tool_spans"): "spans of functions that may be no tools",
+}
+# Advice that is no switch: to record an attribute by hand, or to take a newer release.
+OTHER_ADVICE = ("record ", "upgrade ", "newer releases ")
 
 
-def test_no_advice_is_to_switch_on_what_is_on(captured: Captured):
-    assert captured.failures(assert_no_switch_is_on) == {}
+def test_each_line_of_advice_is_true_of_its_capture():
+    wrong = [
+        found for captured in all_captures().values() for found in captured.failures(assert_advice_is_true).items()
+    ]
+    assert wrong == []
 
 
-def assert_no_switch_is_on(folder: str, scenario: str) -> None:
+def assert_advice_is_true(folder: str, scenario: str) -> None:
     truth = json.loads((CORPUS / folder / f"{scenario}.truth.json").read_text())
+    bodies = [Path(file).read_bytes() for file in recordings(folder, scenario) if ".logs." not in file]
+    spans = [
+        one
+        for body in bodies
+        for group in ExportTraceServiceRequest.FromString(body).resource_spans
+        for one in group.scope_spans
+    ]
+    names = {one.name for group in spans for one in group.spans}
+    raw = b"".join(Path(file).read_bytes() for file in recordings(folder, scenario)).decode(errors="replace")
+    set_up = switches(folder)
+    has_many_traces = len(truth["traces"]) + sum(len(trace.get("other_trace_ids", ())) for trace in truth["traces"]) > 1
+    off = {*set_up.off.get(scenario, ())}
+    for one in diagnosed(recordings(folder, scenario)):
+        for missing in one.missing:
+            line = f"{one.producer.scope}: {missing.what}: {missing.remedy.how}"
+            is_other = (folder, missing.fact) in ELSEWHERE or missing.remedy.how.startswith(
+                "other traces of this producer"
+            )
+            assert is_other or is_missing(missing.fact, truth, raw, names), line
+            assert not {*missing.remedy.switches} & {*set_up.on} - off, line
+            if missing.fact in CONTENT and missing.remedy.switches and not missing.remedy.how.startswith(OTHER_ADVICE):
+                assert {*missing.remedy.switches} & off, line
+        calls = [call["name"] for trace in truth["traces"] for call in trace["tool_calls"]]
+        assert one.shared_name is None or one.shared_name not in calls
+        assert not one.may_hold_calls or not calls, one.sent.unread
+        assert not one.lone_calls or has_many_traces, one.lone_calls
+
+
+def is_missing(fact: Fact, truth: Mapping[str, Any], raw: str, span_names: Collection[str]) -> bool:
+    """Whether the capture really lacks the fact for one call or trace at least."""
     calls = [call for trace in truth["traces"] for call in trace["tool_calls"]]
-    is_on = all(call.get("in_capture", {}).get("arguments") is not False for call in calls)
-    for diagnosis in diagnosed(recordings(folder, scenario)) if is_on else ():
-        for missing in diagnosis.missing:
-            is_other = missing.remedy.how.startswith(OTHER_ADVICE)
-            assert is_other or missing.fact not in CONTENT or not missing.remedy.switches, missing.remedy.how
+
+    def lacks(*texts: str | None) -> bool:
+        return any(text is None or not (text in raw or json.dumps(text)[1:-1] in raw) for text in texts)
+
+    match fact:
+        case "calls" | "arguments":
+            return any(call["in_capture"]["arguments"] is False for call in calls)
+        case "results":
+            shown = (call["in_capture"] for call in calls)
+            return any(one.get("result", one["arguments"]) is False for one in shown)
+        case "call_ids":
+            return lacks(*(call["call_id"] for call in calls))
+        case "tool_spans":
+            return not any(call["name"] in name for call in calls for name in span_names)
+        case "user_text":
+            return lacks(*(trace["user_message"] for trace in truth["traces"]))
+        case "tool_definitions":
+            return not calls or not all(is_defined(call["name"], raw) for call in calls)
+        case "conversation_id":
+            return lacks(truth.get("session_id") or truth.get("conversation_id"))
+        case "failures":
+            return lacks("status.code", "error.type")
 
 
 def diagnosis(sent: ProducerCounts, shared_name: str | None = None, lone_calls: int = 0) -> Diagnosis:
@@ -50,5 +114,7 @@ def test_a_name_that_all_tools_share_is_a_problem():
     shared = diagnosis(ProducerCounts(spans=2), shared_name="DynamicStructuredTool", lone_calls=2)
     shown = "\n".join(diagnosis_lines(shared))
     assert "problem: all its calls are called `DynamicStructuredTool`" in shown
-    assert "2 calls in a trace of a single span" in shown
+    assert "2 calls in traces without the model's request" in shown
+    assert "nothing is missing" not in shown
+    assert shared.has_problems
     assert diagnosis_object(shared)["shared_name"] == "DynamicStructuredTool"

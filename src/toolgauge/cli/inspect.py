@@ -9,7 +9,9 @@ import click
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
+from toolgauge.recordings.conformance import conformance, conformance_lines, conformance_object
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.model_requests import requests_lines, requests_object
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.stats import Stats, Tally, unread_lines, unread_object
 from toolgauge.report.json_objects import trajectory_object
@@ -21,7 +23,17 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per producer, each on one line.")
-def doctor(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool) -> int:
+@click.option(
+    "--conformance", "is_scenario", is_flag=True, help="Print how much of the fixed scenario can be rebuilt from FILE."
+)
+def doctor(
+    files: tuple[str, ...],
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    as_json: bool,
+    is_scenario: bool,
+) -> int:
     """Show what the producers in recorded OTLP traffic leave out, and what turns it on.
 
     For each producer (service, scope with its version, language): which dialect was recognised, what is missing, which
@@ -31,20 +43,34 @@ def doctor(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tup
     Missing calls, arguments and results are problems (exit code 1); what only narrows the view is a note. Nothing
     recognised at all is a problem too, and so are spans that look like tool calls and are not read, unless other spans of
     their traces show calls. Of a configuration, `dialects` and the times after which trajectories close count.
+
+    With --conformance FILE is a recording of the scenario for maintainers of producers, and the exit code is 1 unless all of it
+    can be rebuilt.
     """
     config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
     tally = Tally()
     diagnosing = Doctor(tally)
     with reading_progress(files) as recording:
-        for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
+        cards = scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer))
+        if is_scenario:
+            found = conformance((card.trajectory for card in cards), tally.producers)
+            for line in (json.dumps(conformance_object(found)),) if as_json else conformance_lines(found):
+                recording.echo(line)
+            return 0 if found.is_whole else 1
+        for scorecard in cards:
             diagnosing.add(scorecard.trajectory)
     diagnoses, style = tuple(diagnosing.diagnoses()), terminal_style()
     unread = tally.unread_tools.left_over()
+    requests = tally.unread_tools.model_requests.left_over(tally.services_with_runs)
     if as_json:
-        for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread)):
+        for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread), *map(requests_object, requests)):
             click.echo(json.dumps(found))
     else:
-        blocks = (*(diagnosis_lines(each, style) for each in diagnoses), *(unread_lines(one, style) for one in unread))
+        blocks = (
+            *(diagnosis_lines(each, style) for each in diagnoses),
+            *(unread_lines(one, style) for one in unread),
+            *(requests_lines(one, style) for one in requests),
+        )
         for line in (line for lines in blocks for line in (*lines, "")):
             click.echo(line)
     _warn_of(tally, diagnosing, diagnoses)

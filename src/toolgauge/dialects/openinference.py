@@ -249,6 +249,10 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield found
     elif source == "haystack" and run is not None:
         yield from haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+    elif source == "ag2" and (
+        text := values.as_str(values.as_object(values.decoded(span.attributes.get(INPUT))).get("message"))
+    ):
+        yield MessageSeen(role="user", text=text)
     elif source == "claude_agent_sdk" and kind == "AGENT":
         text = span.attributes.get(INPUT)
         if isinstance(text, str) and text and not text.startswith(("{", "[")):

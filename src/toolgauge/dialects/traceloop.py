@@ -169,7 +169,10 @@ class Traceloop(PlainDialect):
                 # A workflow is a run as well, but only LangGraph names it after the agent.
                 named = named or entity
             yield AgentRun(agent=named)
-            look_at_ends(span.attributes.get(ENTITY_INPUT))
+            given = span.attributes.get(ENTITY_INPUT)
+            look_at_ends(given)
+            if integration == "agno" and kind == "agent" and isinstance(given, str) and given:
+                yield MessageSeen(role="user", text=given)
         elif kind == "handoff":
             # Some releases cannot name it.
             target = values.as_str(span.attributes.get(HANDOFF_TO))

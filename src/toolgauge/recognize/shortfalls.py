@@ -20,7 +20,15 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 Fact: TypeAlias = Literal[
-    "calls", "arguments", "results", "failures", "call_ids", "tool_definitions", "conversation_id", "user_text"
+    "calls",
+    "arguments",
+    "results",
+    "failures",
+    "call_ids",
+    "tool_spans",
+    "tool_definitions",
+    "conversation_id",
+    "user_text",
 ]
 # The facts that a single content switch governs.
 _CONTENT: tuple[Fact, ...] = ("calls", "arguments", "results", "user_text")
@@ -105,9 +113,17 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.before is None or (producer.release is not None and producer.release < self.before)
 
 
+class ModelHost(Struct, frozen=True, forbid_unknown_fields=True):
+    """Hosts of a provider of models, and by language the packages that record calls of its client."""
+
+    hosts: tuple[str, ...]
+    packages: dict[str, tuple[str, ...]]
+
+
 class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """The file of remedies."""
 
+    model_hosts: tuple[ModelHost, ...]
     remedies: dict[str, Remedy]
     rows: tuple[Row, ...]
 
@@ -132,13 +148,14 @@ def remedy(fact: Fact, producer: Producer, dialects: Collection[str]) -> Remedy:
 PROBLEMS: tuple[Fact, ...] = ("calls", "arguments", "results")
 _OF_A_CALL: tuple[Fact, ...] = ("arguments", "results", "call_ids")
 _AROUND: tuple[Fact, ...] = ("tool_definitions", "user_text")
-_NOTES: tuple[Fact, ...] = ("tool_definitions", "user_text", "conversation_id", "call_ids")
+_NOTES: tuple[Fact, ...] = ("tool_spans", "tool_definitions", "user_text", "conversation_id", "call_ids")
 
 COSTS: Mapping[Fact, str] = {
     "calls": "what the model asked for is unknown: no call can be judged",
     "arguments": "it is known that a tool was called, not with what",
     "results": "what a tool answered is unknown: only errors tell whether a call worked",
     "failures": "a call that failed looks like one that worked, and passes as one",
+    "tool_spans": "results are known from the model's next request alone, errors by their text, and no tool's time at all",
     "tool_definitions": "a tool that does not exist cannot be told from one that does",
     "user_text": "judges do not know what was asked for, and values that only the user gave cannot be traced",
     "conversation_id": "criteria with `scope: conversation` see every trace as a conversation of its own",
@@ -149,6 +166,7 @@ NAMES: Mapping[Fact, str] = {
     "arguments": "arguments",
     "results": "results",
     "failures": "mark that a call has failed",
+    "tool_spans": "tool spans",
     "tool_definitions": "tool definitions",
     "user_text": "text of the user",
     "conversation_id": "conversation id",
@@ -211,6 +229,8 @@ class _Counts:
     hidden: int = 0
     # Traces in which some call came with its arguments: whatever switches content on, is on.
     with_content: int = 0
+    # The facts around calls that traces without a call have.
+    elsewhere: set[Fact] = field(default_factory=set[Fact])
     # Traces with some output of a model or a tool: whatever hides all outputs, is off.
     with_outputs: int = 0
     places: Counter[Fact] = field(default_factory=Counter[Fact])
@@ -254,6 +274,10 @@ class Shortfalls:
                 counts.hidden += trajectory.hidden_turns
                 if not trace.has_content:
                     self._add_surroundings(producer, trajectory)
+            for producer in trace.runs:
+                elsewhere = self._counts[producer].elsewhere
+                elsewhere |= {"tool_definitions"} if trajectory.tools_offered else set()
+                elsewhere |= {"user_text"} if _has_asked(trajectory) else set()
             return
         by_producer: dict[Producer, list[ToolCall]] = {}
         for call in calls_of_tools:
@@ -302,6 +326,8 @@ class Shortfalls:
         made = [call for call in calls if call.state != "rejected" or not _is_kept_back(call.arguments)]
         _add_fact(counts, "arguments", [_is_kept_back(call.arguments) for call in made if call.name not in bare])
         _add_fact(counts, "results", [_is_kept_back(call.result) for call in executed])
+        own = [call.executed_by is None for call in executed if not call.by_provider]
+        _add_fact(counts, "tool_spans", own)
         _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
 
     def _add_surroundings(self, producer: Producer, trajectory: Trajectory) -> None:
@@ -309,10 +335,9 @@ class Shortfalls:
         counts.with_content += any(not _is_kept_back(call.arguments) for call in trajectory.calls)
         answered = any(message.role == "assistant" and message.text != _WITHHELD for message in trajectory.messages)
         counts.with_outputs += answered or any(not _is_kept_back(call.result) for call in trajectory.calls)
-        asked = any(message.role == "user" and message.text != _WITHHELD for message in trajectory.messages)
         counts.add("tool_definitions", 1, trajectory.tools_offered is None)
         counts.add("conversation_id", 1, trajectory.conversation_id is None)
-        counts.add("user_text", 1, not asked)
+        counts.add("user_text", 1, not _has_asked(trajectory))
 
     def _completed(self, producer: Producer, dialects: Collection[str], without_trace: int) -> _Counts:
         """Add what follows for the whole recording from what was counted trace by trace."""
@@ -339,7 +364,7 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
     # Rule: a variable that hides all outputs is not set where any output was recorded.
     if asked == "results" and HIDES_OUTPUTS in found.switches and counts.with_outputs:
         return table().remedies["outputs_are_recorded"]
-    if fact in _AROUND and counts.missing[fact] < counts.places[fact]:
+    if fact in _AROUND and (fact in counts.elsewhere or counts.missing[fact] < counts.places[fact]):
         return table().remedies["offered_elsewhere" if fact == "tool_definitions" else "recorded_elsewhere"]
     # Rule: nothing shows that a variable hides a part where whatever is not hidden one by one is recorded.
     if fact in _AROUND and counts.with_content and found.switches and all(_HIDES in one for one in found.switches):
@@ -352,6 +377,10 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
 
 def _add_fact(counts: _Counts, fact: Fact, lacks: Sequence[bool]) -> None:
     counts.add(fact, len(lacks), len(lacks) if all(lacks) else 0)
+
+
+def _has_asked(trajectory: Trajectory) -> bool:
+    return any(message.role == "user" and message.text != _WITHHELD for message in trajectory.messages)
 
 
 def _takes_nothing(tool: ToolDefinition) -> bool:

@@ -111,14 +111,16 @@ class Diagnosis:
     missing: tuple[Missing, ...]
     code_steps: int = 0
     failed_code_steps: int = 0
-    # The one name of all its tools, which no model was offered; and its executed calls whose trace holds nothing else.
+    # The one name of all its tools, which no model was offered; and its executed calls in traces without the request.
     shared_name: str | None = None
     lone_calls: int = 0
+    # Whether spans from which nothing was read may hold calls: their traces show no call, message or run.
+    may_hold_calls: bool = False
 
     @property
     def has_problems(self) -> bool:
         """Return whether calls cannot be judged because of this producer."""
-        return any(missing.grade == "problem" for missing in self.missing)
+        return self.shared_name is not None or any(missing.grade == "problem" for missing in self.missing)
 
 
 class Doctor:
@@ -134,7 +136,11 @@ class Doctor:
         self._failed_code_steps: Counter[Producer] = Counter()
         self._names = defaultdict[Producer, Counter[str]](Counter)
         self._offered: set[str] = set()
+        # Executed calls alone in their traces, and those in traces without a run of a model or an agent.
         self._lone: Counter[Producer] = Counter()
+        self._without_run: Counter[Producer] = Counter()
+        # The producers in traces that show a call, a message or a run.
+        self._shown: set[Producer] = set()
 
     def add(self, trajectory: Trajectory) -> None:
         """Take one trajectory, once the spans of its trace have been read."""
@@ -150,6 +156,9 @@ class Doctor:
             if (producer := trace.producer(call.executed_by)) is not None:
                 self._names[producer][call.name] += 1
                 self._lone[producer] += len(trace.spans) == 1
+                self._without_run[producer] += not trace.runs
+        if trace.runs or trajectory.calls or trajectory.messages:
+            self._shown.update(trace.spans.values())
         failed = (call.span for call in trajectory.calls if call.kind == "code")
         self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
 
@@ -176,8 +185,15 @@ class Doctor:
                 code_steps=self._code_steps[producer],
                 failed_code_steps=self._failed_code_steps[producer],
                 shared_name=self._shared_name(self._names[producer]),
-                lone_calls=self._lone[producer],
+                lone_calls=self._lone_calls(producer),
+                may_hold_calls=bool(sent.unread) and producer not in self._shown,
             )
+
+    def _lone_calls(self, producer: Producer) -> int:
+        """Count the calls that no trace joins to their requests; one alone may be a request by hand."""
+        if producer.service in self._tally.services_with_runs:
+            return self._without_run[producer]
+        return self._lone[producer] if self._lone[producer] > 1 else 0
 
     def _shared_name(self, names: Counter[str]) -> str | None:
         """Return the only name of several calls where models were offered tools of other names."""
@@ -190,7 +206,7 @@ def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
     match fact:
         case "calls":
             return "log records" if sent.without_trace else "model calls"
-        case "arguments" | "results" | "failures" | "call_ids":
+        case "arguments" | "results" | "failures" | "call_ids" | "tool_spans":
             return "calls" if calls else "model calls"
         case _:
             return "traces"
@@ -225,7 +241,7 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
             for missing in diagnosis.missing
         ],
     }
-    if diagnosis.sent.unread and not diagnosis.calls:
+    if diagnosis.may_hold_calls:
         found["unread"] = [
             {"name": name, "operation": operation or None, "spans": count}
             for (name, operation), count in diagnosis.sent.unread.most_common(_MAX_UNREAD_LINES)
@@ -269,8 +285,9 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
             less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
             yield f"    {missing.cost}{lost}{less}"
         yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
-    yield from _reading_lines(diagnosis, style)
-    if sent.unread and not diagnosis.calls:
+    doubts = tuple(_reading_lines(diagnosis, style))
+    yield from doubts
+    if diagnosis.may_hold_calls:
         # The calls may be on the spans from which nothing was read.
         spans, name = counted(sent.unread.total(), "span"), shortened(producer.scope or "(no scope)", _NAME_LENGTH)
         yield f"  {style.doubtful('note')}: no tool call; nothing was read from {spans} of scope `{name}`:"
@@ -280,7 +297,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         if len(sent.unread) > _MAX_UNREAD_LINES:
             yield f"    and {len(sent.unread) - _MAX_UNREAD_LINES} more names"
         yield "    do: if calls are on these spans, map their attributes in the section `dialects` of the configuration"
-    elif not diagnosis.missing:
+    elif not diagnosis.missing and not doubts:
         yield f"  {style.good('nothing is missing')}" if diagnosis.calls else "  no tool call: nothing to judge"
 
 
@@ -290,9 +307,10 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
         name = shortened(diagnosis.shared_name, _NAME_LENGTH)
         yield f"  {style.bad('problem')}: all its calls are called `{name}`, a name that no model was offered"
         yield "    do: update the instrumentation, or record the tool's own name as `gen_ai.tool.name` on its span"
-    if diagnosis.lone_calls > 1:
-        yield f"  {style.doubtful('note')}: {counted(diagnosis.lone_calls, 'call')} in a trace of a single span"
-        yield "    do: run tools inside the agent's span (propagate the context), so that calls and requests share a trace"
+    if diagnosis.lone_calls:
+        calls = counted(diagnosis.lone_calls, "call")
+        yield f"  {style.doubtful('note')}: {calls} in traces without the model's request: spans are traces of their own"
+        yield "    do: run models and tools inside the agent's span (propagate the context), so that a run is one trace"
     if diagnosis.sent.mappings:
         yield f"  {style.doubtful('note')}: no dialect knows this producer; read by what its values look like, whatever their keys"
         yield "    do: check these lines and put them into the configuration, which makes the reading firm"

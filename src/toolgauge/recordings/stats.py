@@ -34,6 +34,7 @@ from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.settings import SpanMapping
 from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of
+from toolgauge.recordings.model_requests import ModelRequestSpans
 from toolgauge.recordings.recorded_requests import RecordedRequest
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
@@ -80,6 +81,7 @@ class UnreadToolSpans:
     """Takes the spans of a recording, and knows at the end which of them look like tool calls and were not read."""
 
     def __init__(self) -> None:
+        self.model_requests = ModelRequestSpans()
         self._waiting: dict[SpanRef, tuple[Producer, str]] = {}
         self._seen: set[str] = set()
 
@@ -97,6 +99,7 @@ class UnreadToolSpans:
                 scope = scope_group.scope
                 producer = producer_of(known.get(_SERVICE), scope.name, scope.version, known.get(SDK_LANGUAGE, ""))
                 for span in scope_group.spans:
+                    self.model_requests.see(producer, span)
                     if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):
                         ref = SpanRef(span.trace_id.hex(), span.span_id.hex())
                         self._waiting[ref] = (producer, span.name[:_LONGEST_NAME])
@@ -199,6 +202,8 @@ class Tally:
         self.in_recording: Counter[str] = Counter()
         self.read: Counter[str] = Counter()
         self.dialects: Counter[str] = Counter()
+        # The services that recorded model calls or agent runs.
+        self.services_with_runs: set[str] = set()
         self.unread_tools = UnreadToolSpans()
         self._metrics: SelfMetrics | None = None
         self._traces: dict[str, TraceCounts] = {}
@@ -259,6 +264,7 @@ class Tally:
         for observation in reading.observations:
             if isinstance(observation, ModelCall | AgentRun):
                 trace.runs.add(producer)
+                self.services_with_runs.add(producer.service)
             if isinstance(observation, ModelCall) and not reading.is_log:
                 trace.model_calls[producer] += 1
             trace.has_content = trace.has_content or isinstance(observation, _CONTENT)

@@ -4,10 +4,14 @@ A script is chosen by the user's text, so that a sub-agent's model has a script 
 call that starts it. Names of hand-off and sub-agent tools differ between frameworks, so `scenario()` takes them.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Literal
+
+from toolgauge.recordings.conformance import SCENARIO as CONFORMANCE
 
 Kind = Literal["function", "handoff", "agent_as_tool"]
 
@@ -315,6 +319,28 @@ def _parallel3(_: Names) -> Scenario:
     return _parallel()
 
 
+def _conformance(_: Names) -> Scenario:
+    """Play the scenario that maintainers of producers record."""
+    written = json.loads(CONFORMANCE.read_text())
+
+    def call(made: Mapping[str, Any]) -> Call:
+        error = made.get("error")
+        raised = (error["type"], error["message"]) if error else None
+        return Call(name=made["name"], arguments=made["arguments"], result=made.get("result"), error=raised)
+
+    scripts = [
+        Script(
+            text=run["user_message"],
+            steps=tuple(
+                tuple(map(call, made)) for _, made in groupby(run["tool_calls"], key=lambda made: made["turn"])
+            ),
+            final=run["final_text"],
+        )
+        for run in written["traces"]
+    ]
+    return Scenario(name="conformance", runs=tuple(scripts), conversation_id=written["conversation_id"])
+
+
 _MAKERS: dict[str, Callable[[Names], Scenario]] = {
     "one_call": _one_call,
     "sequence3": _sequence3,
@@ -334,6 +360,7 @@ _MAKERS: dict[str, Callable[[Names], Scenario]] = {
     "stream": _stream,
     "stream_parallel": _stream_parallel,
     "content_off": _content_off,
+    "conformance": _conformance,
 }
 SCENARIOS = tuple(_MAKERS)
 

@@ -361,7 +361,7 @@ class Emitter:
         return _EVALUATION + inline_evaluations(scorecard, of_trajectory, self._openinference)
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
-        """Encode the events of regressions that began or ended."""
+        """Encode the events of regressions."""
         return encode_regressions(self._requests, regressions, self._trace_url)
 
     def metrics(self, now_ns: int) -> Outgoing:

@@ -60,9 +60,14 @@ def _record(regression: Regression, trace_url: str | None) -> LogRecord:
         event_name=EVENT_NAME,
         attributes=_attributes(regression, trace_url),
     )
-    # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures.
+    # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures. One alarm may have
+    # several updates, after so many conversations each.
     which = (astuple(regression.stream), regression.incident, regression.onset_ns)
-    which = (*which, regression.phase, regression.acknowledged)
+    which = (
+        *which,
+        regression.phase,
+        regression.observations if regression.phase == "updated" else regression.acknowledged,
+    )
     record.attributes.append(_attribute(RECORD_UID, record_uid(repr(which).encode("utf-8", "surrogatepass"))))
     record.body.string_value = sentence(regression)
     traces = valid_traces(regression.after)
@@ -99,7 +104,7 @@ def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyVa
 
 def _cause_values(regression: Regression) -> Iterator[tuple[str, str | int | float | Sequence[str] | None]]:
     """Yield the attributes of what explains a drop: all in words, the likeliest in parts."""
-    if regression.phase == "began":
+    if regression.phase != "ended":
         yield "cause.summary", cause_sentences(regression)
     first = next(iter(regression.causes), None)
     if first is None:
@@ -201,10 +206,11 @@ def sentence(regression: Regression) -> str:
     change = _version(regression)
     named = None if change is None else change.after
     version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else _quoted(named)}"
+    moved = f"fell from {baseline} to {current}"
+    if regression.phase == "updated":
+        moved = f"is still at {current} instead of {baseline}"
     since = _clock(regression.onset_ns, regression.at_ns)
-    return (
-        f"{stream} fell from {baseline} to {current}{version}, {_conversations(regression.observations)}, since {since}"
-    )
+    return f"{stream} {moved}{version}, {_conversations(regression.observations)}, since {since}"
 
 
 def cause_sentences(regression: Regression) -> tuple[str, ...]:

@@ -121,12 +121,12 @@ class Watcher:
         metrics.run_length.observe = lambda: {} if self._budget.left is None else {(): self._budget.run_length}
 
     def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
-        """Take the scores of a scorecard; return the regressions that begin, or end, with it."""
+        """Take the scores of a scorecard; return the regressions that begin, change or end with it."""
         scores = trajectory_scores(scorecard)
         return () if scores is None else self.add(scores, scorecard.scored_at_ns)
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
-        """Take the scores of a trajectory; return the regressions that begin, or end, with them."""
+        """Take the scores of a trajectory; return the regressions that begin, change or end with them."""
         complete = self._conversations.add(scores, now_ns)
         if self._conversations.left_out:
             self._metrics.streams_evicted.add(self._conversations.left_out)
@@ -138,7 +138,7 @@ class Watcher:
         return ()
 
     def tick(self, now_ns: int) -> Sequence[Regression]:
-        """Count the conversations that are complete; return the regressions that begin, or end, with them."""
+        """Count the conversations that are complete; return the regressions that begin, change or end with them."""
         regressions, self._ended = self._ended, []
         for key in self._unshown:
             self._show(self._streams[key])

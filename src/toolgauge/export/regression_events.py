@@ -221,16 +221,30 @@ def cause_sentences(regression: Regression) -> tuple[str, ...]:
 
 
 def _cause_sentence(cause: Cause, at_ns: int) -> str:
-    several = len(cause.changes) > 1
-    have = "the new values" if several else _quoted(cause.changes[0].after)
-    means = f"have {have}: mean {cause.mean:.2f}, the others {cause.others:.2f}"
     share = f"{cause.conversations} of {_conversations(cause.of)} since"
     if cause.since_ns is None:
+        return f"{_moves(cause)}; {share} the drop {_means(cause)}"
+    return f"{_moves(cause)} at {_clock(cause.since_ns, at_ns)}; {share} {_means(cause)}"
+
+
+def difference_sentence(cause: Cause, new: str) -> str:
+    """Write what explains a difference between two versions, of which `new` is the worse one."""
+    return f"{_moves(cause)}; {cause.conversations / cause.of:.0%} of {_quoted(new)} {_means(cause)}"
+
+
+def _means(cause: Cause) -> str:
+    first, *others = cause.changes
+    have = "the new values" if others else _quoted(first.after)
+    return f"have {have}: mean {cause.mean:.2f}, the others {cause.others:.2f}"
+
+
+def _moves(cause: Cause) -> str:
+    if cause.since_ns is None:
         more = " and ".join([f"{_whose(change)}: {_quoted(change.after)}" for change in cause.changes])
-        return f"{more} became more frequent; {share} the drop {means}"
+        return f"{more} became more frequent"
+    several = len(cause.changes) > 1
     moved = " and ".join([_moved(change, several=several) for change in cause.changes])
-    together = " changed together" if several else ""
-    return f"{moved}{together} at {_clock(cause.since_ns, at_ns)}; {share} {means}"
+    return f"{moved} changed together" if several else moved
 
 
 def _moved(change: Change, *, several: bool) -> str:
@@ -249,8 +263,9 @@ def _named(change: Change) -> str:
     return fit_label(change.property if change.of is None else f"{change.property} {change.of}")
 
 
-def _cause_json(cause: Cause, at_ns: int) -> JsonObject:
-    changes: list[Json] = [
+def changes_json(cause: Cause) -> list[Json]:
+    """Write the properties of a cause with their values before and since."""
+    return [
         {
             "property": change.property,
             "of": _label(change.of),
@@ -259,9 +274,12 @@ def _cause_json(cause: Cause, at_ns: int) -> JsonObject:
         }
         for change in cause.changes
     ]
+
+
+def _cause_json(cause: Cause, at_ns: int) -> JsonObject:
     return {
         "sentence": _cause_sentence(cause, at_ns),
-        "changes": changes,
+        "changes": changes_json(cause),
         "since": _cause_time(cause),
         "conversations": cause.conversations,
         "of": cause.of,

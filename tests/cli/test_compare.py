@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -12,7 +12,8 @@ import pytest
 from tests.cli import command
 from tests.cli.command import Ended
 from tests.recordings.admin import TOKEN, Admin, arm, serving
-from tests.recordings.recordings import AS_GOOD, GOOD, START_NS, WORSE, written
+from tests.recordings.recordings import AS_GOOD, GOOD, START_NS, WORSE, framed, written
+from tests.walk.test_causes import conversation
 from toolgauge.cli.main import main
 
 LATER_NS = START_NS + 10**14
@@ -87,6 +88,52 @@ def test_one_recording_is_split_by_version(good: str, worse: str):
     assert ended.code == 1
     assert ended.err.startswith("comparing `1.1` of `shop-assistant` with `1.0`\n")
     assert re.search(r"^default\.tool_success, shop-assistant.*: 1\.0 -> 1\.1$", ended.out, re.MULTILINE)
+
+
+def models(path: Path, failures: Iterable[tuple[str, bool]], *, first: int) -> str:
+    """Write a conversation for each model, and whether its call fails; traces are numbered from `first`."""
+    with path.open("wb") as file:
+        for number, (model, fails) in enumerate(failures, first):
+            file.write(framed(conversation(number, model, fails=fails)))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def before_and_after(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Two thirds of the new recording have another model, of which every second call fails."""
+    folder = tmp_path_factory.mktemp("models")
+    old = [("large-05", number % 20 == 0) for number in range(150)]
+    new = [("large-06", number % 2 == 0) if number % 3 else ("large-05", False) for number in range(90)]
+    return models(folder / "before.otlp", old, first=1), models(folder / "after.otlp", new, first=1000)
+
+
+EXPLAINED = "`gen_ai.response.model` changed from `large-05` to `large-06`; 67% of `NEW` have `large-06`: mean 0.50, the others 0.96"
+
+
+def test_a_worse_release_is_explained_by_the_property_that_changed(before_and_after: tuple[str, str]):
+    ended = run("compare", *before_and_after, *SUCCESS)
+    assert ended.code == 1
+    assert f"fell from 0.947 to 0.667; explained by: {EXPLAINED}" in ended.err
+    assert f"explained by: {EXPLAINED}" in run("compare", *before_and_after, *SUCCESS, "--markdown").out
+    (stream, *_) = json.loads(run("compare", *before_and_after, *SUCCESS, "--json").out)["streams"]
+    (cause,) = stream["explained_by"]
+    assert (cause["sentence"], cause["share"]) == (EXPLAINED, pytest.approx(2 / 3))
+    assert cause["changes"] == [{"property": "gen_ai.response.model", "of": None, "old": "large-05", "new": "large-06"}]
+
+
+@pytest.mark.parametrize("by", ["model", "gen_ai.response.model"])
+def test_recordings_are_split_by_a_recorded_property_which_does_not_explain_itself(
+    before_and_after: tuple[str, str], by: str
+):
+    ended = run("compare", *before_and_after, "--by", by, *SUCCESS)
+    assert ended.code == 1
+    assert ended.err.startswith("comparing `large-06` of `shop` with `large-05`\n")
+    assert "explained by" not in ended.err
+
+
+def test_a_recording_is_split_by_the_schema_of_a_tool(good: str):
+    ended = run("compare", good, "--by", "tool:no_such_tool")
+    assert "150 trajectories without `tool:no_such_tool` were left out" in ended.err
 
 
 def test_versions_can_be_named(good: str, worse: str):

@@ -50,6 +50,7 @@ hold: {timeout: 30s, max_bytes: 64MiB}
 events: failed
 metrics:
   resource_attributes: [service.version, deployment.environment.name]
+  run_attributes: []
   max_services: 50
   max_agents: 50
   max_tools: 200
@@ -135,6 +136,7 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("events", "all", "all"),
         ("metrics.resource_attributes", "[]", ()),
         ("metrics.resource_attributes", "[service.version, k8s.cluster.name]", ("service.version", "k8s.cluster.name")),
+        ("metrics.run_attributes", "[gen_ai.response.model]", ("gen_ai.response.model",)),
         ("metrics.max_services", "1", 1),
         ("metrics.max_agents", "2", 2),
         ("metrics.max_tools", "3", 3),

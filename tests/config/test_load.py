@@ -60,6 +60,14 @@ def test_a_resource_attribute_that_is_no_label_of_its_own_is_refused(keys: str):
     assert "metrics.resource_attributes" in refused(overrides=(f"metrics.resource_attributes={keys}",)).message
 
 
+@pytest.mark.parametrize(
+    "keys", ["[model]", "[gen_ai.response.model, gen_ai.response.model]", "[gen_ai.provider.name]"]
+)
+def test_a_run_attribute_that_is_unknown_or_a_label_already_is_refused(keys: str):
+    overrides = ("metrics.resource_attributes=[gen_ai_provider.name]", f"metrics.run_attributes={keys}")
+    assert "metrics.run_attributes" in refused(overrides=overrides).message
+
+
 def test_a_variable_that_is_not_set_is_an_error_with_its_line(tmp_path: Path):
     path = write(tmp_path / "a.yaml", "\n\nannotate: ${env:HOW}\n")
     error = refused(path)

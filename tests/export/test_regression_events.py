@@ -61,6 +61,9 @@ BEGAN = Regression(
 ENDED = replace(BEGAN, phase="ended", current=0.961, observations=163, at_ns=ONSET_NS + 192 * 60 * SECOND)
 
 
+UPDATED = replace(BEGAN, phase="updated", current=0.81, observations=64, at_ns=AT_NS + 600 * SECOND)
+
+
 def record(regression: Regression, trace_url: str | None = URL) -> LogRecord:
     (outgoing,) = emitter(EmitSettings(trace_url=trace_url)).regressions([regression])
     assert (outgoing.signal, outgoing.spans, outgoing.own) == ("logs", 0, True)
@@ -120,6 +123,18 @@ def test_small_drop_is_written_with_more_decimals():
 
 def test_drop_of_another_day_has_its_date():
     assert sentence(replace(BEGAN, at_ns=ONSET_NS + 86_400 * SECOND)).endswith("since 2027-01-15 14:02 UTC")
+
+
+def test_another_cause_of_a_lasting_drop_is_news_and_no_second_alarm():
+    assert sentence(UPDATED) == (
+        "`default.tool_success` of `find_order` is still at 0.81 instead of 0.97 with version 1.1, 64 conversations, since 14:02 UTC"
+    )
+    found = record(UPDATED)
+    assert found.severity_text == "INFO"
+    assert attributes(found)["toolgauge.regression.phase"] == "updated"
+    assert attributes(found)["toolgauge.regression.cause.summary"] == [CAUSE_WORDS]
+    later = record(replace(UPDATED, observations=128))
+    assert len({attributes(each)["log.record.uid"] for each in (record(BEGAN), found, later)}) == 3
 
 
 def test_end_is_one_sentence():

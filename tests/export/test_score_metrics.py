@@ -398,6 +398,21 @@ def test_configured_attributes_are_labels_in_their_order():
     assert labels[:4] == ("support", "north", "1.1", "refund-agent")
 
 
+def test_models_are_labels_where_asked_for_and_ten_of_a_service_have_series():
+    registry = MetricRegistry()
+    one = emitter(EmitSettings(metrics=MetricsSettings(run_attributes=("gen_ai.response.model",))), registry)
+    for number in range(30):
+        of = replace(trajectory(call()), properties={"gen_ai.response.model": f"large-{number}"})
+        one.record(scorecard(call_result(passed()), of=of))
+    assert scores(registry).labels[3:5] == ("gen_ai.response.model", "gen_ai.agent.name")
+    # The newest ten of twenty an hour, and all others together.
+    assert {labels[3] for labels in scores(registry).cells} == {
+        "_other",
+        *(f"large-{number}" for number in range(10, 20)),
+    }
+    assert counts(registry, "toolgauge.labels.capped") == {("gen_ai.response.model",): 20}
+
+
 def test_of_four_releases_the_oldest_is_folded_and_its_cells_and_label_sets_are_gone():
     traffic = Traffic()
     for version in ("1.0", "1.1", "1.2"):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tests.certificates import certificates
 from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink
-from tests.export.test_regression_events import BEGAN, CAUSE_WORDS, ENDED, STREAM
+from tests.export.test_regression_events import BEGAN, CAUSE_WORDS, ENDED, STREAM, UPDATED
 from tests.wire.support import free_port
 from toolgauge.export import webhooks
 from toolgauge.export.regression_events import regression_json, sentence
@@ -144,6 +144,19 @@ async def test_alert_that_lasts_is_kept_alive_over_a_restart():
         # The last one is that of the stop: it has more time until the next process.
         assert len(seen.arrived) == 2
         assert [alerts(seen, number)[0]["endsAt"] for number in (0, 1)] == ["2027-01-15T14:46:17.500Z"] * 2
+
+
+async def test_another_cause_is_the_same_alert_with_another_annotation():
+    async with http_sink(always(OK)) as seen, running(to(seen, format="alertmanager")) as one:
+        one.webhooks.put([replace(BEGAN, causes=())])
+        await until(lambda: one.count("sent") == 1)
+        one.webhooks.put([UPDATED])
+        await until(lambda: one.count("sent") == 2)
+        ((before,), (after,)) = alerts(seen, 0), alerts(seen, 1)
+        assert (after["labels"], after["startsAt"]) == (before["labels"], before["startsAt"])
+        assert before["annotations"]["cause"] == "none of the recorded properties changed with it"
+        assert after["annotations"]["cause"] == CAUSE_WORDS
+        assert after["annotations"]["summary"] == sentence(replace(UPDATED, at_ns=BEGAN.at_ns))
 
 
 async def test_what_lasts_is_no_news_for_plain_json():

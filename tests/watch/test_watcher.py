@@ -50,6 +50,22 @@ def test_another_service_is_another_incident() -> None:
     assert incidents["support"] != incidents["sales"]
 
 
+def test_a_rollback_that_does_not_help_updates_the_alarm_once() -> None:
+    metrics = watch_metrics()
+    traffic = Traffic(watcher(metrics))
+    traffic.send(300, every=20)
+    traffic.send(25, every=2, version="1.1")
+    traffic.send(120, every=2)
+    first, second = (each for each in traffic.regressions if each.stream.tool == "find_order")
+    assert (first.phase, second.phase) == ("began", "updated")
+    assert [bool(each.causes) for each in (first, second)] == [True, False]
+    assert second.observations in (32, 64, 128)
+    assert (second.incident, second.onset_ns) == (first.incident, first.onset_ns)
+    (lasting,) = (each for each in traffic.watcher.active() if each.stream.tool == "find_order")
+    assert (lasting.phase, lasting.at_ns, lasting.causes) == ("began", first.at_ns, ())
+    assert set(metrics.alarms.cells.values()) == {1}
+
+
 def test_scores_that_recover_end_the_regression() -> None:
     traffic = Traffic(watcher())
     traffic.send(300, every=20)

@@ -54,7 +54,9 @@ class Traffic:
         self._style = random.choice(("at once", "at once", "canary", "rollout"))
         complete = self.onset + (_ROLLOUT if self._style == "rollout" else 0)
         far = [*range(20, self.onset - _NEAREST), *range(complete + _NEAREST, complete + 80)]
-        self._harmless = {kind: random.choice(far) for kind in random.sample([*set(_SWITCHED) - {*causes}], 2)}
+        self._harmless = {
+            kind: random.choice(far) for kind in random.sample([kind for kind in _SWITCHED if kind not in causes], 2)
+        }
 
     def _is_new(self, number: int) -> bool:
         since = number - self.onset

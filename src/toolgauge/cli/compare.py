@@ -21,8 +21,9 @@ from toolgauge.recordings.conversation_means import (
     SERVICE,
     Observations,
     Observed,
-    attribute,
     fetch_arms,
+    group,
+    grouping,
     observed_live,
 )
 from toolgauge.recordings.recorded_requests import scorecards
@@ -44,7 +45,11 @@ _Observe: TypeAlias = Callable[[Observations, Sequence[str], Callable[[Trajector
 
 @click.command("compare", epilog=_EPILOG)
 @click.argument("files", nargs=-1, metavar="[BASE NEW | FILE...]")
-@click.option("--by", metavar="ATTRIBUTE", help="Split one recording by this attribute, as `service.version`.")
+@click.option(
+    "--by",
+    metavar="NAME",
+    help="Split one recording by an attribute or a recorded property, as `service.version`, `model`, `prompt` or `tool:find_order`.",
+)
 @click.option("--live", metavar="URL", help="Ask a running `toolgauge serve`: the URL of its `admin.endpoint`.")
 @click.option("--base", help="The version to compare with. Default: the one first seen before the new one.")
 @click.option("--new", help="The version in question. Default: the one first seen last.")
@@ -97,7 +102,7 @@ def command(
 
     BASE and NEW are recordings, each a file or a directory as in `toolgauge inspect --help`; they are scored as
     `toolgauge replay` scores them. With `--by`, all FILEs are one recording that is split by an attribute of the resource or
-    of the spans. With `--live`, a running process is asked for what it has scored; that may be done again and again,
+    of the spans, or by a property of the runs. With `--live`, a running process is asked for what it has scored; that may be done again and again,
     the test is made for it.
 
     One conversation is one observation in each stream: the mean score of a criterion there, for one tool and for all
@@ -133,7 +138,7 @@ def command(
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     _check_filters(filters, observed, live)
-    compared = compare(observed, versions, filters, question)
+    compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
     runs = usages.beside(versions)
     if as_json:
         click.echo(json.dumps({**comparison_object(compared), "runs": usages_object(runs)}))
@@ -195,7 +200,7 @@ def _split(
     score: _Observe, files: tuple[str, ...], by: str, base: str | None, new: str | None
 ) -> tuple[Observed, Sequence[Versions]]:
     observations, names = Observations(), {SERVICE}
-    without = score(observations, files, lambda one: names.update(one.resource) or attribute(one, by))
+    without = score(observations, files, lambda one: names.update(one.resource) or group(one, by))
     if without:
         click.echo(f"{without} trajectories without `{by}` were left out", err=True)
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})

@@ -62,7 +62,8 @@ class DemoDestination:
                 for logs in ExportLogsServiceRequest.FromString(body).resource_logs:
                     for records in logs.scope_logs:
                         self.events.update(record.event_name for record in records.log_records)
-                        self.regressions.extend(each for each in records.log_records if each.event_name == REGRESSION)
+                        began = (each for each in records.log_records if _text(each, f"{REGRESSION}.phase") == "began")
+                        self.regressions.extend(began)
             case "metrics":
                 for metrics in ExportMetricsServiceRequest.FromString(body).resource_metrics:
                     for scoped in metrics.scope_metrics:

@@ -367,7 +367,7 @@ class Emitter:
         return _EVALUATION + inline_evaluations(scorecard, of_trajectory, self._openinference)
 
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
-        """Encode the events of regressions that began or ended."""
+        """Encode the events of regressions."""
         return encode_regressions(self._requests, regressions, self._trace_url)
 
     def tool_changes(self, changes: Sequence[ToolDefinitionChange]) -> Iterator[Outgoing]:

@@ -22,13 +22,15 @@ LABEL_SETS = "label_sets"
 TOOL_DEFINITIONS = "tool_definitions"
 # Of each resource attribute of a service, so many values have series: a release beside its predecessors.
 NEWEST_VALUES = 3
-# A client that sends a new version with each request gets no more than these.
-NEW_VALUES_AN_HOUR = 6
+# Of each property of runs: several models and prompts are in use at the same time.
+NEWEST_RUN_VALUES = 10
+# A client that sends a new version with each request gets no more than so many times these.
+_AN_HOUR = 2
 MAX_ERROR_TYPES = 20
 _MAX_FOLDED_VALUES = 100
-# Labels of the producer and of what was called: service, resource attributes, agent, tool.
+# Labels of the producer and of what was called: service, attributes of resource and run, agent, tool.
 Who: TypeAlias = tuple[str, ...]
-# A service, and the values of its resource attributes.
+# A service, and the values of the attributes of its resource and of the run.
 Producer: TypeAlias = tuple[str | None, tuple[str | None, ...]]
 
 
@@ -102,13 +104,14 @@ class _Names:
 
 
 class _Newest:
-    """The newest values of one resource attribute of one service, by when they were first seen."""
+    """The newest values of one attribute of one service, at most `limit`, by when they were first seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.kept: dict[str, None] = {}
         # Older ones, with when they were last seen.
         self.folded: dict[str, int] = {}
-        self.taken_ns: deque[int] = deque(maxlen=NEW_VALUES_AN_HOUR)
+        self.taken_ns: deque[int] = deque(maxlen=_AN_HOUR * limit)
 
     def is_older(self, value: str, now_ns: int) -> bool:
         """Return whether newer values have taken its place; what was not seen for an hour is new again."""
@@ -123,7 +126,7 @@ class _Newest:
         self.taken_ns.append(now_ns)
         self.folded.pop(value, None)
         self.kept[value] = None
-        if len(self.kept) <= NEWEST_VALUES:
+        if len(self.kept) <= self.limit:
             return None
         oldest = next(iter(self.kept))
         del self.kept[oldest]
@@ -139,7 +142,10 @@ class LabelCaps:
     def __init__(
         self, settings: MetricsSettings, registry: MetricRegistry, on_dropped: Callable[[Collection[LabelSet]], None]
     ) -> None:
-        self._keys = settings.resource_attributes
+        self._keys = (*settings.resource_attributes, *settings.run_attributes)
+        self._limits = [NEWEST_VALUES] * len(settings.resource_attributes) + [NEWEST_RUN_VALUES] * len(
+            settings.run_attributes
+        )
         self._capped = registry.counter(
             "toolgauge.labels.capped",
             "{measurement}",
@@ -171,11 +177,11 @@ class LabelCaps:
         self, producer: Producer, agent: str | None, tool: str | None, *, rule: Labels, now_ns: int
     ) -> tuple[Who, LabelSet | None]:
         """Fit the labels; all are `_other`, and there is no label set, when that would be one over the cap."""
-        service, resource = producer
+        service, values = producer
         fitted = self._name(self._services, service, "", now_ns)
         who = (
             fitted,
-            *(self._value(fitted, at, value, now_ns) for at, value in enumerate(resource)),
+            *(self._value(fitted, at, value, now_ns) for at, value in enumerate(values)),
             self._name(self._agents, agent, fitted, now_ns),
             self._name(self._tools, tool, fitted, now_ns),
         )
@@ -226,12 +232,12 @@ class LabelCaps:
         if not raw:
             return ""
         value, key = fit_label(raw), self._keys[at]
-        newest = self._newest.get((service, key)) or self._newest.setdefault((service, key), _Newest())
+        newest = self._newest.get((service, key)) or self._newest.setdefault((service, key), _Newest(self._limits[at]))
         if value in newest.kept:
             return value
         if newest.is_older(value, now_ns):
             return OTHER
-        if len(newest.taken_ns) == NEW_VALUES_AN_HOUR and now_ns - newest.taken_ns[0] < HOUR:
+        if len(newest.taken_ns) == newest.taken_ns.maxlen and now_ns - newest.taken_ns[0] < HOUR:
             self._capped.add(1, (key,))
             return OTHER
         older = newest.take(value, now_ns)

@@ -60,9 +60,14 @@ def _record(regression: Regression, trace_url: str | None) -> LogRecord:
         event_name=EVENT_NAME,
         attributes=_attributes(regression, trace_url),
     )
-    # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures.
+    # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures. One alarm may have
+    # several updates, after so many conversations each.
     which = (astuple(regression.stream), regression.incident, regression.onset_ns)
-    which = (*which, regression.phase, regression.acknowledged)
+    which = (
+        *which,
+        regression.phase,
+        regression.observations if regression.phase == "updated" else regression.acknowledged,
+    )
     record.attributes.append(event_attribute(RECORD_UID, record_uid(repr(which).encode("utf-8", "surrogatepass"))))
     record.body.string_value = sentence(regression)
     traces = valid_traces(regression.after)
@@ -99,7 +104,7 @@ def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyVa
 
 def _cause_values(regression: Regression) -> Iterator[tuple[str, str | int | float | Sequence[str] | None]]:
     """Yield the attributes of what explains a drop: all in words, the likeliest in parts."""
-    if regression.phase == "began":
+    if regression.phase != "ended":
         yield "cause.summary", cause_sentences(regression)
     first = next(iter(regression.causes), None)
     if first is None:
@@ -202,10 +207,11 @@ def sentence(regression: Regression) -> str:
     change = _version(regression)
     named = None if change is None else change.after
     version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else quoted(named)}"
+    moved = f"fell from {baseline} to {current}"
+    if regression.phase == "updated":
+        moved = f"is still at {current} instead of {baseline}"
     since = _clock(regression.onset_ns, regression.at_ns)
-    return (
-        f"{stream} fell from {baseline} to {current}{version}, {_conversations(regression.observations)}, since {since}"
-    )
+    return f"{stream} {moved}{version}, {_conversations(regression.observations)}, since {since}"
 
 
 def cause_sentences(regression: Regression) -> tuple[str, ...]:
@@ -216,16 +222,30 @@ def cause_sentences(regression: Regression) -> tuple[str, ...]:
 
 
 def _cause_sentence(cause: Cause, at_ns: int) -> str:
-    several = len(cause.changes) > 1
-    have = "the new values" if several else quoted(cause.changes[0].after)
-    means = f"have {have}: mean {cause.mean:.2f}, the others {cause.others:.2f}"
     share = f"{cause.conversations} of {_conversations(cause.of)} since"
     if cause.since_ns is None:
+        return f"{_moves(cause)}; {share} the drop {_means(cause)}"
+    return f"{_moves(cause)} at {_clock(cause.since_ns, at_ns)}; {share} {_means(cause)}"
+
+
+def difference_sentence(cause: Cause, new: str) -> str:
+    """Write what explains a difference between two versions, of which `new` is the worse one."""
+    return f"{_moves(cause)}; {cause.conversations / cause.of:.0%} of {quoted(new)} {_means(cause)}"
+
+
+def _means(cause: Cause) -> str:
+    first, *others = cause.changes
+    have = "the new values" if others else quoted(first.after)
+    return f"have {have}: mean {cause.mean:.2f}, the others {cause.others:.2f}"
+
+
+def _moves(cause: Cause) -> str:
+    if cause.since_ns is None:
         more = " and ".join([f"{_whose(change)}: {quoted(change.after)}" for change in cause.changes])
-        return f"{more} became more frequent; {share} the drop {means}"
+        return f"{more} became more frequent"
+    several = len(cause.changes) > 1
     moved = " and ".join([_moved(change, several=several) for change in cause.changes])
-    together = " changed together" if several else ""
-    return f"{moved}{together} at {_clock(cause.since_ns, at_ns)}; {share} {means}"
+    return f"{moved} changed together" if several else moved
 
 
 def _moved(change: Change, *, several: bool) -> str:
@@ -244,8 +264,9 @@ def _named(change: Change) -> str:
     return fit_label(change.property if change.of is None else f"{change.property} {change.of}")
 
 
-def _cause_json(cause: Cause, at_ns: int) -> JsonObject:
-    changes: list[Json] = [
+def changes_json(cause: Cause) -> list[Json]:
+    """Write the properties of a cause with their values before and since."""
+    return [
         {
             "property": change.property,
             "of": _label(change.of),
@@ -254,9 +275,12 @@ def _cause_json(cause: Cause, at_ns: int) -> JsonObject:
         }
         for change in cause.changes
     ]
+
+
+def _cause_json(cause: Cause, at_ns: int) -> JsonObject:
     return {
         "sentence": _cause_sentence(cause, at_ns),
-        "changes": changes,
+        "changes": changes_json(cause),
         "since": _cause_time(cause),
         "conversations": cause.conversations,
         "of": cause.of,

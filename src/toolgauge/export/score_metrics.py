@@ -67,8 +67,9 @@ class ScoreMetrics:
     """The cells that every scorecard moves. Belongs to the thread that records scorecards; any thread may read the cells."""
 
     def __init__(self, settings: MetricsSettings, registry: MetricRegistry, costs: CostSettings | None = None) -> None:
-        self._keys = settings.resource_attributes
-        who_labels = (results.SERVICE, *self._keys, results.AGENT, results.TOOL)
+        self._resource_keys, self._run_keys = settings.resource_attributes, settings.run_attributes
+        whose_labels = (results.SERVICE, *self._resource_keys, *self._run_keys)
+        who_labels = (*whose_labels, results.AGENT, results.TOOL)
         stream_labels = (*who_labels, *_RULE_LABELS)
         self._scores = registry.histogram(
             "toolgauge.evaluation.score", "1", "Scores from 0 to 1, by criterion.", SCORE_BOUNDS, stream_labels
@@ -91,7 +92,7 @@ class ScoreMetrics:
             "toolgauge.tool_calls.unobserved",
             "{call}",
             "Tool calls of traces that were not fully recorded, by what is missing; one call may lack several things.",
-            (results.SERVICE, *self._keys, results.AGENT, results.REASON),
+            (*whose_labels, results.AGENT, results.REASON),
         )
         self._tool_changes = registry.counter(
             "toolgauge.tool_definition.changes",
@@ -101,7 +102,7 @@ class ScoreMetrics:
         )
         self._who, self._stream = len(who_labels), len(stream_labels)
         self._caps = LabelCaps(settings, registry, self._drop)
-        self._runs = RunMetrics(registry, self._keys, costs or CostSettings(), self._caps)
+        self._runs = RunMetrics(registry, whose_labels[1:], costs or CostSettings(), self._caps)
         self.adopt = self._runs.adopt
         # The same few tools are called and judged by the same criteria all day long. Without it: 4 % of all CPU.
         self._known: BoundedCache[tuple[int, Verdict], tuple[_Evaluated, ...]] = BoundedCache()
@@ -138,7 +139,7 @@ class ScoreMetrics:
         """Count changes of tools, and tools that were not compared because of a cap."""
         self._caps.count_tool_definitions(capped)
         for change in changes:
-            resource = tuple([change.environment if key == ENVIRONMENT else None for key in self._keys])
+            resource = tuple([change.environment if key == ENVIRONMENT else None for key in (*self._resource_keys, *self._run_keys)])
             whose = change.service, resource
             who, _ = self._caps.find(whose, change.agent, change.tool, rule=(), now_ns=change.time_ns)
             self._tool_changes.begin(*((*who, kind) for kind in get_args(ToolChangeKind)))
@@ -258,9 +259,10 @@ class ScoreMetrics:
             known.keep((producer, verdict), tuple(made), _size_bytes(names))
 
     def _whose(self, trajectory: Trajectory) -> Producer:
-        service = trajectory.service
+        service, properties = trajectory.service, trajectory.properties
+        values = [trajectory.resource.get(key) for key in self._resource_keys]
         # Cut as labels are: a key must not hold a megabyte of somebody's name.
-        return service and service[:MAX_LABEL], tuple([trajectory.resource.get(key) for key in self._keys])
+        return service and service[:MAX_LABEL], (*values, *[properties.get(key) for key in self._run_keys])
 
 
 def _size_bytes(made_of: Iterable[str | None]) -> int:

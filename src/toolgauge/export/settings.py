@@ -5,11 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from toolgauge.export.recording_file import recording_ending
 from toolgauge.model.delivery import OtlpSignal
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.observations import RunProperty
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.net.settings import ClientTls, KafkaClientSettings, ListenerSettings, Topic
 from toolgauge.settings import (
@@ -31,7 +40,7 @@ from toolgauge.settings import (
 EventsMode: TypeAlias = Literal["scored", "failed", "all"]
 # Attribute names that stay different from each other in Prometheus, where all but letters and digits is an underscore.
 AttributeKey: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]{0,127}$")]
-MAX_RESOURCE_ATTRIBUTES = 8
+MAX_ATTRIBUTES = 8
 _TAKEN_LABELS = (
     "le job instance toolgauge_service gen_ai_agent_name gen_ai_tool_name gen_ai_evaluation_name error_type "
     "toolgauge_criterion_revision toolgauge_level toolgauge_enforce toolgauge_outcome toolgauge_not_evaluated_reason "
@@ -59,29 +68,35 @@ def _with_ours(forms: tuple[AnnotateForm, ...]) -> tuple[AnnotateForm, ...]:
 AnnotateForms = Annotated[tuple[AnnotateForm, ...], AfterValidator(_with_ours)]
 
 
+def _label(key: str) -> str:
+    return re.sub(r"[^a-zA-Z0-9_]+", "_", key)
+
+
 class MetricsSettings(Section):
     """Labels and bounds on their values, and how often metrics are pushed.
 
     `resource_attributes` of the producers are labels of scores, evaluations and tool calls, and attributes of events and
-    scorecards.
+    scorecards. `run_attributes` are labels of the same metrics: what a run was made with, such as its model.
     """
 
-    resource_attributes: Annotated[tuple[AttributeKey, ...], Field(max_length=MAX_RESOURCE_ATTRIBUTES)] = (
+    resource_attributes: Annotated[tuple[AttributeKey, ...], Field(max_length=MAX_ATTRIBUTES)] = (
         VERSION,
         ENVIRONMENT,
     )
+    run_attributes: Annotated[tuple[RunProperty, ...], Field(max_length=MAX_ATTRIBUTES)] = ()
     max_services: Count = 50
     max_agents: Count = 50
     max_tools: Count = 200
     max_label_sets: Count = 2000
     interval: PositiveDuration = 15 * SECOND
 
-    @field_validator("resource_attributes")
+    @field_validator("resource_attributes", "run_attributes")
     @classmethod
-    def _are_labels_of_their_own(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
-        taken: set[str] = set(_TAKEN_LABELS.split())
+    def _are_labels_of_their_own(cls, keys: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        earlier: tuple[str, ...] = info.data.get("resource_attributes", ())
+        taken = {*_TAKEN_LABELS.split(), *map(_label, earlier)}
         for key in keys:
-            label = re.sub(r"[^a-zA-Z0-9_]+", "_", key)
+            label = _label(key)
             if label in taken:
                 raise ValueError(f"has `{key}`, which Prometheus would call `{label}` as it calls another label")
             taken.add(label)

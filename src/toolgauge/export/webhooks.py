@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 from msgspec import Struct
+from msgspec.structs import replace
 
 from toolgauge.export.destination import Backoff, wait
 from toolgauge.export.regression_events import (
@@ -56,7 +57,7 @@ _TOO_MANY_REQUESTS = 429
 
 
 class Alert(Struct, frozen=True, kw_only=True):
-    """A regression that was announced; `ended` is how it was resolved, `None` while it lasts."""
+    """A regression as it was announced last; `ended` is how it was resolved, `None` while it lasts."""
 
     began: Regression
     ended: Regression | None = None
@@ -71,7 +72,7 @@ class Events:
         self.due_s: float | None = None
 
     def add(self, regressions: Sequence[Regression], now_s: float) -> int:
-        """Take regressions that began or ended; return how many there was no room for."""
+        """Take regressions that began, changed or ended; return how many there was no room for."""
         taken = regressions[: MAX_WAITING - len(self._waiting)]
         self._waiting.extend(Alert(began=each) for each in taken)
         if self._waiting and self.due_s is None:
@@ -107,17 +108,19 @@ class Alerts(Events):
         self._alerts: dict[Stream, Alert] = {}
 
     def add(self, regressions: Sequence[Regression], now_s: float) -> int:
-        """Take regressions that began or ended, to be sent at once; return how many there was no room for."""
+        """Take regressions that began, changed or ended, to be sent at once; return how many there was no room for."""
         dropped = 0
         for regression in regressions:
             known = self._alerts.get(regression.stream)
             if known is None and len(self._alerts) >= _MAX_ALERTS:
                 dropped += 1
-            elif regression.phase == "began":
-                self._alerts[regression.stream] = Alert(began=regression)
-            else:
+            elif regression.phase == "ended":
                 began = regression if known is None else known.began
                 self._alerts[regression.stream] = Alert(began=began, ended=regression)
+            else:
+                # Another time of the start would be another alert to whoever Alertmanager notifies.
+                at_ns = known.began.at_ns if regression.phase == "updated" and known else regression.at_ns
+                self._alerts[regression.stream] = Alert(began=replace(regression, at_ns=at_ns))
         if self._alerts:
             self.due_s = now_s
         return dropped
@@ -363,7 +366,7 @@ class Webhooks:
             self._loop = asyncio.get_running_loop()
 
     def put(self, regressions: Sequence[Regression]) -> None:
-        """Announce regressions that began or ended; before `start` and after `close` they are ignored."""
+        """Announce regressions that began, changed or ended; before `start` and after `close` they are ignored."""
         self._put(regressions, is_known=False)
 
     def set_active(self, regressions: Sequence[Regression]) -> None:

@@ -159,6 +159,25 @@ class SpanFailed(Struct, frozen=True, kw_only=True, gc=False):
     error: CallError
 
 
+# The properties of a run that producers record as attributes.
+RunProperty: TypeAlias = Literal[
+    "gen_ai.request.model",
+    "gen_ai.response.model",
+    "gen_ai.provider.name",
+    "gen_ai.system_instructions",
+    "gen_ai.agent.version",
+    "gen_ai.prompt.name",
+    "gen_ai.prompt.version",
+    "gen_ai.request.temperature",
+    "gen_ai.request.top_p",
+    "gen_ai.request.top_k",
+    "gen_ai.request.max_tokens",
+    "gen_ai.request.frequency_penalty",
+    "gen_ai.request.presence_penalty",
+    "gen_ai.request.reasoning_effort",
+]
+
+
 class PropertiesSeen(Struct, frozen=True, kw_only=True, gc=False):
     """Properties of the run, such as model and prompt version, by name: those of an agent run or model call on the same record.
 

@@ -49,7 +49,7 @@ class Cause(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Regression(Struct, frozen=True, kw_only=True, gc=False):
-    """The mean of a stream has dropped (`began`), or is as before (`ended`).
+    """The mean of a stream has dropped (`began`), has another likeliest cause than announced (`updated`), or is as before (`ended`).
 
     An observation is the mean score of one conversation. `incident` is shared by streams of one service whose alarms began
     together. Times are wall-clock nanoseconds; `onset_ns` is the estimated start of the drop, `observations` how many
@@ -59,7 +59,7 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
     worst since. `acknowledged`: it ended because people, or other criteria, gave up its baseline.
     """
 
-    phase: Literal["began", "ended"]
+    phase: Literal["began", "updated", "ended"]
     stream: Stream
     incident: str
     at_ns: int

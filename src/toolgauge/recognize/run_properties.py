@@ -5,21 +5,29 @@ Regressions are explained by these properties. They repeat with each model call:
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import get_args
 
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import MAX_PROPERTY, fit_label, short_hash
-from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, AgentRun, ModelCall, Observation, PropertiesSeen
+from toolgauge.model.observations import (
+    REQUEST_MODEL,
+    RESPONSE_MODEL,
+    AgentRun,
+    ModelCall,
+    Observation,
+    PropertiesSeen,
+    RunProperty,
+)
 from toolgauge.recognize.conventions import TOKEN_KEYS, Keys, model_call
 from toolgauge.recognize.values import as_object, decoded
 
 PROVIDER, INSTRUCTIONS = "gen_ai.provider.name", "gen_ai.system_instructions"
 _REQUEST, _PROMPT_NAME, _PROMPT_VERSION = "gen_ai.request.", "gen_ai.prompt.name", "gen_ai.prompt.version"
-_AGENT_VERSION = "gen_ai.agent.version"
-_SETTINGS = ("temperature", "top_p", "top_k", "max_tokens", "frequency_penalty", "presence_penalty", "reasoning_effort")
+_NAMES: tuple[RunProperty, ...] = get_args(RunProperty)
+_SETTINGS = [name.removeprefix(_REQUEST) for name in _NAMES if name.startswith(_REQUEST) and name != REQUEST_MODEL]
 # By attribute; where several name one property, the first in this order counts.
 _PROPERTIES: Mapping[str, str] = {
-    **{name: name for name in (REQUEST_MODEL, RESPONSE_MODEL, PROVIDER, INSTRUCTIONS, _AGENT_VERSION)},
-    **{name: name for name in (_PROMPT_NAME, _PROMPT_VERSION, *(_REQUEST + each for each in _SETTINGS))},
+    **{name: name for name in _NAMES},
     "gen_ai.system": PROVIDER,
     # OpenInference.
     "llm.request.model_name": REQUEST_MODEL,

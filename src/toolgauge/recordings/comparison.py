@@ -3,8 +3,9 @@
 Two revisions of a criterion are never compared. A service or environment that only one of two recordings has is left out.
 """
 
+import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -12,10 +13,13 @@ from msgspec.structs import replace
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import ENVIRONMENT
-from toolgauge.model.regressions import Stream
+from toolgauge.model.regressions import Cause, Stream
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recordings.conversation_means import SERVICE, Observations, Observed, StreamCounts
+from toolgauge.recordings.conversation_means import SERVICE, Observations, Observed, StreamCounts, evenly_drawn
 from toolgauge.recordings.verdict import Answer, Judged, Pairing, Question, answer_of, judge_streams
+from toolgauge.settings import SECOND
+from toolgauge.watch.causes import MAX_OBSERVATIONS, NewestObservations
+from toolgauge.watch.fingerprint import of_tool
 
 FILTERED = ("criterion", "service", "environment", "agent", "tool", "level")
 _NO_COUNTS = StreamCounts()
@@ -176,9 +180,30 @@ class Comparison:
     answer: Answer
 
 
-def compare(observed: Observed, versions: Sequence[Versions], filters: Filters, question: Question) -> Comparison:
-    """Compare the streams of two versions of each service."""
+def _explained(judged: Judged, by: Collection[str]) -> Judged:
+    """Add the recorded properties that explain why a stream is worse, as for a regression whose onset is where the new version begins."""
+    base, new, tool = judged.pairing.base.runs, judged.pairing.new.runs, judged.pairing.stream.tool
+    if judged.verdict != "worse" or not base:
+        return judged
+    new = evenly_drawn(new, min(MAX_OBSERVATIONS // 2, 3 * len(base)))
+    newest = NewestObservations()
+    for number, (score, properties) in enumerate((*evenly_drawn(base, MAX_OBSERVATIONS - len(new)), *new)):
+        newest.add(score, number * SECOND, properties if tool is None else of_tool(properties, tool))
+    causes: list[Cause] = []
+    for cause in newest.causes(len(new)):
+        names = [one.property if one.of is None else f"{one.property} {one.of}" for one in cause.changes]
+        # That groups differ in the property that makes them explains nothing.
+        if not {*names} <= {*by}:
+            share = sum([properties.get(names[0]) == cause.changes[0].after for _, properties in new])
+            causes.append(replace(cause, conversations=share, of=len(new)))
+    return dataclasses.replace(judged, causes=tuple(causes))
+
+
+def compare(
+    observed: Observed, versions: Sequence[Versions], filters: Filters, question: Question, by: Collection[str] = ()
+) -> Comparison:
+    """Compare the streams of two versions of each service, which are groups `by` attributes or properties."""
     pairings, changed = pair_streams(observed, versions, filters)
-    judged = judge_streams(pairings, question)
+    judged = tuple([_explained(one, by) for one in judge_streams(pairings, question)])
     answer = answer_of(judged)
     return Comparison(question=question, versions=tuple(versions), streams=judged, changed=changed, answer=answer)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from math import ceil, log10
 
+from toolgauge.export.regression_events import changes_json, difference_sentence
 from toolgauge.model.json import JsonObject
 from toolgauge.model.regressions import Stream
 from toolgauge.recordings.comparison import Comparison
@@ -38,6 +39,17 @@ def comparison_object(comparison: Comparison) -> JsonObject:
                 "within_margin": one.within_margin,
                 "decides": one.pairing.decides,
                 "more_conversations": one.missing and {"base": one.missing.base, "new": one.missing.new},
+                "explained_by": [
+                    {
+                        "sentence": difference_sentence(cause, one.pairing.new_version),
+                        "changes": changes_json(cause),
+                        "share": cause.conversations / cause.of,
+                        "mean": cause.mean,
+                        "others": cause.others,
+                        "evidence": cause.evidence,
+                    }
+                    for cause in one.causes
+                ],
             }
             for one in comparison.streams
         ],
@@ -184,7 +196,10 @@ def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quote
         if one.verdict == "worse":
             within = ", within the margin" if one.within_margin else ""
             means = f"from {one.pairing.base.sample.mean:.3f} to {one.pairing.new.sample.mean:.3f}"
-            yield f"worse: {_stream(one.pairing.stream, name)} fell {means}{within}"
+            why = "".join(
+                [f"; explained by: {difference_sentence(cause, one.pairing.new_version)}" for cause in one.causes[:1]]
+            )
+            yield f"worse: {_stream(one.pairing.stream, name)} fell {means}{within}{why}"
     for one in comparison.streams:
         if one.is_open and comparison.answer == "not_enough_data":
             yield f"open: {_stream(one.pairing.stream, name)}: {_needed(one, name)}"

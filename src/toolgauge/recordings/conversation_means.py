@@ -1,8 +1,9 @@
 """Turns results into observations: the mean score of one conversation, or trace without one, by stream and version."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +15,10 @@ from toolgauge.model.regressions import Arm, Stream
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.admin_client import ask, check_url, not_toolgauge
 from toolgauge.recordings.two_samples import Sample
+from toolgauge.watch.causes import MAX_OBSERVATIONS
+from toolgauge.watch.fingerprint import INSTRUCTIONS, TOOL_SCHEMA, fingerprint, joined
 
+_T = TypeVar("_T")
 _PATH = "/comparison"
 _MAX_BYTES = 64 << 20
 
@@ -47,6 +51,8 @@ class StreamCounts:
     errors: int | None = 0
     # Failed calls that successes of the stream made good, where its criterion counts them.
     recovered: int = 0
+    # At most so many conversations, evenly drawn: score and recorded properties.
+    runs: tuple[tuple[float, Mapping[str, str]], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,10 +90,17 @@ class _Tally:
         self.errors += other.errors
         self.recovered += other.recovered
 
-    def counts(self) -> StreamCounts:
-        means = [total / count for count, total in self.scores.values()]
-        sample = Sample(len(means), sum(means), sum(mean * mean for mean in means))
-        return StreamCounts(sample, self.not_evaluated, self.errors, self.recovered)
+    def counts(self, properties: Mapping[str, Mapping[str, str]]) -> StreamCounts:
+        runs = [(total / count, properties[conversation]) for conversation, (count, total) in self.scores.items()]
+        sample = Sample(len(runs), sum(mean for mean, _ in runs), sum(mean * mean for mean, _ in runs))
+        return StreamCounts(
+            sample, self.not_evaluated, self.errors, self.recovered, evenly_drawn(runs, MAX_OBSERVATIONS)
+        )
+
+
+def evenly_drawn(of: Sequence[_T], most: int) -> tuple[_T, ...]:
+    """Draw at most so many, the first and then each n-th."""
+    return tuple(of[:: max(1, -(-len(of) // most))])
 
 
 class Observations:
@@ -96,6 +109,9 @@ class Observations:
     def __init__(self) -> None:
         self._tallies: defaultdict[str, defaultdict[Stream, _Tally]] = defaultdict(lambda: defaultdict(_Tally))
         self._first_seen_ns: defaultdict[str | None, dict[str, int]] = defaultdict(dict)
+        # By version and conversation; runs with equal properties share one object.
+        self._properties: defaultdict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
+        self._shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
     def add(self, scorecard: Scorecard, version: str) -> None:
         """Add the results of one trajectory; criteria that only run in the shadow decide nothing, here as elsewhere."""
@@ -106,6 +122,9 @@ class Observations:
         seen = self._first_seen_ns[trajectory.service]
         seen[version] = min(seen.get(version, trajectory.start_ns), trajectory.start_ns)
         conversation = trajectory.conversation_id or trajectory.trace_id
+        known = self._properties[version]
+        properties = joined(known.get(conversation, {}), fingerprint(trajectory))
+        known[conversation] = self._shared.setdefault(tuple(properties.items()), properties)
         for result in results:
             for stream in _streams(trajectory, result):
                 self._tallies[version][stream].add(conversation, result)
@@ -123,12 +142,13 @@ class Observations:
         left_out = frozenset(without)
         streams: dict[str, dict[Stream, StreamCounts]] = {}
         for version, tallies in self._tallies.items():
-            joined: defaultdict[Stream, _Tally] = defaultdict(_Tally)
+            by_stream: defaultdict[Stream, _Tally] = defaultdict(_Tally)
             for stream, tally in tallies.items():
                 environment = None if ENVIRONMENT in left_out else stream.environment
                 service = None if SERVICE in left_out else stream.service
-                joined[replace(stream, environment=environment, service=service)].join(tally)
-            streams[version] = {stream: tally.counts() for stream, tally in joined.items()}
+                by_stream[replace(stream, environment=environment, service=service)].join(tally)
+            properties = self._properties[version]
+            streams[version] = {stream: tally.counts(properties) for stream, tally in by_stream.items()}
         if SERVICE not in left_out:
             return Observed(streams=streams, first_seen_ns=self._first_seen_ns)
         seen: dict[str, int] = {}
@@ -150,6 +170,25 @@ def observed_live(arms: Iterable[Arm]) -> Observed:
         seen = first_seen_ns[arm.stream.service]
         seen[arm.version] = min(seen.get(arm.version, arm.first_seen_ns), arm.first_seen_ns)
     return Observed(streams=streams, first_seen_ns=first_seen_ns)
+
+
+_SHORT: Mapping[str, tuple[str, ...]] = {
+    "model": ("gen_ai.response.model", "gen_ai.request.model"),
+    "prompt": ("gen_ai.prompt.version", INSTRUCTIONS),
+}
+
+
+def grouping(by: str) -> tuple[str, ...]:
+    """Return the names that `by` stands for, the first of which with a value groups a run: `model`, `prompt`, `tool:NAME`, or a name itself."""
+    kind, _, tool = by.partition(":")
+    return (f"{TOOL_SCHEMA} {tool}",) if kind == "tool" and tool else _SHORT.get(by, (by,))
+
+
+def group(trajectory: Trajectory, by: str) -> str | None:
+    """Return the value of the attribute or the recorded property that groups a run; `None` where it has none."""
+    recorded = fingerprint(trajectory)
+    found = (attribute(trajectory, name) or recorded.get(name) for name in grouping(by))
+    return next((value for value in found if value), None)
 
 
 def attribute(trajectory: Trajectory, name: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from toolgauge.model.regressions import Stream
+from toolgauge.model.regressions import Cause, Stream
 from toolgauge.recordings.conversation_means import StreamCounts
 from toolgauge.recordings.two_samples import PValue, Sample, always_valid_p, fixed_sample_p, interval
 
@@ -68,6 +68,8 @@ class Judged:
     verdict: Verdict = "not_enough_data"
     within_margin: bool = False
     missing: Missing | None = None
+    # What explains that it is worse, the likeliest first.
+    causes: tuple[Cause, ...] = ()
 
     @property
     def is_too_bad(self) -> bool:

@@ -318,6 +318,7 @@ _AT_START = (
     "assemble.late_memory",
     "memory",
     "metrics.resource_attributes",
+    "metrics.run_attributes",
     "metrics.max_services",
     "metrics.max_agents",
     "metrics.max_tools",

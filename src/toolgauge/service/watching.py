@@ -59,10 +59,10 @@ def announce(
     webhooks: Webhooks | None = None,
     journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
 ) -> None:
-    """Announce regressions that began or ended: in the log, as events to the destinations, and to webhooks."""
+    """Announce regressions in the log, as events to the destinations, and to webhooks."""
     for regression in regressions:
         level = logging.WARNING if regression.phase == "began" else logging.INFO
-        words = "; ".join((sentence(regression), *(cause_sentences(regression) if regression.phase == "began" else ())))
+        words = "; ".join((sentence(regression), *(cause_sentences(regression) if regression.phase != "ended" else ())))
         _LOG.log(level, "%s", words, extra={"incident": regression.incident})
     for outgoing in emitter.regressions(regressions):
         if not put(journaled(outgoing)):

@@ -37,7 +37,7 @@ _LEAST_BEFORE, _MOST_SINCE = 20, 0.75
 _LEAST_RISE, _MAX_TRIED, _LEAST_PART = 0.03, 6, 0.25
 # By simulation (`tools.bench.causes`): the logarithm of the likelihood ratio from which a property counts as a cause, what that of
 # errors has to be more, as few of them are before a drop, and how much rarer two causes are than one.
-_LEAST_EVIDENCE, _MORE_OF_ERRORS, _OF_TWO_CAUSES = 0.2, 1.2, log(0.1)
+_LEAST_EVIDENCE, _MORE_OF_ERRORS, _OF_TWO_CAUSES = 0.2, 1.7, log(0.1)
 # The same, from which errors of other kinds are a mere symptom of another property.
 _OF_A_SYMPTOM = 1.0
 # Properties whose new values differ for at most this part of the conversations cannot be told apart.
@@ -195,11 +195,10 @@ class _Candidate(Struct):
 
 
 def _is_consequence(one: _Candidate, found: Sequence[_Candidate]) -> bool:
-    """Return whether another property explains the values: of errors, by explaining the drop itself."""
+    """Return whether another property explains the values; of errors, where it surely explains the drop, too."""
     order = _order(one.name)
-    others = [other for other in found if _order(other.name) < order]
-    if order == _ORDER[TOOL_ERRORS]:
-        return any(other.evidence >= _OF_A_SYMPTOM for other in others)
+    least = _OF_A_SYMPTOM if order == _ORDER[TOOL_ERRORS] else _LEAST_EVIDENCE
+    others = [other for other in found if _order(other.name) < order and other.evidence >= least]
     return any(_explains(other, one) for other in others)
 
 
@@ -248,7 +247,7 @@ def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int)
             found.append((chosen, is_new))
     for chosen, is_new in found:
         if is_errors:
-            evidence = _other_mix([value for value in values if value != none]) - _MORE_OF_ERRORS
+            evidence = _other_mix(values, none, _drops(mine)) - _MORE_OF_ERRORS
         else:
             evidence = _evidence(mine, is_new) - log(len(found))
         old = [value for value, _ in before.most_common() if value not in chosen]
@@ -271,19 +270,24 @@ def _evidence(scores: Sequence[float], is_new: Sequence[bool]) -> float:
     new, new_sum = news[-1], new_sums[-1]
     by_value = _fit(new, new_sum) + _fit(count - new, sums[-1] - new_sum)
     # A drop at any moment; and, which is rarer, such a drop of scores that depend on the values as well.
-    dropped: list[float] = []
+    dropped = _drops(scores)
     for place in range(1, count):
         seen, total, of_new, of_new_sum = place, sums[place], news[place], new_sums[place]
-        by_time = _fit(seen, total) + _fit(count - seen, sums[-1] - total)
         by_both = (
             _fit(of_new, of_new_sum)
             + _fit(new - of_new, new_sum - of_new_sum)
             + _fit(seen - of_new, total - of_new_sum)
             + _fit(count - seen - new + of_new, sums[-1] - total - new_sum + of_new_sum)
         )
-        dropped += (by_time, by_both + _OF_TWO_CAUSES)
+        dropped.append(by_both + _OF_TWO_CAUSES)
     most = max(dropped)
     return by_value - most - log(sum([exp(one - most) for one in dropped]) / (count - 1))
+
+
+def _drops(scores: Sequence[float]) -> list[float]:
+    """Return the logarithm of the likelihood of scores whose mean changed after the first one, the first two, and so on."""
+    count, sums = len(scores), [*accumulate(scores)]
+    return [_fit(place, total) + _fit(count - place, sums[-1] - total) for place, total in enumerate(sums[:-1], 1)]
 
 
 def _fit(count: int, total: float) -> float:
@@ -291,18 +295,24 @@ def _fit(count: int, total: float) -> float:
     return lgamma(total + 0.5) + lgamma(count - total + 0.5) - lgamma(count + 1) - _PRIOR
 
 
-def _other_mix(kinds: Sequence[int]) -> float:
-    """Return the logarithm of a likelihood ratio: errors of one kind became more frequent among all at any moment, against one mix."""
-    count = len(kinds)
-    ratios = [0.0]
-    for kind, total in Counter(kinds).most_common(_MAX_TRIED):
+def _other_mix(values: Sequence[int], none: int, drops: Sequence[float]) -> float:
+    """Return the logarithm of a likelihood ratio: errors of one kind became more frequent with the drop, against one mix of them."""
+    kinds = [value for value in values if value != none]
+    count, most = len(kinds), max(drops)
+    # The chance that the drop came after so many errors.
+    chances = [0.0] * (count + 1)
+    for drop, place in zip(drops, accumulate([value != none for value in values]), strict=False):
+        chances[place] += exp(drop - most)
+    tried = Counter(kinds).most_common(_MAX_TRIED)
+    ratios = [(chances[0] + chances[count]) * len(tried)]
+    for kind, total in tried:
         same = _fit(count, total)
         for place, seen in enumerate(accumulate([each == kind for each in kinds[:-1]]), 1):
             # Half of the prior is for a kind that became rarer, which explains nothing.
-            is_more = (total - seen) * place > seen * (count - place)
-            ratio = _fit(place, seen) + _fit(count - place, total - seen) - same
-            ratios.append(2 * exp(ratio) if is_more else 0.0)
-    mean = sum(ratios) / max(len(ratios) - 1, 1)
+            if (total - seen) * place > seen * (count - place):
+                ratio = _fit(place, seen) + _fit(count - place, total - seen) - same
+                ratios.append(2 * exp(ratio) * chances[place])
+    mean = sum(ratios) / max(len(tried), 1) / sum(chances)
     return log(mean) if mean else 0.0
 
 

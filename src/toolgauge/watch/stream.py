@@ -191,7 +191,7 @@ class WatchedStream:
     def add(
         self, tally: Tally, conversation: Conversation, properties: Mapping[str, str], now_ns: int, incident: Incident
     ) -> Regression | None:
-        """Take one observation, with the `properties` that may explain it; return the regression that begins, or ends, with it."""
+        """Take one observation, with the `properties` that may explain it; return the regression that begins, changes or ends with it."""
         total = sum(scores for scores, _ in tally.scores.values())
         count = sum(number for _, number in tally.scores.values())
         history, detector = self._history, self.detector
@@ -209,7 +209,7 @@ class WatchedStream:
         arm.last_ns = max(arm.last_ns, seen_ns)
         self._scores.add(score, conversation.opened_ns)
         self._newest.add(score, conversation.opened_ns, properties)
-        alarm = history.alarm
+        alarm, seen = history.alarm, detector.since_onset
         raised = detector.observe(tally.scores)
         history.newest.append((score, tally.worst_trace, version))
         if len(history.newest) > _NEWEST:
@@ -223,13 +223,22 @@ class WatchedStream:
             return None
         if detector.state == "alarm":
             # More observations may name the cause, or another one.
-            if detector.since_onset in _LOOKED_AGAIN:
-                history.alarm = replace(alarm, causes=self._newest.causes(detector.since_onset))
+            if seen < detector.since_onset in _LOOKED_AGAIN:
+                return self._look_again(alarm, now_ns)
             return None
         baseline, current = detector.baseline, detector.current
         ended = replace(alarm, phase="ended", at_ns=now_ns, baseline=baseline, current=current, evidence=0.0)
         self._end(alarm, now_ns, acknowledged=False)
         return ended
+
+    def _look_again(self, alarm: Regression, now_ns: int) -> Regression | None:
+        """Look for the causes of a lasting alarm; return an update where the likeliest is not the one announced."""
+        detector = self.detector
+        current, interval, since = detector.current, detector.interval, detector.since_onset
+        lasting = self._history.alarm = replace(alarm, causes=self._newest.causes(since))
+        if _likeliest(lasting) == _likeliest(alarm):
+            return None
+        return replace(lasting, phase="updated", at_ns=now_ns, current=current, interval=interval, observations=since)
 
     def accept(self, now_ns: int) -> Regression | None:
         """Start learning again; return the end of the open regression."""
@@ -338,3 +347,9 @@ class WatchedStream:
             before=tuple([*history.before, *(trace for _, trace, _ in earlier)][: -_EXEMPLARS - 1 : -1]),
             after=tuple(trace for _, trace, _ in sorted(since, key=lambda each: each[0])[:_EXEMPLARS]),
         )
+
+
+def _likeliest(regression: Regression) -> set[tuple[str, str | None, str]]:
+    """Return the new values of the first cause."""
+    changes = regression.causes[0].changes if regression.causes else ()
+    return {(change.property, change.of, change.after) for change in changes}

@@ -133,12 +133,12 @@ class Watcher:
         metrics.run_length.observe = lambda: {} if self._budget.left is None else {(): self._budget.run_length}
 
     def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
-        """Take the scores of a scorecard; return the regressions that begin, or end, with it."""
+        """Take the scores of a scorecard; return the regressions that begin, change or end with it."""
         scores = trajectory_scores(scorecard)
         return () if scores is None else self.add(scores, scorecard.scored_at_ns)
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
-        """Take the scores of a trajectory; return the regressions that begin, or end, with them."""
+        """Take the scores of a trajectory; return the regressions that begin, change or end with them."""
         for offer in scores.offers:
             self._contracts.add(offer, now_ns)
         if not scores.tallies:
@@ -154,7 +154,7 @@ class Watcher:
         return ()
 
     def tick(self, now_ns: int) -> Sequence[Regression]:
-        """Count the conversations that are complete; return the regressions that begin, or end, with them."""
+        """Count the conversations that are complete; return the regressions that begin, change or end with them."""
         regressions, self._ended = self._ended, []
         tool_changes, capped = self._contracts.take()
         if tool_changes or capped:

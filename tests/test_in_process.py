@@ -422,6 +422,8 @@ def test_wrong_criteria_and_configuration_are_errors_at_once(tmp_path: Path):
         ToolgaugeSpanExporter(criteria=tmp_path / "absent.yaml")
     with pytest.raises(ConfigError, match="annotate: hold"):
         ToolgaugeSpanExporter(overrides=["annotate=hold"])
+    with pytest.raises(ConfigError, match=r"`exporters\.otlp\.keep` is not possible in process"):
+        ToolgaugeSpanExporter(overrides=["exporters.otlp={endpoint: collector:4317, keep: {passed: 0.1}}"])
 
 
 # -- time ---------------------------------------------------------------------------------------------------------------

@@ -7,12 +7,14 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+from pydantic import ValidationError
 
+from tests.export.fakes import OK, always, counted, grpc_sink, request, sending, until
 from tests.export.scorecards import ROOT, call, call_result, failed, passed, scorecard, shadow, trajectory
 from tests.walk.support import MemoryJournal
 from toolgauge.export.keep import Keep
 from toolgauge.export.send_queue import SendQueue
-from toolgauge.export.settings import KeepSettings
+from toolgauge.export.settings import DestinationSettings, KeepSettings
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.journal import JournalChange
 from toolgauge.model.metrics import MetricRegistry
@@ -207,6 +209,15 @@ def test_the_first_run_with_a_tool_is_kept_and_no_later_one():
         keeping.send(trace)
         keeping.score(card(of=run(trace)))
     assert keeping.traces() == [LOW]
+
+
+def test_a_run_is_the_first_with_all_of_its_tools():
+    keeping = Keeping(first_of=["tool"])
+    traces = [f"{number:018d}{'0' * 14}" for number in (1, 2)]
+    for trace, names in zip(traces, (("search", "book"), ("book",)), strict=True):
+        keeping.send(trace)
+        keeping.score(card(of=replace(run(trace), calls=tuple(map(call, names)))))
+    assert keeping.traces() == traces[:1]
 
 
 def test_the_first_run_of_a_version_is_kept_and_no_later_one():
@@ -420,3 +431,28 @@ def test_the_decision_without_its_judges_is_noted():
     assert decision is not None
     assert not decision.is_kept
     assert keeping.keep.noted(HIGH) is None
+
+
+async def test_what_waits_without_a_journal_goes_on_when_the_destination_ends():
+    body = ExportTraceServiceRequest(
+        resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=[Span(trace_id=b"1" * 16, span_id=b"2" * 8)])])]
+    ).SerializeToString()
+    async with grpc_sink(always(OK)) as seen, sending(seen.endpoint, keep=KeepSettings(passed=0.0)) as out:
+        assert out.destination.put(request(body))
+        assert (out.destination.spans_waiting, out.destination.queue.spans) == (1, 0)
+        await out.destination.drain(5)
+    assert seen.bodies == [body]
+    assert out.spans() == {("forwarded", "", "otlp"): 1}
+    assert counted(out.metrics.keep_unsampled) == {("otlp", "shutdown"): 1}
+
+
+async def test_what_we_write_ourselves_and_metrics_do_not_wait():
+    async with grpc_sink(always(OK)) as seen, sending(seen.endpoint, keep=KeepSettings(passed=0.0)) as out:
+        assert out.destination.put(request(b"\n\0", spans=0, own=True))
+        assert out.destination.put(request(b"\n\0", spans=0, signal="metrics"))
+        await until(lambda: len(seen.bodies) == 2)
+
+
+def test_a_destination_without_traces_keeps_none():
+    with pytest.raises(ValidationError, match="`keep`, which is for traces"):
+        DestinationSettings(endpoint="localhost:4317", signals=("metrics",), keep=KeepSettings(passed=0.0))

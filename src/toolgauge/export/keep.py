@@ -167,7 +167,8 @@ class Keep:
             shares.append(self._failed.get(run.conversation_id, 0.0))
         if settings.slow is not None and run.start_ns and run.end_ns - run.start_ns > settings.slow.over:
             shares.append(settings.slow.share)
-        if any(map(self._is_first, self._names_of(run))):
+        # All of them: one run may be the first of several.
+        if any([self._is_first(name) for name in self._names_of(run)]):
             shares.append(1.0)
         return max(shares), all(found.reason != "overload" for found in findings)
 

@@ -32,7 +32,7 @@ VIEWS: Mapping[str, tuple[str, str | None]] = {
     "health": ("/health", None),
 }
 # The pictures of the documentation, with their heights.
-_DOCUMENTED: Mapping[str, int] = {"overview": 720, "stream": 1000, "trajectory": 1400}
+_DOCUMENTED: Mapping[str, int] = {"overview": 720, "stream": 1080, "trajectory": 1400}
 
 
 @contextmanager

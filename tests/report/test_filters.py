@@ -31,6 +31,7 @@ SHOP = replace(
     service="shop",
     agents=("buyer",),
     resource={VERSION: "1.4.2"},
+    properties={"gen_ai.response.model": "large-06", "gen_ai.request.temperature": "0"},
     trace_id="ab12",
 )
 
@@ -53,6 +54,10 @@ SHOP = replace(
         ({"scope": ("trace",)}, True),
         ({"scope": ("conversation",)}, False),
         ({"scope": ("nonsense",)}, True),
+        ({"run_property": ("gen_ai.response.model=large-06",)}, True),
+        ({"run_property": ("gen_ai.response.model=large",)}, False),
+        ({"run_property": ("toolgauge.tool.errors pay=none",)}, True),
+        ({"run_property": ("toolgauge.tool.errors refund=none",)}, False),
         ({"q": (" AB1 ",)}, True),
         ({"q": ("conv-",)}, True),
         ({"q": ("b12",)}, False),
@@ -140,12 +145,16 @@ def test_a_query_names_conditions_only_and_reads_back():
 
 
 def test_the_choices_are_those_of_what_is_kept():
-    assert facets([kept(trajectory_result(passed()), of=SHOP), kept(call_result(failed()))]) == Facets(
+    other = replace(SHOP, properties={**SHOP.properties, "gen_ai.response.model": "large-05"})
+    newest = [kept(trajectory_result(passed()), of=of) for of in (SHOP, other)]
+    assert facets([*newest, kept(call_result(failed()))]) == Facets(
         services=("shop", "support"),
         versions=("1.4.2",),
         agents=("buyer", "refund-agent", "triage"),
         tools=("issue_refund", "pay", "search"),
         criteria=("refund-arguments", "refund-f1"),
         scopes=("trace",),
+        # Not those in which no runs differ.
+        properties=("gen_ai.response.model=large-05", "gen_ai.response.model=large-06"),
     )
-    assert facets([]) == Facets(services=(), versions=(), agents=(), tools=(), criteria=(), scopes=())
+    assert facets([]) == Facets(services=(), versions=(), agents=(), tools=(), criteria=(), scopes=(), properties=())

@@ -124,6 +124,8 @@ async def test_a_stream_shows_its_alarm_its_examples_and_how_to_accept_it() -> N
         )
         == 1
     )
+    of_cause = "&criterion=default.tool_success&run_property=service.version%3D1.1"
+    assert found.count("a", href=f"/trajectories?outcome=failed&service=support&tool=find_order{of_cause}") == 1
 
 
 async def test_the_chart_has_the_alarm_the_versions_and_its_figures_as_a_table() -> None:

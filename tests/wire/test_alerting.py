@@ -1,7 +1,7 @@
 """From a release that is worse to the notification: toolgauge, a real Prometheus with our rules, a real Alertmanager."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +154,7 @@ def monitored(tmp_path: Path) -> Iterator[Monitored]:
 
 
 @contextmanager
-def monitoring(folder: Path, *, pushes: bool) -> Iterator[Monitored]:
+def monitoring(folder: Path, *, pushes: bool) -> Generator[Monitored]:
     """Run everything; where toolgauge `pushes` its alerts to Alertmanager, Prometheus has no rule for them."""
     with ExitStack() as stack:
         webhook = stack.enter_context(webhook_listening())

@@ -97,6 +97,7 @@ LINES = (
     "these are drawn with replacement",
     "version 1.0: 180 conversations, no alarm",
     "`default.tool_success` of `list_orders` fell from ",
+    "  `service.version` changed from `1.0` to `1.1` at ",
     "toolgauge serve ",
 )
 

@@ -3,7 +3,7 @@
 Filters come from a query: a name that nothing has finds nothing, a number that is none is passed over.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias, get_args
 from urllib.parse import urlencode
@@ -15,10 +15,12 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.plain_words import reason_words, with_cause
 from toolgauge.model.records import VERSION
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
 from toolgauge.score.selection import was_stopped
+from toolgauge.watch.fingerprint import fingerprint
 
 OutcomeFilter: TypeAlias = Literal["all", "failed", "error", "passed", "not_evaluated"]
 ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]
@@ -41,6 +43,8 @@ class Facets(Struct, frozen=True, kw_only=True):
     tools: tuple[str, ...]
     criteria: tuple[str, ...]
     scopes: tuple[str, ...]
+    # `name=value`, of properties that runs differ in.
+    properties: tuple[str, ...]
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -52,7 +56,8 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A choice of trajectories; an empty text is no condition. `q` begins an id; a page has what came `before` a number.
+    """A choice of trajectories; an empty text is no condition. `q` begins an id; a page has what came `before` a number; `run_property` is
+    `name=value`.
 
     With a criterion or a tool, `outcome` is that of their own results alone, in shadow too; else that of all live ones.
     """
@@ -64,6 +69,7 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tool: str = ""
     criterion: str = ""
     scope: ScopeFilter = ""
+    run_property: str = ""
     q: str = ""
     before: int = 0
 
@@ -80,6 +86,7 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
             tool=texts.get("tool", ""),
             criterion=texts.get("criterion", ""),
             scope=next((known for known in get_args(ScopeFilter) if known == scope), ""),
+            run_property=texts.get("run_property", ""),
             q=texts.get("q", "").strip(),
             before=int(before) if before.isascii() and before.isdecimal() and len(before) < 16 else 0,
         )
@@ -106,6 +113,7 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
             and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
             and any(one.startswith(self.q.lower()) for one in (trajectory.trace_id.lower(), conversation.lower()))
             and self._has_results(kept.results)
+            and self._has_property(trajectory)
         )
 
     def page_of(self, newest: Sequence[KeptTrajectory]) -> Found:
@@ -115,6 +123,10 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
         shown = tuple(rest[:PAGE_SIZE])
         older = replace(self, before=shown[-1].number) if len(rest) > PAGE_SIZE else None
         return Found(kept=shown, total=len(matching), older=older)
+
+    def _has_property(self, trajectory: Trajectory) -> bool:
+        name, _, value = self.run_property.partition("=")
+        return not name or is_meant(fingerprint(trajectory).get(name, ""), value)
 
     def _has_results(self, results: Iterable[Result]) -> bool:
         if not self.criterion and self.outcome == "all":
@@ -145,6 +157,7 @@ def is_meant(name: str | None, asked: str) -> bool:
 def facets(kept: Iterable[KeptTrajectory]) -> Facets:
     """Collect the choices of the filters."""
     found: dict[str, set[str | None]] = {name: set() for name in Facets.__struct_fields__}
+    values: defaultdict[str, set[str]] = defaultdict(set)
     for one in kept:
         trajectory = one.trajectory
         found["services"].add(trajectory.service)
@@ -153,6 +166,11 @@ def facets(kept: Iterable[KeptTrajectory]) -> Facets:
         found["tools"].update(call.name for call in trajectory.calls)
         found["criteria"].update(result.criterion for result in one.results)
         found["scopes"].add(trajectory.scope)
+        for name, value in trajectory.properties.items():
+            values[name].add(value)
+    found["properties"].update(
+        f"{name}={one}" for name, several in values.items() if len(several) > 1 for one in several
+    )
     return Facets(**{name: tuple(sorted(filter(None, values))) for name, values in found.items()})
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import cause_sentences, sentence, trace_links, valid_traces
-from toolgauge.model.regressions import Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.model.regressions import Change, Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import is_meant
 from toolgauge.settings import HOUR
@@ -157,6 +157,9 @@ class StreamPages(PageGroup):
             alarm=alarm,
             sentence=None if alarm is None else sentence(alarm),
             causes=() if alarm is None else cause_sentences(alarm),
+            cause=urlencode({"run_property": property_filter(alarm.causes[0].changes[0])})
+            if alarm and alarm.causes
+            else "",
             past=tuple(reversed(history.past)),
             before=self._links(() if alarm is None else alarm.before),
             after=self._links(() if alarm is None else alarm.after),
@@ -173,6 +176,12 @@ class StreamPages(PageGroup):
         trace_url = self._shown.writing.trace_url
         links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}
         return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
+
+
+def property_filter(change: Change) -> str:
+    """Write the filter that finds the trajectories with the new value."""
+    whose = "" if change.of is None else f" {change.of}"
+    return f"{change.property}{whose}={change.after}"
 
 
 def stream_id(stream: Stream) -> str:

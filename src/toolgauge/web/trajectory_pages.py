@@ -110,5 +110,6 @@ def options(filters: Filters, known: Facets) -> Sequence[tuple[str, str, str, Se
         ("tool", "Tool", known.tools, filters.tool),
         ("criterion", "Criterion", known.criteria, filters.criterion),
         ("scope", "Scope", known.scopes, filters.scope),
+        ("run_property", "Property", known.properties, filters.run_property),
     )
     return [(name, label, visible(chosen), choices(values, visible(chosen))) for name, label, values, chosen in fields]

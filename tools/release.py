@@ -267,7 +267,9 @@ def main() -> int:
     try:
         if given.cut:
             cut(ROOT, given.cut, datetime.datetime.now(datetime.UTC).date())
-            print("next: python -m tests.deploy.helm --write && python -m tests.compat.names --write, commit, and tag")
+            print(
+                "next: python -m tests.deploy.helm --write, python -m tests.compat.names --write, python -m tests.compat.freeze; commit; tag"
+            )
             return 0
         if given.tag:
             check_tag(ROOT, given.tag)

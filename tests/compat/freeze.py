@@ -7,7 +7,6 @@ Files of earlier versions stay as they are. Reserved room is left out: it holds 
 
 import shutil
 import signal
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -67,8 +66,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         freeze_recording(folder / "run.otlp", Path(made))
         freeze_state(Path(made) / "state", Path(made))
-        with tarfile.open(folder / "state.tar.xz", "w:xz") as packed:
-            packed.add(Path(made) / "state", "state", filter=lambda one: None if one.name.endswith(".reserve") else one)
+        (Path(made) / "state" / "toolgauge.reserve").unlink()
+        shutil.make_archive(str(folder / "state"), "zip", made, "state")
 
 
 if __name__ == "__main__":

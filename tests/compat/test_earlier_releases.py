@@ -1,7 +1,7 @@
 """Files of each earlier release load, its state directory goes on, and no name that users rely on has gone."""
 
 import json
-import tarfile
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from toolgauge.config.load import load
 from toolgauge.config.model import Config
 from toolgauge.service.criteria_factory import load_configuration
 
-RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "state.tar.xz").exists())
+RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "state.zip").exists())
 SPANS = 3
 
 
@@ -60,8 +60,7 @@ def test_its_recording_is_scored(release: Path):
 
 
 def test_its_state_directory_goes_on_where_it_was_killed(release: Path, tmp_path: Path):
-    with tarfile.open(release / "state.tar.xz") as packed:
-        packed.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(release / "state.zip", tmp_path)
     delivered, _, _, rest = runs()
     settings = (
         f"state.directory={tmp_path / 'state'}",

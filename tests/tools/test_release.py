@@ -211,6 +211,12 @@ def test_actions_are_pinned_by_their_commit():
     assert [line for line in uses if not re.fullmatch(r"(- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
 
 
+GITLAB: dict[str, Any] = yaml.safe_load(
+    re.findall(r"```yaml\n(checks:.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)[0]
+)
+RUNS += [line for job in GITLAB.values() for line in job["script"]]
+
+
 @pytest.mark.parametrize("command", [line for run in RUNS for line in run.splitlines() if "tools.release" in line])
 def test_a_workflow_calls_the_release_command_with_words_that_it_knows(command: str):
     words = shlex.split(command)

@@ -96,8 +96,12 @@ class Release:
         self._run([sys.executable, "-m", "cyclonedx_py", *words, "--output-file", out])
 
     def chart(self) -> None:
-        """Package the Helm chart, and push it as an OCI artefact unless this is a dry run."""
-        self._run(["helm", "package", "deploy/helm/toolgauge", "--destination", str(self._dist)])
+        """Package the Helm chart with the address of the image, and push it as an OCI artefact unless this is a dry run."""
+        with tempfile.TemporaryDirectory() as folder:
+            chart = Path(folder) / "toolgauge"
+            shutil.copytree(self._root / "deploy" / "helm" / "toolgauge", chart)
+            _replace(chart / "values.yaml", "^  repository: toolgauge$", f"  repository: {REGISTRY}/toolgauge", 1)
+            self._run(["helm", "package", str(chart), "--destination", str(self._dist)])
         if not self._dry_run:
             self._run(["helm", "push", str(self._dist / f"toolgauge-{self._version}.tgz"), f"oci://{REGISTRY}/charts"])
 
@@ -220,7 +224,7 @@ def cut(root: Path, new: str, today: datetime.date) -> None:
 def _replace(path: Path, pattern: str, by: str, times: int) -> None:
     text, found = re.subn(pattern, by, path.read_text(), flags=re.MULTILINE)
     if found != times:
-        raise UnfitError(f"{path.name}: {found} places of a version in place of {times}")
+        raise UnfitError(f"{path.name}: {found} places in place of {times} that match {pattern}")
     path.write_text(text)
 
 
@@ -267,7 +271,9 @@ def main() -> int:
     try:
         if given.cut:
             cut(ROOT, given.cut, datetime.datetime.now(datetime.UTC).date())
-            print("next: python -m tests.deploy.helm --write && python -m tests.compat.names --write, commit, and tag")
+            print(
+                "next: python -m tests.deploy.helm --write, python -m tests.compat.names --write, python -m tests.compat.freeze; commit; tag"
+            )
             return 0
         if given.tag:
             check_tag(ROOT, given.tag)

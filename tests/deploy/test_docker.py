@@ -75,6 +75,14 @@ def test_the_image_exposes_the_ports_of_its_configuration():
     assert {int(port) for port in last_stage()["EXPOSE"].split()} == ports(CONFIGURATION) == {4317, 4318, 9464, 13133}
 
 
+def test_the_base_is_pinned_by_digest_and_a_container_reports_its_health():
+    base, *stages = [rest for word, rest in instructions(DOCKERFILE.read_text()) if word == "FROM"]
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64} AS base", base)
+    assert stages == ["base AS build", "base"]
+    (admin,) = ports(CONFIGURATION["admin"])
+    assert f"urlopen('http://localhost:{admin}/', timeout=2)" in last_stage()["HEALTHCHECK"]
+
+
 def test_the_image_has_a_volume_for_the_state_that_its_user_may_write_to():
     stage = instructions(DOCKERFILE.read_text())
     assert ("VOLUME", '["/var/lib/toolgauge"]') in stage

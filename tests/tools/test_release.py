@@ -2,8 +2,10 @@
 
 import datetime
 import json
+import os
 import re
 import shlex
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -12,9 +14,11 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.deploy.helm import installed
 from tests.test_runner import pins
 from tools.release import (
     PARTS,
+    REGISTRY,
     MissingError,
     Release,
     UnfitError,
@@ -103,13 +107,25 @@ def test_a_program_that_is_not_here_fails_the_part_that_was_named_and_is_listed_
     release = Release(ROOT, tmp_path / "dist", dry_run=True)
     with pytest.raises(UnfitError, match="image needs a program that is not here: docker buildx build"):
         make(release, ["image"], dry_run=True)
-    with pytest.raises(MissingError, match="helm package deploy/helm/toolgauge"):
+    with pytest.raises(MissingError, match=r"helm package .*/toolgauge --destination"):
         release.chart()
     with pytest.raises(MissingError, match=r"linux/amd64,linux/arm64 .*type=oci,dest="):
         release.image()
     with pytest.raises(MissingError, match="--push"):
         Release(ROOT, tmp_path / "dist", dry_run=False).image()
     assert capsys.readouterr().out.startswith("$ helm package")
+
+
+def test_the_packaged_chart_names_the_published_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+):
+    (tmp_path / "helm").symlink_to(installed(may_build=bool(pytestconfig.getoption("--long"))))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    Release(ROOT, tmp_path / "dist", dry_run=True).chart()
+    with tarfile.open(tmp_path / "dist" / f"toolgauge-{version(ROOT)}.tgz") as package:
+        held = package.extractfile("toolgauge/values.yaml")
+        assert held is not None
+        assert yaml.safe_load(held)["image"]["repository"] == f"{REGISTRY}/toolgauge"
 
 
 def test_checksums_are_of_every_file_but_the_site(tmp_path: Path):
@@ -193,6 +209,12 @@ def test_actions_are_pinned_by_their_commit():
     uses = [line.strip() for line in lines if "uses:" in line]
     assert len(uses) > 20
     assert [line for line in uses if not re.fullmatch(r"(- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
+
+
+GITLAB: dict[str, Any] = yaml.safe_load(
+    re.findall(r"```yaml\n(checks:.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)[0]
+)
+RUNS += [line for job in GITLAB.values() for line in job["script"]]
 
 
 @pytest.mark.parametrize("command", [line for run in RUNS for line in run.splitlines() if "tools.release" in line])

@@ -13,7 +13,7 @@ from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectori
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import Fact, Row, producer_of, remedy, table
 
-LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust"}
+LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust", "Kotlin": "kotlin"}
 
 # What only one language has: its packages, and how its options are written.
 WRITTEN = {

@@ -29,7 +29,7 @@ _MAX_ATTRIBUTES, _MAX_TEXT, _MAX_ITEMS = 128, 1 << 20, 200
 # The words for the parts of a call, as the last words of a key.
 _WORD = re.compile(
     r"(?P<tool_name>(?:^|[._-])(?:tool(?:[._-]?(?:call|definition))?|function[._]call)[._-]?name)"
-    r"|(?P<call_id>(?:call|tool[._-]?use|invocation)[._-]?id)"
+    r"|(?P<call_id>(?:(?<!agent[._-])call|tool[._-]?use|invocation)[._-]?id)"
     r"|(?P<arguments>(?:^|[._-])(?:(?:tool|function|call)[._-]?)*(?:arguments|args|parameters|params|inputs?(?:[._]value)?))"
     r"|(?P<result>(?:^|[._-])(?:(?:tool|function|call)[._-]?)*(?:results?|response|return(?:ed)?(?:[._]value)?|outputs?(?:[._]value)?))"
     r"|(?P<conversation>(?:session|conversation|thread)[._-]?id)"

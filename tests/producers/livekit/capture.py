@@ -1,6 +1,6 @@
 """LiveKit Agents in text, under its own tracing; `KIND=livekit-content-off` keeps content off the attributes of the conventions."""
 
-
+import functools
 import os
 import sys
 from pathlib import Path

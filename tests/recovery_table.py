@@ -89,6 +89,8 @@ def language(truths: Sequence[Truth]) -> str:
     if "@openai/codex" in packages:
         # The package has a program in it, not a script.
         return "Rust"
+    if "kotlin" in packages:
+        return "Kotlin"
     if "node" in packages:
         return "JavaScript"
     if any("java" in name for name in packages):

@@ -80,6 +80,14 @@ def test_a_failed_tool_span_of_a_call_that_never_ran_is_a_rejected_call(kind: st
     assert (call.state, call.error) == (state, error)
 
 
+def test_the_refusal_of_a_failed_tool_span_may_be_the_error_in_its_result():
+    result = Recorded({"error": "Invoking `refund()` failed as no tool with that name is available."})
+    error = CallError(kind="_OTHER", message="ValueError")
+    assert (
+        only_call(joined(reading("tool", executed("refund", args(), result=result, error=error)))).state == "rejected"
+    )
+
+
 def test_broken_arguments_with_a_failed_tool_span_are_a_rejected_call():
     error = CallError(kind="_OTHER", message="Expecting value: line 1 column 27")
     assert only_call(joined(reading("tool", executed("f", Unparsed('{"a": '), error=error)))).state == "rejected"
@@ -109,6 +117,8 @@ def test_a_failed_call_without_a_required_argument_is_rejected(arguments: JsonOb
         ("Unknown tool name: 'f'. Available tools: 'g'", "rejected"),
         ("ToolNotFound: f did not answer", "rejected"),
         ("tool_not_found: there is no f here", "rejected"),
+        ("The tool call with name `f` is not part of the provided tools, please try again.", "rejected"),
+        ("Missing required argument(s): ['city']. Received unexpected argument(s): ['town'].", "rejected"),
         ("no such customer", "executed"),
         ("x" * 400 + "Unknown tool: f", "executed"),
     ],

@@ -14,7 +14,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import Fact, Row, producer_of, remedy, table
 from toolgauge.recordings.conformance import Cell, MadeRun, Truth, cells, compared
 
-LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust"}
+LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust", "Kotlin": "kotlin"}
 
 # What only one language has: its packages, and how its options are written.
 WRITTEN = {

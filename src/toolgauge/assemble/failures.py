@@ -28,7 +28,7 @@ Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 _MAX_SEARCHED = 4096
 _NO_SUCH_TOOL = re.compile(
     r"un(?:known|available) (?:tool|function)\b|(?:tool|function)_?not_?found|no_?such_?(?:tool|function)|could not find (?:the )?(?:tool|function)\b|no (?:such )?(?:tool|function)\b|not an? (?:valid|available|known) (?:tool|function)\b"
-    r"|\b(?:tool|function)\b.{0,100}?\b(?:not (?:be )?(?:found|available|registered|defined|recognized)|n[o']t exist)\b",
+    r"|\b(?:tool|function)\b.{0,100}?\b(?:not (?:be )?(?:found|available|registered|defined|recognized|part of the provided tools)|n[o']t exist)\b",
     re.IGNORECASE,
 )
 # pydantic names its model after the tool (FastMCP: `call[refund]`), and lists the arguments that it did not like.
@@ -51,9 +51,10 @@ _REFUSED = re.compile(r"Error: Argument parsing failed\.(?: Exception: .*)?", re
 # Pydantic AI's list of errors, in JSON.
 _VALIDATION_ERRORS = re.compile(r"(?:Error: )?\d{1,6} validation errors?:\s{0,9}(?:```(?:json)?\s{1,9})?[\[{]")
 # Rule: MCP servers that check arguments against the tool's schema begin their refusal in this way, without the tool's name.
-# LangChain.js does so too.
+# LangChain.js does so too, and Semantic Kernel lists the arguments.
 _MCP_REFUSED = re.compile(
     r"(?:Error: )?(?:(?:MCP error -32602: )?Input validation error: \S|Received tool input did not match expected schema\b)"
+    r"|(?:Missing required|Received unexpected) argument\(s\): \['"
 )
 _PARAMETER = re.compile(r"\bParameter (\w{1,100}) is expected to be parsed to \S")
 _REJECTED_KINDS: dict[str, Rejection] = {
@@ -83,7 +84,7 @@ def rejection(name: str, arguments: Content, error: CallError, result: Content) 
     if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
         return INVALID_ARGUMENTS
     match result:
-        case Recorded(value=str() as answered) | Unparsed(text=answered):
+        case Recorded(value=str() as answered) | Recorded(value={"error": str() as answered}) | Unparsed(text=answered):
             pass
         case _:
             answered = ""

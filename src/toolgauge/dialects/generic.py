@@ -40,7 +40,7 @@ _IN_EVENT = "\0"
 # The words for the parts of a call, as the last words of a key.
 _WORD = re.compile(
     r"(?P<tool_name>(?:^|[._:\0-])(?:tool(?:[._-]?(?:call|definition))?|function[._]call)[._\0-]?name)"
-    r"|(?P<call_id>(?:call|tool[._-]?use|invocation)[._-]?id)"
+    r"|(?P<call_id>(?:(?<!agent[._-])call|tool[._-]?use|invocation)[._-]?id)"
     r"|(?P<arguments>(?:^|[._:\0-])(?:(?:tool|function|call)[._\0-]?)*(?:arguments|args|parameters|params|inputs?(?:[._]value)?))"
     r"|(?P<result>(?:^|[._:\0-])(?:(?:tool|function|call)[._\0-]?)*(?:results?|response|return(?:ed)?(?:[._]value)?|outputs?(?:[._]value)?))"
     r"|(?P<conversation>(?:session|conversation|thread)[._-]?id)"

@@ -56,7 +56,7 @@ fun main(args: Array<String>) {
         listOf(LLMCapability.Tools, LLMCapability.Completion, LLMCapability.OpenAIEndpoint.Completions),
     )
     Stub.capture(
-        "koog", "OpenTelemetry GenAI", mapOf("koog-agents" to "1.1.1", "java" to System.getProperty("java.specification.version")),
+        "koog", "OpenTelemetry GenAI", mapOf("koog-agents" to "1.1.1", "kotlin" to KotlinVersion.CURRENT.toString()),
         mapOf<String, Any>(), args,
         listOf("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested", "unknown_tool", "bad_args", "no_tool"),
         // Nothing flushes its exporter, which waits for five seconds.

@@ -16,7 +16,7 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.tool_changes import ToolChangeKind
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.watch.offers import Offer, contracts, offers
-from toolgauge.watch.tool_contracts import RUNS_TO_TELL, ToolContracts
+from toolgauge.watch.tool_contracts import RUNS_TO_DECIDE, ToolContracts
 
 _INNER = ("items", "additionalProperties")
 _SEVERAL = ("anyOf", "oneOf", "allOf")
@@ -136,7 +136,7 @@ def test_a_tool_that_is_gone_or_added_is_found() -> None:
         left = [tool for tool in tools if tool is not gone]
         watched = ToolContracts()
         watched.add(offer(*tools), 0)
-        for number in range(RUNS_TO_TELL):
+        for number in range(RUNS_TO_DECIDE):
             assert watched.take() == ([], 0)
             watched.add(offer(*left, version="2"), number)
         (removed,), _ = watched.take()

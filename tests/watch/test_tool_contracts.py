@@ -12,7 +12,7 @@ from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.settings import HOUR
 from toolgauge.watch import tool_contracts
 from toolgauge.watch.offers import Offer, contracts, offers
-from toolgauge.watch.tool_contracts import RUNS_TO_TELL, ToolContracts
+from toolgauge.watch.tool_contracts import RUNS_TO_DECIDE, ToolContracts
 
 
 def tool(name: str = "find_order", *required: str, description: str | None = None, **limits: int) -> ToolDefinition:
@@ -95,7 +95,7 @@ def test_a_version_that_runs_beside_a_newer_one_is_compared_with_itself() -> Non
 def test_a_tool_is_removed_after_many_runs_without_it() -> None:
     runs = Runs()
     runs.add(tool(), tool("refund"), times=30)
-    assert runs.add(tool(), times=RUNS_TO_TELL - 1) == []
+    assert runs.add(tool(), times=RUNS_TO_DECIDE - 1) == []
     assert runs.add(tool()) == ["removed refund"]
     assert runs.add(tool(), times=100) == []
 
@@ -104,7 +104,7 @@ def test_a_tool_that_half_of_the_users_have_is_missing_after_twice_as_many_runs(
     runs = Runs()
     for _ in range(20):
         assert runs.add(tool(), tool("refund")) + runs.add(tool()) == []
-    assert runs.add(tool(), times=2 * RUNS_TO_TELL - 3) == []
+    assert runs.add(tool(), times=2 * RUNS_TO_DECIDE - 3) == []
     assert runs.add(tool(), times=3) == ["removed refund"]
 
 
@@ -124,9 +124,9 @@ def test_runs_that_may_have_had_more_tools_are_not_counted() -> None:
 
 def test_a_tool_is_added_with_a_new_version_or_when_all_runs_have_it_after_many_without() -> None:
     runs = Runs()
-    runs.add(tool(), times=RUNS_TO_TELL)
+    runs.add(tool(), times=RUNS_TO_DECIDE)
     assert runs.add(tool(), tool("refund"), version="2") == ["added refund"]
-    assert runs.add(tool(), tool("cancel"), times=RUNS_TO_TELL - 1) == []
+    assert runs.add(tool(), tool("cancel"), times=RUNS_TO_DECIDE - 1) == []
     assert runs.add(tool(), tool("cancel")) == ["added cancel"]
 
 

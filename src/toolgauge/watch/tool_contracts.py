@@ -19,7 +19,7 @@ from toolgauge.watch.offers import Contract, Offer, contract, definition_of
 from toolgauge.watch.schema_changes import difference
 
 # So many runs in a row without a tool that all runs had, or with one that none had.
-RUNS_TO_TELL = 20
+RUNS_TO_DECIDE = 20
 # The share of runs that have a tool is not believed to be larger than of so many.
 _FEWEST_RUNS = 10
 _MAX_VERSIONS = 3
@@ -63,7 +63,7 @@ class _Version(Struct, array_like=True):
     runs: int
     before: int
     after: str | None
-    check_at: int = RUNS_TO_TELL
+    check_at: int = RUNS_TO_DECIDE
     conversation: str = ""
 
 
@@ -137,15 +137,15 @@ class ToolContracts:
         if seen is None:
             first = version.runs - is_counted
             is_added = False
-            if version.after is not None and version.runs - version.before <= RUNS_TO_TELL:
+            if version.after is not None and version.runs - version.before <= RUNS_TO_DECIDE:
                 # The version before it may have it since then.
                 is_added = version.after not in tool.seen
                 if is_added:
                     self._report(offer, new.tool, "added", None, new.schema or None, None, now_ns)
-            is_new = not is_added and first >= RUNS_TO_TELL
+            is_new = not is_added and first >= RUNS_TO_DECIDE
             seen = _Seen(next(reversed(tool.known)), first if is_new or is_added else 0, 0, 0, is_new=is_new)
             tool.seen[offer.version] = seen
-            version.check_at = min(version.check_at, version.runs + RUNS_TO_TELL)
+            version.check_at = min(version.check_at, version.runs + RUNS_TO_DECIDE)
         if new.lacks_only(seen.key):
             return seen
         if new.key not in tool.known:
@@ -167,13 +167,13 @@ class ToolContracts:
     def _check(self, agent: _Agent, version: _Version, offer: Offer, now_ns: int) -> None:
         """Report tools that all recent runs lack, or have and did not have before."""
         runs = version.runs
-        version.check_at = runs + RUNS_TO_TELL
+        version.check_at = runs + RUNS_TO_DECIDE
         self.changed[offer.service, offer.environment, offer.agent] = None
         for name, tool in [*agent.tools.items()]:
             seen = tool.seen.get(offer.version)
             if seen is None:
                 continue
-            if seen.is_new and runs - seen.first >= RUNS_TO_TELL:
+            if seen.is_new and runs - seen.first >= RUNS_TO_DECIDE:
                 seen.is_new = False
                 if seen.runs < runs - seen.first:
                     seen.first = 0
@@ -182,7 +182,7 @@ class ToolContracts:
                     self._report(offer, name, "added", None, newest.schema or None, None, now_ns)
             # A tool that few runs have is missing after more of them.
             least = _FEWEST_RUNS if version.after is None else 1
-            needed = ceil(RUNS_TO_TELL * max(seen.last - seen.first, least) / max(seen.runs, 1))
+            needed = ceil(RUNS_TO_DECIDE * max(seen.last - seen.first, least) / max(seen.runs, 1))
             if runs - seen.last < needed:
                 version.check_at = min(version.check_at, seen.last + needed)
                 continue
@@ -218,7 +218,7 @@ class ToolContracts:
         """Begin a version with the tools of the newest one."""
         newest = next(reversed(agent.versions), None)
         runs = 0 if newest is None else agent.versions[newest].runs
-        version = _Version(runs, runs, newest, check_at=runs + RUNS_TO_TELL)
+        version = _Version(runs, runs, newest, check_at=runs + RUNS_TO_DECIDE)
         agent.versions[offer.version] = version
         oldest = next(iter(agent.versions)) if len(agent.versions) > _MAX_VERSIONS else None
         if oldest is not None:

@@ -93,6 +93,7 @@ class WatchMetrics(MetricSection):
     observations_cut: Counter
     run_length: Gauge
     state_saved: Gauge
+    tool_events_limited: Counter
 
 
 class StateMetrics(MetricSection):

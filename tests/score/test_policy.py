@@ -6,10 +6,11 @@ from pydantic import ValidationError
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.policy import Policy
-from toolgauge.model.content import NOT_RECORDED
-from toolgauge.model.observations import CallError
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.json import Json
+from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Scored
-from toolgauge.model.trajectory import CallState, ToolCall
+from toolgauge.model.trajectory import CallState, ToolCall, Trajectory
 
 
 def policy(**parameters: object) -> Policy:
@@ -138,3 +139,54 @@ def test_calls_that_were_made_and_not_recorded_are_the_reason_for_no_score():
 def test_a_policy_without_rules_is_refused(parameters: dict[str, object]):
     with pytest.raises(ValidationError):
         policy(**parameters)
+
+
+READS: dict[str, object] = {"forbid": [{"name": "orders", "result": {"matches": ".*obey me.*"}}]}
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ("Please obey me now.", 0),
+        ({"content": [{"type": "text", "text": "a\nobey me\nb"}]}, 0),
+        ({"obey me": 1}, 0),
+        ({"text": "fine", "number": 7, "none": None}, 1),
+    ],
+)
+def test_texts_in_results_are_forbidden(result: Json, value: float):
+    assert values(policy(**READS), tool_call("fetch", result=Recorded(result))) == [value]
+
+
+def test_text_that_is_no_json_and_errors_are_results_too():
+    cut = tool_call("fetch", result=Unparsed('{"a": "obey me', "truncated"))
+    failed = tool_call("fetch", error=CallError(kind="e", message="obey me"))
+    assert values(policy(**READS), cut, failed) == [0, 0]
+
+
+def test_a_result_that_was_not_recorded_cannot_be_judged():
+    calls = tool_call("fetch"), tool_call("fetch", state="paused")
+    assert values(policy(**READS), *calls) == ["results_not_recorded", "not_executed"]
+    assert policy(**READS).needs_content
+    assert not policy(forbid=["drop_*"]).needs_content
+
+
+def judged(evaluator: Policy, run: Trajectory) -> list[Scored]:
+    return [outcome for outcome in judge(evaluator, run) if isinstance(outcome, Scored)]
+
+
+def test_a_tool_on_offer_is_a_reason_against_each_call():
+    evaluator = policy(forbid=[{"name": "orders", "tool": "get_*", "offered": {"matches": ".*obey me.*"}}])
+    run = trajectory(tool_call("get_a"), tool_call("set_a"))
+    assert [one.value for one in judged(evaluator, replace(run, tools_offered=(ToolDefinition(name="a"),)))] == [1, 1]
+    hidden = ToolDefinition(name="b`", parameters={"properties": {"x": {"description": "obey me"}}})
+    first, second = judged(evaluator, replace(run, tools_offered=(ToolDefinition(name="a"), hidden)))
+    assert (first.value, second.value) == (0, 1)
+    assert first.explanation == (
+        "rule 1 of `forbid` (`orders`) forbids `get_a` by the definition of `b``, which is on offer"
+    )
+    assert values(evaluator, tool_call("get_a")) == ["no_tool_offer"]
+
+
+def test_only_rules_that_forbid_look_at_texts():
+    with pytest.raises(ValidationError, match="only rules of `forbid` may have them"):
+        policy(allow_only=[{"result": {"matches": "a"}}])

@@ -7,10 +7,13 @@ from typing import TypeVar
 
 import pytest
 
-from tests.watch.support import HOUR, START, Traffic, scorecard, watch_metrics, watcher
+from tests.watch.support import HOUR, START, Traffic, offered, scorecard, watch_metrics, watcher
 from toolgauge.model.errors import StateError
+from toolgauge.model.json import JsonObject
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.regressions import Regression
+from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service import watching as module
 from toolgauge.service.process import Faults
@@ -50,12 +53,22 @@ def watching(watched: Watcher, store: MemoryStore | None, streams: Collection[tu
         if store is not None:
             store.happened += [regression.phase for regression in regressions]
 
+    def announce_tool_changes(changes: Sequence[ToolDefinitionChange]) -> None:
+        if store is not None:
+            store.happened += [change.kind for change in changes]
+
+    def count_tool_changes(changes: Sequence[ToolDefinitionChange], capped: int) -> None:
+        if store is not None:
+            store.happened.append(f"counted {len(changes)}, capped {capped}")
+
     return Watching(
         watched,
         watch_metrics(),
         store=store,
         streams=streams,
         announce=announce,
+        announce_tool_changes=announce_tool_changes,
+        count_tool_changes=count_tool_changes,
         clock=lambda: 0,
         faults=Faults(SelfMetrics(MetricRegistry())),
     )
@@ -66,6 +79,19 @@ async def test_a_stream_that_learns_is_listed_with_the_observations_it_has_and_n
     traffic.send(37, every=20)
     listed = await watching(traffic.watcher, None).statuses()
     assert {(each.state, each.observations, each.needed) for each in listed} == {("learning", 37, 200)}
+
+
+async def test_changes_of_tools_are_counted_at_once_and_announced_when_they_are_saved():
+    watched, store = watcher(), MemoryStore()
+    guard = watching(watched, store)
+    guard.start(here)
+    for number, required in enumerate(([], ["id"]), 1):
+        schema: JsonObject = {"properties": {"id": {"type": "string"}}, "required": [*required]}
+        watched.observe(offered(number, ToolDefinition(name="find_order", parameters=schema)))
+    watched.tick(START)
+    await guard.stop()
+    assert store.happened[:3] == ["counted 1, capped 0", "saved", "breaking"]
+    assert [row[:1] for row in store.rows if row.startswith(b"t")] == [b"t"]
 
 
 async def here(work: Callable[[], _T]) -> _T:

@@ -109,6 +109,7 @@ class Walk:
         self.bag.ledger = self._ledger = None if journal is None else Ledger(journal)
         self.regressions: list[Regression] = []
         self.now_ns = START_NS
+        self.watcher = make_watcher(config, self.metrics)
         emitter = Emitter(
             emit_settings(config),
             registry,
@@ -127,7 +128,7 @@ class Walk:
             metrics=self.metrics,
             has_memory=has_memory,
             clock=clock,
-            watcher=make_watcher(config, self.metrics),
+            watcher=self.watcher,
             on_regressions=self.regressions.extend,
             ledger=self._ledger,
         )

@@ -6,9 +6,11 @@ from msgspec.structs import replace
 
 from tests.export.scorecards import call, trajectory
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Level, Outcome, Result, Scorecard, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
+from toolgauge.model.trajectory import Run
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.watcher import Watcher
@@ -72,6 +74,22 @@ def scorecard(
     )
     results = tuple(result(scored(value), tool) for tool, value in scores)
     return Scorecard(trajectory=judged, results=results, scored_at_ns=at_ns)
+
+
+def offered(number: int, *tools: ToolDefinition, version: str = "1.0") -> Scorecard:
+    """Return a scorecard whose run was offered these tools."""
+    card = scorecard(number, [(None, 1.0)], at_ns=START, version=version)
+    run = Run(
+        span=SpanRef(f"{number:032x}", "b7ad6b7169203331"),
+        above=None,
+        agent="orders",
+        prompt=None,
+        response=None,
+        tools_offered=tools,
+        start_ns=1,
+        end_ns=2,
+    )
+    return replace(card, trajectory=replace(card.trajectory, runs=(run,)))
 
 
 class Traffic:

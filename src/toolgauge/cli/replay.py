@@ -19,8 +19,12 @@ from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
 from toolgauge.export.regression_events import sentence
+from toolgauge.export.tool_change_events import tool_change_sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
+from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.pipeline.pipeline import Pipeline
+from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.findings import FAIL_ON, Check, CriterionCounts, FailOn, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects
@@ -171,7 +175,8 @@ def command(
 
     A table of the criteria ends the results (with --json, on standard error): how many passed and failed, the mean of so
     many scores, how many were not evaluated and why, and which criteria matched nothing. Standard error then says what to
-    look at in those. Drops of a mean score are looked for as live, and named there where they would have been announced.
+    look at in those. Drops of a mean score and changes of tools are looked for as live, and named there where they would
+    have been announced.
 
     On a terminal, explanations show the values that differ, unless the configuration has `redact.values`; in a pipe and
     with --json they do with `--set redact.values=show` only. What looks like a key, a token, an e-mail address or a card is
@@ -197,8 +202,7 @@ def command(
         _score_tables(to, config, lost) as add_to_tables,
         reading_progress(files) as reading,
     ):
-        make = offline_pipeline(config, criteria, on_regressions=partial(_print_regressions, reading))
-        for scorecard in scorecards(reading, make):
+        for scorecard in scorecards(reading, _announcing_pipeline(config, criteria, reading)):
             summary.add(scorecard)
             add_to_document(scorecard)
             add_to_tables(scorecard)
@@ -209,9 +213,25 @@ def command(
     return max(int(bool(lost)), _conclude(summary, unmatched, gate, reports, as_json=as_json))
 
 
+def _announcing_pipeline(
+    config: Config, criteria: Sequence[Criterion], reading: Reading
+) -> Callable[[ScorecardSink], Pipeline]:
+    return offline_pipeline(
+        config,
+        criteria,
+        on_regressions=partial(_print_regressions, reading),
+        on_tool_changes=partial(_print_tool_changes, reading),
+    )
+
+
 def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
     for regression in regressions:
         reading.echo(printable(f"regression: {sentence(regression)}"), err=True)
+
+
+def _print_tool_changes(reading: Reading, changes: Sequence[ToolDefinitionChange], _capped: int) -> None:
+    for change in changes:
+        reading.echo(printable(f"tool change: {tool_change_sentence(change)}"), err=True)
 
 
 def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:

@@ -1,16 +1,19 @@
-"""`policy`: may this agent call this tool with these arguments? Needs no reference."""
+"""`policy`: may this agent call this tool with these arguments, and read such texts? Needs no reference."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
-from toolgauge.model.outcomes import Difference, Level, Outcome, Scored
+from toolgauge.model.json import Json
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.call_patterns import CallPattern, Match, not_empty
-from toolgauge.score.selection import CallSelection, nothing_to_judge, shown
+from toolgauge.score.call_patterns import CallPattern, Match, Sight, ValueCondition, not_empty
+from toolgauge.score.selection import CallSelection, not_executed, nothing_to_judge, shown, was_stopped
+from toolgauge.score.tool_offers import RunOffers
 
 _MAX_RULES = 1000
 _MAX_NAME = 80
@@ -21,6 +24,70 @@ class PolicyRule(CallPattern):
     """Calls that are forbidden, or allowed."""
 
     name: Annotated[str, Field(min_length=1, max_length=_MAX_NAME)] | None = None
+    # Of `forbid` alone: met by any text in the result or the error of the call.
+    result: ValueCondition | None = None
+    # Of `forbid` alone: met by any text in the definition of any tool that the call's run was offered.
+    offered: ValueCondition | None = None
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether it looks at more than the call itself."""
+        return self.result is not None or self.offered is not None
+
+    def look(self, call: ToolCall, trajectory: Trajectory, offers: RunOffers | None) -> Sight:
+        """Return whether the call is meant, its result and the tools on offer included."""
+        sight = self.sight(call, trajectory)
+        if sight.match is Match.YES and self.offered is not None and offers is not None:
+            sight = _sight_of_offers(self.offered, call, offers)
+        if sight.match is Match.YES and self.result is not None:
+            sight = _sight_of_result(self.result, call)
+        return sight
+
+
+def _sight_of_offers(condition: ValueCondition, call: ToolCall, offers: RunOffers) -> Sight:
+    offered = [tool for offer in offers.of(call) for tool in offer.tools.values()]
+    if call.definition is not None:
+        offered.append(call.definition)
+    for tool in offered:
+        if any(map(condition.holds, _texts([tool.name, tool.description, tool.parameters]))):
+            return Sight(Match.YES, (shown(tool.name),))
+    if offered:
+        return Sight(Match.NO, ("offered",))
+    unseen = NotEvaluated(reason="no_tool_offer", explanation=f"the tools beside {shown(call.name)} were not recorded")
+    return Sight(Match.UNSEEN, doubt=unseen)
+
+
+def _sight_of_result(condition: ValueCondition, call: ToolCall) -> Sight:
+    texts: list[Json] = [] if call.error is None else [call.error.message]
+    match call.result:
+        case Recorded(value=value):
+            texts.append(value)
+        case Unparsed(text=text):
+            texts.append(text)
+        case NotRecorded():
+            pass
+    if any(map(condition.holds, _texts(texts))):
+        return Sight(Match.YES)
+    if was_stopped(call):
+        return Sight(Match.UNSEEN, doubt=not_executed(call))
+    if not texts:
+        explanation = f"the result of {shown(call.name)} was not recorded"
+        return Sight(Match.UNSEEN, doubt=NotEvaluated(reason="results_not_recorded", explanation=explanation))
+    return Sight(Match.NO, ("result",))
+
+
+def _texts(value: Json) -> Iterator[Json]:
+    """Yield the values in a value, and the names of members."""
+    left = [value]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            yield from node
+            left.extend(node.values())
+        elif isinstance(node, list):
+            left.extend(node)
+        else:
+            yield node
 
 
 _Rules = Annotated[tuple[PolicyRule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]
@@ -36,7 +103,6 @@ class Policy(CallSelection):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
     ignores_reference: ClassVar[bool] = True
-    needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
 
     forbid: _Rules | None = None
@@ -46,6 +112,11 @@ class Policy(CallSelection):
     def needs_whole(self) -> bool:
         """Whether spans that were not seen could change the outcome: they may name the agent, or hold attributes."""
         return any(rule.agent is not None or rule.expression is not None for rule in self._rules)
+
+    @property
+    def needs_content(self) -> bool:
+        """Whether results have to be read."""
+        return any(rule.result is not None for rule in self._rules)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -60,6 +131,8 @@ class Policy(CallSelection):
     def _has_rules(self) -> "Policy":
         if self.forbid is None and self.allow_only is None:
             raise ValueError("needs `forbid` or `allow_only`")
+        if any(rule.reads_texts for rule in self.allow_only or ()):
+            raise ValueError("has `result` or `offered` in `allow_only`: only rules of `forbid` may have them")
         return self
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
@@ -68,19 +141,24 @@ class Policy(CallSelection):
         if not calls:
             yield None, nothing_to_judge(trajectory)
         allowed = self._usual
+        offers = RunOffers(trajectory) if any(rule.offered is not None for rule in self._rules) else None
         for call in calls:
-            outcome = self._refusal(call, trajectory) or allowed.get(call.name)
+            outcome = self._refusal(call, trajectory, offers) or allowed.get(call.name)
             if outcome is None:
                 outcome = allowed.keep(call.name, Scored(value=1.0, explanation=f"no rule forbids {shown(call.name)}"))
             yield call, outcome
 
-    def _refusal(self, call: ToolCall, trajectory: Trajectory) -> Outcome | None:
+    def _refusal(self, call: ToolCall, trajectory: Trajectory, offers: RunOffers | None) -> Outcome | None:
         doubt: Outcome | None = None
         for number, rule in enumerate(self.forbid or (), 1):
-            sight = rule.sight(call, trajectory)
+            sight = rule.look(call, trajectory, offers)
             if sight.match is Match.YES:
                 title = f"rule {number} of `forbid`" + ("" if rule.name is None else f" ({shown(rule.name)})")
                 because = f" by {_listed(rule.conditions)}" if rule.conditions else ""
+                if rule.result is not None:
+                    because += " by its result"
+                if sight.unmet:
+                    because += f" by the definition of {sight.unmet[0]}, which is on offer"
                 return _refused(call, "forbid", f"{title} forbids {shown(call.name)}{because}", tuple(rule.arguments))
             doubt = doubt or sight.doubt
         bound = [rule for rule in self.allow_only or () if rule.binds(call, trajectory)]

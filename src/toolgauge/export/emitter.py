@@ -26,11 +26,13 @@ from toolgauge.export.regression_events import encode_regressions
 from toolgauge.export.results import EmitSettings, ResultWriter, incomplete_attributes, on_span
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
+from toolgauge.export.tool_change_events import ToolChangeEvents
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
 from toolgauge.model.outcomes import Finding, OutcomeWord, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
+from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
 from toolgauge.otlp.encode import (
     RequestWriter,
@@ -307,6 +309,9 @@ class Emitter:
         self._metrics = scores = ScoreMetrics(settings.metrics, registry)
         # `record` counts a scorecard; `keep` drops the metrics of other criteria, or reloads would add up.
         self.record, self.keep = scores.record, scores.keep
+        # Belongs to the thread of `record`, as all that counts by tool.
+        self.count_tool_changes = scores.count_tool_changes
+        self._tool_events = ToolChangeEvents(selfmetrics.watch)
         self.adopt(settings, redactor)
 
     def adopt(self, settings: EmitSettings, redactor: Redactor) -> None:
@@ -364,6 +369,10 @@ class Emitter:
     def regressions(self, regressions: Sequence[Regression]) -> Iterator[Outgoing]:
         """Encode the events of regressions that began or ended."""
         return encode_regressions(self._requests, regressions, self._trace_url)
+
+    def tool_changes(self, changes: Sequence[ToolDefinitionChange]) -> Iterator[Outgoing]:
+        """Log changes of tools, and encode their events."""
+        return self._tool_events.encode(self._requests, changes)
 
     def metrics(self, now_ns: int) -> Outgoing:
         """Encode the whole registry."""

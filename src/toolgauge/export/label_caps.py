@@ -19,6 +19,7 @@ from toolgauge.settings import HOUR
 
 OTHER = "_other"
 LABEL_SETS = "label_sets"
+TOOL_DEFINITIONS = "tool_definitions"
 # Of each resource attribute of a service, so many values have series: a release beside its predecessors.
 NEWEST_VALUES = 3
 # A client that sends a new version with each request gets no more than these.
@@ -146,7 +147,9 @@ class LabelCaps:
             "Find the client whose names are not a small set, or raise the cap under `metrics`.",
             ("toolgauge.label",),
         )
-        self._capped.begin(*((label,) for label in (SERVICE, *self._keys, AGENT, TOOL, ERROR_TYPE, LABEL_SETS)))
+        self._capped.begin(
+            *((label,) for label in (SERVICE, *self._keys, AGENT, TOOL, ERROR_TYPE, LABEL_SETS, TOOL_DEFINITIONS))
+        )
         registry.gauge(
             "toolgauge.labels.label_sets",
             "{label_set}",
@@ -185,6 +188,10 @@ class LabelCaps:
             self._shares.add(fitted, 1)
         found.used_ns = max(found.used_ns, now_ns)
         return who, found
+
+    def count_tool_definitions(self, count: int) -> None:
+        """Count tools and definitions that were not compared, as there were too many."""
+        self._capped.add(count, (TOOL_DEFINITIONS,))
 
     def error_type(self, service: str, raw: str) -> str:
         """Fit the type of an error: the first 20 of a service, by its label, then `_OTHER`; empty without one."""

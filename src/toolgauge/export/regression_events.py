@@ -63,7 +63,7 @@ def _record(regression: Regression, trace_url: str | None) -> LogRecord:
     # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures.
     which = (astuple(regression.stream), regression.incident, regression.onset_ns)
     which = (*which, regression.phase, regression.acknowledged)
-    record.attributes.append(_attribute(RECORD_UID, record_uid(repr(which).encode("utf-8", "surrogatepass"))))
+    record.attributes.append(event_attribute(RECORD_UID, record_uid(repr(which).encode("utf-8", "surrogatepass"))))
     record.body.string_value = sentence(regression)
     traces = valid_traces(regression.after)
     if traces:
@@ -73,7 +73,7 @@ def _record(regression: Regression, trace_url: str | None) -> LogRecord:
 
 def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyValue]:
     for label, name in stream_labels(regression.stream):
-        yield _attribute(label, name)
+        yield event_attribute(label, name)
     low, high = regression.interval
     values: tuple[tuple[str, str | bool | int | float | Sequence[str] | None], ...] = (
         ("phase", regression.phase),
@@ -94,7 +94,7 @@ def _attributes(regression: Regression, trace_url: str | None) -> Iterator[KeyVa
     )
     for name, value in values:
         if value is not None and value != ():
-            yield _attribute(_PREFIX + name, value)
+            yield event_attribute(_PREFIX + name, value)
 
 
 def _cause_values(regression: Regression) -> Iterator[tuple[str, str | int | float | Sequence[str] | None]]:
@@ -122,7 +122,8 @@ def _version(regression: Regression) -> Change | None:
     return next((change for change in changes if change.property == VERSION), None)
 
 
-def _attribute(key: str, value: str | bool | int | float | Sequence[str]) -> KeyValue:  # noqa: FBT001 (an attribute's value)
+def event_attribute(key: str, value: str | bool | int | float | Sequence[str]) -> KeyValue:  # noqa: FBT001 (an attribute's value)
+    """Write an attribute of an event."""
     attribute = KeyValue(key=key)
     match value:
         case str():
@@ -184,7 +185,7 @@ def regression_json(regression: Regression, trace_url: str | None) -> JsonObject
 
 def sentence(regression: Regression) -> str:
     """Write what has happened so that a person understands it without anything else. Times are UTC."""
-    stream = f"{_quoted(regression.stream.criterion)} {_of(regression.stream)}".rstrip()
+    stream = f"{quoted(regression.stream.criterion)} {_of(regression.stream)}".rstrip()
     # Write both means with as many decimals as it takes to see the difference.
     difference = abs(regression.baseline - regression.current)
     decimals = next(
@@ -200,7 +201,7 @@ def sentence(regression: Regression) -> str:
         return f"{stream} is back at {regression.current:.{_MIN_DECIMALS}f} after {lasted}, {_conversations(regression.observations)}"
     change = _version(regression)
     named = None if change is None else change.after
-    version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else _quoted(named)}"
+    version = "" if named is None else f" with version {named if _PLAIN_VERSION.fullmatch(named) else quoted(named)}"
     since = _clock(regression.onset_ns, regression.at_ns)
     return (
         f"{stream} fell from {baseline} to {current}{version}, {_conversations(regression.observations)}, since {since}"
@@ -216,11 +217,11 @@ def cause_sentences(regression: Regression) -> tuple[str, ...]:
 
 def _cause_sentence(cause: Cause, at_ns: int) -> str:
     several = len(cause.changes) > 1
-    have = "the new values" if several else _quoted(cause.changes[0].after)
+    have = "the new values" if several else quoted(cause.changes[0].after)
     means = f"have {have}: mean {cause.mean:.2f}, the others {cause.others:.2f}"
     share = f"{cause.conversations} of {_conversations(cause.of)} since"
     if cause.since_ns is None:
-        more = " and ".join([f"{_whose(change)}: {_quoted(change.after)}" for change in cause.changes])
+        more = " and ".join([f"{_whose(change)}: {quoted(change.after)}" for change in cause.changes])
         return f"{more} became more frequent; {share} the drop {means}"
     moved = " and ".join([_moved(change, several=several) for change in cause.changes])
     together = " changed together" if several else ""
@@ -230,13 +231,13 @@ def _cause_sentence(cause: Cause, at_ns: int) -> str:
 def _moved(change: Change, *, several: bool) -> str:
     name = _whose(change)
     if change.before is None:
-        return f"{name} ({_quoted(change.after)})" if several else f"{name} appeared with {_quoted(change.after)}"
-    change_words = f"{_quoted(change.before)} to {_quoted(change.after)}"
+        return f"{name} ({quoted(change.after)})" if several else f"{name} appeared with {quoted(change.after)}"
+    change_words = f"{quoted(change.before)} to {quoted(change.after)}"
     return f"{name} ({change_words})" if several else f"{name} changed from {change_words}"
 
 
 def _whose(change: Change) -> str:
-    return _quoted(change.property) + ("" if change.of is None else f" of {_quoted(change.of)}")
+    return quoted(change.property) + ("" if change.of is None else f" of {quoted(change.of)}")
 
 
 def _named(change: Change) -> str:
@@ -276,16 +277,17 @@ def _clock(when_ns: int, now_ns: int) -> str:
 
 def _of(stream: Stream) -> str:
     if stream.tool:
-        return f"of {_quoted(stream.tool)}"
+        return f"of {quoted(stream.tool)}"
     whose = "all tools of " if stream.level == "call" else ""
     if stream.agent:
-        return f"of {whose}agent {_quoted(stream.agent)}"
+        return f"of {whose}agent {quoted(stream.agent)}"
     if stream.service:
-        return f"of {whose}service {_quoted(stream.service)}"
+        return f"of {whose}service {quoted(stream.service)}"
     return "of all tools" if whose else ""
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Write a name into a sentence."""
     return f"`{_UNFIT_FOR_SENTENCE.sub(_REPLACEMENT, with_spaces(fit_label(name), _REPLACEMENT))}`"
 
 

@@ -3,7 +3,7 @@
 A result without a score stays out of the histogram. All outcomes of a label set begin at 0: a first failure is an increase.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Final, TypeAlias, get_args
@@ -20,13 +20,15 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import UNOBSERVED, Observed, Scorecard, Verdict
-from toolgauge.model.records import SpanRef
+from toolgauge.model.records import ENVIRONMENT, SpanRef
 from toolgauge.model.recoveries import recovered
+from toolgauge.model.tool_changes import ToolChangeKind, ToolDefinitionChange
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
 
 _ENFORCE = "toolgauge.enforce"
 _STATE = "toolgauge.state"
 _RECOVERED = "toolgauge.recovered"
+TOOL_CHANGE_KIND = "toolgauge.tool_definition.kind"
 # Upper bounds, inclusive. The first bucket is exactly 0, what is above the last is 1.
 SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
 # Where nothing lies between: the bounds that tell 0, between and 1 apart, which all label sets share.
@@ -91,6 +93,12 @@ class ScoreMetrics:
             "Tool calls of traces that were not fully recorded, by what is missing; one call may lack several things.",
             (results.SERVICE, *self._keys, results.AGENT, results.REASON),
         )
+        self._tool_changes = registry.counter(
+            "toolgauge.tool_definition.changes",
+            "{change}",
+            "Changes of the tools that agents are offered. `breaking`: arguments that were valid before no longer are.",
+            (*who_labels, TOOL_CHANGE_KIND),
+        )
         self._who, self._stream = len(who_labels), len(stream_labels)
         self._caps = LabelCaps(settings, registry, self._drop)
         self._runs = RunMetrics(registry, self._keys, costs or CostSettings(), self._caps)
@@ -126,6 +134,16 @@ class ScoreMetrics:
         # Last: scores come first where labels are capped.
         self._runs.record(scorecard, self._whose(scorecard.trajectory))
 
+    def count_tool_changes(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
+        """Count changes of tools, and tools that were not compared because of a cap."""
+        self._caps.count_tool_definitions(capped)
+        for change in changes:
+            resource = tuple([change.environment if key == ENVIRONMENT else None for key in self._keys])
+            whose = change.service, resource
+            who, _ = self._caps.find(whose, change.agent, change.tool, rule=(), now_ns=change.time_ns)
+            self._tool_changes.begin(*((*who, kind) for kind in get_args(ToolChangeKind)))
+            self._tool_changes.add(1, (*who, change.kind))
+
     def keep(self, streams: Collection[tuple[str, str]]) -> None:
         """Drop the cells of all criteria but these, given by name and revision."""
         kept = {(fit_label(name), fit_label(revision)) for name, revision in streams}
@@ -137,7 +155,8 @@ class ScoreMetrics:
         whose = {found.who for found in gone if not found.rule}
         if whose:
             calls, unobserved = self._tool_calls, self._unobserved
-            calls.drop([labels for labels in calls.cells if labels[: self._who] in whose])
+            for counter in (calls, self._tool_changes):
+                counter.drop([labels for labels in counter.cells if labels[: self._who] in whose])
             # An agent is counted as long as any of its tools is.
             left = {labels[: self._who - 1] for labels in calls.cells}
             agents = {who[:-1] for who in whose} - left

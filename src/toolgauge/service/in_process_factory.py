@@ -21,13 +21,14 @@ from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans, trace
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing, Signal
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.pipeline.stages import ignore_split
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.process import Faults, SteadyClock
-from toolgauge.service.watching import announce
+from toolgauge.service.watching import announce, announce_tool_changes
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -117,6 +118,9 @@ class InProcess:
             resource_attributes=resource_from_environment(),
             start_ns=self._clock(),
         )
+        watcher = make_watcher(config, self.metrics)
+        if watcher is not None:
+            watcher.on_tool_changes = self._tools_changed
         self._pipeline = make_pipeline(
             config,
             criteria,
@@ -124,7 +128,7 @@ class InProcess:
             outbox=self,
             metrics=self.metrics,
             content=ways.on_scorecard is not None,
-            watcher=make_watcher(config, self.metrics),
+            watcher=watcher,
             on_regressions=partial(announce, emitter=self._emitter, put=self.put, metrics=self.metrics),
             on_split=ignore_split,
         )
@@ -132,6 +136,10 @@ class InProcess:
         self._push = Push(ways.destinations, self.metrics) if ways.destinations else None
         self._push_interval_ns = config.metrics.interval
         self._next_push_ns = self._clock() + self._push_interval_ns
+
+    def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
+        self._emitter.count_tool_changes(changes, capped)
+        announce_tool_changes(changes, emitter=self._emitter, put=self.put, metrics=self.metrics)
 
     def record(self, scorecard: Scorecard) -> None:
         """Count the scorecard and show it to the application."""

@@ -41,7 +41,7 @@ from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
-from toolgauge.watch.watcher import Watcher
+from toolgauge.watch.watcher import OnToolChanges, Watcher
 
 VERSION = version("toolgauge")
 _LOG = logging.getLogger("toolgauge")
@@ -248,6 +248,7 @@ def offline_pipeline(
     criteria: Sequence[Criterion],
     make_recognizer: MakeRecognizer = Recognizer,
     on_regressions: Callable[[Sequence[Regression]], None] | None = None,
+    on_tool_changes: OnToolChanges | None = None,
     attributes: Collection[str] = (),
     judging: Judging | None = None,
     deadline: Deadline = no_deadline,
@@ -258,6 +259,9 @@ def offline_pipeline(
 
     def make(sink: ScorecardSink) -> Pipeline:
         metrics = SelfMetrics(MetricRegistry())
+        watcher = None if on_regressions is None and on_tool_changes is None else make_watcher(offline, metrics)
+        if watcher is not None and on_tool_changes is not None:
+            watcher.on_tool_changes = on_tool_changes
         return make_pipeline(
             offline,
             criteria,
@@ -268,7 +272,7 @@ def offline_pipeline(
             on_unmatched=None,
             on_split=ignore_split,
             content=True,
-            watcher=None if on_regressions is None else make_watcher(offline, metrics),
+            watcher=watcher,
             on_regressions=on_regressions or ignore_regressions,
             attributes=attributes,
             judging=judging,

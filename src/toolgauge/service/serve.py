@@ -40,7 +40,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Watching, announce
+from toolgauge.service.watching import Watching, announce, announce_tool_changes
 from toolgauge.service.worker import EvaluationLimit, Worker
 from toolgauge.state.ledger import Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
@@ -104,6 +104,10 @@ class Telemetry:
                 webhooks=self.webhooks,
                 journaled=journaled,
             ),
+            announce_tool_changes=partial(
+                announce_tool_changes, emitter=self.emitter, put=put, metrics=self.metrics, journaled=journaled
+            ),
+            count_tool_changes=self.emitter.count_tool_changes,
             clock=self.clock,
             faults=Faults(self.metrics),
         )

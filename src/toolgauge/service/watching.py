@@ -15,6 +15,7 @@ from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
+from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.watch.watcher import Watcher
@@ -45,7 +46,8 @@ class OnWorker(Protocol):
         ...
 
 
-_Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], tuple[Regression, ...]]
+# Rows to save, and to remove, and the announcement that follows.
+_Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], Callable[[], None] | None]
 
 
 def announce(
@@ -69,6 +71,20 @@ def announce(
         webhooks.put(regressions)
 
 
+def announce_tool_changes(
+    changes: Sequence[ToolDefinitionChange],
+    *,
+    emitter: Emitter,
+    put: Callable[[Outgoing], bool],
+    metrics: SelfMetrics,
+    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
+) -> None:
+    """Announce changes of tools: in the log, and as events to the destinations."""
+    for outgoing in emitter.tool_changes(changes):
+        if not put(journaled(outgoing)):
+            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+
+
 class Watching:
     """The watcher of a running service. `regressed` belongs to the worker; `streams` are the criteria with their revisions."""
 
@@ -80,6 +96,8 @@ class Watching:
         store: WatchStore | None,
         streams: Collection[tuple[str, str]],
         announce: Callable[[Sequence[Regression]], None],
+        announce_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None],
+        count_tool_changes: Callable[[Sequence[ToolDefinitionChange], int], None],
         clock: Callable[[], int],
         faults: Faults,
     ) -> None:
@@ -89,6 +107,9 @@ class Watching:
         self._streams = streams
         self._store = store
         self._announce = announce
+        self._announce_tool_changes = announce_tool_changes
+        self._count_tool_changes = count_tool_changes
+        watcher.on_tool_changes = self._tools_changed
         self._clock = clock
         self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -139,7 +160,15 @@ class Watching:
 
     def regressed(self, regressions: Sequence[Regression]) -> None:
         """Have these saved and announced soon. Belongs to the worker."""
-        batch = (*self._watcher.changes(), tuple(regressions))
+        self._save_and(functools.partial(self._announce, tuple(regressions)))
+
+    def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
+        self._count_tool_changes(changes, capped)
+        if changes:
+            self._save_and(functools.partial(self._announce_tool_changes, changes))
+
+    def _save_and(self, announce: Callable[[], None]) -> None:
+        batch = (*self._watcher.changes(), announce)
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
 
@@ -165,7 +194,7 @@ class Watching:
     async def _put_changes(self) -> None:
         with self._faults.survived():
             changed, removed = await self._ask(self._watcher.changes)
-            self._batches.put_nowait((changed, removed, ()))
+            self._batches.put_nowait((changed, removed, None))
 
     async def _save_regularly(self) -> None:
         while True:
@@ -174,12 +203,12 @@ class Watching:
 
     async def _work(self) -> None:
         while (batch := await self._batches.get()) is not None:
-            changed, removed, regressions = batch
+            changed, removed, announce = batch
             with self._faults.survived():
                 await self._save(changed, removed)
-            if regressions:
+            if announce is not None:
                 with self._faults.survived():
-                    self._announce(regressions)
+                    announce()
 
     async def _save(self, changed: Mapping[bytes, bytes], removed: set[bytes]) -> None:
         """Write what changed, and what could not be written before."""

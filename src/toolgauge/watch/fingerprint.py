@@ -10,14 +10,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
-import msgspec
-
 from toolgauge.model.content import NotRecorded, Recorded
-from toolgauge.model.json import Json
 from toolgauge.model.metrics import MAX_LABEL, MAX_PROPERTY, fit_label, short_hash
-from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.watch.offers import contracts
 
 INSTRUCTIONS, SCOPE_VERSION = "gen_ai.system_instructions", "otel.scope.version"
 TOOL_SCHEMA, TOOL_DESCRIPTION = "toolgauge.tool.schema", "toolgauge.tool.description"
@@ -28,9 +25,6 @@ NO_ERROR = "none"
 _MAX_TOOLS = 12
 _MOST_KEYS = 64
 _SIZES = (50, 200, 1000, 5000, 20_000)
-_MAX_DEPTH = 32
-_NAMES = ("properties", "$defs", "definitions")
-_WORDS = ("description", "title", "$schema", "examples")
 _TYPES: Mapping[type, str] = MappingProxyType(
     {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
 )
@@ -49,11 +43,12 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
             if each.name == calls[0].name:
                 definition = each
                 break
-        schema, description = ("", "") if definition is None else _hashes(_Same(definition))
-        if schema:
-            found[_name(TOOL_SCHEMA, tool)] = schema
-        if description:
-            found[_name(TOOL_DESCRIPTION, tool)] = description
+        if definition is not None:
+            (contract,) = contracts((definition,))
+            if contract.schema:
+                found[_name(TOOL_SCHEMA, tool)] = contract.schema
+            if contract.words:
+                found[_name(TOOL_DESCRIPTION, tool)] = contract.words
         if shape := _shape(calls):
             found[_name(TOOL_ARGUMENTS, tool)] = shape
         found[_name(TOOL_ERRORS, tool)] = _errors(calls)
@@ -129,49 +124,6 @@ def _errors(calls: Iterable[ToolCall]) -> str:
 def _short(words: Iterable[str]) -> str:
     text = " ".join(sorted({fit_label(word) for word in words}))
     return text if len(text) <= MAX_PROPERTY else short_hash(text)
-
-
-class _Same:
-    """A definition compared by identity: agents repeat one object with each run."""
-
-    __slots__ = ("definition",)
-
-    def __init__(self, definition: ToolDefinition) -> None:
-        self.definition = definition
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.definition is self.definition
-
-    def __hash__(self) -> int:
-        return id(self.definition)
-
-
-# Without it, writing each schema canonically takes as long as all else here.
-@lru_cache(maxsize=512)
-def _hashes(same: _Same) -> tuple[str, str]:
-    definition = same.definition
-    schema = definition.parameters
-    written = "" if schema is None else msgspec.json.encode(_canonical(schema, 0), order="deterministic").decode()
-    return written and short_hash(written), short_hash(definition.description) if definition.description else ""
-
-
-def _canonical(schema: Json, depth: int) -> Json:
-    """Leave out the words of a schema, and the order of its keys and required names."""
-    if depth > _MAX_DEPTH:
-        return None
-    if isinstance(schema, list):
-        return [_canonical(each, depth + 1) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found: dict[str, Json] = {}
-    for key, value in schema.items():
-        if key in _NAMES and isinstance(value, dict):
-            found[key] = {name: _canonical(each, depth + 1) for name, each in value.items()}
-        elif key in ("required", "enum") and isinstance(value, list):
-            found[key] = sorted(value, key=repr)
-        elif key not in _WORDS:
-            found[key] = _canonical(value, depth + 1)
-    return found
 
 
 def _form(text: str) -> str:

@@ -14,6 +14,7 @@ from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Stream
 from toolgauge.watch.fingerprint import fingerprint, joined
+from toolgauge.watch.offers import Offer, offers
 
 # Service, environment, agent, tool, criterion, revision, level: the fields of `Stream` in their order.
 StreamKey: TypeAlias = tuple[str | None, str | None, str | None, str | None, str, str, str]
@@ -49,13 +50,17 @@ class Conversation(Struct, kw_only=True):
 
 
 class TrajectoryScores(Struct, array_like=True, gc=False):
-    """The scores of one scorecard, by stream; `conversation` is `None` if it has no other trajectory. `left_out` counts excess scores."""
+    """The scores of one scorecard, by stream; `conversation` is `None` if it has no other trajectory. `left_out` counts excess scores.
+
+    `offers` are the tools that its runs were offered.
+    """
 
     conversation: ConversationKey | None
     fingerprint: dict[str, str]
     opened_ns: int
     tallies: dict[StreamKey, Tally]
     left_out: int
+    offers: list[Offer] = []
 
 
 class OpenConversations:
@@ -128,7 +133,7 @@ class OpenConversations:
 
 
 def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
-    """Return the scores of a scorecard; `None` when it has none."""
+    """Return the scores of a scorecard; `None` when it has neither scores nor offers."""
     trajectory = scorecard.trajectory
     service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(ENVIRONMENT))
     tallies: dict[StreamKey, Tally] = {}
@@ -141,7 +146,9 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
             if of_tool is not None:
                 has_place &= _add(tallies, of_tool, "", value, times, trajectory.trace_id)
             left_out += 0 if has_place else times
-    if not tallies:
+    # The first scorecard of a trajectory counts its runs; that of its judges comes after it.
+    offered = [] if scorecard.by_judges else offers(trajectory)
+    if not tallies and not offered:
         return None
     conversation: ConversationKey | None = None
     if trajectory.scope != "conversation" and trajectory.conversation_id is not None:
@@ -149,7 +156,7 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
         conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
         conversation = service or "", conversation_id
     opened_ns = trajectory.opened_ns or scorecard.scored_at_ns
-    return TrajectoryScores(conversation, fingerprint(trajectory), opened_ns, tallies, left_out)
+    return TrajectoryScores(conversation, fingerprint(trajectory), opened_ns, tallies, left_out, offered)
 
 
 @lru_cache(maxsize=4096)

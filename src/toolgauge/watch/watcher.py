@@ -4,8 +4,9 @@ A complete conversation gives one observation to each of its streams. All stream
 (`budget`), and alarms of one service that begin together are one incident. Belongs to one thread and does no I/O.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from typing import TypeAlias
 from zlib import crc32
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec.structs import astuple, replace
 from toolgauge.model.metrics import Exemplar, Labels, fit_label
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.detector import Detector
@@ -30,6 +32,7 @@ from toolgauge.watch.tallies import (
     TrajectoryScores,
     trajectory_scores,
 )
+from toolgauge.watch.tool_contracts import AgentKey, ToolContracts
 
 _WEEK_NS = 7 * 24 * HOUR
 # What each observation takes of what is left: about so many observations share what comes in while they are made.
@@ -87,6 +90,10 @@ _FIELDS = Stream.__struct_fields__
 _TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revision"))
 
 
+# Called with changes, and how many tools were not compared because of a cap.
+OnToolChanges: TypeAlias = Callable[[Sequence[ToolDefinitionChange], int], None]
+
+
 class _SavedConversation(Struct, array_like=True):
     key: ConversationKey
     conversation: Conversation
@@ -94,7 +101,10 @@ class _SavedConversation(Struct, array_like=True):
 
 
 class Watcher:
-    """Watches the streams of one process."""
+    """Watches the streams of one process, and the tools that its agents are offered.
+
+    `on_tool_changes` is called with a tick, where tools changed.
+    """
 
     def __init__(self, settings: WatchSettings, metrics: WatchMetrics) -> None:
         self._settings = settings
@@ -114,6 +124,8 @@ class Watcher:
         # Streams whose gauges are behind: at many conversations a second, setting them costs more than the detectors do.
         self._unshown: dict[StreamKey, None] = {}
         self._ended: list[Regression] = []
+        self._contracts = ToolContracts()
+        self.on_tool_changes: OnToolChanges = lambda _changes, _capped: None
         # By name and revision; `None` for any.
         self._criteria: Collection[tuple[str, str]] | None = None
         metrics.streams.observe = self._count_states
@@ -127,6 +139,10 @@ class Watcher:
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
         """Take the scores of a trajectory; return the regressions that begin, or end, with them."""
+        for offer in scores.offers:
+            self._contracts.add(offer, now_ns)
+        if not scores.tallies:
+            return ()
         complete = self._conversations.add(scores, now_ns)
         if self._conversations.left_out:
             self._metrics.streams_evicted.add(self._conversations.left_out)
@@ -140,6 +156,9 @@ class Watcher:
     def tick(self, now_ns: int) -> Sequence[Regression]:
         """Count the conversations that are complete; return the regressions that begin, or end, with them."""
         regressions, self._ended = self._ended, []
+        tool_changes, capped = self._contracts.take()
+        if tool_changes or capped:
+            self.on_tool_changes(tool_changes, capped)
         for key in self._unshown:
             self._show(self._streams[key])
         self._unshown.clear()
@@ -268,6 +287,11 @@ class Watcher:
             bare = replace(conversation, tallies={})
             saved = _SavedConversation(key, bare, list(conversation.tallies.items()))
             rows[row] = msgspec.msgpack.encode(saved)
+        contracts = self._contracts
+        rows.update((_row(b"t", whose), contracts.dump(whose)) for whose in contracts.changed)
+        for whose in contracts.removed:
+            self._remove(_row(b"t", whose))
+        contracts.changed, contracts.removed = {}, {}
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
         removed = self._removed.difference(rows)
@@ -288,6 +312,8 @@ class Watcher:
                     self._budget = msgspec.msgpack.decode(saved, type=Budget)
                 elif row.startswith(b"s"):
                     streams.append(WatchedStream.load(saved))
+                elif row.startswith(b"t"):
+                    self._contracts.restore(saved)
                 else:
                     conversations.append(msgspec.msgpack.decode(saved, type=_SavedConversation))
             except (ValueError, msgspec.MsgspecError):
@@ -335,7 +361,7 @@ def _labels(key: StreamKey) -> Labels:
     return tuple([fit_label(each) if each else "" for each in key])
 
 
-def _row(kind: bytes, key: StreamKey | ConversationKey) -> bytes:
+def _row(kind: bytes, key: StreamKey | ConversationKey | AgentKey) -> bytes:
     return kind + blake2b(msgspec.msgpack.encode(key), digest_size=16).digest()
 
 

@@ -15,7 +15,7 @@ from tests.export.scorecards import (
     trajectory,
 )
 from toolgauge.export.results import EmitSettings
-from toolgauge.export.run_usage import CostSettings, RunTotals, RunUsage, RunUsageReader
+from toolgauge.export.run_usage import CostSettings, RunOutcome, RunTotals, RunUsage, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
@@ -145,7 +145,13 @@ def test_runs_over_the_cap_of_label_sets_are_counted_under_other() -> None:
 
 def test_failed_work_counts_and_what_was_not_recorded_is_no_0() -> None:
     totals = RunTotals()
-    for outcome, tokens in (("pass", 100.0), ("fail", 300.0), ("not_evaluated", 20.0), ("pass", None)):
+    runs: tuple[tuple[RunOutcome, float | None], ...] = (
+        ("pass", 100.0),
+        ("fail", 300.0),
+        ("not_evaluated", 20.0),
+        ("pass", None),
+    )
+    for outcome, tokens in runs:
         totals.add(RunUsage(outcome, tokens, 2.0, None))
     assert totals.of_success("tokens") == 420.0
     assert totals.of_success("duration") == 4.0

@@ -25,7 +25,7 @@ MODEL = "gen_ai.response.model"
 
 def catalogue(**metrics: int) -> Catalogue:
     prices = {"large*": Prices(input_per_million=2.0, output_per_million=10.0)}
-    return Catalogue(MetricsSettings(**metrics), CostSettings(prices=prices))
+    return Catalogue(MetricsSettings.model_validate(metrics), CostSettings(prices=prices))
 
 
 def run(

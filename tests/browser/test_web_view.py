@@ -104,6 +104,8 @@ PAGES: Mapping[str, tuple[str, str | None]] = {
     "a stream in alarm": ("/streams?state=alarm", "#live table a"),
     "trajectories": ("/trajectories", None),
     "a failed trajectory": ("/trajectories?criterion=refund-arguments&outcome=failed", "#live table a"),
+    "agents": ("/agents", None),
+    "an agent": ("/agents", "#live table a"),
     "not evaluated": ("/not-evaluated", None),
     "health": ("/health", None),
 }
@@ -114,7 +116,7 @@ def opened(visitor: Visitor, address: str, name: str) -> Page:
     page = visitor.opens(address + path)
     if link is not None:
         page.locator(link).first.click()
-        page.wait_for_url(re.compile(r"/(streams|trajectories)/\w"), wait_until="load")
+        page.wait_for_url(re.compile(r"/(streams|trajectories|agents)/\w"), wait_until="load")
     return page
 
 
@@ -233,7 +235,7 @@ def test_script_tags_in_spans_are_text(visitor: Visitor, seen: Seen):
     page.get_by_role("row").filter(has_text=HOSTILE[:20]).get_by_role("link").first.click()
     page.wait_for_url(re.compile("/trajectories/[0-9a-f]{32}"))
     assert page.locator("main").inner_text().count(HOSTILE) >= 4
-    for path in (None, "/", "/streams", "/trajectories", "/not-evaluated", "/health"):
+    for path in (None, "/", "/streams", "/trajectories", "/agents", "/not-evaluated", "/health"):
         if path is not None:
             page.goto(seen.address + path, wait_until="load")
         assert page.evaluate("window.owned") is None

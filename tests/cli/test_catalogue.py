@@ -62,6 +62,15 @@ def test_json_and_markdown_have_the_same_figures():
     assert shown.startswith("### <code>assistant</code> of <code>pydantic-ai-demo</code>\n\n- 11 runs, 8 succeeded")
 
 
+def test_a_tool_has_the_last_change_of_its_definition(tmp_path: Path):
+    before, after = ((CORPUS / "pydantic-ai" / f"{name}.otlp.pb").read_bytes() for name in ("one_call", "tool_error"))
+    (tmp_path / "1.otlp.pb").write_bytes(before)
+    (tmp_path / "2.otlp.pb").write_bytes(after.replace(b'"string"', b'"number"'))
+    ended = run("catalogue", str(tmp_path))
+    assert "contract changed (breaking at $.parameters.properties.path.type) 2026-11-21 01:59:" in ended.out
+    assert ended.out.count("contract changed") == 1
+
+
 def test_a_running_process_is_asked_with_the_token(tmp_path: Path):
     found = catalogue()
     found.add(scored_run(tool()))

@@ -4,9 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import (
-    ROOT,
     SCORED_NS,
-    TRACE,
     call,
     call_result,
     emitter,
@@ -17,9 +15,9 @@ from tests.export.scorecards import (
     trajectory,
 )
 from toolgauge.export.results import EmitSettings
-from toolgauge.export.run_usage import CostSettings, RunTotals, RunUsage, RunUsageReader
+from toolgauge.export.run_usage import CostSettings, RunOutcome, RunTotals, RunUsage, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
-from toolgauge.model.metrics import Exemplar, Histogram, Labels, MetricRegistry
+from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
 from toolgauge.model.trajectory import Tokens
 from toolgauge.settings import Prices
@@ -72,15 +70,6 @@ def test_without_tokens_or_prices_nothing_is_counted_instead_of_0() -> None:
     assert {name: len(cells) for name, cells in histograms(registry).items()} == {"tokens": 0, "duration": 1, "cost": 0}
     counter.record(run(judged()))
     assert {name: len(cells) for name, cells in histograms(registry).items()} == {"tokens": 1, "duration": 1, "cost": 0}
-
-
-def test_a_run_leads_to_its_root_span() -> None:
-    registry = MetricRegistry()
-    emitter(registry=registry).record(run(judged()))
-    (tokens,) = (metric for metric in registry if metric.name == "toolgauge.trajectory.tokens")
-    assert isinstance(tokens, Histogram)
-    (cell,) = tokens.cells.values()
-    assert [one for one in cell.exemplars if one is not None] == [Exemplar(1200.0, SCORED_NS, TRACE, ROOT.span_id)]
 
 
 def test_conversations_and_late_results_are_no_runs_of_their_own() -> None:
@@ -156,7 +145,13 @@ def test_runs_over_the_cap_of_label_sets_are_counted_under_other() -> None:
 
 def test_failed_work_counts_and_what_was_not_recorded_is_no_0() -> None:
     totals = RunTotals()
-    for outcome, tokens in (("pass", 100.0), ("fail", 300.0), ("not_evaluated", 20.0), ("pass", None)):
+    runs: tuple[tuple[RunOutcome, float | None], ...] = (
+        ("pass", 100.0),
+        ("fail", 300.0),
+        ("not_evaluated", 20.0),
+        ("pass", None),
+    )
+    for outcome, tokens in runs:
         totals.add(RunUsage(outcome, tokens, 2.0, None))
     assert totals.of_success("tokens") == 420.0
     assert totals.of_success("duration") == 4.0

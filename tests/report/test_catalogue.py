@@ -25,7 +25,7 @@ MODEL = "gen_ai.response.model"
 
 def catalogue(**metrics: int) -> Catalogue:
     prices = {"large*": Prices(input_per_million=2.0, output_per_million=10.0)}
-    return Catalogue(MetricsSettings(**metrics), CostSettings(prices=prices))
+    return Catalogue(MetricsSettings.model_validate(metrics), CostSettings(prices=prices))
 
 
 def run(
@@ -201,18 +201,20 @@ def changed(kind: str = "breaking", **fields: object) -> ToolDefinitionChange:
 def test_the_last_change_of_a_tool_is_named_and_each_is_a_change_of_its_agent() -> None:
     found = catalogue()
     found.add(run(tool(), tool("pay")))
-    found.tools_changed([changed("wording"), changed(), changed(tool="unknown"), changed(agent="unknown")])
-    order, pay = only(found).tools
+    found.tools_changed([changed("wording"), changed(), changed("added", tool="refund")])
+    order, pay, refund = only(found).tools
     assert [one.kind for one in order.changes] == ["wording", "breaking"]
     assert order.changes[-1] == ContractChange(
         time_ns=START + 5 * SECOND, kind="breaking", path="$.parameters.required"
     )
     assert pay.changes == ()
+    # No run called it yet.
+    assert (refund.calls, [one.kind for one in refund.changes]) == (0, ["added"])
     assert "contract changed (breaking at $.parameters.required) 2023-11-14 22:13:25 UTC" in text(found)
     names = [(name, kind) for _, name, kind in only(found).changes("find_order")]
     assert names == [("find_order", "wording"), ("find_order", "breaking")]
     assert list(only(found).changes("pay")) == []
-    assert len(list(only(found).changes())) == 2
+    assert len(list(only(found).changes())) == 3
 
 
 def test_agents_over_the_cap_give_way_and_are_counted() -> None:

@@ -84,6 +84,8 @@ async def test_a_stream_that_learns_is_listed_with_the_observations_it_has_and_n
 async def test_changes_of_tools_are_counted_at_once_and_announced_when_they_are_saved():
     watched, store = watcher(), MemoryStore()
     guard = watching(watched, store)
+    seen: list[ToolDefinitionChange] = []
+    guard.on_tool_changes = seen.extend
     guard.start(here)
     for number, required in enumerate(([], ["id"]), 1):
         schema: JsonObject = {"properties": {"id": {"type": "string"}}, "required": [*required]}
@@ -91,6 +93,7 @@ async def test_changes_of_tools_are_counted_at_once_and_announced_when_they_are_
     watched.tick(START)
     await guard.stop()
     assert store.happened[:3] == ["counted 1, capped 0", "saved", "breaking"]
+    assert [(change.tool, change.kind) for change in seen] == [("find_order", "breaking")]
     assert [row[:1] for row in store.rows if row.startswith(b"t")] == [b"t"]
 
 

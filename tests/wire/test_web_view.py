@@ -7,6 +7,9 @@ import socket
 import time
 from pathlib import Path
 
+import pytest
+
+from tests.cli.command import run
 from tests.wire.support import Toolgauge, free_port, get, post, recorded, request, serving, to_grpc, until
 from tests.wire.test_reload import running
 from toolgauge.model.json import Json
@@ -100,3 +103,22 @@ def test_without_it_nothing_listens_and_nothing_is_kept(tmp_path: Path):
         until(lambda: toolgauge.total("toolgauge_trajectories_total"), "the trajectory")
         assert "web view" not in toolgauge.said()
         assert "toolgauge_web_" not in toolgauge.exposition()
+
+
+def test_the_catalogue_of_a_running_process_is_the_same_by_page_command_and_metrics(tmp_path: Path):
+    prices = "costs.prices={stub*: {input_per_million: 1000, output_per_million: 1000}}"
+    with serving(tmp_path, prices) as toolgauge:
+        port = web_port(toolgauge)
+        for scenario in ("sequence3", "tool_error"):
+            toolgauge.send_recorded("pydantic-ai", scenario)
+        until(lambda: toolgauge.total("toolgauge_trajectories_total") == 2, "two runs")
+        ended = run("catalogue", "--live", f"http://127.0.0.1:{port}")
+        assert ended.out.startswith("assistant of pydantic-ai-demo\n  2 runs, 1 succeeded, 1 failed\n")
+        assert toolgauge.total("toolgauge_trajectory_tokens_count") == 2
+        assert toolgauge.total("toolgauge_trajectory_duration_seconds_count") == 2
+        tokens = toolgauge.total("toolgauge_trajectory_tokens_sum")
+        assert toolgauge.total("toolgauge_trajectory_cost_sum") == pytest.approx(tokens / 1000)
+        assert f"tokens {tokens:,.0f}, time " in ended.out
+        assert f", cost {tokens / 1000:.4g}\n" in ended.out
+        [link] = re.findall(r'href="(/agents/[0-9a-f]{16})"', get(port, "/agents"))
+        assert "get_user" in get(port, link)

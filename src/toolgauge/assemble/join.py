@@ -276,22 +276,22 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     sums, measured, unmeasured, cost = [0, 0], False, 0, None
     unpriced: dict[str, tuple[int, int]] = {}
     for index in traces:
-        counted = [(node, _tokens(node)) for node in _counted(index.models)]
-        if not any(found != (None, None) for _, found in counted):
-            runs = [(node, node.properties) for node in index.running if node.is_outermost_run]
-            of_runs = [(node, (seen.input_tokens, seen.output_tokens)) for node, seen in runs if seen is not None]
-            counted = [one for one in of_runs if one[1] != (None, None)] or counted
-        for node, found in counted:
-            measured = measured or found != (None, None)
-            unmeasured += None in found
-            sent, received = found[0] or 0, found[1] or 0
+        counted = _counted(index.models)
+        found = [_tokens(node) for node in counted]
+        if found.count((None, None)) == len(found):
+            counted, found = _of_runs(index.running) or (counted, found)
+        for node, tokens in zip(counted, found, strict=True):
+            unmeasured += None in tokens
+            if tokens == (None, None):
+                continue
+            measured, sent, received = True, tokens[0] or 0, tokens[1] or 0
             sums[0] += sent
             sums[1] += received
-            made_with = () if node.properties is None else node.properties.values
-            if node.properties is not None and node.properties.cost is not None:
-                cost = (cost or 0.0) + node.properties.cost
+            properties = node.properties
+            if properties is not None and properties.cost is not None:
+                cost = (cost or 0.0) + properties.cost
             elif sent or received:
-                model = _model(made_with)
+                model = "" if properties is None else _model(properties.values)
                 before = unpriced.get(model, (0, 0))
                 unpriced[model] = before[0] + sent, before[1] + received
     if not measured:
@@ -299,10 +299,26 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     return Tokens(input=sums[0], output=sums[1], unmeasured=unmeasured, cost=cost, unpriced=unpriced)
 
 
+def _of_runs(running: Sequence[Node]) -> tuple[list[Node], list[tuple[int | None, int | None]]] | None:
+    """Return the outermost runs whose spans have sums, with these; `None` without any."""
+    found = [
+        (node, (node.properties.input_tokens, node.properties.output_tokens))
+        for node in running
+        if node.is_outermost_run and node.properties is not None
+    ]
+    summed = [one for one in found if one[1] != (None, None)]
+    return ([node for node, _ in summed], [tokens for _, tokens in summed]) if summed else None
+
+
 def _model(made_with: Sequence[tuple[str, str]]) -> str:
     """Return the name of the model that answered, else of the one that was asked."""
-    names = dict(made_with)
-    return names.get(RESPONSE_MODEL) or names.get(REQUEST_MODEL) or ""
+    asked = ""
+    for name, value in made_with:
+        if name == RESPONSE_MODEL:
+            return value
+        if name == REQUEST_MODEL:
+            asked = value
+    return asked
 
 
 def _tokens(node: Node) -> tuple[int | None, int | None]:

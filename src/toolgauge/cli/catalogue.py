@@ -71,7 +71,8 @@ def _recorded(
     config, criteria = load_to_score(config_paths, overrides, criteria_files)
     catalogue = Catalogue(config.metrics, config.costs)
     with reading_progress(files) as recording:
-        for scorecard in scorecards(recording, offline_pipeline(config, criteria)):
+        make = offline_pipeline(config, criteria, on_tool_changes=lambda changes, _: catalogue.tools_changed(changes))
+        for scorecard in scorecards(recording, make):
             catalogue.add(scorecard)
     return catalogue.content()
 

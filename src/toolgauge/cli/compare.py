@@ -15,7 +15,17 @@ from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.admin_client import read_token
-from toolgauge.recordings.comparison import BASE, NEW, Filters, Versions, choose_versions, compare, observe, set_beside
+from toolgauge.recordings.comparison import (
+    BASE,
+    NEW,
+    Comparison,
+    Filters,
+    Versions,
+    choose_versions,
+    compare,
+    observe,
+    set_beside,
+)
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
 from toolgauge.recordings.conversation_means import (
     SERVICE,
@@ -27,7 +37,7 @@ from toolgauge.recordings.conversation_means import (
     observed_live,
 )
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.run_usages import RunUsages, usage_lines, usage_markdown, usages_object
+from toolgauge.recordings.run_usages import ComparedRuns, RunUsages, usage_lines, usage_markdown, usages_object
 from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.report.terminal import printable
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -112,9 +122,7 @@ def command(
     _check_usage(files, by, live, base or new, criteria_files, has_token=token_file is not None)
     if as_json and as_markdown:
         raise click.UsageError("`--json` or `--markdown`, not both")
-    if not all("=" in each for each in only):
-        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
-    filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
+    filters = _filters(only)
 
     usages = RunUsages()
 
@@ -139,18 +147,27 @@ def command(
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     _check_filters(filters, observed, live)
     compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
-    runs = usages.beside(versions)
-    if as_json:
-        click.echo(json.dumps({**comparison_object(compared), "runs": usages_object(runs)}))
-    elif as_markdown:
-        click.echo("\n".join((*markdown_lines(compared), *usage_markdown(runs))))
-    else:
-        style = terminal_style()
-        click.echo(
-            "".join(f"{line}\n" for line in (*table_lines(compared, style), *usage_lines(runs, style))), nl=False
-        )
+    _print(compared, usages.beside(versions), as_json=as_json, as_markdown=as_markdown)
     click.echo("\n".join(conclusion(compared)), err=True)
     return _EXIT_CODES[compared.answer]
+
+
+def _print(compared: Comparison, runs: Sequence[ComparedRuns], *, as_json: bool, as_markdown: bool) -> None:
+    style = terminal_style()
+    if as_json:
+        click.echo(json.dumps({**comparison_object(compared), "runs": usages_object(runs)}))
+        return
+    tables, of_runs = table_lines(compared, style), usage_lines(runs, style)
+    if as_markdown:
+        tables, of_runs = markdown_lines(compared), usage_markdown(runs)
+    for line in (*tables, *of_runs):
+        click.echo(line)
+
+
+def _filters(only: Sequence[str]) -> Filters:
+    if not all("=" in each for each in only):
+        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
+    return Filters((name, value) for name, _, value in (each.partition("=") for each in only))
 
 
 def _check_filters(filters: Filters, observed: Observed, live: str | None) -> None:

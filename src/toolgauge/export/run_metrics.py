@@ -5,10 +5,9 @@ from collections.abc import Collection
 from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer, Who
 from toolgauge.export.results import BoundedCache
-from toolgauge.export.run_usage import MEASURES, CostSettings, Measure, RunOutcome, RunUsageReader
-from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry
+from toolgauge.export.run_usage import CostSettings, Measure, RunOutcome, RunUsageReader
+from toolgauge.model.metrics import MAX_LABEL, HistogramCell, Labels, MetricRegistry
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.records import SpanRef
 
 _DESCRIBED: dict[Measure, tuple[str, str, tuple[float, ...]]] = {
     "tokens": ("{token}", "Tokens of a run, in and out.", (1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6)),
@@ -25,7 +24,7 @@ class _Series:
 
     def __init__(self, labels: Labels, label_set: LabelSet) -> None:
         self.labels, self.label_set = labels, label_set
-        self.cells: dict[Measure, HistogramCell] = {}
+        self.cells: dict[str, HistogramCell] = {}
 
 
 class RunMetrics:
@@ -33,10 +32,10 @@ class RunMetrics:
 
     def __init__(self, registry: MetricRegistry, keys: tuple[str, ...], costs: CostSettings, caps: LabelCaps) -> None:
         labels = (results.SERVICE, *keys, results.AGENT, results.OUTCOME)
-        self._histograms = {
-            measure: registry.histogram(f"toolgauge.trajectory.{measure}", *described, labels)
+        self._histograms = tuple(
+            registry.histogram(f"toolgauge.trajectory.{measure}", *described, labels)
             for measure, described in _DESCRIBED.items()
-        }
+        )
         self._caps = caps
         self._usages = RunUsageReader(costs)
         # The same few agents run all day long. Without it: 1 % of all CPU.
@@ -61,20 +60,17 @@ class RunMetrics:
             if label_set is not None and OTHER not in who:
                 self._known.keep(key, series, _LABELS_BYTES)
         series.label_set.used_ns = now_ns
-        root = trajectory.root or SpanRef(trajectory.trace_id, "")
-        for measure in MEASURES:
-            value: float | None = getattr(usage, measure)
+        for histogram, value in zip(self._histograms, (usage.tokens, usage.duration, usage.cost), strict=True):
             if value is not None:
-                histogram = self._histograms[measure]
-                cell = series.cells.get(measure)
+                cell = series.cells.get(histogram.name)
                 if cell is None:
-                    cell = series.cells[measure] = histogram.begin(series.labels, histogram.bounds)
-                histogram.add(cell, series.labels, value, Exemplar(value, now_ns, root.trace_id, root.span_id))
+                    cell = series.cells[histogram.name] = histogram.begin(series.labels, histogram.bounds)
+                histogram.add(cell, series.labels, value, None)
 
     def drop(self, whose: Collection[Who]) -> None:
         """Forget the cells of agents of which no label set is left."""
         agents = {who[:-1] for who in whose if not who[-1]}
-        for histogram in self._histograms.values():
+        for histogram in self._histograms:
             for labels in [labels for labels in histogram.cells if labels[:-1] in agents]:
                 histogram.cells.pop(labels)
         self._known = BoundedCache()

@@ -79,5 +79,5 @@ def _refusal(admin: str, status: int, body: bytes) -> ToolgaugeError:
             reason = with_spaces(message[:500])
         case _:
             reason = f"HTTP status {status}"
-    hint = "`--token-file` names the file with the token of `admin.auth`" if status in (401, 403) else None
+    hint = "`--token-file` names the file with a token of its `auth`" if status in (401, 403) else None
     return ToolgaugeError(f"`{admin}` refuses: {reason}", hint=hint)

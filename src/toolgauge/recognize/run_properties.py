@@ -78,8 +78,9 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
     present = _LOOKED_FOR.intersection(keys)
     sums = model_call(attributes, keys=_SUMS) if type(seen) is AgentRun else None
     # Costs differ from call to call, and what is remembered must not.
-    if costs := present & _ANY_COST:
-        present -= costs
+    costs = () if present.isdisjoint(_ANY_COST) else present & _ANY_COST
+    if costs:
+        present -= _ANY_COST
     written = [(key, attributes.get(key)) for key in present]
     for place, (key, value) in enumerate(written):
         # The messages of instructions may be a list, and any text may be too long to be remembered.

@@ -205,9 +205,10 @@ class Catalogue:
         """Note changes of the tools that agents are offered."""
         with self._lock:
             for one in changes:
-                agent = self._agents.get((one.service, one.environment, one.agent))
-                if agent is not None and (tool := agent.tools.get(one.tool)) is not None:
-                    tool.changes.append(ContractChange(time_ns=one.time_ns, kind=one.kind, path=one.path))
+                whose, now_ns = (one.service, one.environment, one.agent), one.time_ns
+                agent = self._agents.use(whose, lambda now_ns=now_ns: _Agent(self._max_tools, now_ns))
+                change = ContractChange(time_ns=now_ns, kind=one.kind, path=one.path and fit_label(one.path))
+                agent.tools.use(one.tool, _Tool).changes.append(change)
 
     def find(self, service: str | None, environment: str | None, agent: str | None) -> CataloguedAgent | None:
         """Return one agent."""

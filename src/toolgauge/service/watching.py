@@ -110,6 +110,8 @@ class Watching:
         self._announce_tool_changes = announce_tool_changes
         self._count_tool_changes = count_tool_changes
         watcher.on_tool_changes = self._tools_changed
+        # To be set before the start; belongs to the worker.
+        self.on_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None] = lambda _changes: None
         self._clock = clock
         self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -165,6 +167,7 @@ class Watching:
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._count_tool_changes(changes, capped)
         if changes:
+            self.on_tool_changes(changes)
             self._save_and(functools.partial(self._announce_tool_changes, changes))
 
     def _save_and(self, announce: Callable[[], None]) -> None:

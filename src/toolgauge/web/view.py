@@ -180,7 +180,6 @@ class WebView:
         self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
         if catalogue is not None:
             self._shown.catalogue = catalogue
-        self.tools_changed = self._shown.catalogue.tools_changed
         self._endpoint: WebEndpoint | None = None
 
     @property
@@ -217,6 +216,8 @@ class WebView:
     async def start(self, service: Runtime) -> None:
         """Listen, and show this service, which may start later. Raise `StartError` when the address is taken."""
         shown, metrics, clock = self._shown, service.metrics, service.clock
+        if service.watching is not None:
+            service.watching.on_tool_changes = shown.catalogue.tools_changed
         shown.running = Running(
             health=service.health,
             registry=metrics.registry,

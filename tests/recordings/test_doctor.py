@@ -287,9 +287,10 @@ def test_tools_under_one_name_that_no_model_was_offered_are_a_problem(tmp_path: 
     model = {"gen_ai.operation.name": "chat", "gen_ai.tool.definitions": offer}
     content = {"gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": "7"}
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "DynamicTool", **content}
-    (shared,) = diagnosed([recorded(tmp_path / "shared", "acme", model, tool, tool)])
+    other = {**tool, "gen_ai.tool.call.arguments": '{"q": 2}'}
+    (shared,) = diagnosed([recorded(tmp_path / "shared", "acme", model, tool, other)])
     assert (shared.shared_name, shared.has_problems) == ("DynamicTool", True)
-    (own,) = diagnosed([recorded(tmp_path / "own", "acme", model, tool, {**tool, "gen_ai.tool.name": "find"})])
+    (own,) = diagnosed([recorded(tmp_path / "own", "acme", model, tool, {**other, "gen_ai.tool.name": "find"})])
     assert (own.shared_name, own.has_problems) == (None, False)
 
 

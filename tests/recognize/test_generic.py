@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.captures import CORPUS, Captured, all_captures
 from tests.otlp import stock
 from tests.recognize.support import event, self_metrics, span
-from tests.recovery_table import has_arguments
 from toolgauge.config.model import Config
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.generic import Generic, mapping_of
@@ -26,6 +26,7 @@ from toolgauge.otlp.decoder import Decoder
 from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.values import as_object
+from toolgauge.recordings.conformance import MadeCall, has_arguments, taken
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_object
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.recordings.stats import CountingRecognizer, Tally
@@ -112,12 +113,10 @@ def test_calls_of_unknown_producers_are_recovered_and_none_is_invented(
             ids = (trace["trace_id"], *trace.get("other_trace_ids", ()))
             left = [call for one in ids for call in found.get(one, ())]
             for want in trace["tool_calls"]:
-                named = [call for call in left if call.name == want["name"]]
-                best = next((call for call in named if has_arguments(want, call)), named[0] if named else None)
+                made = msgspec.convert(want, MadeCall)
+                best = taken(made, left)
                 counted["calls"] += 1
-                if best is not None:
-                    left.remove(best)
-                    counted["exact"] += has_arguments(want, best)
+                counted["exact"] += best is not None and has_arguments(made, best)
             invented += [f"{captured.folder} {call.name}" for call in left]
     assert invented == []
     assert counted["exact"] >= share * counted["calls"]

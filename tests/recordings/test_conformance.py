@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.cli.command import run
 from tests.producers.stub.scenarios import TOOLS
-from tests.recordings.corpus import CORPUS, diagnosed_with_trajectories
+from tests.recordings.corpus import diagnosed_with_trajectories
 from toolgauge.recordings.conformance import (
     COLUMNS,
     SCENARIO,
@@ -23,7 +23,7 @@ from toolgauge.recordings.conformance import (
     conformance_lines,
 )
 
-CAPTURE = CORPUS / "pydantic-ai" / "conformance.otlp.pb"
+CAPTURE = Path(__file__).parent / "conformance" / "pydantic-ai.otlp.pb"
 YES = dict.fromkeys(COLUMNS, "yes")
 
 
@@ -58,7 +58,7 @@ def test_a_whole_recording_is_rebuilt():
 
 
 def test_the_row_is_that_of_the_table_of_producers():
-    truth = msgspec.json.decode(CAPTURE.with_name("conformance.truth.json").read_bytes(), type=Truth)
+    truth = msgspec.json.decode(CAPTURE.with_name("pydantic-ai.truth.json").read_bytes(), type=Truth)
     trajectories = diagnosed_with_trajectories([str(CAPTURE)])[1]
     of_table = [
         one

@@ -280,6 +280,51 @@ def test_silent_model_calls_are_no_riddle_where_calls_show_as_tool_spans(tmp_pat
     assert facts(together, "problem") == ["arguments", "results"]
 
 
+def test_tools_under_one_name_that_no_model_was_offered_are_a_problem(tmp_path: Path):
+    offer = json.dumps(
+        [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("find", "buy")]
+    )
+    model = {"gen_ai.operation.name": "chat", "gen_ai.tool.definitions": offer}
+    content = {"gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": "7"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "DynamicTool", **content}
+    other = {**tool, "gen_ai.tool.call.arguments": '{"q": 2}'}
+    (shared,) = diagnosed([recorded(tmp_path / "shared", "acme", model, tool, other)])
+    assert (shared.shared_name, shared.has_problems) == ("DynamicTool", True)
+    (own,) = diagnosed([recorded(tmp_path / "own", "acme", model, tool, {**other, "gen_ai.tool.name": "find"})])
+    assert (own.shared_name, own.has_problems) == (None, False)
+
+
+def test_tools_in_traces_of_their_own_are_told_apart_from_their_requests(tmp_path: Path):
+    model = recorded(tmp_path / "model", "acme", {"gen_ai.operation.name": "chat"})
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
+    (together,) = diagnosed([recorded(tmp_path / "together", "acme", {"gen_ai.operation.name": "chat"}, tool)])
+    apart = Path(recorded(tmp_path / "apart", "acme", tool))
+    apart.write_text(apart.read_text().replace(TRACE, TRACE[::-1]))
+    (alone,) = diagnosed([model, str(apart)])
+    assert (together.lone_calls, alone.lone_calls) == (0, 1)
+    assert "1 call in traces without the model's request" in "\n".join(diagnosis_lines(alone))
+
+
+def test_what_a_producer_records_in_another_trace_is_not_missing_for_want_of_a_switch(tmp_path: Path):
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is my order?"}]}])
+    model = recorded(tmp_path / "model", "acme", {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said})
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
+    apart = Path(recorded(tmp_path / "apart", "acme", tool))
+    apart.write_text(apart.read_text().replace(TRACE, TRACE[::-1]))
+    (found,) = diagnosed([model, str(apart)])
+    (text,) = [missing for missing in found.missing if missing.fact == "user_text"]
+    assert text.remedy.how.startswith("other traces of this producer have it")
+
+
+def test_a_producer_without_tool_spans_is_named_with_what_adds_them():
+    (client,) = diagnosed(recordings("openinference-groq", "one_call"))
+    (missing,) = [missing for missing in client.missing if missing.fact == "tool_spans"]
+    assert (missing.what, missing.grade) == ("no tool spans in 1 of 1 calls", "note")
+    assert "openinference-instrumentation" in missing.remedy.how
+    (framework,) = diagnosed(recordings("pydantic-ai", "one_call"))
+    assert "tool_spans" not in {missing.fact for missing in framework.missing}
+
+
 def test_a_run_whose_model_call_failed_is_no_sign_of_missing_content(tmp_path: Path):
     path = Path(recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"}))
     body = json.loads(path.read_text())

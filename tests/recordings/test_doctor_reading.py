@@ -118,3 +118,9 @@ def test_a_name_that_all_tools_share_is_a_problem():
     assert "nothing is missing" not in shown
     assert shared.has_problems
     assert diagnosis_object(shared)["shared_name"] == "DynamicStructuredTool"
+
+
+def test_offers_of_other_services_make_no_name_a_shared_one():
+    both = diagnosed([*recordings("codex-cli", "coding"), *recordings("pydantic-ai", "one_call")])
+    assert [one.shared_name for one in both] == [None, None]
+    assert min(one.calls for one in both) > 0

@@ -22,7 +22,7 @@ from toolgauge.score.recorded_values import result_value
 
 SCENARIO = Path(__file__).with_suffix(".json")
 # The columns that decide whether a run can be rebuilt.
-COLUMNS = ("calls", "arguments", "results", "failures", "offers", "conversation")
+COLUMNS: tuple[str, ...] = ("calls", "arguments", "results", "failures", "offers", "conversation")
 
 # More trajectories than any recording of the scenario has.
 _MAX_TRAJECTORIES, _NAME_LENGTH = 100, 200

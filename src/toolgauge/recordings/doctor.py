@@ -135,7 +135,8 @@ class Doctor:
         self._code_steps: Counter[Producer] = Counter()
         self._failed_code_steps: Counter[Producer] = Counter()
         self._names = defaultdict[Producer, Counter[str]](Counter)
-        self._offered: set[str] = set()
+        # The names of tools on offer, by service.
+        self._offered = defaultdict[str, set[str]](set)
         # Executed calls alone in their traces, and those in traces without a run of a model or an agent.
         self._lone: Counter[Producer] = Counter()
         self._without_run: Counter[Producer] = Counter()
@@ -151,7 +152,8 @@ class Doctor:
         trace = self._tally.take(trajectory.trace_id)
         self._shortfalls.add(trajectory, trace)
         self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
-        self._offered.update(tool.name for tool in trajectory.tools_offered or ())
+        for service in {producer.service for producer in trace.spans.values()}:
+            self._offered[service].update(tool.name for tool in trajectory.tools_offered or ())
         for call in trajectory.calls:
             if (producer := trace.producer(call.executed_by)) is not None:
                 self._names[producer][call.name] += 1
@@ -184,7 +186,7 @@ class Doctor:
                 missing=missing,
                 code_steps=self._code_steps[producer],
                 failed_code_steps=self._failed_code_steps[producer],
-                shared_name=self._shared_name(self._names[producer]),
+                shared_name=self._shared_name(producer),
                 lone_calls=self._lone_calls(producer),
                 may_hold_calls=bool(sent.unread) and producer not in self._shown,
             )
@@ -195,11 +197,11 @@ class Doctor:
             return self._without_run[producer]
         return self._lone[producer] if self._lone[producer] > 1 else 0
 
-    def _shared_name(self, names: Counter[str]) -> str | None:
-        """Return the only name of several calls where models were offered tools of other names."""
+    def _shared_name(self, producer: Producer) -> str | None:
+        """Return the only name of several calls where models of the service were offered tools of other names."""
+        names, offered = self._names[producer], self._offered[producer.service]
         name = next(iter(names), None)
-        is_shared = len(names) == 1 and names.total() > 1 and self._offered and name not in self._offered
-        return name if is_shared else None
+        return name if len(names) == 1 and names.total() > 1 and offered and name not in offered else None
 
 
 def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:

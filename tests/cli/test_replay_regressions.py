@@ -14,7 +14,8 @@ def test_a_drop_is_announced_beside_the_results(tmp_path: Path):
     assert ended.code == 0
     announced = [line for line in ended.err.splitlines() if line.startswith("regression: ")]
     assert any(
-        line.startswith("regression: `default.tool_success` of `list_orders` fell from ") and "with version 1.1" in line
+        line.startswith("regression: `default.tool_success` of `list_orders` fell from ")
+        and "; `service.version` changed from `1.0` to `1.1` at " in line
         for line in announced
     )
     assert all(json.loads(line)["outcome"] != "error" for line in ended.out.splitlines())

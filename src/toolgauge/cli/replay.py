@@ -18,7 +18,7 @@ from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
-from toolgauge.export.regression_events import sentence
+from toolgauge.export.regression_events import announcement
 from toolgauge.export.tool_change_events import tool_change_sentence
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
@@ -226,7 +226,7 @@ def _announcing_pipeline(
 
 def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
     for regression in regressions:
-        reading.echo(printable(f"regression: {sentence(regression)}"), err=True)
+        reading.echo(printable(f"regression: {announcement(regression)}"), err=True)
 
 
 def _print_tool_changes(reading: Reading, changes: Sequence[ToolDefinitionChange], _capped: int) -> None:

@@ -214,6 +214,12 @@ def sentence(regression: Regression) -> str:
     return f"{stream} {moved}{version}, {_conversations(regression.observations)}, since {since}"
 
 
+def announcement(regression: Regression) -> str:
+    """Write what has happened and, while the drop lasts, what explains it."""
+    causes = () if regression.phase == "ended" else cause_sentences(regression)
+    return "; ".join((sentence(regression), *causes))
+
+
 def cause_sentences(regression: Regression) -> tuple[str, ...]:
     """Write what explains a drop, the likeliest first, and on which figures that rests. Times are UTC."""
     if not regression.causes:

@@ -139,7 +139,9 @@ class ScoreMetrics:
         """Count changes of tools, and tools that were not compared because of a cap."""
         self._caps.count_tool_definitions(capped)
         for change in changes:
-            resource = tuple([change.environment if key == ENVIRONMENT else None for key in (*self._resource_keys, *self._run_keys)])
+            resource = tuple(
+                [change.environment if key == ENVIRONMENT else None for key in (*self._resource_keys, *self._run_keys)]
+            )
             whose = change.service, resource
             who, _ = self._caps.find(whose, change.agent, change.tool, rule=(), now_ns=change.time_ns)
             self._tool_changes.begin(*((*who, kind) for kind in get_args(ToolChangeKind)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from toolgauge.export.emitter import Emitter
-from toolgauge.export.regression_events import cause_sentences, sentence
+from toolgauge.export.regression_events import announcement
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
@@ -62,8 +62,7 @@ def announce(
     """Announce regressions in the log, as events to the destinations, and to webhooks."""
     for regression in regressions:
         level = logging.WARNING if regression.phase == "began" else logging.INFO
-        words = "; ".join((sentence(regression), *(cause_sentences(regression) if regression.phase != "ended" else ())))
-        _LOG.log(level, "%s", words, extra={"incident": regression.incident})
+        _LOG.log(level, "%s", announcement(regression), extra={"incident": regression.incident})
     for outgoing in emitter.regressions(regressions):
         if not put(journaled(outgoing)):
             metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))

@@ -37,7 +37,13 @@ WORKFLOWS: dict[str, Any] = {
     path.name: yaml.safe_load(path.read_text()) for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 }
 JOBS = [(file, name, job) for file, found in WORKFLOWS.items() for name, job in found["jobs"].items()]
-RUNS: list[str] = [step["run"] for _, _, job in JOBS for step in job["steps"] if "run" in step]
+GITLAB: dict[str, Any] = yaml.safe_load(
+    re.findall(r"```yaml\n(checks:.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)[0]
+)
+RUNS: list[str] = [
+    *(step["run"] for _, _, job in JOBS for step in job["steps"] if "run" in step),
+    *(line for job in GITLAB.values() for line in job["script"]),
+]
 DIST_INFO = "toolgauge-0.1.0.dist-info"
 METADATA = {f"{DIST_INFO}/{name}" for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")}
 CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A door.\n\n## 0.1.0 (2026-01-02)\n\n- A house.\n"
@@ -209,12 +215,6 @@ def test_actions_are_pinned_by_their_commit():
     uses = [line.strip() for line in lines if "uses:" in line]
     assert len(uses) > 20
     assert [line for line in uses if not re.fullmatch(r"(- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
-
-
-GITLAB: dict[str, Any] = yaml.safe_load(
-    re.findall(r"```yaml\n(checks:.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)[0]
-)
-RUNS += [line for job in GITLAB.values() for line in job["script"]]
 
 
 @pytest.mark.parametrize("command", [line for run in RUNS for line in run.splitlines() if "tools.release" in line])

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.cli.test_live_lines import Screen, on
-from tests.watch.support import MINUTE, SECOND, START, scorecard, settings
+from tests.watch.support import MINUTE, SECOND, START, offered, scorecard, settings
 from tests.web.support import recorded_scorecards
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import Json
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
+from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.report.kept import TrajectoryStore
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.workers.worker_observations import Observations, Viewers, WorkerObserver, trajectories_of
@@ -122,6 +124,16 @@ def test_messages_that_are_read_at_once_give_the_detectors_of_one_process():
     assert len(alone.statuses()) > 20
     assert bare(front.watcher.statuses()) == bare(alone.statuses())
     assert counts(front.watcher.arms()) == counts(alone.arms())
+
+
+def test_a_tool_that_changes_between_two_workers_is_found_at_the_front():
+    front, changes = Front(), list[ToolDefinitionChange]()
+    front.watcher.on_tool_changes = lambda found, _capped: changes.extend(found)
+    for number, kind in enumerate(("string", "integer")):
+        tool = ToolDefinition(name="find_order", parameters={"properties": {"id": {"type": kind}}})
+        front.score(number, offered(number, tool))
+    front.observations.tick(LATER)
+    assert [(change.kind, change.path) for change in changes] == [("breaking", "$.parameters.properties.id.type")]
 
 
 @examples(max_examples=20)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.metrics import MAX_LABEL, fit_label, short_hash
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import ENVIRONMENT, VERSION
@@ -123,9 +123,9 @@ def _written(name: str, description: str | None, schema: str) -> Contract:
 def contract(tool: str, schema: JsonObject | None, words: Words) -> Contract:
     """Write the contract of a canonical definition."""
     of_schema = "" if schema is None else short_hash(_text(schema))
-    of_words = short_hash(_text({**words})) if words else ""
+    of_words = short_hash(_text(words)) if words else ""
     packer = zlib.compressobj(9, zlib.DEFLATED, _RAW, zdict=_WORDS)
-    form = packer.compress(_text([schema, {**words}]).encode()) + packer.flush()
+    form = packer.compress(_text([schema, words]).encode()) + packer.flush()
     if len(form) > _MAX_FORM_BYTES:
         return Contract(fit_label(tool), "", "", b"")
     return Contract(fit_label(tool), of_schema, of_words, form)
@@ -140,5 +140,5 @@ def definition_of(form: bytes) -> tuple[JsonObject | None, Words]:
     return schema, words
 
 
-def _text(value: Json) -> str:
+def _text(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))

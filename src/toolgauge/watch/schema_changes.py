@@ -176,7 +176,7 @@ class _Writer:
         for key in ("anyOf", "oneOf"):
             if isinstance(several := written.get(key), list) and several:
                 alternatives = _alternatives([self.schema(one, f"{place}.anyOf", depth + 1) for one in several])
-                part = alternatives[0] if len(alternatives) == 1 else {"anyOf": [*alternatives]}
+                part: JsonObject = alternatives[0] if len(alternatives) == 1 else {"anyOf": [*alternatives]}
                 if not _merge(found, part):
                     kept.append(part)
         if isinstance(every := written.get("allOf"), list):

@@ -36,7 +36,7 @@ _END_WITHIN_S = 2.0
 _MAX_WAITING_BYTES = 32 * 1024 * 1024
 # A worker sends a larger message at once.
 _MAX_MESSAGE_BYTES = 256 * 1024
-_SCORES_BYTES = 2048
+_SCORES_BYTES, _TOOL_BYTES = 2048, 100
 _COUNT_BYTES = 4  # The number of trajectories comes first: a message that is dropped is counted without being read
 
 
@@ -225,7 +225,8 @@ class WorkerObserver:
         scores = trajectory_scores(scorecard) if wanted.scores else None
         if scores is not None:
             found.scores.append(scores)
-            self._found_bytes += _SCORES_BYTES
+            tools = [len(tool.form) for offer in scores.offers for tool in offer.tools]
+            self._found_bytes += _SCORES_BYTES + sum(tools) + _TOOL_BYTES * len(tools)
         if scorecard.results or scorecard.trajectory.calls:
             if self._is_shown(scorecard):
                 try:

@@ -25,6 +25,7 @@ from tests.producers.stub.recording import Asking, Recording, outcome
 
 _REQUESTS = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}
 _TRACE_LINES = re.compile(r"(\n[ \t]+(?:at|File) [^\n]*(?:\n[ \t]+[^\n]*){2})(?:\n[ \t]+[^\n]*)+")
+_MACHINE = Path("/etc/machine-id").read_text().strip() if Path("/etc/machine-id").exists() else ""
 _FOLDER = re.compile(r"(?:file://)?/(?:tmp|root|home|work)/[^\s:'\"),\\]*/")
 
 
@@ -86,7 +87,7 @@ def _set(message: Message, name: str, value: Any) -> None:
 
 def _plain(text: str) -> str:
     short = _FOLDER.sub("/app/", _TRACE_LINES.sub(r"\1", text))
-    for private in (socket.gethostname(), os.environ.get("USER", "")):
+    for private in (socket.gethostname(), os.environ.get("USER", ""), _MACHINE):
         if len(private) > 4:
             short = short.replace(private, "host")
     return short

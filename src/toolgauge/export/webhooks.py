@@ -118,7 +118,7 @@ class Alerts(Events):
                 began = regression if known is None else known.began
                 self._alerts[regression.stream] = Alert(began=began, ended=regression)
             else:
-                # Another time of the start would be another alert to whoever Alertmanager notifies.
+                # Alertmanager takes another start for another alert.
                 at_ns = known.began.at_ns if regression.phase == "updated" and known else regression.at_ns
                 self._alerts[regression.stream] = Alert(began=replace(regression, at_ns=at_ns))
         if self._alerts:

@@ -194,8 +194,8 @@ def _explained(judged: Judged, by: Collection[str]) -> Judged:
         names = [one.property if one.of is None else f"{one.property} {one.of}" for one in cause.changes]
         # That groups differ in the property that makes them explains nothing.
         if not {*names} <= {*by}:
-            share = sum([properties.get(names[0]) == cause.changes[0].after for _, properties in new])
-            causes.append(replace(cause, conversations=share, of=len(new)))
+            # A value that first came late is one of all conversations of the new version, too.
+            causes.append(replace(cause, conversations=min(cause.conversations, len(new)), of=len(new)))
     return dataclasses.replace(judged, causes=tuple(causes))
 
 

@@ -316,6 +316,27 @@ def test_what_a_producer_records_in_another_trace_is_not_missing_for_want_of_a_s
     assert text.remedy.how.startswith("other traces of this producer have it")
 
 
+def test_calls_without_arguments_are_no_problem_where_their_results_show_the_switch_to_be_on(tmp_path: Path):
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "list_all"}
+    (bare,) = diagnosed([recorded(tmp_path / "bare", "acme", {**tool, "gen_ai.tool.call.result": "[1, 2]"})])
+    assert facts(bare, "problem") == []
+    (silent,) = diagnosed([recorded(tmp_path / "silent", "acme", tool)])
+    assert facts(silent, "problem") == ["arguments", "results"]
+    (void,) = diagnosed([recorded(tmp_path / "void", "acme", {**tool, "gen_ai.tool.call.arguments": '{"q": 1}'})])
+    assert {missing.fact: missing.remedy.switches for missing in void.missing if missing.grade == "problem"} == {
+        "results": ()
+    }
+
+
+def test_a_run_that_no_user_asked_for_lacks_no_text(tmp_path: Path):
+    prompt = json.dumps([{"role": "system", "parts": [{"type": "text", "content": "Clean up every night."}]}])
+    model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": prompt}
+    (found,) = diagnosed(
+        [recorded(tmp_path, "acme", model, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "x"})]
+    )
+    assert "user_text" not in {missing.fact for missing in found.missing}
+
+
 def test_a_producer_without_tool_spans_is_named_with_what_adds_them():
     (client,) = diagnosed(recordings("openinference-groq", "one_call"))
     (missing,) = [missing for missing in client.missing if missing.fact == "tool_spans"]

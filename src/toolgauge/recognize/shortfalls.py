@@ -229,6 +229,8 @@ class _Counts:
     hidden: int = 0
     # Traces in which some call came with its arguments: whatever switches content on, is on.
     with_content: int = 0
+    # Traces whose calls have results and no arguments.
+    bare_traces: int = 0
     # The facts around calls that traces without a call have.
     elsewhere: set[Fact] = field(default_factory=set[Fact])
     # Traces with some output of a model or a tool: whatever hides all outputs, is off.
@@ -277,7 +279,7 @@ class Shortfalls:
             for producer in trace.runs:
                 elsewhere = self._counts[producer].elsewhere
                 elsewhere |= {"tool_definitions"} if trajectory.tools_offered else set()
-                elsewhere |= {"user_text"} if _has_asked(trajectory) else set()
+                elsewhere |= {"user_text"} if _shows_input(trajectory) else set()
             return
         by_producer: dict[Producer, list[ToolCall]] = {}
         for call in calls_of_tools:
@@ -302,7 +304,7 @@ class Shortfalls:
         """Yield the facts that a producer leaves out; `without_trace` are its log records that nothing can join."""
         counts = self._completed(producer, dialects, without_trace)
         for fact in (*PROBLEMS, *_NOTES):
-            if counts.missing[fact]:
+            if counts.missing[fact] and not (fact == "arguments" and _took_none(producer, dialects, counts)):
                 yield Shortfall(
                     fact=fact,
                     count=counts.missing[fact],
@@ -324,8 +326,11 @@ class Shortfalls:
         executed = [call for call in calls if call.state == "executed" and call.error is None]
         # Of a call that never ran, some producers have nothing but the message that says so.
         made = [call for call in calls if call.state != "rejected" or not _is_kept_back(call.arguments)]
-        _add_fact(counts, "arguments", [_is_kept_back(call.arguments) for call in made if call.name not in bare])
-        _add_fact(counts, "results", [_is_kept_back(call.result) for call in executed])
+        arguments = [_is_kept_back(call.arguments) for call in made if call.name not in bare]
+        results = [_is_kept_back(call.result) for call in executed]
+        counts.bare_traces += bool(arguments) and all(arguments) and not all(results)
+        _add_fact(counts, "arguments", arguments)
+        _add_fact(counts, "results", results)
         own = [call.executed_by is None for call in executed if not call.by_provider]
         _add_fact(counts, "tool_spans", own)
         _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
@@ -337,7 +342,7 @@ class Shortfalls:
         counts.with_outputs += answered or any(not _is_kept_back(call.result) for call in trajectory.calls)
         counts.add("tool_definitions", 1, trajectory.tools_offered is None)
         counts.add("conversation_id", 1, trajectory.conversation_id is None)
-        counts.add("user_text", 1, not _has_asked(trajectory))
+        counts.add("user_text", 1, not _shows_input(trajectory))
 
     def _completed(self, producer: Producer, dialects: Collection[str], without_trace: int) -> _Counts:
         """Add what follows for the whole recording from what was counted trace by trace."""
@@ -364,6 +369,14 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
     # Rule: a variable that hides all outputs is not set where any output was recorded.
     if asked == "results" and HIDES_OUTPUTS in found.switches and counts.with_outputs:
         return table().remedies["outputs_are_recorded"]
+    # Rule: a switch that governs both is on where arguments were recorded.
+    if (
+        asked == "results"
+        and counts.with_content
+        and not counts.missing["arguments"]
+        and _is_shared(producer, dialects)
+    ):
+        return table().remedies["content_is_on"]
     if fact in _AROUND and (fact in counts.elsewhere or counts.missing[fact] < counts.places[fact]):
         return table().remedies["offered_elsewhere" if fact == "tool_definitions" else "recorded_elsewhere"]
     # Rule: nothing shows that a variable hides a part where whatever is not hidden one by one is recorded.
@@ -375,12 +388,24 @@ def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _
     return found
 
 
+def _is_shared(producer: Producer, dialects: Collection[str]) -> bool:
+    """Return whether one switch records arguments and results."""
+    found = remedy("arguments", producer, dialects)
+    return bool(found.switches) and found == remedy("results", producer, dialects)
+
+
+def _took_none(producer: Producer, dialects: Collection[str], counts: _Counts) -> bool:
+    """Return whether calls without arguments show results, which the same switch records: they had none."""
+    return counts.bare_traces == counts.traces_missing["arguments"] and _is_shared(producer, dialects)
+
+
 def _add_fact(counts: _Counts, fact: Fact, lacks: Sequence[bool]) -> None:
     counts.add(fact, len(lacks), len(lacks) if all(lacks) else 0)
 
 
-def _has_asked(trajectory: Trajectory) -> bool:
-    return any(message.role == "user" and message.text != _WITHHELD for message in trajectory.messages)
+def _shows_input(trajectory: Trajectory) -> bool:
+    """Return whether a model's input was recorded: where a system prompt is all of it, no user asked."""
+    return any(message.role in ("user", "system") and message.text != _WITHHELD for message in trajectory.messages)
 
 
 def _takes_nothing(tool: ToolDefinition) -> bool:

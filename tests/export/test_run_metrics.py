@@ -14,6 +14,7 @@ from tests.export.scorecards import (
     shadow,
     trajectory,
 )
+from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.run_usage import CostSettings, RunOutcome, RunTotals, RunUsage, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
@@ -70,6 +71,18 @@ def test_without_tokens_or_prices_nothing_is_counted_instead_of_0() -> None:
     assert {name: len(cells) for name, cells in histograms(registry).items()} == {"tokens": 0, "duration": 1, "cost": 0}
     counter.record(run(judged()))
     assert {name: len(cells) for name, cells in histograms(registry).items()} == {"tokens": 1, "duration": 1, "cost": 0}
+
+
+def test_prices_and_criteria_of_success_are_adopted_while_it_runs() -> None:
+    registry = MetricRegistry()
+    counter = emitter(registry=registry)
+    counter.record(run(judged(), judged("fail", "refund-rule")))
+    costs = CostSettings(prices={"*": LARGE}, success=("*",))
+    counter.adopt(EmitSettings(costs=costs), Redactor(show_values=False))
+    counter.record(run(judged(), judged("fail", "refund-rule")))
+    found = histograms(registry)
+    assert {labels[-1]: count for labels, (count, _) in found["tokens"].items()} == {"pass": 1, "fail": 1}
+    assert {labels[-1]: count for labels, (count, _) in found["cost"].items()} == {"fail": 1}
 
 
 def test_conversations_and_late_results_are_no_runs_of_their_own() -> None:

@@ -44,31 +44,35 @@ class RunUsageReader:
     def __init__(self, settings: CostSettings) -> None:
         # The same few verdicts and models come all day long.
         @lru_cache(_MAX_VERDICTS)
-        def words(verdict: Verdict) -> frozenset[str]:
-            return frozenset(
+        def outcome(verdict: Verdict) -> RunOutcome:
+            words = [
                 finding.word
                 for finding in verdict.findings
                 if finding.enforce == "live"
                 and finding.can_fail
                 and any(fnmatchcase(finding.criterion, glob) for glob in settings.success)
-            )
+            ]
+            return "fail" if "fail" in words else "pass" if "pass" in words else "not_evaluated"
 
         @lru_cache(_MAX_MODELS)
         def prices(model: str) -> Prices | None:
             return next((one for glob, one in settings.prices.items() if fnmatchcase(model, glob)), None)
 
-        self._words, self._prices = words, prices
+        self._outcome, self._prices = outcome, prices
 
     def read(self, scorecard: Scorecard) -> RunUsage | None:
         """Return the usage of a run; `None` for conversations, whose runs are read by themselves, and for late results."""
         trajectory = scorecard.trajectory
         if scorecard.by_judges or trajectory.scope != "trace":
             return None
-        words: set[str] = set()
-        for verdict in scorecard.verdicts:
-            words |= self._words(verdict)
         # Rule: a run succeeded when a criterion of `costs.success` passed and none failed.
-        outcome: RunOutcome = "fail" if "fail" in words else "pass" if "pass" in words else "not_evaluated"
+        outcome: RunOutcome = "not_evaluated"
+        for verdict in scorecard.verdicts:
+            of_verdict = self._outcome(verdict)
+            if of_verdict != "not_evaluated":
+                outcome = of_verdict
+            if of_verdict == "fail":
+                break
         tokens, lasted_ns = trajectory.tokens, trajectory.end_ns - trajectory.start_ns
         return RunUsage(
             outcome,

@@ -108,7 +108,7 @@ def test_reasons_of_dropped_spans_are_those_of_the_page_of_metrics() -> None:
     written = {reason.strip("`"): sentence for reason, sentence in rows if reason.startswith("`") and "," not in reason}
     written["internal_error"] = written.pop("internal_...")
     written.pop("toolgauge.reason")
-    assert len(written) == 10
+    assert len(written) == 11
     assert {reason: drop_reason(reason) for reason in written} == written
     assert ("a gRPC status in lower case, `http_<status>`", drop_reason("http_503")) in rows
 

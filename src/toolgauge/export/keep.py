@@ -167,10 +167,7 @@ class Keep:
             shares.append(self._failed.get(run.conversation_id, 0.0))
         if settings.slow is not None and run.start_ns and run.end_ns - run.start_ns > settings.slow.over:
             shares.append(settings.slow.share)
-        # One run may be the first of several names: all of them are seen with it.
-        firsts = [self._is_first(name) for name in self._names_of(run)]
-        if any(firsts):
-            shares.append(1.0)
+        shares += [1.0 for name in self._names_of(run) if self._is_first(name)]
         return max(shares), all(found.reason != "overload" for found in findings)
 
     def _names_of(self, run: Trajectory) -> list[tuple[str, ...]]:

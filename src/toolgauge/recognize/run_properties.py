@@ -46,6 +46,7 @@ _PROPERTIES: Mapping[str, str] = {
 _PARAMETERS = ("llm.invocation_parameters", "langfuse.observation.model.parameters")
 _LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS))
 _MOST_KNOWN, _LONGEST_TEXT = 128, 65_536
+_REMEMBERED = (str, int, float, bool, bytes, type(None))
 
 
 def properties(attributes: Mapping[str, Value], observations: Sequence[Observation]) -> PropertiesSeen | None:
@@ -57,21 +58,21 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
     else:
         return None
     keys: Iterable[str] = getattr(attributes, "unordered", attributes)
-    written = [(key, attributes.get(key)) for key in _LOOKED_FOR.intersection(keys)]
-    if not written:
-        return None
-    for place, (key, value) in enumerate(written):
+    written: list[Value] = []
+    for key in _LOOKED_FOR.intersection(keys):
+        value = attributes.get(key)
         # The messages of instructions may be a list, and any text may be too long to be remembered.
-        if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
-            written[place] = key, short_hash(str(value)) if key == INSTRUCTIONS else None
-    return _named(tuple(written))
+        if type(value) not in _REMEMBERED or (type(value) is str and len(value) > _LONGEST_TEXT):
+            value = short_hash(str(value)) if key == INSTRUCTIONS else None
+        written += (key, value)
+    return _named(*written) if written else None
 
 
 # Without it, reading a model's span takes 10 % more CPU.
 @lru_cache(maxsize=_MOST_KNOWN)
-def _named(written: tuple[tuple[str, Value], ...]) -> PropertiesSeen | None:
+def _named(*written: Value) -> PropertiesSeen | None:
     found: dict[str, str] = {}
-    given = dict(written)
+    given = dict(zip(written[::2], written[1::2], strict=True))
     for key, name in _PROPERTIES.items():
         value = given.get(key)
         if isinstance(value, bool | int | float | str) and value != "" and name not in found:

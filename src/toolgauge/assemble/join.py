@@ -4,6 +4,7 @@ A call shows up in three to eight places; counting one twice or losing a rejecte
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias
 
@@ -34,6 +35,8 @@ from toolgauge.model.metrics import MAX_PROPERTY, short_hash
 from toolgauge.model.observations import REQUEST_MODEL, RESPONSE_MODEL, Reading
 from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, ToolCall, Trajectory, TrajectoryScope
 
+# Versions of the properties of one trajectory, above which they are not remembered.
+_MOST_REMEMBERED = 4
 # Nested model spans come in twos and threes.
 _MAX_NESTING = 4
 Parents: TypeAlias = Mapping[str, str | None]
@@ -240,8 +243,15 @@ def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
 def _properties(nodes: Sequence[Node]) -> Mapping[str, str]:
     """Merge the properties of all runs and model calls; few traces have more than one version of them."""
     distinct = {id(node.properties.values): node.properties.values for node in nodes if node.properties is not None}
+    merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
+    return merge(*distinct.values())
+
+
+# Runs of one agent have the same properties: without it, fingerprints take a fifth more.
+@lru_cache(maxsize=128)
+def _merged(*distinct: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     found: dict[str, set[str]] = {}
-    for values in distinct.values():
+    for values in distinct:
         for name, value in values:
             found.setdefault(name, set()).add(value)
     together = {name: " + ".join(sorted(several)) for name, several in found.items()}

@@ -126,21 +126,21 @@ class Generic(MappedDialect):
         """Add the content of a span to the observations of another dialect that read none."""
         call: CallExecuted | None = None
         model: ModelCall | None = None
-        has_content = False
         # Asked of every span of the conventions: a loop costs half of what a generator does.
         for seen in observations:
             kind = type(seen)
             if kind is CallExecuted:
-                call = seen if type(seen.arguments) is type(seen.result) is NotRecorded else None
-                has_content = call is None
+                if type(seen.arguments) is not NotRecorded or type(seen.result) is not NotRecorded:
+                    return observations
+                call = seen
             elif kind is ModelCall:
                 model = seen
+            elif kind is MessageSeen or kind is CallAnswered:
+                # A model that stopped for tools asked for calls.
+                if model is None or not model.stopped_for_tools:
+                    return observations
             elif kind is CallRequested or kind is AgentRun:
                 return observations
-            has_content = has_content or kind is MessageSeen or kind is CallAnswered
-        # A model that stopped for tools asked for calls.
-        if has_content and (model is None or not model.stopped_for_tools):
-            return observations
         keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
         if _PLAIN.issuperset(keys) and all(event.name == "exception" for event in span.events):
             return observations

@@ -210,7 +210,8 @@ class Pipeline:
         now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
         holds = holds and self._settings.annotate in ("both", "hold")
         defers, may_wait = assembler.defers, assembler.eviction.may_wait
-        has_feedback = has_feedback_mark(decoded.request)
+        # Only viewed spans are searched: for requests of no agent the search would be 8 % of the CPU.
+        has_feedback = bool(decoded.viewed) and has_feedback_mark(decoded.request)
         other_heads: list[PackedHead] = [*decoded.heads]
         for viewed in decoded.viewed:
             if has_feedback and has_feedback_mark(viewed.raw):

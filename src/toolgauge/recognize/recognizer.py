@@ -271,8 +271,9 @@ class Recognizer:
         try:
             found = calls(span) if dialect.claims(span) else None
             observations = None if found is None else tuple(found)
-            if observations is not None and self._completed(name, span, observations) is not None:
-                return None
+            completing = self._completing.get(name)
+            if observations is not None and completing is not None:
+                observations = observations if completing.complete(span, observations) is observations else None
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
             # The error is counted when the whole span is read.
             return None
@@ -302,8 +303,11 @@ class Recognizer:
                 if one.claims(record):
                     observations = tuple(one.read(record))
                     dialect = one
-                    if (completed := self._completed(one.name, record, observations)) is not None:
-                        dialect, observations = completed
+                    completing = self._completing.get(one.name)
+                    if completing is not None and isinstance(record, Span):
+                        completed = completing.complete(record, observations)
+                        if completed is not observations:
+                            dialect, observations = completing, completed
                     break
             except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
                 self._metrics.dialect_errors.add(1, (one.name,))
@@ -316,16 +320,6 @@ class Recognizer:
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
         return _reading(record, ref, dialect, observations, attributes, sizes)
-
-    def _completed(
-        self, name: str, record: Record, observations: tuple[Observation, ...]
-    ) -> tuple[Dialect, tuple[Observation, ...]] | None:
-        """Return what the dialect `name` missed, and the dialect that read it; `None` where it missed nothing."""
-        completing = self._completing.get(name)
-        if completing is None or not isinstance(record, Span):
-            return None
-        completed = completing.complete(record, observations)
-        return None if completed is observations else (completing, completed)
 
     def _attributes(self, record: Record, dialect: Dialect | None) -> tuple[tuple[str, Scalar], ...]:
         found: list[tuple[str, Scalar]] = []

@@ -64,6 +64,7 @@ _SUMS: Keys = (
 )
 _LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS, *_ANY_COST))
 _MOST_KNOWN, _LONGEST_TEXT = 128, 65_536
+_REMEMBERED = (str, int, float, bool, bytes, type(None))
 
 
 def properties(attributes: Mapping[str, Value], observations: Sequence[Observation]) -> PropertiesSeen | None:
@@ -81,12 +82,14 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
     costs = () if present.isdisjoint(_ANY_COST) else present & _ANY_COST
     if costs:
         present -= _ANY_COST
-    written = [(key, attributes.get(key)) for key in present]
-    for place, (key, value) in enumerate(written):
+    written: list[Value] = []
+    for key in present:
+        value = attributes.get(key)
         # The messages of instructions may be a list, and any text may be too long to be remembered.
-        if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _LONGEST_TEXT):
-            written[place] = key, short_hash(str(value)) if key == INSTRUCTIONS else None
-    named = _named(tuple(written)) if written else None
+        if type(value) not in _REMEMBERED or (type(value) is str and len(value) > _LONGEST_TEXT):
+            value = short_hash(str(value)) if key == INSTRUCTIONS else None
+        written += (key, value)
+    named = _named(*written) if written else None
     if not costs and (sums is None or (sums.input_tokens is None and sums.output_tokens is None)):
         return named
     return PropertiesSeen(
@@ -108,9 +111,9 @@ def _cost(written: Mapping[str, Value]) -> float | None:
 
 # Without it, reading a model's span takes 10 % more CPU.
 @lru_cache(maxsize=_MOST_KNOWN)
-def _named(written: tuple[tuple[str, Value], ...]) -> PropertiesSeen | None:
+def _named(*written: Value) -> PropertiesSeen | None:
     found: dict[str, str] = {}
-    given = dict(written)
+    given = dict(zip(written[::2], written[1::2], strict=True))
     for key, name in _PROPERTIES.items():
         value = given.get(key)
         if isinstance(value, bool | int | float | str) and value != "" and name not in found:

@@ -410,7 +410,8 @@ def test_models_are_labels_where_asked_for_and_ten_of_a_service_have_series():
         "_other",
         *(f"large-{number}" for number in range(10, 20)),
     }
-    assert counts(registry, "toolgauge.labels.capped") == {("gen_ai.response.model",): 20}
+    # Calls, results and runs of ten models.
+    assert counts(registry, "toolgauge.labels.capped") == {("gen_ai.response.model",): 30}
 
 
 def test_of_four_releases_the_oldest_is_folded_and_its_cells_and_label_sets_are_gone():

@@ -15,6 +15,7 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     Observation,
+    PropertiesSeen,
     Reading,
     ToolDefinition,
     ToolsOffered,
@@ -275,7 +276,7 @@ def test_smolagents_positional_arguments_get_their_names_from_the_schema():
 
 
 def calls_and_runs(reading: Reading) -> tuple[Observation, ...]:
-    return tuple(seen for seen in reading.observations if not isinstance(seen, ToolsOffered))
+    return tuple(seen for seen in reading.observations if not isinstance(seen, ToolsOffered | PropertiesSeen))
 
 
 def test_smolagents_run_of_a_managed_agent_is_a_call_and_the_outer_run_is_not():

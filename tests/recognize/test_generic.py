@@ -95,11 +95,19 @@ def own_dialect(captured: Captured) -> str:
     return max(read, key=lambda name: read[name])
 
 
+def alone(_captured: Captured) -> Callable[..., Recognizer]:
+    return Alone
+
+
+def without_its_own(captured: Captured) -> Callable[..., Recognizer]:
+    return without(own_dialect(captured))
+
+
 @pytest.mark.parametrize(
     ("reading", "share"),
     [
-        pytest.param(lambda _captured: Alone, 0.8, id="alone"),
-        pytest.param(lambda captured: without(own_dialect(captured)), 0.8, id="beside all other dialects"),
+        pytest.param(alone, 0.8, id="alone"),
+        pytest.param(without_its_own, 0.8, id="beside all other dialects"),
     ],
 )
 def test_calls_of_unknown_producers_are_recovered_and_none_is_invented(

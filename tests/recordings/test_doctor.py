@@ -286,10 +286,10 @@ def test_tools_under_one_name_that_no_model_was_offered_are_a_problem(tmp_path: 
     )
     model = {"gen_ai.operation.name": "chat", "gen_ai.tool.definitions": offer}
     content = {"gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": "7"}
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "DynamicTool", **content}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "RemoteTool", **content}
     other = {**tool, "gen_ai.tool.call.arguments": '{"q": 2}'}
     (shared,) = diagnosed([recorded(tmp_path / "shared", "acme", model, tool, other)])
-    assert (shared.shared_name, shared.has_problems) == ("DynamicTool", True)
+    assert (shared.shared_name, shared.has_problems) == ("RemoteTool", True)
     (own,) = diagnosed([recorded(tmp_path / "own", "acme", model, tool, {**other, "gen_ai.tool.name": "find"})])
     assert (own.shared_name, own.has_problems) == (None, False)
 

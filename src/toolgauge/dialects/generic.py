@@ -77,6 +77,7 @@ _OBJECTS = (
     *("{" + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
 )
 _REQUESTS = ("messages", "contents", "input")
+_MESSAGES = frozenset((conventions.INPUT, conventions.OUTPUT))
 # Keys of the conventions without content, which alone make the content of a span not worth looking for.
 _PLAIN = frozenset(
     (
@@ -143,6 +144,9 @@ class Generic(MappedDialect):
                 return observations
         keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
         if _PLAIN.issuperset(keys) and all(event.name == "exception" for event in span.events):
+            return observations
+        # The other dialect may have been asked for the calls alone.
+        if not _MESSAGES.isdisjoint(keys) and (model is None or not model.stopped_for_tools):
             return observations
         found = tuple(self.read(span))
         if call is not None:

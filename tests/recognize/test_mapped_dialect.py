@@ -170,7 +170,7 @@ def test_a_value_may_stand_in_events(place: Mapping[str, object], expected: obje
         event("done", {"value": "1"}),
         event("done", {"value": "2"}),
     ]
-    mapping = {**TOOL, "match": {}, "event": "done", "result": place}
+    mapping: dict[str, object] = {**TOOL, "match": {}, "event": "done", "result": place}
     mapped = MappedDialect("acme", MappedDialectSettings.model_validate({"spans": [mapping], "scopes": ["test"]}))
     [call] = observations(mapped, span({"acme.tool": "find"}, events=events))
     assert isinstance(call, CallExecuted)

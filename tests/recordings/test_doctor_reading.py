@@ -26,6 +26,7 @@ ELSEWHERE = {
     ("uipath", "user_text"): "an argument of the agent's function",
     ("litellm", "call_ids"): "the history of the next request",
     ("mirascope", "tool_spans"): "spans of functions that may be no tools",
+    ("logfire-openai", "tool_spans"): "spans of functions that may be no tools",
 }
 # Advice that is no switch: to record an attribute by hand, or to take a newer release.
 OTHER_ADVICE = ("record ", "upgrade ", "newer releases ")

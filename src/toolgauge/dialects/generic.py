@@ -8,6 +8,7 @@ as the section `dialects` of the configuration would, and `MappedDialect` reads 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -129,18 +130,17 @@ class Generic(MappedDialect):
         model: ModelCall | None = None
         # Asked of every span of the conventions: a loop costs half of what a generator does.
         for seen in observations:
-            kind = type(seen)
-            if kind is CallExecuted:
+            if type(seen) is CallExecuted:
                 if type(seen.arguments) is not NotRecorded or type(seen.result) is not NotRecorded:
                     return observations
                 call = seen
-            elif kind is ModelCall:
+            elif type(seen) is ModelCall:
                 model = seen
-            elif kind is MessageSeen or kind is CallAnswered:
+            elif type(seen) is MessageSeen or type(seen) is CallAnswered:
                 # A model that stopped for tools asked for calls.
                 if model is None or not model.stopped_for_tools:
                     return observations
-            elif kind is CallRequested or kind is AgentRun:
+            elif type(seen) is CallRequested or type(seen) is AgentRun:
                 return observations
         keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
         if _PLAIN.issuperset(keys) and all(event.name == "exception" for event in span.events):
@@ -158,7 +158,9 @@ class Generic(MappedDialect):
             return tuple(whole if seen is call else seen for seen in observations)
         if model is not None and any(type(seen) is CallExecuted for seen in found):
             return observations
-        known = {type(seen) for seen in observations} | ({AgentRun} if model is not None else set())
+        known: set[object] = {type(seen) for seen in observations}
+        if model is not None:
+            known.add(AgentRun)
         added = [seen for seen in found if type(seen) not in known]
         return (*observations, *added) if any(type(seen) is not ConversationSeen for seen in added) else observations
 
@@ -189,7 +191,8 @@ def mapping_of(span: Span) -> SpanMapping | None:
         return None
     # A kind tells spans apart that have the same keys.
     kind = next((kind for kind in (*_TOOL_KINDS, *_AGENT_KINDS, *_MODEL_KINDS) if kind in kinds), None)
-    by = next(iter(found.pop("match"))) if kind is None else kinds[kind]
+    match = cast("Mapping[str, object]", found.pop("match"))
+    by = next(iter(match)) if kind is None else kinds[kind]
     around = {word: words[word][0] for word in ("conversation", "agent") if word in words}
     event, _, key = by.rpartition(_IN_EVENT)
     found["match"] = {} if event else {key: True if kind is None else texts[by]}

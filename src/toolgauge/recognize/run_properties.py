@@ -3,7 +3,7 @@
 Regressions are explained by these properties. They repeat with each model call: one object is made for all equal ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import get_args
 
@@ -64,7 +64,6 @@ _SUMS: Keys = (
 )
 _LOOKED_FOR = frozenset((*_PROPERTIES, *_PARAMETERS, *_ANY_COST))
 _MOST_KNOWN, _LONGEST_TEXT = 128, 65_536
-_REMEMBERED = (str, int, float, bool, bytes, type(None))
 
 
 def properties(attributes: Mapping[str, Value], observations: Sequence[Observation]) -> PropertiesSeen | None:
@@ -82,11 +81,11 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
     costs = () if present.isdisjoint(_ANY_COST) else present & _ANY_COST
     if costs:
         present -= _ANY_COST
-    written: list[Value] = []
+    written: list[Hashable] = []
     for key in present:
         value = attributes.get(key)
         # The messages of instructions may be a list, and any text may be too long to be remembered.
-        if type(value) not in _REMEMBERED or (type(value) is str and len(value) > _LONGEST_TEXT):
+        if isinstance(value, (list, dict)) or (type(value) is str and len(value) > _LONGEST_TEXT):
             value = short_hash(str(value)) if key == INSTRUCTIONS else None
         written += (key, value)
     named = _named(*written) if written else None

@@ -5,7 +5,7 @@ Regressions are explained by these properties. They repeat with each model call:
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import get_args
+from typing import cast, get_args
 
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import MAX_PROPERTY, fit_label, short_hash
@@ -81,14 +81,14 @@ def properties(attributes: Mapping[str, Value], observations: Sequence[Observati
     costs = () if present.isdisjoint(_ANY_COST) else present & _ANY_COST
     if costs:
         present -= _ANY_COST
-    written: list[Hashable] = []
+    written: list[Value] = []
     for key in present:
         value = attributes.get(key)
         # The messages of instructions may be a list, and any text may be too long to be remembered.
         if isinstance(value, (list, dict)) or (type(value) is str and len(value) > _LONGEST_TEXT):
             value = short_hash(str(value)) if key == INSTRUCTIONS else None
         written += (key, value)
-    named = _named(*written) if written else None
+    named = _named(*cast("list[Hashable]", written)) if written else None
     if not costs and (sums is None or (sums.input_tokens is None and sums.output_tokens is None)):
         return named
     return PropertiesSeen(

@@ -47,6 +47,7 @@ PROVOKED: dict[str, dict[int, str]] = {
     },
     "inspect": {0: "inspect RETRY", 1: "inspect broken.otlp.pb", 2: "inspect --nothing"},
     "doctor": {0: "doctor RETRY", 1: "doctor empty.json", 2: "doctor"},
+    "catalogue": {0: "catalogue RETRY", 1: "catalogue broken.otlp.pb", 2: "catalogue"},
     "replay": {
         0: "replay RETRY",
         1: "replay --criteria criteria.yaml --fail-under one=1 RETRY",

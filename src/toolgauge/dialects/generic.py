@@ -191,8 +191,7 @@ def mapping_of(span: Span) -> SpanMapping | None:
         return None
     # A kind tells spans apart that have the same keys.
     kind = next((kind for kind in (*_TOOL_KINDS, *_AGENT_KINDS, *_MODEL_KINDS) if kind in kinds), None)
-    match = cast("Mapping[str, object]", found.pop("match"))
-    by = next(iter(match)) if kind is None else kinds[kind]
+    by = next(iter(cast("Mapping[str, object]", found.pop("match")))) if kind is None else kinds[kind]
     around = {word: words[word][0] for word in ("conversation", "agent") if word in words}
     event, _, key = by.rpartition(_IN_EVENT)
     found["match"] = {} if event else {key: True if kind is None else texts[by]}

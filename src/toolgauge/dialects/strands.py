@@ -29,7 +29,7 @@ from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import AnyMessage, calls_of, past_calls, read_messages
 from toolgauge.recognize.provider_messages import blocks_message
 
-_SCOPE = "strands."
+_SCOPES = ("strands.", "strands-agents")
 _SYSTEMS = ("gen_ai.system", "gen_ai.provider.name")
 _SYSTEM = "strands-agents"
 _STATUS = "gen_ai.tool.status"
@@ -45,17 +45,17 @@ class Strands(PlainDialect):
     name = "strands"
     rank = 81
     marks = ("gen_ai.",)
-    grounds = Grounds(values=tuple((key, _SYSTEM) for key in _SYSTEMS), scopes=(_SCOPE,))
+    grounds = Grounds(values=tuple((key, _SYSTEM) for key in _SYSTEMS), scopes=_SCOPES)
 
     def claims(self, record: Record) -> bool:
-        """Claim spans of Strands' own tracer."""
-        if not isinstance(record, Span) or conventions.OPERATION not in record.attributes:
+        """Claim spans of Strands' own tracer, those of cycles included, which have no operation in TypeScript."""
+        if not isinstance(record, Span):
             return False
+        if record.scope.name.startswith(_SCOPES):
+            return True
         attributes = record.attributes
-        return (
-            record.scope.name.startswith(_SCOPE)
-            or attributes.get(_SYSTEMS[0]) == _SYSTEM
-            or attributes.get(_SYSTEMS[1]) == _SYSTEM
+        return conventions.OPERATION in attributes and (
+            attributes.get(_SYSTEMS[0]) == _SYSTEM or attributes.get(_SYSTEMS[1]) == _SYSTEM
         )
 
     def _read(self, span: Span) -> Iterator[Observation]:

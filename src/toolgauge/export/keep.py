@@ -17,7 +17,6 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.settings import KeepSettings
 from toolgauge.model.delivery import REQUEST_BYTES, Outgoing, Signal, merged
 from toolgauge.model.journal import ClosedId, SamplingDecision
@@ -56,6 +55,18 @@ class Runs(Protocol):
         ...
 
 
+class Queue(Protocol):
+    """The requests on their way to the destination."""
+
+    def has_room(self, size_bytes: int, *, own: bool) -> bool:
+        """Return whether `put` would take a request of this size now."""
+        ...
+
+    def put(self, outgoing: Outgoing) -> bool:
+        """Queue a request; False when there is no room."""
+        ...
+
+
 class _Waiting(Struct):
     """The requests of a trace; `share` and `decision` where results are known, and judges have not answered yet."""
 
@@ -69,7 +80,7 @@ class Keep:
     """What waits for one destination. Belongs to the holder of the metrics' lock."""
 
     def __init__(
-        self, name: str, settings: KeepSettings, queue: SendQueue, metrics: SelfMetrics, ledger: Ledger | None
+        self, name: str, settings: KeepSettings, queue: Queue, metrics: SelfMetrics, ledger: Ledger | None
     ) -> None:
         self.name = name
         self._settings = settings

@@ -248,7 +248,10 @@ def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
     bare = [
         (call, call.result.text)
         for call in calls
-        if isinstance(call.result, Unparsed) and call.result.reason == "unparsable"
+        # JSON that is too large or too deep to open has not failed.
+        if isinstance(call.result, Unparsed)
+        and call.result.reason == "unparsable"
+        and not call.result.text.lstrip().startswith(("{", "["))
     ]
     with_json = {call.name for call in calls if call.error is None and type(call.result) is Recorded} if bare else ()
     for call, text in bare:

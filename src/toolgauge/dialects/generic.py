@@ -56,11 +56,34 @@ _MODEL_KINDS = ("llm", "chat", "generation", "model", "completion", "chat_model"
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
 # The span of a hand-over looks like that of a tool, under a name that no model wrote.
 _HAND_OVER = re.compile(r"hand[_-]?off", re.IGNORECASE)
+# A check of a call names the tool, too.
+_CHECK = re.compile(
+    r"(?:^|[._:-])(?:guardrails?|approvals?|eval(?:uation|uator)?s?|judge|policy|permissions?|review)(?:$|[._:-])",
+    re.IGNORECASE,
+)
+# Required attributes of the conventions for databases, brokers, flags, pipelines and tests, which may pass messages of agents on.
+_ORDINARY = frozenset(
+    (
+        *(
+            "db.system",
+            "db.system.name",
+            "db.query.text",
+            "db.statement",
+            "messaging.system",
+            "messaging.operation.type",
+        ),
+        *("feature_flag.key", "cicd.pipeline.name", "cicd.pipeline.run.id", "cicd.pipeline.task.name"),
+        *("cicd.pipeline.task.run.id", "test.case.name", "test.suite.name", "faas.trigger", "process.command"),
+    )
+)
+# A request to a model may be one span with its transport; a tool's call is not.
+_TRANSPORT = frozenset(("http.method", "http.request.method", "http.route", "rpc.method", "rpc.service"))
 
 _ROLES = ("system", "user", "assistant", "tool", "model", "developer", "function", "human", "ai")
 _OUTPUT_ROLES = frozenset(("assistant", "model", "ai"))
 _CONTENT = frozenset(("content", "parts", "tool_calls", "blocks", "contents"))
 _CALL_TYPES = ("function", "function_call", "tool_call", "tool-call", "tool_use")
+_BESIDE_CALLS = ("text", "thinking", "reasoning")
 _ANSWER_TYPES = ("function_call_output", "tool_result", "tool-result", "tool_call_response")
 # How JSON of these shapes begins, but for a bracket.
 _OBJECTS = (
@@ -145,6 +168,9 @@ class Generic(MappedDialect):
         keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
         if _PLAIN.issuperset(keys) and all(event.name == "exception" for event in span.events):
             return observations
+        # Reading the other values of spans without JSON costs up to a fifth of reading the span.
+        if not any(key not in _PLAIN and _may_be_json(span.attributes.get(key)) for key in keys) and not span.events:
+            return observations
         # The other dialect may have been asked for the calls alone.
         if not _MESSAGES.isdisjoint(keys) and (model is None or not model.stopped_for_tools):
             return observations
@@ -172,6 +198,8 @@ class Generic(MappedDialect):
 
 def mapping_of(span: Span) -> SpanMapping | None:
     """Name the attributes of a span that hold a call, or a model's messages; `None` where it has no whole shape."""
+    if not _ORDINARY.isdisjoint(span.attributes):
+        return None
     found_values = _values(span)
     texts = {key: value for key, value in found_values.items() if isinstance(value, str)}
     words: dict[str, list[str]] = {}
@@ -239,13 +267,26 @@ _Fields = dict[str, object]
 def _tool_call(
     span: Span, texts: Mapping[str, str], words: Mapping[str, list[str]], kinds: Mapping[str, str]
 ) -> _Fields | None:
-    name = next((key for key in words.get("tool_name", ()) if texts[key] and not _HAND_OVER.match(texts[key])), None)
+    if (
+        not _TRANSPORT.isdisjoint(span.attributes)
+        or any(map(_CHECK.search, kinds))
+        or not kinds.keys().isdisjoint(_MODEL_KINDS)
+    ):
+        return None
+    name = next(
+        (
+            key
+            for key in words.get("tool_name", ())
+            if texts[key] and not _HAND_OVER.match(texts[key]) and not _CHECK.search(key)
+        ),
+        None,
+    )
     kind = next((kind for kind in _TOOL_KINDS if kind in kinds), None)
     found: _Fields = {"tool_name": name, "match": {name: True}}
     if name is None:
         if kind is None or _IDENTIFIER.fullmatch(span.name) is None or _HAND_OVER.match(span.name):
             return _mcp_call(texts, words)
-        found = {"tool_name": ValueSource(span_name="")}
+        found = {"tool_name": ValueSource(span_name=""), "match": {kinds[kind]: True}}
     call_id = next(iter(words.get("call_id", ())), None)
     has_failed = conventions.call_error(span) is not None
     # Parameters may be those of the tool's definition.
@@ -277,7 +318,7 @@ def _mcp_call(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Fiel
 def _arguments(key: str, text: str) -> str | ValueSource | None:
     read = values.arguments(text) if text[:1] == "{" else None
     given = values.as_object(read.value) if isinstance(read, Recorded) else None
-    if given is None or (given and is_schema(given)):
+    if given is None or (given and is_schema(given)) or any(_shape(given.get(key)) for key in _REQUESTS):
         return None
     # Python's `f(*args, **kwargs)`, as tracers of functions write it, and what LangChain hands to its callbacks.
     is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
@@ -291,7 +332,7 @@ def _messages(found_values: Mapping[str, Value]) -> _Fields | None:
     opened: dict[str, Json] = {}
     found: _Fields = {}
     for key, written in found_values.items():
-        if isinstance(written, list | dict) or (isinstance(written, str) and written[:1] in ("[", "{")):
+        if _may_be_json(written):
             value = values.opened(written)
             opened[key] = value
             shapes.setdefault(_shape(value), []).append(key)
@@ -309,6 +350,12 @@ def _messages(found_values: Mapping[str, Value]) -> _Fields | None:
     return {"match": {found.get("output", found.get("input")): True}, **found}
 
 
+def _may_be_json(value: Value) -> bool:
+    if isinstance(value, str):
+        return value.startswith(("[", "{"))
+    return isinstance(value, dict) or (isinstance(value, list) and not isinstance(value[0] if value else "", str))
+
+
 def _calls_in(value: Json) -> int:
     written = messages_of([*provider_messages.written(value)], "assistant")
     return sum(isinstance(seen, CallRequested) for seen in conventions.written(written, None))
@@ -320,7 +367,7 @@ def _shape(value: Json) -> str:
         items = [values.as_object(item) for item in batch(value)[:_MAX_ITEMS]]
         if not items or not all(items):
             return ""
-        if all(map(_is_call, items)):
+        if any(map(_is_call, items)) and all(_is_call(item) or item.get("type") in _BESIDE_CALLS for item in items):
             return "output"
         if all(map(_is_definition, items)):
             return "tools"
@@ -356,9 +403,12 @@ def _is_call(item: JsonObject) -> bool:
     function = values.as_object(item.get("function"))
     if values.as_str(function.get("name")) and "arguments" in function:
         return True
-    if item.get("type") in _CALL_TYPES:
-        return bool(values.as_str(item.get("name"))) and not item.keys().isdisjoint(("arguments", "args", "input"))
-    return bool(values.as_str(item.get("toolName"))) and not item.keys().isdisjoint(("args", "input"))
+    # Syntax trees and build tools have names with other arguments.
+    given = next((item[key] for key in ("arguments", "args", "input") if key in item), None)
+    if not isinstance(given, dict) and not (isinstance(given, str) and given[:1] in ("{", "")):
+        return False
+    name = "name" if item.get("type") in _CALL_TYPES else "toolName"
+    return bool(values.as_str(item.get(name))) and item.get("type") != "function"
 
 
 def _is_definition(item: JsonObject) -> bool:

@@ -283,3 +283,11 @@ def test_json_that_cannot_be_opened_is_not_what_a_tool_raised():
         reading("other", executed("report", result=Recorded({"pages": 1})), start=5),
     ).calls
     assert [(call.result, call.error) for call in calls] == [(deep, None), (Recorded({"pages": 1}), None)]
+
+
+def test_a_tool_that_answers_with_numbers_has_not_raised_its_other_texts():
+    calls = joined(
+        reading("some", executed("count", result=Recorded(42))),
+        reading("many", executed("count", result=Unparsed("too many to count")), start=5),
+    ).calls
+    assert [call.error for call in calls] == [None, None]

@@ -241,7 +241,9 @@ def test_nothing_is_read_from_spans_of_ordinary_services():
             {"output": "r"},
         ),
         (
-            {"r": '[{"type": "reasoning"}, {"type": "function_call", "name": "find", "arguments": "{}"}]'},
+            {
+                "r": '[{"type": "reasoning"}, {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"}]'
+            },
             "x",
             "model_call",
             {"output": "r"},
@@ -275,10 +277,12 @@ REPLY = '{"role": "assistant", "tool_calls": [{"function": {"name": "find", "arg
         {"ast": '[{"type": "function_call", "name": "max", "args": [1, 2]}]'},
         {"abi": '[{"type": "function", "name": "transfer", "input": {"to": "0x1"}}]'},
         {"steps": '[{"toolName": "maven", "args": ["-B"]}]'},
+        {"memory.saved": REPLY},
+        {"parsed": '[{"type": "tool_use", "name": "find", "input": {"q": 1}}]'},
     ],
     ids=[
         *("http", "rpc", "pipeline", "test", "guardrail", "approval", "database", "broker"),
-        *("syntax tree", "contract", "build"),
+        *("syntax tree", "contract", "build", "memory", "parser"),
     ],
 )
 def test_tools_and_messages_that_another_span_is_about_are_no_calls(attributes: dict[str, Value]):

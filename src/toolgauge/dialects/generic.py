@@ -217,7 +217,8 @@ def mapping_of(span: Span) -> SpanMapping | None:
             reads = "model_call" if kinds.keys().isdisjoint(_AGENT_KINDS) else "agent_run"
             if reads == "model_call" and any(map(conventions.repeats_models, kinds)):
                 return None
-        found = _messages(found_values)
+        is_labelled = reads == "agent_run" or any(word in kind for kind in kinds for word in _MODEL_KINDS)
+        found = _messages(found_values, is_labelled=is_labelled)
     if not found:
         return None
     # A kind tells spans apart that have the same keys.
@@ -329,7 +330,7 @@ def _arguments(key: str, text: str) -> str | ValueSource | None:
     return key if inner is None else ValueSource(attribute=key, path=(inner,))
 
 
-def _messages(found_values: Mapping[str, Value]) -> _Fields | None:
+def _messages(found_values: Mapping[str, Value], *, is_labelled: bool) -> _Fields | None:
     """Find the input, the output and the offered tools of a model call."""
     shapes: dict[str, list[str]] = {}
     opened: dict[str, Json] = {}
@@ -345,7 +346,16 @@ def _messages(found_values: Mapping[str, Value]) -> _Fields | None:
     if not outputs and not inputs:
         return None
     if outputs:
-        found["output"] = max(outputs, key=lambda key: _calls_in(opened[key]))
+        found["output"] = output = max(outputs, key=lambda key: len(_calls_in(opened[key])))
+        # Parsers, memories and tools repeat calls: without ids, nothing joins them to those of the model.
+        is_message = isinstance(opened[output], list) or _role(values.as_object(opened[output]))
+        if (
+            is_message
+            and not inputs
+            and not is_labelled
+            and not all(call.call_id for call in _calls_in(opened[output]))
+        ):
+            return None
     if inputs:
         found["input"] = max(inputs, key=lambda key: len(values.as_str(found_values[key]) or ""))
     if tools := shapes.get("tools"):
@@ -359,9 +369,9 @@ def _may_be_json(value: Value) -> bool:
     return isinstance(value, dict) or (isinstance(value, list) and not isinstance(value[0] if value else "", str))
 
 
-def _calls_in(value: Json) -> int:
+def _calls_in(value: Json) -> list[CallRequested]:
     written = messages_of([*provider_messages.written(value)], "assistant")
-    return sum(isinstance(seen, CallRequested) for seen in conventions.written(written, None))
+    return [seen for seen in conventions.written(written, None) if isinstance(seen, CallRequested)]
 
 
 def _shape(value: Json) -> str:

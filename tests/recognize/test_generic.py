@@ -200,6 +200,12 @@ def test_nothing_is_read_from_spans_of_ordinary_services():
             "tool_call",
             {"arguments": "tool.arguments"},
         ),
+        (
+            {"tool_name": "flight_agent", "tool_input": '{"input": "To Rome."}', "tool_output": "At 9."},
+            "step",
+            "tool_call",
+            {"arguments": "tool_input"},
+        ),
         ({"acme.tool_name": "find", "acme.args": '{"q": 1}'}, "step", None, {}),
         ({"acme.tool_name": "find", "acme.args": "q=1", "acme.result": "none"}, "step", None, {}),
         ({"tool.name": "handoff_to_a", "tool.args": "{}", "tool.result": "{}"}, "step", None, {}),

@@ -322,7 +322,7 @@ def _mcp_call(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Fiel
 def _arguments(key: str, text: str) -> str | ValueSource | None:
     read = values.arguments(text) if text[:1] == "{" else None
     given = values.as_object(read.value) if isinstance(read, Recorded) else None
-    if given is None or (given and is_schema(given)) or any(_shape(given.get(key)) for key in _REQUESTS):
+    if given is None or (given and is_schema(given)) or _is_request(given):
         return None
     # Python's `f(*args, **kwargs)`, as tracers of functions write it, and what LangChain hands to its callbacks.
     is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
@@ -391,11 +391,15 @@ def _shape(value: Json) -> str:
     message = values.as_object(value)
     if role := _role(message):
         return "output" if role in _OUTPUT_ROLES else "input"
-    if any(isinstance(message.get(key), list) and _shape(message[key]) in ("input", "output") for key in _REQUESTS):
+    if _is_request(message):
         return "input"
     written = provider_messages.written(value)
     is_response = bool(written) and written[0] is not message and all(_role(item) for item in written)
     return "output" if is_response else ""
+
+
+def _is_request(item: JsonObject) -> bool:
+    return any(isinstance(item.get(key), list) and _shape(item[key]) in ("input", "output") for key in _REQUESTS)
 
 
 def _role(item: JsonObject) -> str:

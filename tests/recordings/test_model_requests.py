@@ -75,7 +75,7 @@ def test_packages_for_a_model_client_are_those_of_its_language(
 
 @pytest.mark.parametrize("host", [{"net_peer_name": "api.openai.com"}, {"http_host": "API.OpenAI.com:443"}])
 def test_an_old_form_of_http_spans_is_known_by_its_host(tmp_path: Path, host: dict[str, str]):
-    (found,) = left_over(recorded(tmp_path, "acme.http", http_method="POST", **host))
+    (found,) = left_over(recorded(tmp_path, "acme.http", 3, http_method="POST", **host))
     assert "else of the model client" in "\n".join(requests_lines(found))
 
 

@@ -61,23 +61,6 @@ _CHECK = re.compile(
     r"(?:^|[._:-])(?:guardrails?|approvals?|eval(?:uation|uator)?s?|judge|policy|permissions?|review)(?:$|[._:-])",
     re.IGNORECASE,
 )
-# Required attributes of the conventions for databases, brokers, flags, pipelines and tests, which may pass messages of agents on.
-_ORDINARY = frozenset(
-    (
-        *(
-            "db.system",
-            "db.system.name",
-            "db.query.text",
-            "db.statement",
-            "messaging.system",
-            "messaging.operation.type",
-        ),
-        *("feature_flag.key", "cicd.pipeline.name", "cicd.pipeline.run.id", "cicd.pipeline.task.name"),
-        *("cicd.pipeline.task.run.id", "test.case.name", "test.suite.name", "faas.trigger", "process.command"),
-    )
-)
-# A request to a model may be one span with its transport; a tool's call is not.
-_REQUEST = frozenset(("http.method", "http.request.method", "http.route", "rpc.method", "rpc.service"))
 
 _ROLES = ("system", "user", "assistant", "tool", "model", "developer", "function", "human", "ai")
 _OUTPUT_ROLES = frozenset(("assistant", "model", "ai"))
@@ -201,7 +184,7 @@ class Generic(MappedDialect):
 
 def mapping_of(span: Span) -> SpanMapping | None:
     """Name the attributes of a span that hold a call, or a model's messages; `None` where it has no whole shape."""
-    if not _ORDINARY.isdisjoint(span.attributes):
+    if not conventions.ORDINARY.isdisjoint(span.attributes):
         return None
     found_values = _values(span)
     texts = {key: value for key, value in found_values.items() if isinstance(value, str)}
@@ -272,7 +255,7 @@ def _tool_call(
     span: Span, texts: Mapping[str, str], words: Mapping[str, list[str]], kinds: Mapping[str, str]
 ) -> _Fields | None:
     if (
-        not _REQUEST.isdisjoint(span.attributes)
+        not conventions.TRANSPORT.isdisjoint(span.attributes)
         or any(map(_CHECK.search, kinds))
         or not kinds.keys().isdisjoint(_MODEL_KINDS)
     ):

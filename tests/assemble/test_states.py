@@ -274,3 +274,20 @@ def test_a_tool_that_writes_nothing_but_bare_text_has_not_failed():
     calls = joined(quote, other, again).calls
     assert [call.error for call in calls] == [None, None, None]
     assert calls[0].result == Recorded("Carpe diem.")
+
+
+def test_json_that_cannot_be_opened_is_not_what_a_tool_raised():
+    deep = Unparsed("[" * 500 + "]" * 500)
+    calls = joined(
+        reading("deep", executed("report", result=deep)),
+        reading("other", executed("report", result=Recorded({"pages": 1})), start=5),
+    ).calls
+    assert [(call.result, call.error) for call in calls] == [(deep, None), (Recorded({"pages": 1}), None)]
+
+
+def test_a_tool_that_answers_with_numbers_has_not_raised_its_other_texts():
+    calls = joined(
+        reading("some", executed("count", result=Recorded(42))),
+        reading("many", executed("count", result=Unparsed("too many to count")), start=5),
+    ).calls
+    assert [call.error for call in calls] == [None, None]

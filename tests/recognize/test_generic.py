@@ -200,6 +200,12 @@ def test_nothing_is_read_from_spans_of_ordinary_services():
             "tool_call",
             {"arguments": "tool.arguments"},
         ),
+        (
+            {"tool_name": "flight_agent", "tool_input": '{"input": "To Rome."}', "tool_output": "At 9."},
+            "step",
+            "tool_call",
+            {"arguments": "tool_input"},
+        ),
         ({"acme.tool_name": "find", "acme.args": '{"q": 1}'}, "step", None, {}),
         ({"acme.tool_name": "find", "acme.args": "q=1", "acme.result": "none"}, "step", None, {}),
         ({"tool.name": "handoff_to_a", "tool.args": "{}", "tool.result": "{}"}, "step", None, {}),
@@ -215,6 +221,39 @@ def test_nothing_is_read_from_spans_of_ordinary_services():
         ),
         ({"q": '{"choices": [{"message": "hi"}]}'}, "x", None, {}),
         ({"q": '{"method": "tools/call", "params": {"name": "a", "arguments": {}}}'}, "x", "tool_call", {}),
+        (
+            {
+                "span.type": "llm",
+                "tool_name": "find",
+                "input": '{"q": 1}',
+                "output": '{"role": "assistant", "content": ""}',
+            },
+            "x",
+            "model_call",
+            {"output": "output"},
+        ),
+        (
+            {"tool_name": "find", "input": '{"messages": [{"role": "user", "content": "hi"}]}', "output": "hi"},
+            "x",
+            "model_call",
+            {"input": "input"},
+        ),
+        (
+            {
+                "r": '[{"type": "text", "text": "."}, {"type": "tool_use", "id": "t", "name": "find", "input": {"q": 1}}]'
+            },
+            "x",
+            "model_call",
+            {"output": "r"},
+        ),
+        (
+            {
+                "r": '[{"type": "reasoning"}, {"type": "function_call", "call_id": "c", "name": "find", "arguments": "{}"}]'
+            },
+            "x",
+            "model_call",
+            {"output": "r"},
+        ),
     ],
 )
 def test_only_whole_shapes_are_evidence(
@@ -224,6 +263,45 @@ def test_only_whole_shapes_are_evidence(
     assert (None if mapping is None else mapping.reads) == reads
     for field, key in fields.items():
         assert getattr(mapping, field) == key
+
+
+TOOL: dict[str, Value] = {"tool_name": "find", "args": '{"q": 1}', "result": "7"}
+REPLY = '{"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": "{}"}}]}'
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {**TOOL, "http.request.method": "GET"},
+        {**TOOL, "rpc.service": "ToolService"},
+        {**TOOL, "cicd.pipeline.task.name": "lint"},
+        {**TOOL, "test.case.name": "finds"},
+        {**TOOL, "kind": "guardrail"},
+        {"approval.tool_name": "find", "approval.args": '{"q": 1}', "approval.result": "granted"},
+        {"db.system.name": "redis", "db.value": REPLY},
+        {"messaging.system": "kafka", "messaging.message.body": REPLY},
+        {"ast": '[{"type": "function_call", "name": "max", "args": [1, 2]}]'},
+        {"abi": '[{"type": "function", "name": "transfer", "input": {"to": "0x1"}}]'},
+        {"steps": '[{"toolName": "maven", "args": ["-B"]}]'},
+        {"memory.saved": REPLY},
+        {"parsed": '[{"type": "tool_use", "name": "find", "input": {"q": 1}}]'},
+    ],
+    ids=[
+        *("http", "rpc", "pipeline", "test", "guardrail", "approval", "database", "broker"),
+        *("syntax tree", "contract", "build", "memory", "parser"),
+    ],
+)
+def test_tools_and_messages_that_another_span_is_about_are_no_calls(attributes: dict[str, Value]):
+    assert mapping_of(span(attributes, name="step")) is None
+
+
+def test_bedrock_responses_are_read_whole():
+    use: Json = {"toolUse": {"toolUseId": "t1", "name": "find", "input": {"q": 1}}}
+    response: Json = {"output": {"message": {"role": "assistant", "content": [use]}}, "stopReason": "tool_use"}
+    seen = Recognizer([Generic()], self_metrics()).read(span({"acme.response": json.dumps(response)}))
+    assert seen is not None
+    [call] = [one for one in seen.observations if isinstance(one, CallRequested)]
+    assert (call.name, call.call_id, call.arguments) == ("find", "t1", Recorded({"q": 1}))
 
 
 @pytest.mark.parametrize(

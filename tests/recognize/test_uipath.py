@@ -32,6 +32,9 @@ def test_the_agent_is_known_by_its_own_type():
     ("attributes", "scope", "claimed"),
     [
         ({"tool.name": "add"}, "any", True),
+        ({"tool.name": "hammer", "http.request.method": "GET"}, "any", False),
+        ({"tool.name": "gradle", "cicd.pipeline.task.name": "build"}, "any", False),
+        ({"tool.name": "add", "http.request.method": "POST", "input.value": "{}"}, "any", True),
         ({"tool.name": "add", "openinference.span.kind": "TOOL"}, "any", False),
         ({"span_type": "agent"}, SCOPE, True),
         ({"span_type": "agent"}, "any", False),

@@ -73,8 +73,9 @@ def test_packages_for_a_model_client_are_those_of_its_language(
     assert requests_object(found)["model_requests"] == {"host": host, "spans": 1, "packages": [*found.packages]}
 
 
-def test_an_old_form_of_http_spans_is_known_by_its_host(tmp_path: Path):
-    (found,) = left_over(recorded(tmp_path, "acme.http", http_method="POST", net_peer_name="api.openai.com"))
+@pytest.mark.parametrize("host", [{"net_peer_name": "api.openai.com"}, {"http_host": "API.OpenAI.com:443"}])
+def test_an_old_form_of_http_spans_is_known_by_its_host(tmp_path: Path, host: dict[str, str]):
+    (found,) = left_over(recorded(tmp_path, "acme.http", 3, http_method="POST", **host))
     assert "else of the model client" in "\n".join(requests_lines(found))
 
 
@@ -83,6 +84,8 @@ def test_an_old_form_of_http_spans_is_known_by_its_host(tmp_path: Path):
     [
         (2, {"http_request_method": "POST", "url_full": "https://api.openai.com/v1/responses"}),
         (3, {"http_request_method": "POST", "url_full": "https://api.openai.com/v1/embeddings"}),
+        (3, {"http_request_method": "POST", "server_address": "api.openai.com", "url_path": "/v1/embeddings"}),
+        (3, {"http_request_method": "GET", "url_full": "https://api.openai.com/v1/models"}),
         (3, {"http_request_method": "POST", "url_full": "https://api.openai.com.example.org/v1/responses"}),
         (3, {"http_request_method": "GET", "url_full": "https://example.org/?u=https://api.openai.com/"}),
         (3, {"db_system": "redis", "server_address": "api.openai.com"}),

@@ -248,9 +248,17 @@ def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
     bare = [
         (call, call.result.text)
         for call in calls
-        if isinstance(call.result, Unparsed) and call.result.reason == "unparsable"
+        # JSON that is too large or too deep to open has not failed.
+        if isinstance(call.result, Unparsed)
+        and call.result.reason == "unparsable"
+        and not call.result.text.lstrip().startswith(("{", "["))
     ]
-    with_json = {call.name for call in calls if call.error is None and type(call.result) is Recorded} if bare else ()
+    # A number may be bare text as well.
+    with_json = {
+        call.name
+        for call in (calls if bare else ())
+        if call.error is None and isinstance(call.result, Recorded) and isinstance(call.result.value, str | dict | list)
+    }
     for call, text in bare:
         has_raised = call.state == "executed" and call.name in with_json
         error = call.error or (CallError(kind=OTHER_ERROR, message=text) if has_raised else None)

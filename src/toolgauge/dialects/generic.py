@@ -56,11 +56,17 @@ _MODEL_KINDS = ("llm", "chat", "generation", "model", "completion", "chat_model"
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
 # The span of a hand-over looks like that of a tool, under a name that no model wrote.
 _HAND_OVER = re.compile(r"hand[_-]?off", re.IGNORECASE)
+# A check of a call names the tool, too.
+_CHECK = re.compile(
+    r"(?:^|[._:-])(?:guardrails?|approvals?|eval(?:uation|uator)?s?|judge|policy|permissions?|review)(?:$|[._:-])",
+    re.IGNORECASE,
+)
 
 _ROLES = ("system", "user", "assistant", "tool", "model", "developer", "function", "human", "ai")
 _OUTPUT_ROLES = frozenset(("assistant", "model", "ai"))
 _CONTENT = frozenset(("content", "parts", "tool_calls", "blocks", "contents"))
 _CALL_TYPES = ("function", "function_call", "tool_call", "tool-call", "tool_use")
+_BESIDE_CALLS = ("text", "thinking", "reasoning")
 _ANSWER_TYPES = ("function_call_output", "tool_result", "tool-result", "tool_call_response")
 # How JSON of these shapes begins, but for a bracket.
 _OBJECTS = (
@@ -101,6 +107,8 @@ _PLAIN = frozenset(
         ),
         *("gen_ai.request.max_tokens", "gen_ai.request.temperature", "gen_ai.request.top_p", "gen_ai.output.type"),
         *("server.address", "server.port", "mcp.session.id", "jsonrpc.request.id"),
+        *("http.request.method", "http.response.status_code", "http.route", "http.status_code", "url.full", "url.path"),
+        *("url.scheme", "rpc.method", "rpc.service", "rpc.system", "mcp.protocol.version", "gen_ai.request.stream"),
     )
 )
 
@@ -143,7 +151,11 @@ class Generic(MappedDialect):
             elif type(seen) is CallRequested or type(seen) is AgentRun:
                 return observations
         keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
-        if _PLAIN.issuperset(keys) and all(event.name == "exception" for event in span.events):
+        # Looking for shapes in spans without JSON took a tenth of the CPU of reading a span.
+        others = set(keys).difference(_PLAIN)
+        if not any(_may_be_json(span.attributes.get(key)) for key in others) and (
+            not span.events or all(event.name == "exception" for event in span.events)
+        ):
             return observations
         # The other dialect may have been asked for the calls alone.
         if not _MESSAGES.isdisjoint(keys) and (model is None or not model.stopped_for_tools):
@@ -172,6 +184,8 @@ class Generic(MappedDialect):
 
 def mapping_of(span: Span) -> SpanMapping | None:
     """Name the attributes of a span that hold a call, or a model's messages; `None` where it has no whole shape."""
+    if not conventions.ORDINARY.isdisjoint(span.attributes):
+        return None
     found_values = _values(span)
     texts = {key: value for key, value in found_values.items() if isinstance(value, str)}
     words: dict[str, list[str]] = {}
@@ -186,7 +200,8 @@ def mapping_of(span: Span) -> SpanMapping | None:
             reads = "model_call" if kinds.keys().isdisjoint(_AGENT_KINDS) else "agent_run"
             if reads == "model_call" and any(map(conventions.repeats_models, kinds)):
                 return None
-        found = _messages(found_values)
+        is_labelled = reads == "agent_run" or any(word in kind for kind in kinds for word in _MODEL_KINDS)
+        found = _messages(found_values, is_labelled=is_labelled)
     if not found:
         return None
     # A kind tells spans apart that have the same keys.
@@ -238,13 +253,26 @@ _Fields = dict[str, object]
 def _tool_call(
     span: Span, texts: Mapping[str, str], words: Mapping[str, list[str]], kinds: Mapping[str, str]
 ) -> _Fields | None:
-    name = next((key for key in words.get("tool_name", ()) if texts[key] and not _HAND_OVER.match(texts[key])), None)
+    if (
+        not conventions.TRANSPORT.isdisjoint(span.attributes)
+        or any(map(_CHECK.search, kinds))
+        or not kinds.keys().isdisjoint(_MODEL_KINDS)
+    ):
+        return None
+    name = next(
+        (
+            key
+            for key in words.get("tool_name", ())
+            if texts[key] and not _HAND_OVER.match(texts[key]) and not _CHECK.search(key)
+        ),
+        None,
+    )
     kind = next((kind for kind in _TOOL_KINDS if kind in kinds), None)
     found: _Fields = {"tool_name": name, "match": {name: True}}
     if name is None:
         if kind is None or _IDENTIFIER.fullmatch(span.name) is None or _HAND_OVER.match(span.name):
             return _mcp_call(texts, words)
-        found = {"tool_name": ValueSource(span_name="")}
+        found = {"tool_name": ValueSource(span_name=""), "match": {kinds[kind]: True}}
     call_id = next(iter(words.get("call_id", ())), None)
     has_failed = conventions.call_error(span) is not None
     # Parameters may be those of the tool's definition.
@@ -276,7 +304,7 @@ def _mcp_call(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Fiel
 def _arguments(key: str, text: str) -> str | ValueSource | None:
     read = values.arguments(text) if text[:1] == "{" else None
     given = values.as_object(read.value) if isinstance(read, Recorded) else None
-    if given is None or (given and is_schema(given)):
+    if given is None or (given and is_schema(given)) or _is_request(given):
         return None
     # Python's `f(*args, **kwargs)`, as tracers of functions write it, and what LangChain hands to its callbacks.
     is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
@@ -284,13 +312,13 @@ def _arguments(key: str, text: str) -> str | ValueSource | None:
     return key if inner is None else ValueSource(attribute=key, path=(inner,))
 
 
-def _messages(found_values: Mapping[str, Value]) -> _Fields | None:
+def _messages(found_values: Mapping[str, Value], *, is_labelled: bool) -> _Fields | None:
     """Find the input, the output and the offered tools of a model call."""
     shapes: dict[str, list[str]] = {}
     opened: dict[str, Json] = {}
     found: _Fields = {}
     for key, written in found_values.items():
-        if isinstance(written, list | dict) or (isinstance(written, str) and written[:1] in ("[", "{")):
+        if _may_be_json(written):
             value = values.opened(written)
             opened[key] = value
             shapes.setdefault(_shape(value), []).append(key)
@@ -300,7 +328,16 @@ def _messages(found_values: Mapping[str, Value]) -> _Fields | None:
     if not outputs and not inputs:
         return None
     if outputs:
-        found["output"] = max(outputs, key=lambda key: _calls_in(opened[key]))
+        found["output"] = output = max(outputs, key=lambda key: len(_calls_in(opened[key])))
+        # Parsers, memories and tools repeat calls: without ids, nothing joins them to those of the model.
+        is_message = isinstance(opened[output], list) or _role(values.as_object(opened[output]))
+        if (
+            is_message
+            and not inputs
+            and not is_labelled
+            and not all(call.call_id for call in _calls_in(opened[output]))
+        ):
+            return None
     if inputs:
         found["input"] = max(inputs, key=lambda key: len(values.as_str(found_values[key]) or ""))
     if tools := shapes.get("tools"):
@@ -308,9 +345,15 @@ def _messages(found_values: Mapping[str, Value]) -> _Fields | None:
     return {"match": {found.get("output", found.get("input")): True}, **found}
 
 
-def _calls_in(value: Json) -> int:
+def _may_be_json(value: Value) -> bool:
+    if isinstance(value, str):
+        return value.startswith(("[", "{"))
+    return isinstance(value, dict) or (isinstance(value, list) and not isinstance(value[0] if value else "", str))
+
+
+def _calls_in(value: Json) -> list[CallRequested]:
     written = messages_of([*provider_messages.written(value)], "assistant")
-    return sum(isinstance(seen, CallRequested) for seen in conventions.written(written, None))
+    return [seen for seen in conventions.written(written, None) if isinstance(seen, CallRequested)]
 
 
 def _shape(value: Json) -> str:
@@ -319,7 +362,7 @@ def _shape(value: Json) -> str:
         items = [values.as_object(item) for item in batch(value)[:_MAX_ITEMS]]
         if not items or not all(items):
             return ""
-        if all(map(_is_call, items)):
+        if any(map(_is_call, items)) and all(_is_call(item) or item.get("type") in _BESIDE_CALLS for item in items):
             return "output"
         if all(map(_is_definition, items)):
             return "tools"
@@ -330,11 +373,15 @@ def _shape(value: Json) -> str:
     message = values.as_object(value)
     if role := _role(message):
         return "output" if role in _OUTPUT_ROLES else "input"
-    if any(isinstance(message.get(key), list) and _shape(message[key]) in ("input", "output") for key in _REQUESTS):
+    if _is_request(message):
         return "input"
     written = provider_messages.written(value)
     is_response = bool(written) and written[0] is not message and all(_role(item) for item in written)
     return "output" if is_response else ""
+
+
+def _is_request(item: JsonObject) -> bool:
+    return any(isinstance(item.get(key), list) and _shape(item[key]) in ("input", "output") for key in _REQUESTS)
 
 
 def _role(item: JsonObject) -> str:
@@ -355,9 +402,12 @@ def _is_call(item: JsonObject) -> bool:
     function = values.as_object(item.get("function"))
     if values.as_str(function.get("name")) and "arguments" in function:
         return True
-    if item.get("type") in _CALL_TYPES:
-        return bool(values.as_str(item.get("name"))) and not item.keys().isdisjoint(("arguments", "args", "input"))
-    return bool(values.as_str(item.get("toolName"))) and not item.keys().isdisjoint(("args", "input"))
+    # Syntax trees and build tools have names with other arguments.
+    given = next((item[key] for key in ("arguments", "args", "input") if key in item), None)
+    if not isinstance(given, dict) and not (isinstance(given, str) and given[:1] in ("{", "")):
+        return False
+    name = "name" if item.get("type") in _CALL_TYPES else "toolName"
+    return bool(values.as_str(item.get(name))) and item.get("type") != "function"
 
 
 def _is_definition(item: JsonObject) -> bool:

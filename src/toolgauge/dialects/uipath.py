@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
-from toolgauge.recognize.conventions import conversation
+from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, call_arguments, is_synthesized, span_error
@@ -34,12 +33,15 @@ class UiPath(PlainDialect):
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes
-        return (TOOL_NAME in attributes and _OPENINFERENCE_KIND not in attributes) or (
-            SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE)
-        )
+        if TOOL_NAME in attributes and _OPENINFERENCE_KIND not in attributes:
+            # A shop for tools and a build write the name, too.
+            return INPUT in attributes or (
+                conventions.ORDINARY.isdisjoint(attributes) and conventions.TRANSPORT.isdisjoint(attributes)
+            )
+        return SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE)
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        yield from conversation(span.attributes)
+        yield from conventions.conversation(span.attributes)
         kind = (values.as_str(span.attributes.get(SPAN_TYPE)) or "").upper()
         if TOOL_NAME in span.attributes or kind == "TOOL":
             yield from _tool(span)

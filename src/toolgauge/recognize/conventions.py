@@ -41,6 +41,16 @@ _OUTPUT_WORDS = ("output", "completion")
 _MAX_COUNTS = 100
 
 Keys: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+# Attributes of spans of databases, brokers, flags, functions, pipelines, tests and processes, which may pass messages of agents on.
+ORDINARY = frozenset(
+    [
+        *("db.system", "db.system.name", "db.query.text", "db.statement", "messaging.system", "faas.trigger"),
+        *("feature_flag.key", "cicd.pipeline.name", "cicd.pipeline.run.id", "cicd.pipeline.task.name"),
+        *("cicd.pipeline.task.run.id", "test.case.name", "test.suite.name", "process.command"),
+    ]
+)
+# A request to a model may be one span with its transport; a tool's call is not.
+TRANSPORT = frozenset(("http.method", "http.request.method", "http.route", "rpc.method", "rpc.service"))
 
 
 def model_call(

@@ -92,7 +92,7 @@ def written(outputs: Json) -> list[JsonObject]:
         first = values.as_object(choices[0])
         return [_message(first.get("message", first.get("content")))]
     inner = values.as_object(recorded.get("message"))
-    if "blocks" in inner:
+    if "blocks" in inner or ("role" in inner and "content" in inner):
         return [_message(inner)]
     if isinstance(recorded.get("content"), dict):  # ADK's form of Gemini's
         return [_message(recorded["content"])]

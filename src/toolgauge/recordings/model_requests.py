@@ -13,8 +13,9 @@ from toolgauge.recognize.shortfalls import Producer, table
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 
 _URLS = ("url.full", "http.url")
+_PATHS = (*_URLS, "url.path", "http.target")
 _HOSTS = ("server.address", "net.peer.name", "http.host")
-_REQUEST = ("http.request.method", "http.method", "rpc.service")
+_METHODS = ("http.request.method", "http.method")
 _URL = re.compile(r"https?://([^/:?#]{1,253})")
 _MAX_ATTRIBUTES, _LONGEST_VALUE, _NAME_LENGTH = 128, 2048, 200
 
@@ -40,10 +41,13 @@ class ModelRequestSpans:
         if span.kind != Span.SPAN_KIND_CLIENT:
             return
         given = {pair.key: pair.value.string_value[:_LONGEST_VALUE] for pair in span.attributes[:_MAX_ATTRIBUTES]}
-        if not any(key in given for key in _REQUEST) or any("embedding" in given.get(key, "") for key in _URLS):
+        # Lists of models and files are got, not posted.
+        is_request = any(given.get(key) == "POST" for key in _METHODS) or "rpc.service" in given
+        if not is_request or any("embedding" in given.get(key, "") for key in _PATHS):
             return
         urls = (found[1] for key in _URLS if (found := _URL.match(given.get(key, ""))))
         host = next(urls, None) or next((given[key] for key in _HOSTS if given.get(key)), "")
+        host = host.partition(":")[0].lower()
         # A few names at most: each is one of the table, or a subdomain of one.
         for pattern, index in self._hosts:
             if fnmatchcase(host, pattern):

@@ -229,7 +229,8 @@ def _replace(path: Path, pattern: str, by: str, times: int) -> None:
 
 
 def _needs_module(name: str, group: str) -> None:
-    if importlib.util.find_spec(name) is None:
+    # A folder of this name, such as `build`, is a module without an origin.
+    if (found := importlib.util.find_spec(name)) is None or found.origin is None:
         raise MissingError(f"python3 tests --with {group}    # and then `.venv-test/bin/python -m tools.release`")
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -120,6 +121,13 @@ def test_a_program_that_is_not_here_fails_the_part_that_was_named_and_is_listed_
     with pytest.raises(MissingError, match="--push"):
         Release(ROOT, tmp_path / "dist", dry_run=False).image()
     assert capsys.readouterr().out.startswith("$ helm package")
+
+
+def test_a_folder_is_not_taken_for_the_module_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "build").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    with pytest.raises(MissingError, match="tests --with release"):
+        Release(ROOT, tmp_path, dry_run=True).packages()
 
 
 def test_the_packaged_chart_names_the_published_image(

@@ -28,7 +28,7 @@ from toolgauge.model.delivery import (
     Unsupported,
     merged,
 )
-from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
+from toolgauge.model.journal import ClosedId, JournalEntry, SamplingDecision, ShownValues
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.encode import annotate
@@ -304,7 +304,9 @@ class Egress:
             closed: list[ClosedId] = []
             for scorecard in scorecards:
                 of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
-                sampled = self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
+                sampled: Mapping[str, SamplingDecision] = (
+                    self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
+                )
                 # Judges may have changed the decision that was written when the trace closed.
                 if sampled or not scorecard.by_judges:
                     closed.append(

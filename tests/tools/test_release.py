@@ -142,14 +142,14 @@ def test_the_packaged_chart_names_the_published_image(
         assert yaml.safe_load(held)["image"]["repository"] == f"{REGISTRY}/toolgauge"
 
 
-def test_checksums_are_of_every_file_but_the_site(tmp_path: Path):
+def test_checksums_are_of_the_files_to_download_by_the_names_that_they_have_then(tmp_path: Path):
     for name in ("python/a.whl", "a.tgz", "site/index.html"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
     Release(ROOT, tmp_path, dry_run=True).sums()
     lines = [line.split("  ") for line in (tmp_path / "SHA256SUMS").read_text().splitlines()]
-    assert [name for _, name in lines] == ["NOTES.md", "a.tgz", "python/a.whl"]
-    assert lines[1][0] == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+    assert [name for _, name in lines] == ["a.tgz", "a.whl"]
+    assert lines[0][0] == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 
 
 # -- version and changelog ----------------------------------------------------------------------------------------------

@@ -131,10 +131,13 @@ class Release:
         )
 
     def sums(self) -> None:
-        """Write the release notes and, for the provenance, the checksum of each file."""
+        """Write the release notes and, for the provenance, the checksum of each file to download."""
         (self._dist / "NOTES.md").write_text(notes((self._root / "CHANGELOG.md").read_text(), self._version))
-        files = {name: digest for name, digest in _sums(self._dist).items() if not name.startswith(("site/", "SHA256"))}
-        (self._dist / "SHA256SUMS").write_text("".join(f"{digest}  {name}\n" for name, digest in files.items()))
+        others = ("site/", "SHA256", "NOTES")
+        files = {name: digest for name, digest in _sums(self._dist).items() if not name.startswith(others)}
+        # A release on GitHub has no folders.
+        lines = [f"{digest}  {Path(name).name}\n" for name, digest in files.items()]
+        (self._dist / "SHA256SUMS").write_text("".join(lines))
 
     def _git(self, *words: str) -> str:
         return self._run(["git", *words])
@@ -229,7 +232,8 @@ def _replace(path: Path, pattern: str, by: str, times: int) -> None:
 
 
 def _needs_module(name: str, group: str) -> None:
-    if importlib.util.find_spec(name) is None:
+    # A folder of this name, such as `build`, is a module without an origin.
+    if (found := importlib.util.find_spec(name)) is None or found.origin is None:
         raise MissingError(f"python3 tests --with {group}    # and then `.venv-test/bin/python -m tools.release`")
 
 

@@ -5,7 +5,9 @@ import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 from pydantic import ValidationError
 
@@ -53,7 +55,7 @@ class Keeping:
         self.keep = Keep("backend", chosen, self.queue, self.metrics, self.ledger)
         self.agents = Agents()
 
-    def send(self, *traces: str, state: str = "", is_root: bool = False, size: int = 10) -> bool:
+    def send(self, *traces: str, state: str = "", is_root: bool = False, size: int = 10, is_read: bool = True) -> bool:
         parent = b"" if is_root else b"3" * 8
         spans = [
             Span(
@@ -62,7 +64,8 @@ class Keeping:
             for one in traces
         ]
         body = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
-        outgoing = Outgoing(signal="traces", body=body.SerializeToString(), spans=len(traces), own=False)
+        written = body.SerializeToString()
+        outgoing = Outgoing(signal="traces", body=written, spans=len(traces), own=False, is_read=is_read)
         if self.ledger is not None and self.journal is not None:
             entry = self.ledger.new_entry("traces", outgoing.body, self.now_ns, own=False)
             self.journal.submit(JournalChange(appended=(entry,)))
@@ -378,6 +381,51 @@ def test_kept_traces_that_find_no_room_in_the_queue_wait_for_it():
     assert keeping.keep.spans == 1
     keeping.wait(1)
     assert (keeping.traces(), keeping.keep.size_bytes) == ([HIGH], 0)
+
+
+def test_small_requests_do_not_pile_up_behind_kept_traces_that_find_no_room_in_the_queue():
+    keeping = Keeping(queue_bytes=2000, max_bytes=3000)
+    keeping.send(LOW, size=1000)
+    keeping.send(HIGH, size=1000)
+    keeping.score(card(failed()))
+    keeping.score(card(failed(), of=run(HIGH)))
+    assert [keeping.send(LOW, size=100) for _ in range(20)].count(True) < 5
+    assert keeping.keep.size_bytes <= 3000
+    while keeping.traces():
+        keeping.wait(1)
+    assert keeping.send(LOW, size=100)
+
+
+def test_a_request_whose_parts_would_each_copy_a_large_resource_goes_on_in_one_piece():
+    keeping = Keeping(max_bytes=100_000)
+    spans = [Span(trace_id=number.to_bytes(16, "big"), span_id=b"2" * 8) for number in range(1, 101)]
+    large = Resource(attributes=[KeyValue(key="k", value=AnyValue(string_value="x" * 10_000))])
+    group = ResourceSpans(resource=large, scope_spans=[ScopeSpans(spans=spans)])
+    body = ExportTraceServiceRequest(resource_spans=[group]).SerializeToString()
+    assert keeping.keep.put(Outgoing(signal="traces", body=body, spans=100, own=False))
+    assert [one.body for one in keeping.arrived()] == [body]
+    assert (keeping.unsampled("full"), keeping.keep.size_bytes) == (100, 0)
+
+
+def test_traces_with_a_request_that_passed_unread_go_on_unsampled():
+    keeping = Keeping(not_agent=0.0)
+    keeping.send(LOW, is_root=True)
+    keeping.send(LOW, is_root=True, is_read=False)
+    keeping.wait(60)
+    assert (keeping.traces(), keeping.unsampled("overload")) == ([LOW, LOW], 2)
+
+
+def test_a_destination_that_replaces_another_one_holds_to_its_decisions():
+    before, keeping = Keeping(), Keeping()
+    before.send(HIGH)
+    before.score(card())
+    before.score(card(failed(), of=run("1" * 32, "conversation")))
+    keeping.keep.follow(before.keep)
+    assert (before.traces(), before.unsampled("shutdown")) == ([HIGH], 1)
+    keeping.send(LOW, HIGH)
+    keeping.score(card(of=run("2" * 18 + "0" * 14, "conversation")))
+    keeping.send("2" * 18 + "0" * 14)
+    assert [(span.trace_id.hex()[:2], span.trace_state) for span in keeping.spans()] == [(HIGH[:2], ""), ("22", "")]
 
 
 def test_memory_that_is_short_lets_everything_go_on_unsampled():

@@ -65,6 +65,15 @@ def test_bytes_that_are_no_span_have_no_sampling():
     assert sampling_of(b"\xff\xff\xff") == (None, None)
 
 
+def test_a_broken_span_stays_as_it_is():
+    cut_off = span() + b"\x2a\x40name"
+    assert with_sampling(cut_off, threshold_of(0.5), 7) == cut_off
+
+
+def test_randomness_that_is_none_gives_way_to_what_decided():
+    assert state_of(with_sampling(span("ot=rv:12;p:8"), threshold_of(0.5), 7)) == "ot=th:8;rv:00000000000007;p:8"
+
+
 def test_all_spans_of_a_request_are_written():
     scopes = [ScopeSpans(spans=[Span.FromString(span())] * 2), ScopeSpans(spans=[Span.FromString(span("ot=th:c"))])]
     body = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=scopes)]).SerializeToString()

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -122,6 +123,13 @@ def test_a_program_that_is_not_here_fails_the_part_that_was_named_and_is_listed_
     assert capsys.readouterr().out.startswith("$ helm package")
 
 
+def test_a_folder_is_not_taken_for_the_module_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "build").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    with pytest.raises(MissingError, match="tests --with release"):
+        Release(ROOT, tmp_path, dry_run=True).packages()
+
+
 def test_the_packaged_chart_names_the_published_image(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
 ):
@@ -134,14 +142,14 @@ def test_the_packaged_chart_names_the_published_image(
         assert yaml.safe_load(held)["image"]["repository"] == f"{REGISTRY}/toolgauge"
 
 
-def test_checksums_are_of_every_file_but_the_site(tmp_path: Path):
+def test_checksums_are_of_the_files_to_download_by_the_names_that_they_have_then(tmp_path: Path):
     for name in ("python/a.whl", "a.tgz", "site/index.html"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
     Release(ROOT, tmp_path, dry_run=True).sums()
     lines = [line.split("  ") for line in (tmp_path / "SHA256SUMS").read_text().splitlines()]
-    assert [name for _, name in lines] == ["NOTES.md", "a.tgz", "python/a.whl"]
-    assert lines[1][0] == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+    assert [name for _, name in lines] == ["a.tgz", "a.whl"]
+    assert lines[0][0] == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 
 
 # -- version and changelog ----------------------------------------------------------------------------------------------

@@ -4,11 +4,15 @@
 
 from hashlib import blake2b
 
+from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
+from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory
 from tests.walk.support import CORPUS, MemoryJournal, Walk
+from tests.walk.test_half_runs import pass_unread
 from toolgauge.export.settings import KeepSettings
+from toolgauge.otlp.request import read_request
 from toolgauge.otlp.trace_state import NEVER, sampling_of
 
 PASSED, FAILED = ((CORPUS / "pydantic-ai" / f"{name}.otlp.pb").read_bytes() for name in ("one_call", "tool_error"))
@@ -29,6 +33,10 @@ def again(body: bytes, number: int) -> bytes:
     return request.SerializeToString()
 
 
+def trace_of(body: bytes) -> str:
+    return ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans[0].trace_id.hex()
+
+
 def weight(span: Span) -> float:
     threshold, _ = sampling_of(span.SerializeToString())
     return NEVER / (NEVER - (threshold or 0))
@@ -39,9 +47,7 @@ def stream(walk: Walk, runs: int) -> dict[bytes, bool]:
     failing: dict[bytes, bool] = {}
     for number in range(runs):
         body = again(FAILED if number % 25 == 0 else PASSED, number)
-        failing[ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans[0].trace_id] = (
-            number % 25 == 0
-        )
+        failing[bytes.fromhex(trace_of(body))] = number % 25 == 0
         walk.send(body)
     walk.wait(60)
     return failing
@@ -97,6 +103,36 @@ def test_a_trace_without_an_agent_goes_by_its_own_share():
     walk.send(ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=scopes)]).SerializeToString())
     walk.wait(60)
     assert (walk.arrived(), walk.books()["dropped"], walk.books()["balance"]) == ([], 1, 0)
+
+
+def test_runs_that_pass_unread_are_kept_whatever_the_share_of_traces_without_an_agent():
+    walk = Walk(keep=KeepSettings(passed=0.0, not_agent=0.0))
+    pass_unread(walk, again(FAILED, 1))
+    request = read_request("traces", again(FAILED, 2), walk.now_ns, sender="a connection")
+    walk.pipeline.admission.admit(request)
+    walk.pipeline.process_unread(request)
+    walk.wait(60)
+    assert len(walk.arrived()) == 2 * 3
+
+
+def test_what_judges_have_found_holds_after_a_restart():
+    journal = MemoryJournal()
+    before = Walk(keep=KeepSettings(passed=0.0), journal=journal)
+    keep = before.bag.keep
+    assert keep is not None
+    run = replace(trajectory(call()), trace_id=trace_of(PASSED))
+    for card in (
+        scorecard(call_result(passed()), of=run),
+        replace(scorecard(call_result(failed()), of=run), by_judges=True),
+    ):
+        keep.decide(replace(card, awaits_judges=not card.by_judges), ())
+        before.pipeline.egress.scorecards.append(card)
+        before.pipeline.flush()
+    later = Walk(keep=KeepSettings(passed=0.0), journal=journal)
+    later.recover()
+    later.send(PASSED)
+    later.wait(60)
+    assert len(later.arrived()) == 4
 
 
 def test_a_process_that_was_killed_loses_nothing_of_what_waits():

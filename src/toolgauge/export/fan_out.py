@@ -112,6 +112,11 @@ class FanOut:
         # Not while the worker puts something into those that are removed.
         with self._metrics.lock:
             self.destinations, self._takers = tuple(destinations), _takers(destinations)
+            keeps = {each.name: each.keep for each in before if each not in destinations}
+            for destination in destinations:
+                earlier = keeps.get(destination.name)
+                if destination.keep is not None and earlier is not None:
+                    destination.keep.follow(earlier)
         for destination in before:
             if destination not in destinations:
                 self._removed[destination] = asyncio.create_task(self._retire(destination))

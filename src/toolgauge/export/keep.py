@@ -24,7 +24,7 @@ from toolgauge.model.metrics import MAX_LABEL
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.otlp.request import copied_items, split_by_trace
+from toolgauge.otlp.request import TraceRequest, copied_items, split_by_trace
 from toolgauge.otlp.trace_state import request_with_sampling, sampling_of, threshold_of
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
@@ -39,6 +39,7 @@ _UNSAMPLED = SamplingDecision(is_kept=True)
 _RANDOM_BYTES = 7
 _SAMPLED = b"ot="
 UnsampledReason: TypeAlias = Literal["full", "wait", "overload", "memory", "shutdown"]
+_Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
@@ -93,8 +94,8 @@ class Keep:
         # Waiting traces whose root has come, and when the last of them came, the most quiet in front.
         self._rooted: OrderedDict[str, int] = OrderedDict()
         self._decided: OrderedDict[str, SamplingDecision] = OrderedDict()
-        # The shares of conversations in which something failed.
-        self._failed: OrderedDict[str, float] = OrderedDict()
+        # The shares of conversations in which something failed; hashes stand for ids, which may be long.
+        self._failed: OrderedDict[int, float] = OrderedDict()
         self._names: set[tuple[str, ...]] = set()
         # Kept, and without room in the queue.
         self._ready: dict[Signal, deque[Outgoing]] = {"traces": deque(), "logs": deque()}
@@ -108,13 +109,15 @@ class Keep:
     def has_room(self, size_bytes: int) -> bool:
         """Return whether `put` would take a request of this size now."""
         fits = self.size_bytes + size_bytes + _REQUEST_BYTES <= self._settings.max_bytes
-        return not self._is_closed and (fits or self._queue.has_room(size_bytes, own=False))
+        # Small requests may still fit where what is ready does not: taken in, they would pile up behind it.
+        passes = not any(self._ready.values()) and self._queue.has_room(size_bytes, own=False)
+        return not self._is_closed and (fits or passes)
 
     def put(self, outgoing: Outgoing) -> bool:
         """Take a senders' request apart by traces; False when there is no room."""
         if not self.has_room(len(outgoing.body)):
             return False
-        parts = list(split_by_trace(outgoing.signal, outgoing.body, maxsize))
+        parts = self._split(outgoing)
         if len(parts) < 2:
             self._take(outgoing, *((parts[0].trace_id, parts[0].has_root) if parts else (None, False)))
         else:
@@ -128,6 +131,18 @@ class Keep:
                 self._take(one, part.trace_id, part.has_root)
         self._send()
         return True
+
+    def _split(self, outgoing: Outgoing) -> list[TraceRequest]:
+        """Return a request for each trace; none where copies of the resource, one a trace, would take too much memory."""
+        parts: list[TraceRequest] = []
+        size_bytes = 0
+        for part in split_by_trace(outgoing.signal, outgoing.body, maxsize):
+            size_bytes += len(part.body)
+            if size_bytes > len(outgoing.body) + self._settings.max_bytes:
+                self._metrics.keep_unsampled.add(outgoing.spans, (self.name, "full"))
+                return []
+            parts.append(part)
+        return parts
 
     def _take(self, outgoing: Outgoing, trace_id: str | None, has_root: bool) -> None:  # noqa: FBT001 (one call)
         size_bytes = len(outgoing.body) + _REQUEST_BYTES
@@ -144,6 +159,8 @@ class Keep:
         waiting.requests.append(outgoing)
         if is_full:
             self._go_unsampled(trace_id, "full")
+        elif not outgoing.is_read:
+            self._go_unsampled(trace_id, "overload")
         elif has_root or trace_id in self._rooted:
             self._rooted[trace_id] = self._clock()
             self._rooted.move_to_end(trace_id)
@@ -170,12 +187,12 @@ class Keep:
         bad = [settings.failed] if "fail" in words else []
         if "error" in words or any(one.error is not None for one in run.runs):
             bad.append(settings.error)
-        if bad and run.conversation_id is not None:
-            before = self._failed.pop(run.conversation_id, 0.0)
-            _remember(self._failed, run.conversation_id, max(before, *bad))
         shares = bad or [settings.passed]
         if run.conversation_id is not None:
-            shares.append(self._failed.get(run.conversation_id, 0.0))
+            key = _randomness_of(run.conversation_id)
+            if bad:
+                _remember(self._failed, key, max(self._failed.pop(key, 0.0), *bad))
+            shares.append(self._failed.get(key, 0.0))
         if settings.slow is not None and run.start_ns and run.end_ns - run.start_ns > settings.slow.over:
             shares.append(settings.slow.share)
         shares += [1.0 for name in self._names_of(run) if self._is_first(name)]
@@ -210,8 +227,7 @@ class Keep:
                 break
         if conversation is None or is_sampled:
             return SamplingDecision(own >= threshold, threshold)
-        key = conversation.encode("utf-8", "surrogatepass")
-        shared = int.from_bytes(blake2b(key, digest_size=_RANDOM_BYTES).digest())
+        shared = _randomness_of(conversation)
         return SamplingDecision(shared >= threshold, threshold, shared)
 
     def tick(self, now_ns: int, runs: Runs) -> None:
@@ -314,6 +330,11 @@ class Keep:
         waiting = self._waiting.get(trace_id)
         return self._decided.get(trace_id) if waiting is None else waiting.decision
 
+    def follow(self, earlier: "Keep") -> None:
+        """Hold to the decisions of one that this replaces; what waits there goes on unsampled."""
+        earlier.release("shutdown")
+        self._decided, self._failed, self._names = earlier._decided, earlier._failed, earlier._names  # noqa: SLF001 (of this class)
+
     def restore(self, trace_id: str, decision: SamplingDecision) -> None:
         """Remember the decision of an earlier process."""
         _remember(self._decided, trace_id, decision)
@@ -369,7 +390,12 @@ def _sampled_spans(requests: Iterable[Outgoing]) -> Iterator[bytes]:
             yield from (raw for _, raw in copied_items(one.body))
 
 
-def _remember(memory: OrderedDict[str, _Value], key: str, value: _Value) -> None:
+def _randomness_of(conversation: str) -> int:
+    key = conversation.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(key, digest_size=_RANDOM_BYTES).digest())
+
+
+def _remember(memory: OrderedDict[_Key, _Value], key: _Key, value: _Value) -> None:
     memory[key] = value
     if len(memory) > _MAX_IDS:
         memory.popitem(last=False)

@@ -88,6 +88,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     `spans` is the number of senders' spans in it, for the books; 0 for log records and for what we say ourselves.
     `own` marks what we say ourselves (scorecards, events, metrics). `parts` are the bytes and spans of the requests that it was put
     together from, in their order in the body; none where it is one request. `entries` are the sources of which it holds something.
+    What a senders' request belongs to is unknown unless it `is_read`.
     """
 
     signal: Signal
@@ -96,6 +97,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     own: bool
     parts: tuple[tuple[int, int], ...] = ()
     entries: tuple[Source, ...] = ()
+    is_read: bool = True
 
 
 def merged(requests: Sequence[Outgoing]) -> Outgoing:
@@ -109,6 +111,7 @@ def merged(requests: Sequence[Outgoing]) -> Outgoing:
         own=False,
         parts=tuple([part for one in requests for part in one.parts or ((len(one.body), one.spans),)]),
         entries=tuple([entry for one in requests for entry in one.entries]),
+        is_read=all(one.is_read for one in requests),
     )
 
 

@@ -31,7 +31,11 @@ def threshold_of(share: float) -> int:
 def sampling_of(raw: bytes) -> tuple[int | None, int | None]:
     """Read the threshold and the explicit randomness of a raw span; `None` where it has none."""
     threshold = randomness = None
-    for one in _read(raw)[0]:
+    try:
+        fields, _ = _read(raw)
+    except DecodeError:
+        return None, None
+    for one in fields:
         if (found := _is_threshold(one)) is not None:
             threshold = int(found[1].ljust(_DIGITS, b"0"), 16)
         elif (found := _is_randomness(one)) is not None:
@@ -41,14 +45,20 @@ def sampling_of(raw: bytes) -> tuple[int | None, int | None]:
 
 def with_sampling(raw: bytes, threshold: int, randomness: int | None) -> bytes:
     """Append a tracestate with the larger of the span's threshold and this one, and with `randomness` if it has none."""
-    fields, members = _read(raw)
+    try:
+        fields, members = _read(raw)
+    except DecodeError:
+        # Where it is cut off, bytes behind it would become part of what is in it.
+        return raw
     before, explicit = sampling_of(raw) if fields else (None, None)
     if before is not None and before >= threshold:
         return raw
     written = [b"th:" + (b"%014x" % threshold).rstrip(b"0")]
+    replaced: tuple[bytes, ...] = (b"th:",)
     if randomness is not None and explicit is None:
         written.append(b"rv:%014x" % randomness)
-    written += [one for one in fields if not one.startswith(b"th:")]
+        replaced = (b"th:", b"rv:")
+    written += [one for one in fields if not one.startswith(replaced)]
     # Parsers take the last of two; the member that changed comes first.
     state = b",".join([_MEMBER + b";".join(written), *members[: _MAX_MEMBERS - 1]])
     return raw + field(_TRACE_STATE, state)
@@ -66,11 +76,8 @@ def request_with_sampling(body: bytes, threshold: int, randomness: int | None) -
 
 
 def _read(raw: bytes) -> tuple[list[bytes], list[bytes]]:
-    """Return the fields of the member `ot` of a span, and its other members."""
-    try:
-        state = parse(TraceStateMessage, raw).trace_state
-    except DecodeError:
-        return [], []
+    """Return the fields of the member `ot` of a span, and its other members. Raise `DecodeError` for a broken span."""
+    state = parse(TraceStateMessage, raw).trace_state
     members = [member for one in state.split(b",") if (member := one.strip(b" \t"))]
     ours = next((one for one in members if one.startswith(_MEMBER)), b"")
     fields = [one for one in ours.removeprefix(_MEMBER).split(b";") if one]

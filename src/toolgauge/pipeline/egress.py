@@ -28,7 +28,7 @@ from toolgauge.model.delivery import (
     Unsupported,
     merged,
 )
-from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
+from toolgauge.model.journal import ClosedId, JournalEntry, SamplingDecision, ShownValues
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.encode import annotate
@@ -303,16 +303,19 @@ class Egress:
             # Also after a fault: a request that fails after each restart is worse than a missing one.
             closed: list[ClosedId] = []
             for scorecard in scorecards:
-                if not scorecard.by_judges:
-                    of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
-                    closed_id = of.trace_id if of.scope == "trace" else of.conversation_id or ""
+                of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
+                sampled: Mapping[str, SamplingDecision] = (
+                    self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
+                )
+                # Judges may have changed the decision that was written when the trace closed.
+                if sampled or not scorecard.by_judges:
                     closed.append(
                         ClosedId(
-                            id=closed_id,
+                            id=of.trace_id if of.scope == "trace" else of.conversation_id or "",
                             scope=of.scope,
                             closed_ns=closed_ns,
-                            partition=of.partition,
-                            sampled=self._keepers.noted(of.trace_id) if of.scope == "trace" else {},
+                            partition=None if scorecard.by_judges else of.partition,
+                            sampled=sampled,
                         )
                     )
             shown = self.shown[:]

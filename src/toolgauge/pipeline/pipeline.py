@@ -127,13 +127,13 @@ class Pipeline:
             self.process(request)
             return
         self.scoring.unread_until_ns = request.received_ns
-        self._pass_on(request, request.body, request.spans)
+        self._pass_on(request, request.body, request.spans, is_read=False)
         self._end_reading(request)
 
     def pass_unread(self, request: Request, now_ns: int) -> bool:
         """Pass an admitted request on unread, from any thread; False without room. Open trajectories may then lack spans."""
         if request.count:
-            outgoing = self._outgoing(request, request.body, request.spans)
+            outgoing = self._outgoing(request, request.body, request.spans, is_read=False)
             if not self.admission.hand_over(outgoing):
                 if self._ledger is not None:
                     self._ledger.settle(outgoing.entries)
@@ -229,12 +229,12 @@ class Pipeline:
                 held.append(viewed.place)
         assembler.add_heads(other_heads, now_ns, entry)
 
-    def _pass_on(self, request: Request, body: bytes, spans: int) -> None:
+    def _pass_on(self, request: Request, body: bytes, spans: int, *, is_read: bool = True) -> None:
         if request.count:
-            self.egress.pass_on(self._outgoing(request, body, spans), request.sender)
+            self.egress.pass_on(self._outgoing(request, body, spans, is_read=is_read), request.sender)
 
-    def _outgoing(self, request: Request, body: bytes, spans: int) -> Outgoing:
-        outgoing = Outgoing(signal=request.signal, body=body, spans=spans, own=False)
+    def _outgoing(self, request: Request, body: bytes, spans: int, *, is_read: bool) -> Outgoing:
+        outgoing = Outgoing(signal=request.signal, body=body, spans=spans, own=False, is_read=is_read)
         if self._ledger is None or request.entry is None:
             return outgoing
         self._ledger.claim_deliveries((request.entry,))

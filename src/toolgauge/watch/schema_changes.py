@@ -102,11 +102,7 @@ class _Writer:
             return {"not": {}}
         if not isinstance(written, dict) or depth > _MAX_DEPTH or self._nodes < 0:
             return {}
-        # The name that drafts before 2019-09 have for both.
-        if isinstance(older := written.get("dependencies"), dict):
-            lists = {name: one for name, one in older.items() if isinstance(one, list)}
-            schemas = {name: one for name, one in older.items() if name not in lists}
-            written = {"dependentRequired": lists, "dependentSchemas": schemas, **written}
+        written = _renamed(written)
         if isinstance(reference := written.get("$ref"), str):
             target = _target(self._root, reference)
             if target is None or id(target) in self._open:
@@ -194,6 +190,15 @@ class _Writer:
                     kept.append(part)
         if kept:
             found["allOf"] = _sorted(kept)
+
+
+def _renamed(schema: JsonObject) -> JsonObject:
+    """Divide the keyword that drafts before 2019-09 have for two."""
+    if not isinstance(older := schema.get("dependencies"), dict):
+        return schema
+    lists: JsonObject = {name: one for name, one in older.items() if isinstance(one, list)}
+    schemas: JsonObject = {name: one for name, one in older.items() if name not in lists}
+    return {"dependentRequired": lists, "dependentSchemas": schemas, **schema}
 
 
 def _target(root: Json, reference: str) -> JsonObject | None:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tests.assemble.support import agent, executed, joined, log, model, reading
-from toolgauge.model.observations import ModelCall, PropertiesSeen
+from toolgauge.model.observations import ModelCall, PropertiesSeen, Reading
 from toolgauge.model.trajectory import Tokens, Trajectory
 
 
@@ -87,6 +87,32 @@ def test_two_instrumentations_side_by_side_show_one_call():
         reading("b2", call(10, 5), parent="run", start=7, end=8, scope="second"),
     )
     assert sums(trajectory) == Tokens(input=20, output=10)
+
+
+def test_two_instrumentations_may_count_the_tokens_of_a_stream_differently():
+    trajectory = joined(
+        reading("a", call(10, 5), start=1, end=5, scope="first"),
+        reading("b", call(10, 9), start=2, end=4, scope="second"),
+    )
+    assert sums(trajectory) == Tokens(input=10, output=5)
+
+
+def test_calls_that_add_up_those_before_them_are_counted_once():
+    def added_up(name: str, tokens: int, parent: str, start: int) -> Reading:
+        return reading(name, replace(call(tokens * 10, tokens), may_add_up=True), parent=parent, start=start)
+
+    trajectory = joined(
+        *[added_up(f"a{step}", step, "loop", step) for step in (1, 2, 3)],
+        *[added_up(f"b{step}", 1, f"alone{step}", 10 + step) for step in (1, 2)],
+        added_up("c1", 4, "same", 20),
+        added_up("c2", 4, "same", 21),
+    )
+    assert sums(trajectory) == Tokens(input=30 + 20 + 80, output=3 + 2 + 8)
+
+
+def test_tokens_that_are_0_everywhere_were_not_recorded():
+    assert joined(reading("m", call(0, 0))).tokens is None
+    assert sums(joined(reading("m", call(0, 0)), reading("n", call(3, 1), start=2))) == Tokens(input=3, output=1)
 
 
 def test_parallel_calls_of_one_instrumentation_are_as_many():

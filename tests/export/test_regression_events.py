@@ -170,6 +170,13 @@ def test_properties_that_moved_together_are_one_cause():
     )
 
 
+def test_of_many_properties_that_moved_together_the_first_four_are_named():
+    tools = [Change(property="toolgauge.tool.schema", of=f"t{n}", before="A", after="B") for n in range(20)]
+    (text,) = cause_sentences(replace(BEGAN, causes=(replace(CAUSE, changes=tuple(tools)),)))
+    named = ", ".join(f"`toolgauge.tool.schema` of `t{n}` (`A` to `B`)" for n in range(4))
+    assert text.startswith(f"{named} and 16 more changed together at 14:01 UTC; ")
+
+
 def test_a_value_that_was_in_use_before_became_more_frequent():
     change = Change(property="toolgauge.tool.errors", of="find_order", before="none", after="rate_limited")
     assert cause_sentences(replace(BEGAN, causes=(replace(CAUSE, changes=(change,), since_ns=None),))) == (

@@ -21,7 +21,7 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Histogram, Labels, MetricRegistry
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
 from toolgauge.model.trajectory import Tokens
-from toolgauge.settings import Prices
+from toolgauge.settings import HOUR, Prices
 
 TOKENS = Tokens(input=1000, output=200, unpriced={"large-05": (1000, 200)})
 LARGE = Prices(input_per_million=2.0, output_per_million=10.0)
@@ -62,6 +62,14 @@ def test_a_run_is_counted_by_its_outcome_with_what_it_took() -> None:
     assert found["tokens"] == {(*who, "pass"): (1, 1200.0), (*who, "fail"): (2, 2400.0)}
     assert found["duration"] == {(*who, "pass"): (1, 2.0), (*who, "fail"): (2, 4.0)}
     assert found["cost"] == {(*who, "pass"): (1, pytest.approx(0.004)), (*who, "fail"): (2, pytest.approx(0.008))}
+
+
+@pytest.mark.parametrize(
+    ("lasted_ns", "seconds"), [(29 * 24 * HOUR, 29 * 86_400), (50 * 365 * 24 * HOUR, None), (-1, None)]
+)
+def test_a_run_between_clocks_that_are_years_apart_has_no_duration(lasted_ns: int, seconds: float | None) -> None:
+    of = trajectory()
+    assert usage(scorecard(judged(), of=replace(of, end_ns=of.start_ns + lasted_ns))).duration == seconds
 
 
 def test_without_tokens_or_prices_nothing_is_counted_instead_of_0() -> None:

@@ -51,8 +51,8 @@ def test_an_event_names_the_tool_and_the_place_that_changed() -> None:
     assert record.severity_number == SeverityNumber.SEVERITY_NUMBER_WARN
     assert record.time_unix_nano == AT_NS
     assert record.body.string_value == (
-        "tool `find_order` of agent `orders` no longer accepts all calls that were valid with version `1.1` "
-        "at `$.parameters.required.region`"
+        "tool `find_order` of agent `orders` in version `1.1` no longer accepts all calls that were valid before: "
+        "`$.parameters.required.region`"
     )
     written = plain(record.attributes)
     assert len(str(written.pop("log.record.uid"))) == 32

@@ -112,7 +112,7 @@ def test_a_model_call_has_tokens_finish_and_offer_from_texts():
     }
     assert observations(SpringAI(), span(attributes, name="chat m")) == [
         ToolsOffered(tools=(ToolDefinition(name="add"), ToolDefinition(name="take"))),
-        ModelCall(stopped_for_tools=True, input_tokens=40),
+        ModelCall(stopped_for_tools=True, input_tokens=40, may_add_up=True),
     ]
 
 

@@ -10,6 +10,7 @@ from tests.export.scorecards import call, call_result, failed, passed, trajector
 from tests.report.hostile import TEXT
 from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import MetricsSettings
+from toolgauge.model.metrics import fit_label
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
 from toolgauge.model.tool_changes import ToolDefinitionChange
@@ -115,6 +116,26 @@ def test_values_have_their_first_and_last_sight_and_later_ones_are_changes() -> 
         ),
     ]
     assert list(agent.changes()) == [(START + 20 * SECOND, MODEL, "large-06")]
+
+
+def test_a_change_belongs_to_the_agent_and_tool_that_ran_whatever_letters_their_names_have() -> None:
+    found = catalogue()
+    found.add(run(tool("find\norder", agent="tri\tage"), agent="tri\tage", service="sup\x1bport"))
+    change = ToolDefinitionChange(
+        time_ns=START,
+        service=fit_label("sup\x1bport"),
+        environment="",
+        agent=fit_label("tri\tage"),
+        version="",
+        tool=fit_label("find\norder"),
+        kind="breaking",
+        old_hash=None,
+        new_hash=None,
+        path=None,
+    )
+    found.tools_changed([change])
+    (of_tool,) = only(found).tools
+    assert (of_tool.calls, len(of_tool.changes)) == (1, 1)
 
 
 def test_of_a_prompt_only_its_hash_is_kept() -> None:

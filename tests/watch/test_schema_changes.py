@@ -1,5 +1,7 @@
 """Two definitions of one tool: the same in another spelling, or changed at a place."""
 
+from time import process_time
+
 import pytest
 
 from toolgauge.model.json import Json, JsonObject
@@ -48,6 +50,7 @@ def one(schema: Json) -> JsonObject:
             {"properties": {"next": {"$ref": "#"}}, "required": ["next"]},
             {"$ref": "#/$defs/N", "$defs": {"N": {"properties": {"next": {"$ref": "#/$defs/N"}}, "required": ["next"]}}},
         ),
+        (one({"dependencies": {"x": ["y"]}}), one({"dependentRequired": {"x": ["y"]}})),
     ],
 )  # fmt: skip
 def test_another_spelling_is_no_change(schema: JsonObject, same: JsonObject) -> None:
@@ -78,6 +81,9 @@ def text(**limits: Json) -> JsonObject:
         ({**WEATHER, "additionalProperties": False}, WEATHER, "additionalProperties"),
         (one({"anyOf": [UNIT, one(CITY)]}), one({"anyOf": [UNIT, one(CITY), {"type": "array"}]}), "properties.x.anyOf"),
         (one({"not": {"type": "null"}}), one({}), "properties.x.not"),
+        (one({"dependencies": {"x": UNIT}}), one({}), "properties.x.dependentSchemas"),
+        (one({"exclusiveMinimum": 0}), one({"minimum": 0}), "properties.x.exclusiveMinimum"),
+        (one({"maximum": 9}), one({"exclusiveMaximum": 10}), "properties.x.maximum"),
     ],
 )
 def test_a_narrower_schema_is_breaking_and_a_wider_one_additive(
@@ -86,7 +92,10 @@ def test_a_narrower_schema_is_breaking_and_a_wider_one_additive(
     assert change(wide, narrow) == ("breaking", f"$.parameters.{place}")
     kind, at = change(narrow, wide) or ("", "")
     assert kind == "additive"
-    assert at.startswith(f"$.parameters.{place}".removesuffix(".enum").removesuffix(".items"))
+    place = (
+        place.removesuffix(".enum").removesuffix(".items").removesuffix(".exclusiveMinimum").removesuffix(".maximum")
+    )
+    assert at.startswith(f"$.parameters.{place}")
 
 
 def test_an_argument_that_is_gone_is_breaking_and_an_optional_one_additive() -> None:
@@ -117,6 +126,11 @@ def test_a_recursive_schema_is_compared_once() -> None:
     )
 
 
+def test_a_recursive_schema_may_be_written_with_its_first_level_inside() -> None:
+    node: JsonObject = {"type": "object", "properties": {"left": {"type": "array", "items": {"$ref": "#/$defs/N"}}}}
+    assert change({"$ref": "#/$defs/N", "$defs": {"N": node}}, {**node, "$defs": {"N": node}}) is None
+
+
 def test_words_are_compared_where_both_sides_have_them() -> None:
     assert difference(of(WEATHER, "Find it."), of(WEATHER, " Find\nit. ")) is None
     assert difference(of(WEATHER, "Find it."), of(WEATHER)) is None
@@ -145,3 +159,15 @@ def test_hostile_schemas_take_bounded_time() -> None:
     kind, _ = change(many, other) or ("", "")
     assert kind == "breaking"
     assert change({"enum": [float("inf"), 1e999, 10**400]}, {"type": "string", "minimum": 10**400}) is not None
+
+
+def test_thousands_of_parts_and_long_lists_of_values_take_less_than_a_second() -> None:
+    parts: JsonObject = {"allOf": [{"required": [f"p{n}"]} for n in range(2500)]}
+    old, new = (
+        one({"anyOf": [{"enum": [f"v{m}" for m in range(120)], "minLength": n + least} for n in range(70)]})
+        for least in (1, 200)
+    )
+    before = process_time()
+    of(parts)
+    assert change(old, new) == ("breaking", "$.parameters.properties.x.anyOf")
+    assert process_time() - before < 1

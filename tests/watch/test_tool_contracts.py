@@ -157,6 +157,27 @@ def test_a_tool_that_every_user_has_in_another_form_is_counted_as_capped() -> No
     assert runs.add(tool(maxLength=60)) == ["additive find_order"]
 
 
+def test_a_tool_whose_definition_never_rests_is_reported_no_more() -> None:
+    runs = Runs()
+    found: list[str] = []
+    for limit in range(1, 500):
+        runs.now_ns += HOUR // 50
+        found += runs.add(tool(maxLength=limit))
+    assert len(found) == 5
+    assert runs.capped == 493
+
+
+def test_a_definition_without_a_place_that_stays_is_reported_an_hour_later() -> None:
+    runs = Runs()
+    for limit in range(1, 7):
+        runs.add(tool(maxLength=limit))
+    found: list[str] = []
+    for _ in range(100):
+        runs.now_ns += HOUR // 50
+        found += runs.add(tool(maxLength=7))
+    assert found == ["additive find_order"]
+
+
 def test_tools_over_the_cap_of_a_service_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_contracts, "MAX_TOOLS_OF_SERVICE", 3)
     runs = Runs()

@@ -304,7 +304,8 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
                 model = "" if properties is None else _model(properties.values)
                 before = unpriced.get(model, (0, 0))
                 unpriced[model] = before[0] + sent, before[1] + received
-    if not measured:
+    # Producers write 0 where a call failed or was cut off.
+    if not measured or sums == [0, 0]:
         return None
     return Tokens(input=sums[0], output=sums[1], unmeasured=unmeasured, cost=cost, unpriced=unpriced)
 
@@ -342,6 +343,8 @@ def _is_measured(node: Node) -> bool:
 
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
+    if any(node.model_call is not None and node.model_call.may_add_up for node in calls):
+        calls = _added_up(calls)
     nested = [node for node in calls if node.branch.model_above is not None]
     # A single instrumentation, as nearly always, shows nothing twice.
     if not nested and len({node.first.scope for node in calls}) <= 1:
@@ -362,18 +365,37 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
         counted = [node for node in counted if _is_measured(node) or id(node) not in around]
     if len({node.first.scope for node in counted}) <= 1:
         return counted
-    # Two instrumentations wrote spans of one call side by side: they overlap, with the same tokens.
+    # Two instrumentations wrote spans of one call side by side: they overlap, with the same tokens in. Of streams, some add up those out.
     single: list[Node] = []
-    waiting: dict[tuple[int | None, int | None], Node] = {}
+    waiting: dict[int | None, Node] = {}
     for node in counted:
-        earlier = waiting.get(_tokens(node)) if _is_measured(node) else None
+        sent, _ = _tokens(node)
+        earlier = None if sent is None else waiting.get(sent)
         is_other = earlier is not None and earlier.first.scope != node.first.scope
         if earlier is not None and is_other and node.time_ns < earlier.time_ns + (earlier.end_ns - earlier.start_ns):
-            del waiting[_tokens(node)]
+            del waiting[sent]
         else:
-            waiting[_tokens(node)] = node
+            waiting[sent] = node
             single.append(node)
     return single
+
+
+def _added_up(calls: Sequence[Node]) -> Sequence[Node]:
+    """Leave out the calls whose tokens are part of those of a later one below the same span."""
+    found: list[Node] = []
+    places: dict[str | None, int] = {}
+    for node in sorted(calls, key=lambda node: node.time_ns):
+        place, call = places.get(node.parent), node.model_call
+        before = (None, None) if place is None else _tokens(found[place])
+        grew = [
+            old is not None and new is not None and old < new for old, new in zip(before, _tokens(node), strict=True)
+        ]
+        if place is not None and call is not None and call.may_add_up and all(grew):
+            found[place] = node
+        else:
+            places[node.parent] = len(found)
+            found.append(node)
+    return found
 
 
 def _models_around(node: Node) -> Iterator[Node]:

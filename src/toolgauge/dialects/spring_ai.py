@@ -100,6 +100,8 @@ class SpringAI(PlainDialect):
                         stopped_for_tools=conventions.stopped_for_tools(reasons),
                         input_tokens=_count(attributes.get(_INPUT_TOKENS)),
                         output_tokens=_count(attributes.get(_OUTPUT_TOKENS)),
+                        # Up to 1.1, those of a whole loop over tools, whose calls are below one span.
+                        may_add_up=True,
                     )
                 else:
                     yield seen

@@ -28,6 +28,7 @@ EVENT_NAME = "toolgauge.regression"
 
 _PREFIX = "toolgauge.regression."
 _MAX_TRACES = 5
+_MOST_TOGETHER = 4
 _MAX_URL = 2048
 _INT64_MAX = 2**63 - 1
 # Field of a scope's log records.
@@ -247,11 +248,20 @@ def _means(cause: Cause) -> str:
 
 def _moves(cause: Cause) -> str:
     if cause.since_ns is None:
-        more = " and ".join([f"{_whose(change)}: {quoted(change.after)}" for change in cause.changes])
+        more = _listed([f"{_whose(change)}: {quoted(change.after)}" for change in cause.changes])
         return f"{more} became more frequent"
     several = len(cause.changes) > 1
-    moved = " and ".join([_moved(change, several=several) for change in cause.changes])
+    moved = _listed([_moved(change, several=several) for change in cause.changes])
     return f"{moved} changed together" if several else moved
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Join the first changes: a release may change each tool."""
+    first, more = [*words[:_MOST_TOGETHER]], len(words) - _MOST_TOGETHER
+    if more > 0:
+        first.append(f"{more} more")
+    *others, last = first
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _moved(change: Change, *, several: bool) -> str:

@@ -13,13 +13,15 @@ from pydantic import Field
 
 from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.trajectory import Tokens
-from toolgauge.settings import SECOND, Prices, Section
+from toolgauge.settings import HOUR, SECOND, Prices, Section
 
 RunOutcome: TypeAlias = Literal["pass", "fail", "not_evaluated"]
 Measure: TypeAlias = Literal["tokens", "duration", "cost"]
 MEASURES: Final[tuple[Measure, ...]] = get_args(Measure)
 _Glob = Annotated[str, Field(min_length=1)]
 _MAX_VERDICTS, _MAX_MODELS = 4096, 512
+# Longer runs have spans of clocks that are years apart.
+_LONGEST_NS = 30 * 24 * HOUR
 
 
 class CostSettings(Section):
@@ -77,7 +79,7 @@ class RunUsageReader:
         return RunUsage(
             outcome,
             None if tokens is None else float(tokens.input + tokens.output),
-            lasted_ns / SECOND if trajectory.start_ns and lasted_ns >= 0 else None,
+            lasted_ns / SECOND if trajectory.start_ns and 0 <= lasted_ns <= _LONGEST_NS else None,
             None if tokens is None else self._cost(tokens),
         )
 

@@ -57,16 +57,16 @@ def tool_change_sentence(change: ToolDefinitionChange) -> str:
     """Write a change so that a person understands it without anything else."""
     agent = change.agent or change.service
     whose = f" of {'agent' if change.agent else 'service'} {quoted(agent)}" if agent else ""
-    version = f" with version {quoted(change.version)}" if change.version else ""
-    place = "" if change.path is None else f" at {quoted(change.path)}"
+    version = f" in version {quoted(change.version)}" if change.version else ""
+    place = "" if change.path is None else f": {quoted(change.path)}"
     words = {
         "added": "was added",
         "removed": "was removed",
-        "breaking": "no longer accepts all calls that were valid",
+        "breaking": "no longer accepts all calls that were valid before",
         "additive": "accepts more calls",
         "wording": "is described in other words",
     }
-    return f"tool {quoted(change.tool)}{whose} {words[change.kind]}{version}{place}"
+    return f"tool {quoted(change.tool)}{whose}{version} {words[change.kind]}{place}"
 
 
 def _record(change: ToolDefinitionChange) -> LogRecord:

@@ -60,7 +60,8 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
 
     `stopped_for_tools` when its finish reason says that it asked for tools, whether or not the calls were recorded.
     `may_repeat` when its operation is not known as a model's: its output may be that of another span.
-    Tokens are those that it took by its producer's count, `None` when not recorded.
+    Tokens are those that it took by its producer's count, `None` when not recorded. `may_add_up` when they may include those
+    of earlier calls beside it.
     """
 
     agent: str | None = None
@@ -68,6 +69,7 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     may_repeat: bool = False
     input_tokens: int | None = None
     output_tokens: int | None = None
+    may_add_up: bool = False
 
 
 class CallRequested(Struct, frozen=True, kw_only=True, gc=False):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from toolgauge.export.run_usage import CostSettings, RunSummary, RunTotals, RunUsage, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
-from toolgauge.model.metrics import MAX_LABEL, fit_label
+from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.tool_changes import ToolDefinitionChange
@@ -191,14 +191,14 @@ class Catalogue:
                 for name in {_cut(call.agent) for call in trajectory.calls} - {"", first}:
                     agent_of(name).within += 1
                 for call in trajectory.calls:
-                    tool = agent_of(call.agent).tools.use(call.name[:MAX_LABEL], _Tool)
+                    tool = agent_of(call.agent).tools.use(fit_label(call.name), _Tool)
                     tool.calls += 1
                     tool.failures += call.has_failed
                     if 0 < call.start_ns < call.end_ns:
                         tool.times.append(call.end_ns - call.start_ns)
             for verdict in scorecard.verdicts:
                 agent = agent_of(verdict.agent)
-                judged = agent if verdict.tool is None else agent.tools.use(verdict.tool, _Tool)
+                judged = agent if verdict.tool is None else agent.tools.use(fit_label(verdict.tool), _Tool)
                 judged.criteria |= _criteria(verdict)
 
     def tools_changed(self, changes: Sequence[ToolDefinitionChange]) -> None:
@@ -231,11 +231,11 @@ def _criteria(verdict: Verdict) -> frozenset[str]:
 
 
 def _cut(name: str | None) -> str:
-    return "" if name is None else name[:MAX_LABEL]
+    return "" if name is None else fit_label(name)
 
 
 def _agent(whose: _Whose, agent: _Agent) -> CataloguedAgent:
-    service, environment, name = map(fit_label, whose)
+    service, environment, name = whose
     values = [
         SeenValue(
             property=fit_label(of),
@@ -248,7 +248,7 @@ def _agent(whose: _Whose, agent: _Agent) -> CataloguedAgent:
     ]
     tools = [
         CataloguedTool(
-            tool=fit_label(each),
+            tool=each,
             calls=tool.calls,
             failures=tool.failures,
             p50=tool.quantile(0.5),

@@ -7,6 +7,7 @@ cannot decide by looking at keywords one by one counts as breaking when it is ad
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import inf
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -21,7 +22,7 @@ Difference: TypeAlias = tuple[Literal["breaking", "additive", "wording"], str]
 
 _ROOT = "$.parameters"
 _MAX_DEPTH, _MAX_NODES, _MAX_STEPS = 32, 4000, 5000
-_MAX_REFERENCES = 32
+_MAX_REFERENCES = _MAX_MERGED = 32
 _ALL = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _TYPES: Mapping[type, str] = {
     str: "string",
@@ -31,11 +32,12 @@ _TYPES: Mapping[type, str] = {
     dict: "object",
     list: "array",
 }
-_LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
-_UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
-_LIMITS = frozenset((*_LOWER, *_UPPER))
+_LOWER = ("minimum", "minLength", "minItems", "minProperties", "minContains")
+_UPPER = ("maximum", "maxLength", "maxItems", "maxProperties", "maxContains")
+_EXCLUSIVE: Mapping[str, str] = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}
+_LIMITS = frozenset((*_LOWER, *_UPPER, *_EXCLUSIVE.values()))
 # Of these, 0 is no limit.
-_COUNTS = frozenset(_LOWER[2:])
+_COUNTS = frozenset(_LOWER[1:])
 _OF_ONE = ("not", "if", "then", "else", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems")
 _OF_NAMES = ("patternProperties", "dependentSchemas")
 # Equal, or nothing is known about them: a change of one may refuse something.
@@ -100,6 +102,7 @@ class _Writer:
             return {"not": {}}
         if not isinstance(written, dict) or depth > _MAX_DEPTH or self._nodes < 0:
             return {}
+        written = _renamed(written)
         if isinstance(reference := written.get("$ref"), str):
             target = _target(self._root, reference)
             if target is None or id(target) in self._open:
@@ -135,7 +138,7 @@ class _Writer:
             if isinstance(limit, int | float) and not isinstance(limit, bool) and (limit or key not in _COUNTS):
                 found[key] = _plain(limit)
         # OpenAPI 3.0 has the number in one keyword and a truth value in the other.
-        for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        for limit, exclusive in _EXCLUSIVE.items():
             if written.get(exclusive) is True and limit in found:
                 found[exclusive] = found.pop(limit)
         for key in ("pattern", "multipleOf", "dependentRequired", "uniqueItems"):
@@ -180,12 +183,22 @@ class _Writer:
                 if not _merge(found, part):
                     kept.append(part)
         if isinstance(every := written.get("allOf"), list):
-            for one in every:
+            for index, one in enumerate(every):
                 part = self.schema(one, place, depth + 1)
-                if not _merge(found, part):
+                # Each one that is merged is a copy of those before it.
+                if index >= _MAX_MERGED or not _merge(found, part):
                     kept.append(part)
         if kept:
             found["allOf"] = _sorted(kept)
+
+
+def _renamed(schema: JsonObject) -> JsonObject:
+    """Divide the keyword that drafts before 2019-09 have for two."""
+    if not isinstance(older := schema.get("dependencies"), dict):
+        return schema
+    lists: JsonObject = {name: one for name, one in older.items() if isinstance(one, list)}
+    schemas: JsonObject = {name: one for name, one in older.items() if name not in lists}
+    return {"dependentRequired": lists, "dependentSchemas": schemas, **schema}
 
 
 def _target(root: Json, reference: str) -> JsonObject | None:
@@ -293,7 +306,8 @@ class _Comparison:
     """Compares two canonical schemas, within a bound."""
 
     def __init__(self, old: JsonObject, new: JsonObject) -> None:
-        self._roots = (old, new)
+        # `canonical` leaves this type out, and references lead to the root.
+        self._roots: tuple[JsonObject, JsonObject] = ({"type": "object", **old}, {"type": "object", **new})
         self._left = _MAX_STEPS
         # Pairs of schemas that references led to: a recursive schema is compared once.
         self._followed: set[tuple[int, int]] = set()
@@ -315,7 +329,7 @@ class _Comparison:
         if len(before) == len(after) == 1:
             yield from self._of_one(before[0], after[0], place)
             return
-        unmet = [one for one in before if not any(self._covers(other, one) for other in after)]
+        unmet = [one for one in before if one not in after and not any(self._covers(other, one) for other in after)]
         known = {*map(_written, before)}
         added = [one for one in after if _written(one) not in known]
         if len(unmet) == len(added) == 1:
@@ -326,18 +340,15 @@ class _Comparison:
             yield "additive", f"{place}.anyOf"
 
     def _covers(self, new: JsonObject, old: JsonObject) -> bool:
-        self._left -= 1
+        self._left -= 1 + len(_values(old)) + len(_values(new))
         return self._left > 0 and all(kind != "breaking" for kind, _ in self._of_one(old, new, ""))
 
     def _of_one(self, old: JsonObject, new: JsonObject, place: str) -> Iterator[Difference]:
         yield from _of_types(old, new, place)
         for key in (*_LOWER, *_UPPER):
-            before, after = old.get(key), new.get(key)
-            if isinstance(after, int | float) and not isinstance(before, int | float):
-                yield "breaking", f"{place}.{key}"
-            elif isinstance(before, int | float) and before != after:
-                is_wider = not isinstance(after, int | float) or (after < before) == (key in _LOWER)
-                yield "additive" if is_wider else "breaking", f"{place}.{key}"
+            before, after = _bound(old, key), _bound(new, key)
+            if before[:2] != after[:2]:
+                yield "breaking" if after > before else "additive", f"{place}.{after[2] or before[2]}"
         for key in _UNDECIDED_ALL:
             if old.get(key) != new.get(key):
                 yield "breaking" if key in new else "additive", f"{place}.{key}"
@@ -370,6 +381,22 @@ class _Comparison:
                 yield from self.differences(others, other, at)
             else:
                 yield "additive" if other is None or others is False else "breaking", at
+
+
+def _bound(schema: JsonObject, key: str) -> tuple[float, bool, str]:
+    """Return the bound of a keyword, the higher the tighter, whether it is not allowed itself, and the keyword that has it."""
+    limits = [(name, schema.get(name)) for name in (key, _EXCLUSIVE.get(key, ""))]
+    found = [
+        (limit if key in _LOWER else -limit, name != key, name)
+        for name, limit in limits
+        if isinstance(limit, int | float)
+    ]
+    return max(found, default=(-inf, False, ""))
+
+
+def _values(schema: JsonObject) -> Sequence[Json]:
+    values = schema.get("enum")
+    return values if isinstance(values, list) else ()
 
 
 def _of_types(old: JsonObject, new: JsonObject, place: str) -> Iterator[Difference]:

@@ -55,6 +55,8 @@ class _Tool(Struct, array_like=True):
     known: dict[str, _Known]
     # By version.
     seen: dict[str, _Seen]
+    # The key of the last definition without a place.
+    refused: str = ""
 
 
 class _Version(Struct, array_like=True):
@@ -151,7 +153,7 @@ class ToolContracts:
         if new.key not in tool.known:
             old, found = definition_of(tool.known[seen.key].form), definition_of(new.form)
             change = difference(old, found)
-            if not _make_room(tool, now_ns):
+            if not _make_room(tool, new.key, now_ns):
                 self._capped += change is not None
                 return seen
             if change is not None:
@@ -267,11 +269,14 @@ class ToolContracts:
         self._tools[whose[0]] += len(agent.tools)
 
 
-def _make_room(tool: _Tool, now_ns: int) -> bool:
-    """Forget the oldest definition where there are many; False where all of them are new."""
+def _make_room(tool: _Tool, key: str, now_ns: int) -> bool:
+    """Forget the oldest definition where there are many; False where all of them are new, or others still come and go."""
     if len(tool.known) < _MAX_KNOWN:
         return True
-    if now_ns - next(iter(tool.known.values())).since_ns < HOUR:
+    oldest = next(iter(tool.known.values()))
+    if now_ns - oldest.since_ns < HOUR:
+        if key != tool.refused:
+            tool.refused, oldest.since_ns = key, now_ns
         return False
     used = {seen.key for seen in tool.seen.values()}
     del tool.known[next(key for key in tool.known if key not in used)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.config.files import load_criteria
@@ -101,6 +101,7 @@ def test_bytes_never_break_the_loading(content: bytes):
 
 
 @given(_SECTIONS)
+@example({"criteria": [{"<<": None}]})
 def test_values_of_any_kind_never_break_the_loading(sections: dict[str, object]):
     load_all(yaml.safe_dump(sections, allow_unicode=True).encode("utf-8", "surrogatepass"))
 

@@ -5,6 +5,7 @@ import glob
 import math
 import os
 import platform
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -294,7 +295,8 @@ def _is_at(target: tuple[str, int], receiver: tuple[str, int]) -> bool:
 class _Dumper(yaml.SafeDumper):
     """Quotes what our reader would take for something else than a text."""
 
-    yaml_implicit_resolvers = {None: list(CORE_SCALARS)}  # noqa: RUF012 (PyYAML wants a plain class attribute)
+    _MERGE_KEY = ("tag:yaml.org,2002:merge", re.compile("<<$"))
+    yaml_implicit_resolvers = {None: [*CORE_SCALARS, _MERGE_KEY]}  # noqa: RUF012 (PyYAML wants a plain class attribute)
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 (PyYAML's signature)
         """Write equal values out in full."""

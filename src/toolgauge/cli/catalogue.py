@@ -1,4 +1,4 @@
-"""`toolgauge catalogue`: the agents in recordings or of a running process, with what they are made with, do and take."""
+"""`toolgauge catalogue`: the agents of recordings or of a running process, with their models, prompts, tools and costs."""
 
 from pathlib import Path
 

@@ -176,7 +176,7 @@ class SlowSettings(Section):
 class KeepSettings(Section):
     """Which traces go to a destination: of the rules that a trace meets, the one with the largest share counts.
 
-    A trace waits for its results, for `wait` at most; where `max_bytes` wait, what comes goes on.
+    A trace waits for its results, for `wait` at most; once `max_bytes` wait, new requests are sent unsampled.
     """
 
     failed: Share = 1.0

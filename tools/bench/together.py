@@ -104,19 +104,19 @@ def troubled(
             toolgauge.signal(signal.SIGHUP)
         if passed >= (killed + 1) * _KILL_S:
             killed += 1
-            os.kill(random.choice(workers(toolgauge)), signal.SIGKILL)
+            os.kill(random.choice(workers(toolgauge.pid)), signal.SIGKILL)
         if away and passed >= away[0]:
             del away[0]
             sink.tell("/fault", f"unavailable@0-{_AWAY_S}")
         if len(memory) < passed / 10:
-            pids = (toolgauge.pid, *workers(toolgauge))
+            pids = (toolgauge.pid, *workers(toolgauge.pid))
             memory.append(sum(map(resident_mib, pids)))
             print(f"{passed:>7.0f} s {memory[-1]:>7.0f} MiB, {reloaded} reloads, {killed} kills", flush=True)
     return memory
 
 
-def workers(toolgauge: Toolgauge) -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/{toolgauge.pid}/task/{toolgauge.pid}/children").read_text().split()]
+def workers(front: int) -> list[int]:
+    return [int(pid) for pid in Path(f"/proc/{front}/task/{front}/children").read_text().split()]
 
 
 def resident_mib(pid: int) -> float:

@@ -4,7 +4,7 @@ Attributes such as `llm.output_messages.0.message.tool_calls.1.tool_call.functio
 be written twice (in `tool_calls` and in `contents`): read naively, calls would be shuffled or doubled.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -254,21 +254,24 @@ def past_calls(messages: list[Message]) -> Iterator[CallRequested | MessageSeen]
     )
 
 
-def texts(messages: Messages) -> Iterator[MessageSeen]:
+def texts(messages: Messages) -> Iterable[MessageSeen]:
     """Read the system prompt, the newest user text and what the model wrote."""
-    yield from _newest(messages.input, _SYSTEM_ROLES, "system")
-    yield from _newest(messages.input, _USER_ROLES, "user")
-    yield from _newest(messages.output, _ASSISTANT_ROLES, "assistant")
+    found = (
+        _newest(messages.input, _SYSTEM_ROLES, "system"),
+        _newest(messages.input, _USER_ROLES, "user"),
+        _newest(messages.output, _ASSISTANT_ROLES, "assistant"),
+    )
+    return filter(None, found)
 
 
 def _newest(
     messages: list[Message], roles: tuple[str, ...], role: Literal["system", "user", "assistant"]
-) -> Iterator[MessageSeen]:
+) -> MessageSeen | None:
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         # Anthropic writes a tool's answer as a user's message.
         if message.role in roles and "tool_call_id" not in message.fields and (text := _text(message)):
-            yield MessageSeen(
+            return MessageSeen(
                 role=role,
                 text=text.removeprefix(_TASK_PREFIX),
                 follows=role == "user" and any(earlier.role in roles for earlier in messages[:place]),
@@ -279,7 +282,7 @@ def _newest(
                     for part in one.contents.values()
                 ),
             )
-            return
+    return None
 
 
 def _text(message: Message) -> str | None:

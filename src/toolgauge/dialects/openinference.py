@@ -178,15 +178,11 @@ def _tool(span: Span, source: str, metadata: JsonObject, definitions: Definition
     answer = call_answer(span, source)
     # UiPath types its spans in this way; its `tool.id` is that of the tool and not of the call.
     is_uipath = span.scope.name.startswith("uipath.")
-    call_id = answer.call_id
-    for key in _CALL_ID_KEYS[1:] if is_uipath else _CALL_ID_KEYS:
-        found = attributes.get(key)
-        if found and isinstance(found, str) and found != _NO_ID:
-            call_id = found
-            break
+    keys = _CALL_ID_KEYS[1:] if is_uipath else _CALL_ID_KEYS
+    ids = [found for key in keys if isinstance(found := attributes.get(key), str) and found not in ("", _NO_ID)]
     call = CallExecuted(
         name=called_name(named, attributes.get(DESCRIPTION)) if source == "crewai" else named,
-        call_id=call_id,
+        call_id=ids[0] if ids else answer.call_id,
         arguments=call_arguments(span, source),
         result=answer.result,
         error=answer.error,

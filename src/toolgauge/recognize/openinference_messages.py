@@ -267,20 +267,15 @@ def texts(messages: Messages) -> Iterable[MessageSeen]:
 def _newest(
     messages: list[Message], roles: tuple[str, ...], role: Literal["system", "user", "assistant"]
 ) -> MessageSeen | None:
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
+    spoken = [message for message in messages if message.role in roles]
+    for message in reversed(spoken):
         # Anthropic writes a tool's answer as a user's message.
-        if message.role in roles and "tool_call_id" not in message.fields and (text := _text(message)):
+        if "tool_call_id" not in message.fields and (text := _text(message)):
             return MessageSeen(
                 role=role,
                 text=text.removeprefix(_TASK_PREFIX),
-                follows=role == "user" and any(earlier.role in roles for earlier in messages[:place]),
-                has_media=any(
-                    is_media_type(part.get("type"))
-                    for one in messages
-                    if one.contents and one.role in roles
-                    for part in one.contents.values()
-                ),
+                follows=role == "user" and message is not spoken[0],
+                has_media=any(is_media_type(part.get("type")) for one in spoken for part in one.contents.values()),
             )
     return None
 

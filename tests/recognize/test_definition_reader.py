@@ -20,6 +20,15 @@ def test_a_long_list_of_tools_is_one_object_in_all_readings():
     assert first[0].name == "look"
 
 
+def test_flattened_tools_are_one_object_in_all_spans_that_repeat_them_and_another_where_one_of_them_differs():
+    reader = DefinitionReader()
+    tools = {"llm.tools.0.tool.json_schema": offer("by name"), "llm.tools.1.tool.name": "stop"}
+    first = reader.flattened({**tools, "llm.model_name": "small"})
+    assert [tool.name for tool in first] == ["look", "stop"]
+    assert reader.flattened({**tools, "llm.model_name": "large"}) is first
+    assert [tool.name for tool in reader.flattened({**tools, "llm.tools.1.tool.name": "halt"})] == ["look", "halt"]
+
+
 def test_what_is_too_long_to_be_remembered_is_read_all_the_same():
     reader = DefinitionReader()
     first = reader.read(offer("x" * 2_000_000))

@@ -75,11 +75,14 @@ _CALL_ID_KEYS = (_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id"
 # What Google's ADK writes for an id of a call that failed.
 _NO_ID = "<not specified>"
 # What the AI SDK writes of itself, on spans to which its processor adds OpenInference's attributes.
-_AI_SDK_METADATA = "ai.telemetry.metadata."
-_AI_SDK_CONTEXT = "ai.settings.context."
-_AI_SDK_SESSIONS = ("sessionId", "conversationId", "threadId", "chatId", "session_id", "conversation_id", "thread_id")
-_AI_SDK_TOOLS = "ai.prompt.tools"
+_AI_SDK_PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
+_AI_SDK_SESSIONS = tuple(
+    where + key
+    for where in _AI_SDK_PLACES
+    for key in ("sessionId", "conversationId", "threadId", "chatId", *_METADATA_SESSIONS)
+)
+_AI_SDK_TOOLS = "ai.prompt.tools"
 # DSPy names a tool's span after the tool and the method.
 _CALLED = re.compile(r"\.(?:__call__|acall|aforward|forward)$")
 # The tool and the span of a hand-off in JavaScript; in Python it has no tool's name, and texts in place of objects.
@@ -103,34 +106,33 @@ class OpenInference:
         """Claim spans with OpenInference's span kind."""
         return not isinstance(record, LogRecord) and KIND in record.attributes
 
-    def read(self, record: Record) -> Iterator[Observation]:
+    def read(self, record: Record) -> list[Observation]:
         """Read one span."""
-        if isinstance(record, LogRecord):
-            return
         kind = (values.as_str(record.attributes.get(KIND)) or "").upper()
-        if kind == "EVALUATOR":
-            return
+        if isinstance(record, LogRecord) or kind == "EVALUATOR":
+            return []
         source = instrumentation(record.scope)
         metadata = _metadata(record)
-        yield from _conversation(record, metadata)
+        seen = _conversation(record, metadata)
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
         is_named = TOOL_NAME in record.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:
-            yield from _tool(record, source, metadata, self._definitions)
+            seen += _tool(record, source, metadata, self._definitions)
         elif kind == "LLM":
-            yield from _model(record, source, metadata)
-            yield from self._offered(record)
+            seen += _model(record, source, metadata)
+            seen += self._offered(record)
         else:
-            yield from _enclosing(record, kind, source, metadata)
+            seen += _enclosing(record, kind, source, metadata)
             if kind == "AGENT":
-                yield from self._offered(record)
+                seen += self._offered(record)
                 if source == "smolagents" and (tools := offered_names(record.attributes)):
-                    yield ToolsOffered(tools=tools)
+                    seen.append(ToolsOffered(tools=tools))
+        return seen
 
-    def _offered(self, span: Span) -> Iterator[ToolsOffered]:
+    def _offered(self, span: Span) -> Iterable[ToolsOffered]:
         offered = self._definitions.flattened(span.attributes)
-        if offered := offered or self._definitions.read(span.attributes.get(_AI_SDK_TOOLS)):
-            yield ToolsOffered(tools=offered)
+        offered = offered or self._definitions.read(span.attributes.get(_AI_SDK_TOOLS))
+        return (ToolsOffered(tools=offered),) if offered else ()
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -143,26 +145,25 @@ class OpenInference:
 
 
 def _metadata(record: Record) -> JsonObject:
-    return values.as_object(values.decoded(record.attributes.get(METADATA)))
+    written = record.attributes.get(METADATA)
+    return {} if written is None else values.as_object(values.decoded(written))
 
 
-def _conversation(span: Span, metadata: JsonObject) -> Iterator[Observation]:
+def _conversation(span: Span, metadata: JsonObject) -> list[Observation]:
     session = span.attributes.get(SESSION)
     if isinstance(session, str) and session:
-        yield ConversationSeen(conversation_id=session, rank=1)
-        return
+        return [ConversationSeen(conversation_id=session, rank=1)]
     named = next((found for key in _METADATA_SESSIONS if (found := values.as_str(metadata.get(key)))), None)
     if named is not None:
-        yield ConversationSeen(conversation_id=named, rank=2)
-    else:
-        keys = (where + key for where in (_AI_SDK_METADATA, _AI_SDK_CONTEXT) for key in _AI_SDK_SESSIONS)
-        yield from own_conversation(span.attributes, keys)
+        return [ConversationSeen(conversation_id=named, rank=2)]
+    return [*own_conversation(span.attributes, _AI_SDK_SESSIONS)]
 
 
-def _tool(span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader) -> Iterator[Observation]:
-    name, given, returned = (span.attributes.get(key) for key in (TOOL_NAME, INPUT, OUTPUT))
+def _tool(span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader) -> list[Observation]:
+    attributes = span.attributes
+    name, given, returned = attributes.get(TOOL_NAME), attributes.get(INPUT), attributes.get(OUTPUT)
     if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
-        return
+        return []
     if source == "openai_agents":
         # A hand-off, `handoff to X`: from the agent's name the SDK derives the name that the model called.
         target = values.as_str(returned) if name is None else None
@@ -170,66 +171,67 @@ def _tool(span: Span, source: str, metadata: JsonObject, definitions: Definition
             target = values.as_str(values.as_object(values.decoded(returned)).get("to_agent"))
         if target is not None:
             caller = values.as_str(values.as_object(values.decoded(given)).get("from_agent")) or values.as_str(given)
-            yield CallExecuted(name=handoff_name(target), arguments=NOT_RECORDED, agent=caller)
-            return
+            return [CallExecuted(name=handoff_name(target), arguments=NOT_RECORDED, agent=caller)]
     if source == "langchain" and (refused := refused_call(name, given, returned)):
-        yield refused
-        return
+        return [refused]
     named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
     # UiPath types its spans in this way; its `tool.id` is that of the tool and not of the call.
     is_uipath = span.scope.name.startswith("uipath.")
-    ids = (values.as_str(span.attributes.get(key)) for key in (_CALL_ID_KEYS[1:] if is_uipath else _CALL_ID_KEYS))
+    keys = _CALL_ID_KEYS[1:] if is_uipath else _CALL_ID_KEYS
+    ids = [found for key in keys if isinstance(found := attributes.get(key), str) and found not in ("", _NO_ID)]
     call = CallExecuted(
-        name=called_name(named, span.attributes.get(DESCRIPTION)) if source == "crewai" else named,
-        call_id=next((found for found in ids if found is not None and found != _NO_ID), None) or answer.call_id,
+        name=called_name(named, attributes.get(DESCRIPTION)) if source == "crewai" else named,
+        call_id=ids[0] if ids else answer.call_id,
         arguments=call_arguments(span, source),
         result=answer.result,
         error=answer.error,
         agent=agent_name(metadata) if source == "langchain" else None,
-        tool_id=values.as_str(span.attributes.get(_TOOL_ID)) if is_uipath else None,
+        tool_id=values.as_str(attributes.get(_TOOL_ID)) if is_uipath else None,
     )
     # The SDK opens the span of a tool before it asks a person.
-    yield ended_without_result(call) if source == "openai_agents" else call
+    seen: list[Observation] = [ended_without_result(call) if source == "openai_agents" else call]
     if (tool := definitions.called(span, call.name, source)) is not None:
-        yield ToolDescribed(tool=tool)
+        seen.append(ToolDescribed(tool=tool))
+    return seen
 
 
-def _model(span: Span, source: str, metadata: JsonObject) -> Iterator[Observation]:
+def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
     agent = agent_name(metadata) if source == "langchain" else None
     read = read_messages(span.attributes)
     recorded = span.attributes.get(OUTPUT)
     if openinference_messages.is_shared_by_agent(span, source):
-        yield from openinference_messages.requested_in_run(read, span.attributes)
+        seen: list[Observation] = [*openinference_messages.requested_in_run(read, span.attributes)]
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
-        yield from made
+        seen = [*made]
     else:
-        yield model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS)
+        seen = [model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS)]
         if (items := hosted_items(recorded)) is not None:
             # The flattened messages drop most of these items, and all of their results.
             calls: list[CallRequested] = []
             ran: list[CallAnswered] = []
             messages.Message({"content": items}, "assistant").add_to(calls, ran, [], agent)
-            yield from calls
-            yield from ran
+            seen += calls
+            seen += ran
         else:
             found = requests(read.output)
             found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
-            yield from observed(found, agent)
-    yield from _answers(span, source, read)
-    yield from texts(read)
+            seen += observed(found, agent)
+    seen += _answers(span, source, read)
+    seen += texts(read)
+    return seen
 
 
-def _answers(span: Span, source: str, read: Messages) -> Iterator[CallAnswered]:
+def _answers(span: Span, source: str, read: Messages) -> Iterable[CallAnswered]:
     """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
     given = span.attributes.get(INPUT)
     look_at_ends(given)
     provided = provider_answers(given)
-    yield from provided
-    known = {answer.call_id for answer in provided}
-    for answer in answers(read.input):
-        if answer.call_id is None or answer.call_id not in known:
-            yield google_answer(answer) if source == "google_genai" else answer
+    found: Iterable[CallAnswered] = answers(read.input)
+    if provided:
+        known = {answer.call_id for answer in provided}
+        found = [answer for answer in found if answer.call_id is None or answer.call_id not in known]
+    return [*provided, *(map(google_answer, found) if source == "google_genai" else found)]
 
 
 def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iterator[Observation]:

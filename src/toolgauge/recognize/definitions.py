@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from cachetools import FIFOCache
 
@@ -40,14 +40,16 @@ _BYTES = {"{": 200, "[": 90, ",": 40, '"': 30, "'": 30}
 # One escaped character may make each character of a text take four bytes.
 _WIDEST = 4
 
-_Reader: TypeAlias = Callable[[Value], Iterable[ToolDefinition]]
+# An attribute's value, or several with their keys.
+_Written: TypeAlias = Value | tuple[tuple[str, Value], ...]
+_Read = TypeVar("_Read", Value, tuple[tuple[str, Value], ...])
 
 
 class DefinitionReader:
     """Reads the tools on offer, each text once: agents repeat them with each model call, and reading them each time costs 30 % more CPU."""
 
     def __init__(self) -> None:
-        self._known = FIFOCache[tuple[_Reader, str], tuple[tuple[ToolDefinition, ...], int]](
+        self._known = FIFOCache[tuple[object, _Written], tuple[tuple[ToolDefinition, ...], int]](
             _MAX_BYTES, getsizeof=lambda known: known[1]
         )
 
@@ -57,18 +59,24 @@ class DefinitionReader:
 
     def flattened(self, attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:
         """Read OpenInference's offer: `llm.tools.<n>`, else the tools of the invocation, else those of the whole request."""
-        grouped: dict[int, dict[str, Value]] = {}
-        for key in [key for key in attributes if key.startswith(TOOLS)]:
-            index, _, name = key[len(TOOLS) :].partition(".")
-            if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
-                grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = attributes.get(key)
-        found = tuple(tool for index in sorted(grouped) for tool in self._from_fields(grouped[index]))
+        # Most spans repeat the whole offer: looked up tool by tool, it would be another object each time.
+        written = tuple([(key, attributes.get(key)) for key in attributes if key.startswith(TOOLS)])
+        found = self._once(written, self._grouped) if written else ()
         if found := found or self._once(attributes.get(INVOCATION_PARAMETERS), _invoked):
             return found
         # Some producers record the tools nowhere else.
         request = attributes.get(_INPUT)
         items = _requested(request) if isinstance(request, str) and _REQUESTED.search(request) else ()
         return tuple(tool for item in items for tool in self._item(item))
+
+    def _grouped(self, written: Iterable[tuple[str, Value]]) -> Iterator[ToolDefinition]:
+        grouped: dict[int, dict[str, Value]] = {}
+        for key, value in written:
+            index, _, name = key[len(TOOLS) :].partition(".")
+            if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
+                grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = value
+        for index in sorted(grouped):
+            yield from self._from_fields(grouped[index])
 
     def _item(self, item: Json) -> Iterable[ToolDefinition]:
         return self._once(item, _shown) if isinstance(item, str) else definitions(values.as_object(item))
@@ -98,19 +106,21 @@ class DefinitionReader:
         bare = values.as_object(values.decoded(fields.get("json_schema")))
         return (ToolDefinition(name=name, description=description, parameters=_json_schema(bare) if bare else None),)
 
-    def _once(self, value: Value, read: _Reader) -> tuple[ToolDefinition, ...]:
+    def _once(self, value: _Read, read: Callable[[_Read], Iterable[ToolDefinition]]) -> tuple[ToolDefinition, ...]:
         try:
-            text = value if isinstance(value, str) else json.dumps(value)
+            key = read, value if isinstance(value, (str, tuple)) else json.dumps(value)
+            return self._known[key][0]
         except TypeError:
             return tuple(read(value))
-        known = self._known.get((read, text))
-        if known is None:
-            # Parsed, a text may take thirty times its size; the text itself is remembered too.
-            size = _ENTRY_BYTES + text.__sizeof__() * (1 + (_WIDEST if "\\u" in text else 1))
-            size += sum([text.count(character) * each for character, each in _BYTES.items()])
-            known = tuple(read(value)), size
-            if len(text) <= _MAX_TEXT and size <= _MAX_BYTES:
-                self._known[read, text] = known
+        except KeyError:
+            pass
+        # Parsed, a text may take thirty times its size; the text itself is remembered too.
+        text = str(key[1])
+        size = _ENTRY_BYTES + text.__sizeof__() * (1 + (_WIDEST if "\\u" in text else 1))
+        size += sum([text.count(character) * each for character, each in _BYTES.items()])
+        known = tuple(read(value)), size
+        if len(text) <= _MAX_TEXT and size <= _MAX_BYTES:
+            self._known[key] = known
         return known[0]
 
 

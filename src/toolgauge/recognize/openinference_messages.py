@@ -4,7 +4,7 @@ Attributes such as `llm.output_messages.0.message.tool_calls.1.tool_call.functio
 be written twice (in `tool_calls` and in `contents`): read naively, calls would be shuffled or doubled.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -20,8 +20,8 @@ from toolgauge.recognize.hosted_tools import hosted_item
 from toolgauge.recognize.langchain import generated, rejected
 from toolgauge.recognize.messages import PastMessage, is_media_type, numbered
 
-OUTPUT_MESSAGES = "llm.output_messages."
-INPUT_MESSAGES = "llm.input_messages."
+_OUTPUT_MESSAGES = "llm.output_messages."
+_MESSAGES = (_OUTPUT_MESSAGES, "llm.input_messages.")
 
 _SYSTEM_ROLES = ("system", "developer")
 _USER_ROLES = ("user", "human")
@@ -31,6 +31,8 @@ _MAX_INDEX = 100_000
 # Longer keys are split each time.
 _LONGEST_KNOWN = 200
 _PART_ID = "message.tool_call_id"
+# How JSON, or text that holds JSON, begins.
+_QUOTED = ("{", "[", '"', "'")
 # smolagents puts this before the user's text.
 _TASK_PREFIX = "New task:\n"
 
@@ -44,18 +46,13 @@ _USER = "user"
 
 
 class Message(Struct):
-    """One message, its keys grouped: `fields` without an index, lists by index."""
+    """One message, its keys grouped: `fields` without an index, lists by index; the role in lower case, "" when not recorded."""
 
     fields: Part = {}
     tool_calls: dict[int, Part] = {}
     contents: dict[int, Part] = {}
     functions: dict[int, Value] = {}
-
-    @property
-    def role(self) -> str:
-        """The role in lower case, "" when not recorded."""
-        value = self.fields.get("role")
-        return value.lower() if isinstance(value, str) else ""
+    role: str = ""
 
 
 class Messages(Struct):
@@ -67,21 +64,24 @@ class Messages(Struct):
 
 def read_messages(attributes: Mapping[str, Value]) -> Messages:
     """Group the flattened keys of a model span by message."""
-    return Messages(output=_messages(attributes, OUTPUT_MESSAGES), input=_messages(attributes, INPUT_MESSAGES))
-
-
-def _messages(attributes: Mapping[str, Value], prefix: str) -> list[Message]:
-    messages: dict[int, Message] = {}
-    for key in [key for key in attributes if key.startswith(prefix)]:
+    given: dict[int, Message] = {}
+    written: dict[int, Message] = {}
+    for key in attributes:
+        if not key.startswith(_MESSAGES):
+            continue
         split = _split(key) if len(key) <= _LONGEST_KNOWN else _split.__wrapped__(key)
         if split is None:
             continue
-        number, place, at, name = split
-        value, message = attributes.get(key), messages.get(number)
+        is_output, number, place, at, name = split
+        value, messages = attributes.get(key), written if is_output else given
+        message = messages.get(number)
         if message is None:
             message = messages[number] = Message()
         if at is None:
-            message.fields.setdefault(place, value)
+            if place not in message.fields:
+                message.fields[place] = value
+                if place == "role" and isinstance(value, str):
+                    message.role = value.lower()
         elif place == "tool_calls":
             message.tool_calls.setdefault(at, {})[name] = value
         elif place == "contents":
@@ -90,13 +90,15 @@ def _messages(attributes: Mapping[str, Value], prefix: str) -> list[Message]:
             message.functions[at] = value
         elif place == "content":  # claude-agent-sdk numbers the texts of one message
             message.contents.setdefault(at, {})["text"] = value
-    return [messages[number] for number in sorted(messages)]
+    return Messages(
+        output=[written[number] for number in sorted(written)], input=[given[number] for number in sorted(given)]
+    )
 
 
 # The same keys come with each model call. Without it: 4 % of all CPU.
 @lru_cache(maxsize=4096)
-def _split(key: str) -> tuple[int, str, int | None, str] | None:
-    """Split `llm.output_messages.0.<...>`: number of the message, place in it, number there, and the rest of the key."""
+def _split(key: str) -> tuple[bool, int, str, int | None, str] | None:
+    """Split `llm.output_messages.0.<...>`: is it an output, number of the message, place in it, number there, and the rest of the key."""
     index, _, rest = key.split(".", 2)[2].partition(".")
     number = _index(index)
     if number is None or not rest:
@@ -105,7 +107,8 @@ def _split(key: str) -> tuple[int, str, int | None, str] | None:
     position, _, name = inner.partition(".")
     if place == "contents":
         name = name.removeprefix("message_content.")
-    return number, place, _index(position), name.removeprefix("tool_call.")
+    name = name.removeprefix("tool_call.")
+    return key.startswith(_OUTPUT_MESSAGES), number, place, _index(position), name
 
 
 def _index(text: str) -> int | None:
@@ -158,7 +161,7 @@ def google_calls(content: Json) -> list[CallRequested]:
 def observed(found: list[CallRequested], agent: str | None) -> Iterator[CallRequested]:
     """Number the calls of one model output."""
     for position, request in enumerate(found):
-        yield replace(request, position=position, agent=agent)
+        yield replace(request, position=position, agent=agent) if position or agent is not None else request
 
 
 def with_raw_output(found: list[CallRequested], raw: Value) -> list[CallRequested]:
@@ -200,18 +203,15 @@ def answers(messages: list[Message]) -> Iterator[CallAnswered]:
         if message.role in _ASSISTANT_ROLES:
             waiting = requests([message])
             continue
-        call_id, name = message.fields.get("tool_call_id"), message.fields.get("name")
-        value = message.fields.get("content")
-        text = _text(message) if value is None else value
-        result = NOT_RECORDED if text is None else values.result(text)
+        fields = message.fields
+        call_id, name, text = fields.get("tool_call_id"), fields.get("name"), fields.get("content")
+        if text is None:
+            text = _text(message)
         is_answer = message.role in ("tool", "function")
-        parts = [message.contents[index] for index in sorted(message.contents)]
-        if is_answer and not (call_id or name or message.functions) and not any(_PART_ID in part for part in parts):
-            # Answers that name nothing come in the order of the calls.
-            if waiting:
-                call = waiting.pop(0)
-                yield CallAnswered(call_id=call.call_id, name=call.name, result=result)
-            continue
+        result = NOT_RECORDED
+        # All other texts are only looked at: they may lack their end.
+        if text is not None and (is_answer or call_id or (isinstance(text, str) and text.lstrip()[:1] in _QUOTED)):
+            result = values.result(text)
         for index in sorted(message.functions):
             # autogen's answers: JSON of name, content, call_id, is_error.
             recorded = values.as_object(values.decoded(message.functions[index]))
@@ -225,6 +225,13 @@ def answers(messages: list[Message]) -> Iterator[CallAnswered]:
                 )
         if call_id or (is_answer and name):
             yield CallAnswered(call_id=values.as_str(call_id), name=values.as_str(name), result=result)
+            continue
+        parts = [message.contents[index] for index in sorted(message.contents)]
+        if is_answer and not message.functions and not any(_PART_ID in part for part in parts):
+            # Answers that name nothing come in the order of the calls.
+            if waiting:
+                call = waiting.pop(0)
+                yield CallAnswered(call_id=call.call_id, name=call.name, result=result)
             continue
         for part in parts:
             # BeeAI's answers: each part of one message names its call.
@@ -247,30 +254,30 @@ def past_calls(messages: list[Message]) -> Iterator[CallRequested | MessageSeen]
     )
 
 
-def texts(messages: Messages) -> Iterator[MessageSeen]:
+def texts(messages: Messages) -> Iterable[MessageSeen]:
     """Read the system prompt, the newest user text and what the model wrote."""
-    yield from _newest(messages.input, _SYSTEM_ROLES, "system")
-    yield from _newest(messages.input, _USER_ROLES, "user")
-    yield from _newest(messages.output, _ASSISTANT_ROLES, "assistant")
+    found = (
+        _newest(messages.input, _SYSTEM_ROLES, "system"),
+        _newest(messages.input, _USER_ROLES, "user"),
+        _newest(messages.output, _ASSISTANT_ROLES, "assistant"),
+    )
+    return filter(None, found)
 
 
 def _newest(
     messages: list[Message], roles: tuple[str, ...], role: Literal["system", "user", "assistant"]
-) -> Iterator[MessageSeen]:
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
+) -> MessageSeen | None:
+    spoken = [message for message in messages if message.role in roles]
+    for message in reversed(spoken):
         # Anthropic writes a tool's answer as a user's message.
-        if message.role in roles and "tool_call_id" not in message.fields:
-            text = _text(message)
-            if text:
-                follows = role == "user" and any(earlier.role in roles for earlier in messages[:place])
-                has_media = any(
-                    one.role in roles and any(is_media_type(part.get("type")) for part in one.contents.values())
-                    for one in messages
-                )
-                text = text.removeprefix(_TASK_PREFIX)
-                yield MessageSeen(role=role, text=text, follows=follows, has_media=has_media)
-                return
+        if "tool_call_id" not in message.fields and (text := _text(message)):
+            return MessageSeen(
+                role=role,
+                text=text.removeprefix(_TASK_PREFIX),
+                follows=role == "user" and message is not spoken[0],
+                has_media=any(is_media_type(part.get("type")) for one in spoken for part in one.contents.values()),
+            )
+    return None
 
 
 def _text(message: Message) -> str | None:

@@ -108,13 +108,14 @@ def _answer(value: Value, instrumentation: str) -> Answer:
 
 def span_error(span: Span) -> CallError | None:
     """Read the failure from status and exception event; an exception event alone proves nothing, unless it is a pause."""
+    if span.status != "error":
+        return pause(span) if span.events else None
     attributes = span.attributes
     raised = [event.attributes for event in span.events if event.name == "exception"]
     # The AI SDK's processor may copy the status of an earlier call: that one has the exception event.
     is_ai_sdk = AI_SDK in attributes or span.scope.name == _AI_SDK_SCOPE
-    is_copied = is_ai_sdk and OUTPUT in attributes and attributes[OUTPUT] != span.status_message
-    if span.status != "error" or (is_copied and not raised):
-        return pause(span) if span.events else None
+    if is_ai_sdk and not raised and OUTPUT in attributes and attributes[OUTPUT] != span.status_message:
+        return None
     kind, message = OTHER_ERROR, span.status_message
     for exception in raised:
         kind = values.as_str(exception.get("exception.type")) or kind

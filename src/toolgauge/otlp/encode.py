@@ -17,7 +17,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.feedback import OWN_IDENTIFIER
 from toolgauge.otlp.bounds import parse
-from toolgauge.otlp.marks import span_marks
+from toolgauge.otlp.marks import LONG, has_feedback_mark, span_marks
 from toolgauge.otlp.wire_pb2 import KeyMessage, KeyValueMessage, SpanAttributesMessage
 
 # pyright: reportUnknownMemberType=false
@@ -172,9 +172,9 @@ def raw_id(hex_id: str, size: int) -> bytes:
 
 def annotate(raw: bytes, written: bytes) -> bytes:
     """Append a serialised span of our attributes to a raw span, in place of those that another toolgauge left on it."""
-    # The plain test settles it for nearly all, at a tenth of what the pattern costs.
+    # The plain test settles it for nearly all short ones, at a tenth of what the pattern costs.
     # (`in` first tries to read it as a number, and fails at length.)
-    if raw.find(_OUR_TEXT) >= 0:
+    if len(raw) > LONG or raw.find(_OUR_TEXT) >= 0:
         raw = _without_ours(raw)
     return raw + written
 
@@ -202,7 +202,7 @@ def _begins_with(entry: bytes, prefixes: tuple[bytes, ...]) -> bool:
 
 def taken_slots(raw: bytes) -> frozenset[bytes]:
     """Return the `evaluations.<i>` of a raw span that others wrote, those with a `trace.` or `session.` in front included."""
-    if raw.find(b"evaluations.") < 0:
+    if not has_feedback_mark(raw):
         return frozenset()
     # Also what only looks like a key: an index too many is no harm, one that is taken would overwrite.
     return frozenset(_EVALUATION_SLOT.findall(raw)) - _our_slots(raw)

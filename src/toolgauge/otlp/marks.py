@@ -23,6 +23,8 @@ _OTHERS = (
     *("messagi", "net", "pee", "proc", "rpc", "serv", "thr", "url", "user_"),
 )
 _EVENT_NAME_KEY = b"event.name"
+# Spans and log records of more bytes are searched as requests are.
+LONG = 4096
 # The tag of a log record's attributes. In order, spans begin with their trace id, log records with time, severity or body.
 _LATE = b"2"
 
@@ -34,7 +36,7 @@ class _Searching(Protocol):
 
 
 class _Pattern:
-    __slots__ = ("_request_pattern", "found_in")
+    __slots__ = ("found_in", "found_in_long")
 
     def __init__(self, pattern: bytes) -> None:
         self.found_in: Search = re.compile(pattern, re.DOTALL).search if pattern else lambda _raw: None
@@ -42,11 +44,11 @@ class _Pattern:
         options.encoding = re2.Options.Encoding.LATIN1  # bytes, not UTF-8
         options.dot_nl = True
         options.log_errors = False
-        # It comes without types.
-        self._request_pattern = cast("_Searching", re2.compile(pattern, options)) if pattern else None
+        # It comes without types. It takes longer to begin, and jumps to where a match may begin.
+        self.found_in_long = cast("_Searching", re2.compile(pattern, options)).search if pattern else self.found_in
 
     def found_in_request(self, body: bytes) -> bool:
-        return self._request_pattern is not None and self._request_pattern.search(body) is not None
+        return self.found_in_long(body) is not None
 
 
 # In the bytes of every span with a verdict. A plain search for the two takes ten times as long.
@@ -67,8 +69,9 @@ class Marks:
         return self.search_like(raw)(raw) is not None
 
     def search_like(self, raw: bytes) -> Search:
-        """Give the search for records that are written as this one is."""
-        return self._pattern_like(raw).found_in
+        """Give the search for records that are written as this one is, and are about as long."""
+        pattern = self._pattern_like(raw)
+        return pattern.found_in_long if len(raw) > LONG else pattern.found_in
 
     def found_among(self, raws: Sequence[bytes], sample: bytes) -> bool:
         """Return whether any of these records, written as `sample` is, might bear a mark."""

@@ -26,8 +26,6 @@ DIALECTS = "toolgauge.dialects"
 EVALUATORS = "toolgauge.evaluators"
 JUDGES = "toolgauge.judges"
 EXPRESSIONS = "toolgauge.expressions"
-# Ours alone: what checks values against JSON Schemas, loaded when there is something to check.
-VALIDATORS = "toolgauge.validators"
 RECEIVERS = "toolgauge.receivers"
 EXPORTERS = "toolgauge.exporters"
 
@@ -47,7 +45,7 @@ def _points(group: str) -> tuple[EntryPoint, ...]:
 # Reading the metadata of all packages takes 10 ms or more, and a start asks for each criterion.
 @lru_cache(maxsize=1)
 def _installed(_path: tuple[str, ...]) -> dict[str, tuple[EntryPoint, ...]]:
-    groups = (DIALECTS, EVALUATORS, JUDGES, EXPRESSIONS, VALIDATORS, RECEIVERS, EXPORTERS)
+    groups = (DIALECTS, EVALUATORS, JUDGES, EXPRESSIONS, RECEIVERS, EXPORTERS)
     found = entry_points()
     return {group: tuple(found.select(group=group)) for group in groups}
 

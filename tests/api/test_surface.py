@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import toolgauge
-from toolgauge import evaluators, plugins
+from toolgauge import evaluators, on_demand, plugins
 
 STUB = Path(toolgauge.__file__).with_suffix(".pyi")
 EVALUATORS_STUB = Path(evaluators.__file__).with_suffix(".pyi")
@@ -61,6 +61,13 @@ def test_each_evaluator_of_ours_is_there_by_the_name_of_its_class():
     assert set(evaluators.__all__) == set(ours)
     assert {name: getattr(evaluators, name).__module__ for name in ours} == ours
     assert set(ours) <= set(dir(evaluators))
+
+
+def test_the_libraries_on_demand_are_those_of_their_stub():
+    tree = ast.parse(Path(on_demand.__file__).with_suffix(".pyi").read_text())
+    imported = [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
+    assert tuple(imported) == on_demand.NAMES
+    assert [getattr(on_demand, name).__name__ for name in imported] == imported
 
 
 def test_another_name_is_no_attribute():

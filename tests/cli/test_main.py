@@ -1,5 +1,6 @@
 """Streams, exit codes and the list of commands."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -47,6 +48,26 @@ def test_inspecting_a_recording_needs_neither_servers_nor_senders_nor_judges():
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_service_starts_without_the_libraries_on_demand():
+    script = (
+        "import os, sys\n"
+        "from toolgauge import on_demand\n"
+        "from toolgauge.cli import serve\n"
+        "async def start(*_):\n"
+        "    print(*{*on_demand.NAMES} & {*sys.modules}, flush=True)\n"
+        "    os._exit(0)\n"
+        "serve._start = start\n"
+        "serve.command.main([])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "\n"), ended.stderr
+
+
+def test_loading_a_command_leaves_the_search_for_garbage_on():
+    assert commands.get_command(click.Context(commands), "ack") is not None
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("name", ["serve", "inspect", "doctor", "replay", "validate", "components", "print-config"])

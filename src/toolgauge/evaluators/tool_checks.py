@@ -8,8 +8,8 @@ from itertools import islice
 from typing import ClassVar, Literal
 
 from msgspec.structs import replace
-from rapidfuzz.distance import Levenshtein
 
+from toolgauge import on_demand
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.judging import Judged
 from toolgauge.model.observations import OTHER_ERROR
@@ -122,7 +122,9 @@ def _offer_verdict(name: str, offer: Offer | None, proof: str) -> Outcome:
     wanted = name[:_COMPARED_LENGTH].casefold()
     closest, best = None, _CLOSE_ENOUGH
     for candidate in islice(offered, _COMPARED_NAMES):
-        similarity = Levenshtein.normalized_similarity(wanted, candidate[:_COMPARED_LENGTH].casefold())
+        similarity = on_demand.rapidfuzz.distance.Levenshtein.normalized_similarity(
+            wanted, candidate[:_COMPARED_LENGTH].casefold()
+        )
         # On a tie the first one offered stays, so that the hint is stable.
         if similarity > best or (closest is None and similarity == best):
             closest, best = candidate, similarity

@@ -1,7 +1,6 @@
-"""Checks verdicts against their form, a JSON Schema. Loaded as an entry point, so only judges load the validator."""
+"""Checks verdicts against their form, a JSON Schema."""
 
-from jsonschema_rs import Draft202012Validator
-
+from toolgauge import on_demand
 from toolgauge.model.json import Json, JsonObject
 
 _MAX_DEPTH = 32
@@ -13,7 +12,7 @@ class VerdictForm:
 
     def __init__(self, schema: JsonObject) -> None:
         # Offline: the validator would fetch a schema that the form refers to.
-        self._validator = Draft202012Validator(schema, offline=True)
+        self._validator = on_demand.jsonschema_rs.Draft202012Validator(schema, offline=True)
 
     def problem(self, verdict: Json) -> str | None:
         """Return the problem of a verdict, for the judge to read; `None` when it fits."""

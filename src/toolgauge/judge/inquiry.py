@@ -5,12 +5,11 @@ Evaluators and verdicts are not trusted: exceptions become `Errored`, an endless
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from json import dumps
-from typing import Protocol, cast
 
 from msgspec.structs import replace
 
-from toolgauge import plugins
 from toolgauge.judge.client import Exchange, Reply, Request
+from toolgauge.judge.form import VerdictForm
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
@@ -52,23 +51,10 @@ def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[T
         yield _errored(type(error).__name__, "the evaluator raised an exception")
 
 
-class Form(Protocol):
-    """The form of one question; the entry point `verdicts` of `toolgauge.validators` makes one of a schema."""
-
-    def problem(self, verdict: Json) -> str | None:
-        """Return the problem of a verdict, for the judge to read; `None` when it fits."""
-        ...
-
-
-def load_form() -> Callable[[JsonObject], Form]:
-    """Load what makes a form; it raises what its validator raises when the schema is wrong."""
-    return cast("Callable[[JsonObject], Form]", plugins.load(plugins.VALIDATORS, "verdicts"))  # our own entry point
-
-
 def dialogue(question: Question, redact: Callable[[str], str] = str) -> Generator[Request, Reply, JsonObject | Errored]:
     """Yield requests and take replies until a verdict fits its form; `redact` masks secrets in a rejected answer."""
     try:
-        form = load_form()(question.form)
+        form = VerdictForm(question.form)
         exchanges: tuple[Exchange, ...] = ()
         while True:
             reply = yield Request(question=question, exchanges=exchanges)
@@ -157,7 +143,7 @@ def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Erro
         try:
             next(exchange)
             for number, verdict in left:
-                problem = load_form()(question.form).problem(verdict)
+                problem = VerdictForm(question.form).problem(verdict)
                 # The problem may be quoted here: its reader has written the verdict.
                 message = f"verdict {number} has not the form that was asked for: {problem}"
                 unfit = None if problem is None else Errored(error_type="invalid_verdict", message=message)

@@ -5,12 +5,11 @@ from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from toolgauge.model.errors import InvalidReason
+
 OtlpSignal: TypeAlias = Literal["traces", "metrics", "logs"]
 # `scores` are lines of JSON for the score tables of other backends, and always our own.
 Signal: TypeAlias = OtlpSignal | Literal["scores"]
-# Reasons of permanent refusals: bytes that are not OTLP, another signal, unknown JSON keys, an unreadable compression, or a broken
-# rule of the transport.
-InvalidReason: TypeAlias = Literal["undecodable", "wrong_signal", "unknown_keys", "compression", "transport"]
 
 
 class Accepted(Struct, frozen=True):

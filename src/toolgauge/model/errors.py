@@ -1,6 +1,10 @@
 """Our exceptions. People see a `ToolgaugeError` as `error: ...`, with an optional `hint: ...`; the others become outcomes or counters."""
 
-from toolgauge.model.delivery import InvalidReason
+from typing import Literal, TypeAlias
+
+# Reasons of permanent refusals: bytes that are not OTLP, another signal, unknown JSON keys, an unreadable compression, or a broken
+# rule of the transport.
+InvalidReason: TypeAlias = Literal["undecodable", "wrong_signal", "unknown_keys", "compression", "transport"]
 
 
 class ToolgaugeError(Exception):

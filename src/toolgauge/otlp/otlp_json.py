@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from toolgauge.model.delivery import InvalidReason, Signal
-from toolgauge.model.errors import DecodeError
+from toolgauge.model.delivery import Signal
+from toolgauge.model.errors import DecodeError, InvalidReason
 from toolgauge.model.json import Json
 from toolgauge.otlp.bounds import AT_ONCE, check_json, joined
 from toolgauge.otlp.encode import varint

@@ -20,7 +20,8 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode
 from msgspec import Struct
 
-from toolgauge.model.delivery import Invalid, InvalidReason, Refused, Unsupported
+from toolgauge.model.delivery import Invalid, Refused, Unsupported
+from toolgauge.model.errors import InvalidReason
 from toolgauge.net.throttle import Throttle, repetitions
 
 Outcome: TypeAlias = Literal[

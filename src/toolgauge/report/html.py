@@ -5,10 +5,10 @@ characters (control characters, changes of direction, lone surrogates) are writt
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib.resources import files
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
+from toolgauge import on_demand
 from toolgauge.model.plain_words import reason_words
 from toolgauge.otlp.encode import fit_time
 
@@ -26,15 +26,21 @@ class Templates:
     """Renders the templates of this package and of further ones. Belongs to no thread."""
 
     def __init__(self, *packages: str) -> None:
-        self._environment = Environment(
-            loader=ChoiceLoader([PackageLoader(package) for package in ("toolgauge.report", *packages)]),
+        self._packages = ("toolgauge.report", *packages)
+
+    @cached_property
+    def _environment(self) -> "on_demand.jinja2.Environment":
+        library = on_demand.jinja2
+        environment = library.Environment(
+            loader=library.ChoiceLoader([library.PackageLoader(package) for package in self._packages]),
             autoescape=True,
             finalize=_finalized,
-            undefined=StrictUndefined,
+            undefined=library.StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters.update(_FILTERS)
+        environment.filters.update(_FILTERS)
+        return environment
 
     def fragment(self, template: str, **values: object) -> str:
         """Render a template; `values` are the names it uses."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TypeAlias, TypeGuard
 
-from rapidfuzz.distance import Levenshtein
-
+from toolgauge import on_demand
 from toolgauge.model.json import Json, JsonObject, is_large, spelled
 from toolgauge.score.rules import ZONE, Casefold, Contains, DateTime, LeafRule, Numeric, Similarity, offset
 
@@ -162,7 +161,8 @@ def _text_agreement(rule: LeafRule, expected: str, actual: str) -> tuple[float, 
         case Similarity():
             cells = len(expected) * len(actual)
             if cells <= _MAX_EDIT_CELLS:
-                return Levenshtein.normalized_similarity(expected, actual), cells // _EDIT_CELLS_PER_UNIT
+                similarity = on_demand.rapidfuzz.distance.Levenshtein.normalized_similarity(expected, actual)
+                return similarity, cells // _EDIT_CELLS_PER_UNIT
             # A lower bound that takes linear time: no edit is needed where the texts begin and end alike.
             start = _shared(expected, actual)
             end = min(_shared(expected[::-1], actual[::-1]), min(len(expected), len(actual)) - start)

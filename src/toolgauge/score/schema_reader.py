@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 from urllib.parse import unquote
 
-import jsonschema_rs
 import msgspec
 
+from toolgauge import on_demand
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
 
@@ -23,7 +23,6 @@ _NOT_NULL: JsonObject = {"not": {"type": "null"}}
 # A compiled pattern may take this much memory; real ones take a tenth.
 PATTERN_BYTES = 128 * 1024
 _MAX_PATTERNS = 32
-PATTERN_OPTIONS = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES)
 _Read: TypeAlias = Callable[["SchemaReader", Json, str], Json]
 
 
@@ -38,6 +37,13 @@ def schema_text(written: JsonObject) -> str:
     if len(text) > _MAX_SCHEMA_BYTES:
         raise SchemaError(f"it is larger than {_MAX_SCHEMA_BYTES // 1024} KiB")
     return text
+
+
+def compiled(schema: JsonObject) -> "on_demand.jsonschema_rs.Draft202012Validator":
+    """Compile a schema; raise a `ValueError` where that fails: `ValidationError` for a wrong schema."""
+    library = on_demand.jsonschema_rs
+    options = library.RegexOptions(size_limit=PATTERN_BYTES)
+    return library.Draft202012Validator(schema, validate_formats=False, offline=True, pattern_options=options)
 
 
 class SchemaReader:
@@ -145,8 +151,8 @@ class SchemaReader:
         self.patterns += 1
         if self.patterns <= _MAX_PATTERNS:
             try:
-                jsonschema_rs.Draft202012Validator({"pattern": written}, pattern_options=PATTERN_OPTIONS)
-            except (jsonschema_rs.ValidationError, UnicodeEncodeError):
+                compiled({"pattern": written})
+            except (on_demand.jsonschema_rs.ValidationError, UnicodeEncodeError):
                 pass  # counted below
             else:
                 return written

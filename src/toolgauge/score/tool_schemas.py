@@ -12,14 +12,15 @@ from operator import itemgetter
 from typing import Literal, TypeAlias, cast
 
 from cachetools import LRUCache
-from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
 from msgspec import Struct
 
+from toolgauge import on_demand
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.masks import is_digest, is_mask
-from toolgauge.score.schema_reader import PATTERN_BYTES, PATTERN_OPTIONS, SchemaReader, schema_text
+from toolgauge.score.schema_reader import PATTERN_BYTES, SchemaReader, compiled, schema_text
 
+_Error: TypeAlias = "on_demand.jsonschema_rs.ValidationError"
 Kind: TypeAlias = Literal["unknown_arguments", "missing_required", "wrong_type", "enum", "range", "other"]
 
 # Rules that judge a list or an object as a whole: with it, nothing in it is right.
@@ -182,10 +183,8 @@ class ToolSchema:
         self._parts: dict[int, _Parts] = {}
         self._root, self._targets, self._nodes = reader.root, reader.targets, reader.nodes
         try:
-            self._validator = Draft202012Validator(
-                _encodable(self._root), validate_formats=False, offline=True, pattern_options=PATTERN_OPTIONS
-            )
-        except ValidationError:
+            self._validator = compiled(_encodable(self._root))
+        except on_demand.jsonschema_rs.ValidationError:
             raise SchemaError("it is no JSON Schema") from None
         except ValueError:
             raise SchemaError("it is nested too deeply") from None
@@ -268,24 +267,25 @@ class ToolSchema:
             left.extend(self._in_place(schema))
         return frozenset(names) if has_names else None
 
-    def _violations(self, errors: Sequence[ValidationError], arguments: Json) -> list[Violation]:
+    def _violations(self, errors: Sequence[_Error], arguments: Json) -> list[Violation]:
+        kinds = on_demand.jsonschema_rs.ValidationErrorKind
         found: list[Violation] = []
         typed = {(*error.schema_path[:-1], *error.instance_path) for error in errors if error.kind.name == "type"}
         for error in errors:
             path, rule = tuple(error.instance_path), error.kind.name
             match error.kind:
-                case ValidationErrorKind.AdditionalProperties(unexpected=names):
+                case kinds.AdditionalProperties(unexpected=names):
                     holder = cast("JsonObject", value_at(arguments, path))
                     found += [Violation((*path, one), "unknown_arguments", rule, None, holder[one]) for one in names]
-                case ValidationErrorKind.Required(property=name):
+                case kinds.Required(property=name):
                     found.append(Violation((*path, name), "missing_required", rule, None, None, is_missing=True))
-                case ValidationErrorKind.AnyOf(context=failures) | ValidationErrorKind.OneOfNotValid(context=failures):
+                case kinds.AnyOf(context=failures) | kinds.OneOfNotValid(context=failures):
                     found += self._closest(failures, path, arguments)
-                case ValidationErrorKind.PropertyNames(error=inner):
+                case kinds.PropertyNames(error=inner):
                     allowed = self._allowed(inner)
                     kind = _KINDS.get(inner.kind.name, "other")
                     found.append(Violation(path, kind, inner.kind.name, allowed, cast("str", inner.instance)))
-                case ValidationErrorKind.Enum() if (*error.schema_path[:-1], *path) in typed:
+                case kinds.Enum() if (*error.schema_path[:-1], *path) in typed:
                     pass  # one complaint of a value is enough
                 case _:
                     actual = value_at(arguments, path)
@@ -293,7 +293,7 @@ class ToolSchema:
         return found
 
     def _closest(
-        self, failures: Sequence[Sequence[ValidationError]], path: tuple[str | int, ...], arguments: Json
+        self, failures: Sequence[Sequence[_Error]], path: tuple[str | int, ...], arguments: Json
     ) -> list[Violation]:
         """Return the violations of the alternative that was meant: of the right type and constants, else with the fewest."""
         alternatives = [self._violations(errors, arguments) for errors in failures]
@@ -315,7 +315,7 @@ class ToolSchema:
         shown = allowed[0] if len(allowed) == 1 else cast("list[Json]", allowed)
         return [Violation(path, "wrong_type", "type", shown, value_at(arguments, path))]
 
-    def _allowed(self, error: ValidationError) -> Json:
+    def _allowed(self, error: _Error) -> Json:
         """Return what a keyword allows as the schema has it, as far as that fits on a line."""
         allowed = value_at(self._root, error.schema_path)
         if error.kind.name == "const":

@@ -15,7 +15,7 @@ from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem
 from toolgauge.judge.client import Client, ClientThread
 from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.judge.inquiry import load_form
+from toolgauge.judge.form import VerdictForm
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings
@@ -66,7 +66,7 @@ def open_client(settings: JudgeSettings) -> Client:
     """Make the client; raise `ConfigError` when there is no such model."""
     opener: Callable[..., Client] = plugins.load(plugins.JUDGES, _CLIENT)
     # Here, where nothing waits for it: the first question comes on the event loop.
-    load_form()
+    VerdictForm({})
     return opener(
         model=settings.model,
         base_url=settings.base_url,

@@ -98,9 +98,9 @@ class _Mirrored(Histogram, kw_only=True):
     instrument: Instrument
 
     def add(
-        self, cell: HistogramCell, labels: Labels, value: float, exemplar: Exemplar | None, *, times: int = 1
+        self, cell: HistogramCell, labels: Labels, value: float, exemplar: Exemplar | None, times: int = 1
     ) -> None:
-        Histogram.add(self, cell, labels, value, exemplar, times=times)
+        Histogram.add(self, cell, labels, value, exemplar, times)
         where = None if exemplar is None else span_context(exemplar.trace_id, exemplar.span_id)
         attributes = dict(present(self.labels, labels))
         for _ in range(times):

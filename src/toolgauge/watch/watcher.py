@@ -85,6 +85,7 @@ _STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered"
 _TOGETHER_NS = 10 * MINUTE
 _BUDGET = b"b"
 _CHECKSUM_BYTES = 4
+_MOST_NAMES = 4096
 # Fields of `StreamKey` by the names that people select streams by.
 _FIELDS = Stream.__struct_fields__
 _TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revision"))
@@ -110,6 +111,7 @@ class Watcher:
         self._settings = settings
         self._metrics = metrics
         self._conversations = OpenConversations(settings.conversation_idle)
+        self._names: dict[StreamKey, StreamKey] = {}
         self._budget = Budget()
         # The least recently used first.
         self._streams: dict[StreamKey, WatchedStream] = {}
@@ -135,10 +137,18 @@ class Watcher:
     def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
         """Take the scores of a scorecard; return the regressions that begin, change or end with it."""
         scores = trajectory_scores(scorecard)
-        return () if scores is None else self.add(scores, scorecard.scored_at_ns)
+        return () if scores is None else self._add(scores, scorecard.scored_at_ns)
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
-        """Take the scores of a trajectory; return the regressions that begin, change or end with them."""
+        """Take the scores of a trajectory of another process; return the regressions that begin, change or end with them."""
+        # Each has its own copy of the names: they take half of an open conversation.
+        names = self._names
+        if len(names) > _MOST_NAMES:
+            names.clear()
+        scores.tallies = {names.setdefault(stream, stream): tally for stream, tally in scores.tallies.items()}
+        return self._add(scores, now_ns)
+
+    def _add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
         for offer in scores.offers:
             self._contracts.add(offer, now_ns)
         if not scores.tallies:

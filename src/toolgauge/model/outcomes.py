@@ -212,9 +212,9 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     awaits_judges: bool = False
 
     @cached_property
-    def criteria(self) -> Mapping[str, int]:
-        """The places of the criteria by name, in the order of their results."""
-        return {name: place for place, name in enumerate(dict.fromkeys([result.criterion for result in self.results]))}
+    def criteria(self) -> tuple[str, ...]:
+        """The criteria by name, in the order of their results."""
+        return tuple(dict.fromkeys([result.criterion for result in self.results]))
 
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:

@@ -22,7 +22,6 @@ from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, La
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
-    Finding,
     Level,
     NotEvaluated,
     Outcome,

@@ -9,7 +9,6 @@ from itertools import count
 from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer
@@ -225,13 +224,13 @@ class ScoreMetrics:
 
     def _count(self, series: Iterable[_Evaluated], times: int, judged: SpanRef, now_ns: int) -> None:
         # As the counter's `add` does. One exemplar a cell and scorecard, that of the last call.
-        counted = self._evaluations.cells
-        exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
+        counted, where = self._evaluations.cells, (now_ns, judged.trace_id, judged.span_id)
+        exemplar = Exemplar(1.0, *where)
         for one in series:
             one.label_set.used_ns = now_ns
             counted[one.counted] += times
             if one.scores is not None:
-                of_value = exemplar if one.value == 1.0 else replace(exemplar, value=one.value)
+                of_value = exemplar if one.value == 1.0 else Exemplar(one.value, *where)
                 cell, stream = one.scores
                 self._scores.add(cell, stream, one.value, of_value, times)
             if one.is_failure:

@@ -3,6 +3,7 @@
 A score is a number; `NotEvaluated` ("could not look") and `Errored` are not: they enter no mean, threshold or window.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
@@ -244,9 +245,9 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     def subjects(self) -> tuple[Subject, ...]:
         """The judged calls and the trajectory, in the order of their first results."""
         # By identity: all results of a call have its span as their target.
-        grouped: dict[int, list[Result]] = {}
+        grouped = defaultdict[int, list[Result]](list)
         for result in self.results:
-            grouped.setdefault(id(result.call), []).append(result)
+            grouped[id(result.call)].append(result)
         return tuple([self._subject(group) for group in grouped.values()])
 
     def _subject(self, results: list[Result]) -> Subject:

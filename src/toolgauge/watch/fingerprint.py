@@ -24,7 +24,7 @@ NO_ERROR = "none"
 _UNKNOWN = Contract("", "", "", b"")
 # By tool, the most of one conversation; each has up to four properties.
 _MAX_TOOLS = 12
-_LONGEST_KEYS = 1024
+_MOST_KEYS = 64
 _SIZES = (50, 200, 1000, 5000, 20_000)
 _TYPES: Mapping[type, str] = MappingProxyType(
     {str: "string", bool: "boolean", int: "integer", float: "number", dict: "object", list: "array"}
@@ -46,9 +46,8 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
                 break
         contract = _UNKNOWN if definition is None else contracts((definition,))[0]
         keys = _keys(calls)
-        # Thousands of keys, and long ones, are not remembered.
-        is_short = keys is None or sum([len(key) for key, _ in keys]) <= _LONGEST_KEYS
-        described = _of_tool if is_short else _of_tool.__wrapped__
+        # A set of thousands of keys is not remembered.
+        described = _of_tool if keys is None or len(keys) <= _MOST_KEYS else _of_tool.__wrapped__
         found.update(described(tool, contract.schema, contract.words, keys, _errors(calls)))
     if (text := _first_text(trajectory, "user")) is not None:
         size = bisect_left(_SIZES, len(text))
@@ -101,7 +100,8 @@ def _keys(calls: Sequence[ToolCall]) -> frozenset[tuple[str, type]] | None:
     for call in calls:
         arguments = call.arguments
         if isinstance(arguments, Recorded) and isinstance(arguments.value, dict):
-            keys.update(zip(arguments.value, map(type, arguments.value.values()), strict=True))
+            for key, value in arguments.value.items():
+                keys.add((key[:MAX_PROPERTY], type(value)))
         elif not isinstance(arguments, NotRecorded):
             return None
     return frozenset(keys)
@@ -112,7 +112,7 @@ def _keys(calls: Sequence[ToolCall]) -> frozenset[tuple[str, type]] | None:
 def _of_tool(
     tool: str, schema: str, words: str, keys: frozenset[tuple[str, type]] | None, errors: str
 ) -> dict[str, str]:
-    typed = [f"{key[:MAX_PROPERTY]}:{_TYPES.get(kind, 'null')}" for key, kind in keys or ()]
+    typed = [f"{key}:{_TYPES.get(kind, 'null')}" for key, kind in keys or ()]
     shape = "unreadable" if keys is None else _short(typed)
     texts = {TOOL_SCHEMA: schema, TOOL_DESCRIPTION: words, TOOL_ARGUMENTS: shape, TOOL_ERRORS: errors}
     return {_name(prop, tool): text for prop, text in texts.items() if text or prop == TOOL_ERRORS}

@@ -267,11 +267,9 @@ class ResultParts(Struct, frozen=True, gc=False):
 
 
 class Outline(Struct, frozen=True, gc=False):
-    """What the scorecard's span counts of a verdict on a call: by criterion and revision, the place of the outcome's word.
+    """What the scorecard's span counts of a verdict on a call, and whether its results have bytes of their own."""
 
-    `has_parts` where its results have bytes of their own.
-    """
-
+    # Criterion, revision, and the place of the word.
     counted: tuple[tuple[str, str, int], ...]
     has_parts: bool
 

@@ -140,8 +140,7 @@ class Result(Struct, frozen=True, gc=False):
     """The outcome of one criterion for one target. `call` is `None` at level `trajectory`.
 
     `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen). `is_binary` when the
-    evaluator's scores are 0 or 1 and nothing between; `can_fail` is False where every score passes. `finding`, where it is known,
-    is `finding_of` all this: a result with another outcome has another one.
+    evaluator's scores are 0 or 1 and nothing between; `can_fail` is False where every score passes. `finding` repeats it in short.
     """
 
     criterion: str
@@ -159,10 +158,7 @@ class Result(Struct, frozen=True, gc=False):
 
 
 class Finding(Struct, frozen=True, eq=False, gc=False):
-    """A result without its words and its target. `value` is a score from 0 to 1, `None` for every other outcome.
-
-    One object for all equal ones.
-    """
+    """A result without its words and target, one object for all that are alike. `value` is a score from 0 to 1, else `None`."""
 
     criterion: str
     revision: str

@@ -289,14 +289,12 @@ def register(criterion: Criterion) -> Registered:
 
 
 def _make_result(criterion: Criterion, rule: Rule) -> MakeResult:
-    name, revised, level, enforce, is_binary, can_fail = rule
+    name, revised, level, enforce, binary, fails = rule
     evaluator, version = criterion.evaluator_name, criterion.evaluator.version
 
     def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome, known: Finding | None = None) -> Result:
         found = known or finding_of(rule, outcome)
-        return Result(
-            name, revised, evaluator, version, level, enforce, target, call, outcome, is_binary, can_fail, found
-        )
+        return Result(name, revised, evaluator, version, level, enforce, target, call, outcome, binary, fails, found)
 
     return made
 

@@ -20,8 +20,7 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 
-# Makes a result of one criterion of what was judged: its span, the call (`None`: the trajectory) with its outcome, and the finding
-# where it is known.
+# Makes a result of one criterion of what was judged: span, call (`None`: the trajectory), outcome, and the finding if it is known.
 MakeResult: TypeAlias = Callable[..., Result]
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.

@@ -5,6 +5,7 @@ A complete conversation gives one observation to each of its streams. All stream
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 from zlib import crc32
@@ -85,7 +86,6 @@ _STATES: tuple[StreamState, ...] = ("learning", "watching", "alarm", "recovered"
 _TOGETHER_NS = 10 * MINUTE
 _BUDGET = b"b"
 _CHECKSUM_BYTES = 4
-_MOST_NAMES = 4096
 # Fields of `StreamKey` by the names that people select streams by.
 _FIELDS = Stream.__struct_fields__
 _TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revision"))
@@ -93,6 +93,12 @@ _TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revisio
 
 # Called with changes, and how many tools were not compared because of a cap.
 OnToolChanges: TypeAlias = Callable[[Sequence[ToolDefinitionChange], int], None]
+
+
+# The scores of other processes have their own copies of the names, which take half of an open conversation.
+@lru_cache(maxsize=4096)
+def _shared(stream: StreamKey) -> StreamKey:
+    return stream
 
 
 class _SavedConversation(Struct, array_like=True):
@@ -111,7 +117,6 @@ class Watcher:
         self._settings = settings
         self._metrics = metrics
         self._conversations = OpenConversations(settings.conversation_idle)
-        self._names: dict[StreamKey, StreamKey] = {}
         self._budget = Budget()
         # The least recently used first.
         self._streams: dict[StreamKey, WatchedStream] = {}
@@ -141,11 +146,7 @@ class Watcher:
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
         """Take the scores of a trajectory of another process; return the regressions that begin, change or end with them."""
-        # Each has its own copy of the names: they take half of an open conversation.
-        names = self._names
-        if len(names) > _MOST_NAMES:
-            names.clear()
-        scores.tallies = {names.setdefault(stream, stream): tally for stream, tally in scores.tallies.items()}
+        scores.tallies = {_shared(stream): tally for stream, tally in scores.tallies.items()}
         return self._add(scores, now_ns)
 
     def _add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:

@@ -60,6 +60,8 @@ def test_calls_that_were_seen_whole_are_scored_and_no_others():
 def test_without_a_call_seen_whole_nothing_is_said_to_be_missing(calls: tuple[ToolCall, ...]):
     (result,) = results(trajectory(*calls, incomplete=WHY), criterion(ToolSuccess(tools=("look",))))
     assert result.outcome == HALF
+    assert result.finding is not None
+    assert result.finding.reason == HALF.reason
 
 
 def test_what_is_outside_of_the_sample_stays_outside():

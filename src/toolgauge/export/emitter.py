@@ -29,7 +29,7 @@ from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.export.tool_change_events import ToolChangeEvents
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
-from toolgauge.model.outcomes import Finding, OutcomeWord, Result, Scorecard
+from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.model.tool_changes import ToolDefinitionChange
@@ -42,6 +42,7 @@ from toolgauge.otlp.encode import (
     fit_text,
     fit_time,
     fixed64,
+    length,
     raw_id,
     tag,
     text_attribute,
@@ -175,7 +176,7 @@ class _ScorecardSpan:
         self._scorecard = scorecard
         self._producer = producer
         # By criterion, its revision, and how many calls had each of the outcomes.
-        self._calls: dict[str, tuple[str, dict[OutcomeWord, int]]] = {}
+        self._calls: dict[str, tuple[str, list[int]]] = {}
         self._events: list[bytes] = []
         self._event_bytes = 0
         self._dropped_events = 0
@@ -185,19 +186,18 @@ class _ScorecardSpan:
         # In OpenInference's words.
         self.evaluations = b""
 
-    def count(self, shown: Iterable[Finding], times: int) -> None:
-        for finding in shown:
-            if finding.level == "call":
-                of_criterion = self._calls.get(finding.criterion)
-                if of_criterion is None:
-                    of_criterion = self._calls[finding.criterion] = (finding.revision, {})
-                counts = of_criterion[1]
-                counts[finding.word] = counts.get(finding.word, 0) + times
+    def count(self, counted: Iterable[tuple[str, str, int]], times: int) -> None:
+        for criterion, revision, outcome in counted:
+            of_criterion = self._calls.get(criterion)
+            if of_criterion is None:
+                of_criterion = self._calls[criterion] = (revision, [0] * len(results.OUTCOME_WORDS))
+            of_criterion[1][outcome] += times
 
     def link(self, targets: Iterable[SpanRef | None]) -> None:
         for target in targets:
             if target is not None:
-                self.links[field(_LINK, _linked_trace(target.trace_id) + field(b"", raw_id(target.span_id, 8)))] = None
+                span_id = raw_id(target.span_id, 8)
+                self.links[_before_link(target.trace_id, len(span_id)) + span_id] = None
 
     def add_result(self, result: Result, on_span: bytes) -> None:
         """Add a result of the trajectory; several of one criterion for one span would overwrite each other."""
@@ -245,7 +245,7 @@ class _ScorecardSpan:
             for key in (_CONVERSATION, _SESSION):
                 yield results.SPAN_ATTRIBUTES + text_attribute(key, trajectory.conversation_id)
         for criterion in criteria:
-            yield _call_counts(criterion, *map(self._calls[criterion][1].get, results.OUTCOME_WORDS))
+            yield _call_counts(criterion, *self._calls[criterion][1])
         yield from self._of_trajectory.values()
         yield self.evaluations
         yield from islice(self.links, MAX_LINKS)
@@ -254,8 +254,9 @@ class _ScorecardSpan:
 
 
 @lru_cache(maxsize=256)
-def _linked_trace(trace_id: str) -> bytes:
-    return field(_LINK_TRACE_ID, raw_id(trace_id, 16)) + _LINK_SPAN_ID
+def _before_link(trace_id: str, size: int) -> bytes:
+    before = field(_LINK_TRACE_ID, raw_id(trace_id, 16)) + _LINK_SPAN_ID + length(size)
+    return _LINK + length(len(before) + size) + before
 
 
 @cache
@@ -267,9 +268,9 @@ def _constant_part(scope: TrajectoryScope, closed_because: ClosedBecause) -> byt
 
 # Most runs are short, and most calls pass. Without the cache: 2 % of all CPU.
 @lru_cache(maxsize=1024)
-def _call_counts(criterion: str, *counts: int | None) -> bytes:
+def _call_counts(criterion: str, *counts: int) -> bytes:
     keys = [on_span(criterion, _CALLS[outcome]) for outcome in results.OUTCOME_WORDS]
-    written = [attribute(key, count or 0) for key, count in zip(keys, counts, strict=True)]
+    written = [attribute(key, count) for key, count in zip(keys, counts, strict=True)]
     return elements(results.SPAN_ATTRIBUTES, written)
 
 
@@ -334,7 +335,7 @@ class Emitter:
             with_parts: set[int] = set()
             for verdict, alike in scorecard.verdicts.items():
                 outline = self._results.outline(verdict)
-                span.count(outline.shown, len(alike))
+                span.count(outline.counted, len(alike))
                 if outline.has_parts:
                     with_parts.update([id(subject.call) for subject in alike])
             if self._results.writes_spans:

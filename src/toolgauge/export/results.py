@@ -22,7 +22,6 @@ from toolgauge.export.settings import AnnotateForm, AnnotateMode, EventsMode, La
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
     Errored,
-    Finding,
     Level,
     NotEvaluated,
     Outcome,
@@ -231,13 +230,14 @@ class Annotations:
             written[trajectory.root.span_id] = closed + written.get(trajectory.root.span_id, b"")
         return written
 
-    def _joined(self, subjects: Sequence[Subject], places: Mapping[str, int]) -> bytes:
+    def _joined(self, subjects: Sequence[Subject], criteria: Sequence[str]) -> bytes:
         verdict, results = subjects[0].verdict, subjects[0].results
         known = self._written.get(verdict)
         if known is not None and len(subjects) == 1:
             return known
         if len(subjects) > 1:
             results = [result for subject in subjects for result in subject.results]
+            places = {name: place for place, name in enumerate(criteria)}
             results.sort(key=lambda result: places[result.criterion])
         of_span: dict[str, bytes] = {}
         for result in results:
@@ -267,9 +267,10 @@ class ResultParts(Struct, frozen=True, gc=False):
 
 
 class Outline(Struct, frozen=True, gc=False):
-    """The findings of a verdict that the scorecard's span shows, and whether its results have bytes of their own."""
+    """What the scorecard's span counts of a verdict on a call, and whether its results have bytes of their own."""
 
-    shown: tuple[Finding, ...]
+    # Criterion, revision, and the place of the word.
+    counted: tuple[tuple[str, str, int], ...]
     has_parts: bool
 
 
@@ -291,11 +292,14 @@ class ResultWriter:
             has_parts = any(
                 one.word in self._records and (one.can_fail or one.word != "pass") for one in verdict.findings
             )
-            shown = tuple([one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"])
+            shown = [one for one in verdict.findings if self.writes_spans and one.enforce != "shadow"]
             has_parts |= any(
                 one.level == "trajectory" or (one.word != "pass" and one.reason != "no_calls") for one in shown
             )
-            known = self._outlines.keep(verdict, Outline(shown, has_parts), 0)
+            counted = [
+                (one.criterion, one.revision, OUTCOME_WORDS.index(one.word)) for one in shown if one.level == "call"
+            ]
+            known = self._outlines.keep(verdict, Outline(tuple(counted), has_parts), 0)
         return known
 
     def parts(self, result: Result) -> ResultParts:

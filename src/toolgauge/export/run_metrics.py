@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from msgspec import Struct
+
 from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer, Who
 from toolgauge.export.results import BoundedCache
@@ -17,14 +19,12 @@ _DESCRIBED: dict[Measure, tuple[str, str, tuple[float, ...]]] = {
 _LABELS_BYTES = 1200
 
 
-class _Series:
+class _Series(Struct):
     """Where the runs of an agent with one outcome are counted; cells begin with the first run that recorded the measure."""
 
-    __slots__ = ("cells", "label_set", "labels")
-
-    def __init__(self, labels: Labels, label_set: LabelSet) -> None:
-        self.labels, self.label_set = labels, label_set
-        self.cells: dict[str, HistogramCell] = {}
+    labels: Labels
+    label_set: LabelSet
+    cells: dict[str, HistogramCell] = {}
 
 
 class RunMetrics:

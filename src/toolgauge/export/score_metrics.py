@@ -9,7 +9,6 @@ from itertools import count
 from typing import Final, TypeAlias, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer
@@ -119,21 +118,22 @@ class ScoreMetrics:
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a scorecard."""
+        trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
+        whose = self._whose(trajectory)
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
-            trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
             self._trajectories.add(1, (trajectory.closed_because,))
             # A conversation's calls have been counted with their traces.
             if trajectory.scope == "trace" and trajectory.calls:
-                self._count_calls(trajectory, now_ns)
+                self._count_calls(trajectory, whose, now_ns)
             if trajectory.scope == "trace" and trajectory.hidden_turns:
                 agent = trajectory.agents[0] if trajectory.agents else None
-                who, _ = self._caps.find(self._whose(trajectory), agent, None, rule=(), now_ns=now_ns)
+                who, _ = self._caps.find(whose, agent, None, rule=(), now_ns=now_ns)
                 self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
                 self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
-        self._count_results(scorecard)
+        self._count_results(scorecard, whose)
         # Last: scores come first where labels are capped.
-        self._runs.record(scorecard, self._whose(scorecard.trajectory))
+        self._runs.record(scorecard, whose)
 
     def count_tool_changes(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         """Count changes of tools, and tools that were not compared because of a cap."""
@@ -176,8 +176,8 @@ class ScoreMetrics:
                 self._scores.cells.pop(stream, None)
         self._known = BoundedCache()
 
-    def _count_calls(self, trajectory: Trajectory, now_ns: int) -> None:
-        producer, known = self._producer(self._whose(trajectory)), self._known_calls
+    def _count_calls(self, trajectory: Trajectory, whose: Producer, now_ns: int) -> None:
+        producer, known = self._producer(whose), self._known_calls
         # As the counter's `add` does; this is done of every call.
         counted, unobserved = self._tool_calls.cells, self._unobserved.cells
         missing = Observed(trajectory).missing
@@ -188,7 +188,7 @@ class ScoreMetrics:
             key = (producer, call.agent, call.name, call.state, error_type, "true" if call.order in recoveries else "")
             series = known.get(key)
             if series is None:
-                series, known = self._call_series(key, trajectory, now_ns), self._known_calls
+                series, known = self._call_series(key, whose, now_ns), self._known_calls
             series.label_set.used_ns = now_ns
             counted[series.counted] += 1
             for reason in missing(call):
@@ -197,9 +197,9 @@ class ScoreMetrics:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
                 self._tool_calls.exemplars[series.counted] = exemplar
 
-    def _call_series(self, called: _Called, trajectory: Trajectory, now_ns: int) -> _Series:
+    def _call_series(self, called: _Called, whose: Producer, now_ns: int) -> _Series:
         _, agent, tool, state, error, is_recovered = called
-        who, label_set = self._caps.find(self._whose(trajectory), agent, tool, rule=(), now_ns=now_ns)
+        who, label_set = self._caps.find(whose, agent, tool, rule=(), now_ns=now_ns)
         error_type = self._caps.error_type(who[0], error)
         states = ((state, "", "") for state in _BEGUN)
         end = (state, error_type, is_recovered)
@@ -210,9 +210,9 @@ class ScoreMetrics:
             self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))
         return series
 
-    def _count_results(self, scorecard: Scorecard) -> None:
-        trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
-        producer, nowhere = self._producer(self._whose(trajectory)), SpanRef(trajectory.trace_id, "")
+    def _count_results(self, scorecard: Scorecard, whose: Producer) -> None:
+        now_ns = scorecard.scored_at_ns
+        producer, nowhere = self._producer(whose), SpanRef(scorecard.trajectory.trace_id, "")
         for verdict, subjects in scorecard.verdicts.items():
             known = self._known.get((producer, verdict))
             if known is not None:
@@ -220,32 +220,32 @@ class ScoreMetrics:
                 continue
             # Each by itself: what a cap folds is counted.
             for subject in subjects:
-                self._count(self._series(producer, verdict, trajectory, now_ns), 1, subject.target or nowhere, now_ns)
+                self._count(self._series(producer, verdict, whose, now_ns), 1, subject.target or nowhere, now_ns)
 
     def _count(self, series: Iterable[_Evaluated], times: int, judged: SpanRef, now_ns: int) -> None:
         # As the counter's `add` does. One exemplar a cell and scorecard, that of the last call.
-        counted = self._evaluations.cells
-        exemplar = Exemplar(1.0, now_ns, judged.trace_id, judged.span_id)
+        counted, where = self._evaluations.cells, (now_ns, judged.trace_id, judged.span_id)
+        exemplar = Exemplar(1.0, *where)
         for one in series:
             one.label_set.used_ns = now_ns
             counted[one.counted] += times
             if one.scores is not None:
-                of_value = exemplar if one.value == 1.0 else replace(exemplar, value=one.value)
-                self._scores.add(*one.scores, one.value, of_value, times=times)
+                of_value = exemplar if one.value == 1.0 else Exemplar(one.value, *where)
+                cell, stream = one.scores
+                self._scores.add(cell, stream, one.value, of_value, times)
             if one.is_failure:
                 self._evaluations.exemplars[one.counted] = exemplar
 
-    def _series(self, producer: int, verdict: Verdict, trajectory: Trajectory, now_ns: int) -> Iterator[_Evaluated]:
+    def _series(self, producer: int, verdict: Verdict, whose: Producer, now_ns: int) -> Iterator[_Evaluated]:
         """Begin the series of a verdict, one after the other: each is counted before the next may take its place."""
         known, made, is_lasting = self._known, list[_Evaluated](), True
         for finding in verdict.findings:
             enforce = "shadow" if finding.enforce == "shadow" else ""
             rule = (fit_label(finding.criterion), fit_label(finding.revision), finding.level, enforce)
-            who, label_set = self._caps.find(
-                self._whose(trajectory), verdict.agent, verdict.tool, rule=rule, now_ns=now_ns
-            )
+            who, label_set = self._caps.find(whose, verdict.agent, verdict.tool, rule=rule, now_ns=now_ns)
             stream, counted = (*who, *rule), (*who, *rule, finding.word, finding.reason)
-            self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), counted)
+            if counted not in self._evaluations.cells:
+                self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), counted)
             scores = None
             if finding.value is not None:
                 bounds = BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS

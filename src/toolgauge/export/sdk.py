@@ -97,10 +97,8 @@ def _attributes(encoded: Iterable[KeyValue]) -> dict[str, str | bool | int | flo
 class _Mirrored(Histogram, kw_only=True):
     instrument: Instrument
 
-    def add(
-        self, cell: HistogramCell, labels: Labels, value: float, exemplar: Exemplar | None, *, times: int = 1
-    ) -> None:
-        Histogram.add(self, cell, labels, value, exemplar, times=times)
+    def add(self, cell: HistogramCell, labels: Labels, value: float, exemplar: Exemplar | None, times: int = 1) -> None:
+        Histogram.add(self, cell, labels, value, exemplar, times)
         where = None if exemplar is None else span_context(exemplar.trace_id, exemplar.span_id)
         attributes = dict(present(self.labels, labels))
         for _ in range(times):

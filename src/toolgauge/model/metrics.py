@@ -168,7 +168,6 @@ class Histogram(Struct, kw_only=True):
         labels: Labels,  # noqa: ARG002 (for instruments of the SDK, which mirror it)
         value: float,
         exemplar: Exemplar | None,
-        *,
         times: int = 1,
     ) -> None:
         """Add equal measurements to the cell of these labels."""

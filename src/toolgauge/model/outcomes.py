@@ -3,6 +3,7 @@
 A score is a number; `NotEvaluated` ("could not look") and `Errored` are not: they enter no mean, threshold or window.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Final, Literal, TypeAlias
@@ -139,7 +140,7 @@ class Result(Struct, frozen=True, gc=False):
     """The outcome of one criterion for one target. `call` is `None` at level `trajectory`.
 
     `target` is the judged span: the call's, or the trajectory's root (`None` when that was not seen). `is_binary` when the
-    evaluator's scores are 0 or 1 and nothing between; `can_fail` is False where every score passes.
+    evaluator's scores are 0 or 1 and nothing between; `can_fail` is False where every score passes. `finding` repeats it in short.
     """
 
     criterion: str
@@ -153,10 +154,11 @@ class Result(Struct, frozen=True, gc=False):
     outcome: Outcome
     is_binary: bool = False
     can_fail: bool = True
+    finding: "Finding | None" = None
 
 
-class Finding(Struct, frozen=True, gc=False):
-    """A result without its words and its target. `value` is a score from 0 to 1, `None` for every other outcome."""
+class Finding(Struct, frozen=True, eq=False, gc=False):
+    """A result without its words and target, one object for all that are alike. `value` is a score from 0 to 1, else `None`."""
 
     criterion: str
     revision: str
@@ -189,14 +191,33 @@ class Subject(Struct, frozen=True, gc=False):
     results: list[Result]
 
 
-# Without it: 5 % of all CPU. Also the identity of a verdict.
+# What results of one criterion share: the first fields of a finding.
+Rule: TypeAlias = tuple[str, str, Level, Enforce, bool, bool]
+
+# Also the identity of findings and verdicts. Without the two: 5 % of all CPU.
+_finding = lru_cache(maxsize=4096)(Finding)
+
+
 @lru_cache(maxsize=4096)
-def _verdict(
-    agent: str | None,
-    tool: str | None,
-    *findings: tuple[str, str, Level, Enforce, bool, bool, OutcomeWord, str, float | None],
-) -> Verdict:
-    return Verdict(agent, tool, tuple([Finding(*finding) for finding in findings]))
+def _verdict(agent: str | None, tool: str | None, *findings: Finding) -> Verdict:
+    return Verdict(agent, tool, findings)
+
+
+def _rule(one: Result) -> Rule:
+    return one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail
+
+
+def finding_of(rule: Rule, outcome: Outcome) -> Finding:
+    """Return what was found."""
+    word: OutcomeWord = "error"
+    reason, value = "", None
+    if isinstance(outcome, Scored):
+        # What is no number from 0 to 1 must not enter a mean anywhere.
+        if 0.0 <= outcome.value <= 1.0:
+            word, value = "pass" if outcome.passed else "fail", outcome.value
+    elif isinstance(outcome, NotEvaluated):
+        word, reason = "not_evaluated", outcome.reason
+    return _finding(*rule, word, reason, value)
 
 
 class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
@@ -212,35 +233,23 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     awaits_judges: bool = False
 
     @cached_property
-    def criteria(self) -> Mapping[str, int]:
-        """The places of the criteria by name, in the order of their results."""
-        return {name: place for place, name in enumerate(dict.fromkeys([result.criterion for result in self.results]))}
+    def criteria(self) -> tuple[str, ...]:
+        """The criteria by name, in the order of their results."""
+        return tuple(dict.fromkeys([result.criterion for result in self.results]))
 
     @cached_property
     def subjects(self) -> tuple[Subject, ...]:
         """The judged calls and the trajectory, in the order of their first results."""
         # By identity: all results of a call have its span as their target.
-        grouped: dict[int, list[Result]] = {}
+        grouped = defaultdict[int, list[Result]](list)
         for result in self.results:
-            grouped.setdefault(id(result.call), []).append(result)
+            grouped[id(result.call)].append(result)
         return tuple([self._subject(group) for group in grouped.values()])
 
     def _subject(self, results: list[Result]) -> Subject:
         call, agents = results[0].call, self.trajectory.agents
         agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
-        findings: list[tuple[str, str, Level, Enforce, bool, bool, OutcomeWord, str, float | None]] = []
-        for one in results:
-            outcome, reason, value = one.outcome, "", None
-            word: OutcomeWord = "error"
-            if isinstance(outcome, Scored):
-                # What is no number from 0 to 1 must not enter a mean anywhere.
-                if 0.0 <= outcome.value <= 1.0:
-                    word, value = "pass" if outcome.passed else "fail", outcome.value
-            elif isinstance(outcome, NotEvaluated):
-                word, reason = "not_evaluated", outcome.reason
-            findings.append(
-                (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail, word, reason, value)
-            )
+        findings = [one.finding or finding_of(_rule(one), one.outcome) for one in results]
         # Cut as labels are: it must not hold a megabyte of somebody's name.
         verdict = _verdict(agent and agent[:MAX_LABEL], tool and tool[:MAX_LABEL], *findings)
         return Subject(call, results[0].target, verdict, results)

@@ -220,17 +220,14 @@ class Egress:
     def release_annotated(self, held: Sequence[HeldSpan[Container]], attributes: Mapping[str, bytes]) -> list[SpanRef]:
         """Queue spans of one trace with their encoded attributes, by span id; return those that have any."""
         annotated: list[SpanRef] = []
-        ready: list[HeldSpan[Container]] = []
         try:
             for span in held:
-                added = attributes.get(span.ref.span_id, b"")
-                ready.append(replace(span, raw=annotate(span.raw, added)) if added else span)
-                if added:
+                if added := attributes.get(span.ref.span_id):
+                    span.raw = annotate(span.raw, added)
                     annotated.append(span.ref)
         finally:
             # A fault costs spans their scores, never the spans.
-            ready.extend(held[len(ready) :])
-            self.release(ready)
+            self.release(held)
         return annotated
 
     def hand_over(self, outgoing: Outgoing) -> None:

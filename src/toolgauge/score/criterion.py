@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
-from toolgauge.model.outcomes import Enforce, NotEvaluated, Outcome, Result
+from toolgauge.model.outcomes import Enforce, Finding, NotEvaluated, Outcome, Result, Rule, finding_of
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
@@ -261,6 +261,8 @@ def register(criterion: Criterion) -> Registered:
     asks = isinstance(evaluator, JudgeEvaluator)
     is_for_all = when.service is None and when.agent is None and when.case is None and not when.attributes
     needs_agent_run = bool(getattr(evaluator, "needs_agent_run", False))
+    is_binary, can_fail = bool(getattr(evaluator, "binary", False)), criterion.pass_at > 0
+    rule = criterion.name, criterion.revision, evaluator.level, criterion.enforce, is_binary, can_fail
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
@@ -281,18 +283,18 @@ def register(criterion: Criterion) -> Registered:
             and not criterion.failures
             and isinstance(criterion.reference, NoReference)
         ),
-        marks=Marks(criterion.pass_at, keeps_parts=isinstance(evaluator, FactsEvaluator)),
-        made=_make_result(criterion),
+        marks=Marks(criterion.pass_at, partial(finding_of, rule), keeps_parts=isinstance(evaluator, FactsEvaluator)),
+        made=_make_result(criterion, rule),
     )
 
 
-def _make_result(criterion: Criterion) -> MakeResult:
-    name, revised, evaluator = criterion.name, criterion.revision, criterion.evaluator_name
-    version, level, enforce = criterion.evaluator.version, criterion.evaluator.level, criterion.enforce
-    is_binary, can_fail = bool(getattr(criterion.evaluator, "binary", False)), criterion.pass_at > 0
+def _make_result(criterion: Criterion, rule: Rule) -> MakeResult:
+    name, revised, level, enforce, binary, fails = rule
+    evaluator, version = criterion.evaluator_name, criterion.evaluator.version
 
-    def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome) -> Result:
-        return Result(name, revised, evaluator, version, level, enforce, target, call, outcome, is_binary, can_fail)
+    def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome, known: Finding | None = None) -> Result:
+        found = known or finding_of(rule, outcome)
+        return Result(name, revised, evaluator, version, level, enforce, target, call, outcome, binary, fails, found)
 
     return made
 

@@ -287,7 +287,9 @@ class Scorer:
         if half is not None:
             # What was found to be missing may be in the other half.
             return [
-                replace(one, outcome=half) if one.call is None and isinstance(one.outcome, NotEvaluated) else one
+                registered.made(one.target, None, half)
+                if one.call is None and isinstance(one.outcome, NotEvaluated)
+                else one
                 for one in results
             ]
         expected = seen.expected

@@ -5,12 +5,23 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias, cast, get_args
 
 from toolgauge.model.judging import Judged
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Reason, Result, Scored, Side
+from toolgauge.model.outcomes import (
+    Difference,
+    Errored,
+    Finding,
+    Level,
+    NotEvaluated,
+    Outcome,
+    Reason,
+    Result,
+    Scored,
+    Side,
+)
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 
-# Makes a result of one criterion of what was judged: its span, and the call (`None`: the trajectory) with its outcome.
-MakeResult: TypeAlias = Callable[[SpanRef | None, ToolCall | None, Outcome], Result]
+# Makes a result of one criterion of what was judged: span, call (`None`: the trajectory), outcome, and the finding if it is known.
+MakeResult: TypeAlias = Callable[..., Result]
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
 _ROUNDING = 1e-9
@@ -24,14 +35,17 @@ _OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
 
 # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
 # scoring and encoding.
-class Marks(dict[int, tuple[Outcome, Outcome]]):
-    """The marked outcomes of one criterion by the identity of the unmarked ones, kept beside them."""
+class Marks(dict[int, tuple[Outcome, Outcome, Finding | None]]):
+    """The marked outcomes of one criterion, with what they find, by the identity of the unmarked ones, kept beside them."""
 
-    __slots__ = ("_keeps_parts", "_least")
+    __slots__ = ("_found", "_keeps_parts", "_least")
 
-    def __init__(self, pass_at: float, *, keeps_parts: bool = False) -> None:
+    def __init__(
+        self, pass_at: float, found: Callable[[Outcome], Finding | None] = lambda _: None, *, keeps_parts: bool = False
+    ) -> None:
         """`pass_at` is the least score that passes; `keeps_parts` where the evaluator changes no parts afterwards."""
         super().__init__()
+        self._found = found
         self._least = pass_at - _ROUNDING
         self._keeps_parts = keeps_parts
 
@@ -57,7 +71,7 @@ class Marks(dict[int, tuple[Outcome, Outcome]]):
         if len(words) <= _LONGEST_KNOWN and type(outcome) in _OUTCOMES:
             if len(self) >= _MAX_KNOWN:
                 self.clear()
-            self[id(outcome)] = outcome, marked
+            self[id(outcome)] = outcome, marked, self._found(marked)
 
 
 class Checker:
@@ -85,7 +99,7 @@ class Checker:
             marked = known.get(id(outcome))
             # As `passed` does: nearly all calls are judged in order, with an outcome that is known.
             if marked is not None and left and left[-1] is call:
-                add(made(left.pop().span, call, marked[1]))
+                add(made(left.pop().span, call, marked[1], marked[2]))
             elif (passed := self.passed(call, outcome)) is not None:
                 add(made(root if call is None else call.span, call, passed))
             else:

@@ -14,13 +14,14 @@ from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.metrics import MAX_LABEL, MAX_PROPERTY, fit_label, short_hash
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.watch.offers import contracts
+from toolgauge.watch.offers import Contract, contracts
 
 INSTRUCTIONS, SCOPE_VERSION = "gen_ai.system_instructions", "otel.scope.version"
 TOOL_SCHEMA, TOOL_DESCRIPTION = "toolgauge.tool.schema", "toolgauge.tool.description"
 TOOL_ARGUMENTS, TOOL_ERRORS = "toolgauge.tool.arguments", "toolgauge.tool.errors"
 MESSAGE_SIZE, MESSAGE_FORM = "toolgauge.user_message.size", "toolgauge.user_message.form"
 NO_ERROR = "none"
+_UNKNOWN = Contract("", "", "", b"")
 # By tool, the most of one conversation; each has up to four properties.
 _MAX_TOOLS = 12
 _MOST_KEYS = 64
@@ -43,15 +44,11 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
             if each.name == calls[0].name:
                 definition = each
                 break
-        if definition is not None:
-            (contract,) = contracts((definition,))
-            if contract.schema:
-                found[_name(TOOL_SCHEMA, tool)] = contract.schema
-            if contract.words:
-                found[_name(TOOL_DESCRIPTION, tool)] = contract.words
-        if shape := _shape(calls):
-            found[_name(TOOL_ARGUMENTS, tool)] = shape
-        found[_name(TOOL_ERRORS, tool)] = _errors(calls)
+        contract = _UNKNOWN if definition is None else contracts((definition,))[0]
+        keys = _keys(calls)
+        # A set of thousands of keys is not remembered.
+        described = _of_tool if keys is None or len(keys) <= _MOST_KEYS else _of_tool.__wrapped__
+        found.update(described(tool, contract.schema, contract.words, keys, _errors(calls)))
     if (text := _first_text(trajectory, "user")) is not None:
         size = bisect_left(_SIZES, len(text))
         found[MESSAGE_SIZE] = f"at most {_SIZES[size]}" if size < len(_SIZES) else f"above {_SIZES[-1]}"
@@ -93,27 +90,32 @@ def of_tool(properties: Mapping[str, str], tool: str) -> dict[str, str]:
     }
 
 
-@lru_cache(maxsize=4096)
 def _name(prop: str, whose: str) -> str:
     return f"{prop} {fit_label(whose)}"
 
 
-def _shape(calls: Sequence[ToolCall]) -> str:
+def _keys(calls: Sequence[ToolCall]) -> frozenset[tuple[str, type]] | None:
+    """Return the keys of all arguments with their types; `None` where some are unreadable."""
     keys: set[tuple[str, type]] = set()
     for call in calls:
         arguments = call.arguments
         if isinstance(arguments, Recorded) and isinstance(arguments.value, dict):
-            keys.update([(key[:MAX_PROPERTY], type(value)) for key, value in arguments.value.items()])
+            for key, value in arguments.value.items():
+                keys.add((key[:MAX_PROPERTY], type(value)))
         elif not isinstance(arguments, NotRecorded):
-            return "unreadable"
-    # A set of thousands of keys is not remembered.
-    write = _written if len(keys) <= _MOST_KEYS else _written.__wrapped__
-    return write(frozenset(keys)) if keys else ""
+            return None
+    return frozenset(keys)
 
 
+# The calls of a tool are mostly alike.
 @lru_cache(maxsize=4096)
-def _written(keys: frozenset[tuple[str, type]]) -> str:
-    return _short([f"{key}:{_TYPES.get(kind, 'null')}" for key, kind in keys])
+def _of_tool(
+    tool: str, schema: str, words: str, keys: frozenset[tuple[str, type]] | None, errors: str
+) -> dict[str, str]:
+    typed = [f"{key}:{_TYPES.get(kind, 'null')}" for key, kind in keys or ()]
+    shape = "unreadable" if keys is None else _short(typed)
+    texts = {TOOL_SCHEMA: schema, TOOL_DESCRIPTION: words, TOOL_ARGUMENTS: shape, TOOL_ERRORS: errors}
+    return {_name(prop, tool): text for prop, text in texts.items() if text or prop == TOOL_ERRORS}
 
 
 def _errors(calls: Iterable[ToolCall]) -> str:

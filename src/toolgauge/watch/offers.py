@@ -78,31 +78,20 @@ def offers(trajectory: Trajectory) -> list[Offer]:
     ]
 
 
+# By identity, beside the definitions: agents repeat the same objects with each run. Without it, writing them takes 50 us each.
+_known: dict[tuple[int, ...], tuple[tuple[ToolDefinition, ...], tuple[Contract, ...]]] = {}
+_MOST_KNOWN = 512
+
+
 def contracts(tools: tuple[ToolDefinition, ...]) -> tuple[Contract, ...]:
     """Return the contracts of these tools."""
-    return _contracts(_Same(tools))
-
-
-class _Same:
-    """Definitions compared by identity: agents repeat the same objects with each run."""
-
-    __slots__ = ("ids", "tools")
-
-    def __init__(self, tools: tuple[ToolDefinition, ...]) -> None:
-        self.tools = tools
-        self.ids = tuple(map(id, tools))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.ids == self.ids
-
-    def __hash__(self) -> int:
-        return hash(self.ids)
-
-
-# Without it, writing definitions canonically takes 50 us each.
-@lru_cache(maxsize=256)
-def _contracts(same: _Same) -> tuple[Contract, ...]:
-    return tuple([_contract(tool) for tool in same.tools])
+    ids = tuple(map(id, tools))
+    known = _known.get(ids)
+    if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[ids] = tools, tuple([_contract(tool) for tool in tools])
+    return known[1]
 
 
 def _contract(tool: ToolDefinition) -> Contract:

@@ -26,7 +26,7 @@ Scores: TypeAlias = dict[str, tuple[float, int]]
 _LONGEST = 6
 _MOST_OPEN = 10_000
 _MOST_STREAMS = 200
-_MOST_NAMES = 4096
+_NOTHING = (0.0, 0)
 _MAX_CONVERSATION_ID = 256
 
 
@@ -69,8 +69,6 @@ class OpenConversations:
     def __init__(self, idle_ns: int) -> None:
         self.idle_ns = idle_ns
         self._open: dict[ConversationKey, Conversation] = {}
-        # Of other processes' scores each has its own copy of the names: they take half of an open conversation.
-        self._names: dict[StreamKey, StreamKey] = {}
         self._next_cut_ns = 0
         # Scores, and whole streams, that one conversation had too many of.
         self.left_out = 0
@@ -80,12 +78,8 @@ class OpenConversations:
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Conversation | None:
         """Collect the scores of a trajectory; return its conversation where it is complete."""
-        key, names = scores.conversation, self._names
+        key = scores.conversation
         self.left_out += scores.left_out
-        if key is not None:
-            if len(names) > _MOST_NAMES:
-                names.clear()
-            scores.tallies = {names.setdefault(stream, stream): tally for stream, tally in scores.tallies.items()}
         conversation = None if key is None else self._open.pop(key, None)
         if conversation is None:
             conversation = Conversation(
@@ -140,11 +134,19 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     left_out = 0
     for verdict, subjects in scorecard.verdicts.items():
         times = len(subjects)
-        for whole, of_tool, stratum, value in _streams(service, environment, verdict):
-            # All tools of an agent are a stream as well, in which each tool has a baseline of its own.
-            has_place = _add(tallies, whole, stratum, value, times, trajectory.trace_id)
-            if of_tool is not None:
-                has_place &= _add(tallies, of_tool, "", value, times, trajectory.trace_id)
+        for places, value in _streams(service, environment, verdict):
+            has_place = True
+            for key, stratum in places:
+                tally = tallies.get(key)
+                if tally is not None:
+                    total, count = tally.scores.get(stratum, _NOTHING)
+                    tally.scores[stratum] = (total + times * value, count + times)
+                    if value < tally.worst:
+                        tally.worst, tally.worst_trace = value, trajectory.trace_id
+                elif len(tallies) < _MOST_STREAMS:
+                    tallies[key] = Tally({stratum: (times * value, times)}, value, trajectory.trace_id)
+                else:
+                    has_place = False
             left_out += 0 if has_place else times
     # The first scorecard of a trajectory counts its runs; that of its judges comes after it.
     offered = [] if scorecard.by_judges else offers(trajectory)
@@ -162,16 +164,17 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
 @lru_cache(maxsize=4096)
 def _streams(
     service: str | None, environment: str | None, verdict: Verdict
-) -> tuple[tuple[StreamKey, StreamKey | None, str, float], ...]:
-    """Return the streams of each live score of a verdict: of all tools, and of its tool; then the tool and the score."""
+) -> tuple[tuple[tuple[tuple[StreamKey, str], ...], float], ...]:
+    """Return where each live score of a verdict is counted, by stream and tool, and the score."""
     agent, tool = _cut(verdict.agent), _cut(verdict.tool)
+    # All tools of an agent are a stream as well, in which each tool has a baseline of its own.
+    places = ((None, ""),) if tool is None else ((None, tool), (tool, ""))
     return tuple(
         (
-            (service, environment, agent, None, finding.criterion, finding.revision, finding.level),
-            None
-            if tool is None
-            else (service, environment, agent, tool, finding.criterion, finding.revision, finding.level),
-            tool or "",
+            tuple(
+                ((service, environment, agent, of, finding.criterion, finding.revision, finding.level), stratum)
+                for of, stratum in places
+            ),
             finding.value,
         )
         for finding in verdict.findings
@@ -182,22 +185,6 @@ def _streams(
 def _cut(name: str | None) -> str | None:
     # As metrics show it: streams of one name are one, and people can ask for it. It may be a megabyte of somebody's text.
     return fit_label(name) if name else None
-
-
-def _add(
-    tallies: dict[StreamKey, Tally], key: StreamKey, stratum: str, value: float, times: int, trace_id: str
-) -> bool:
-    tally = tallies.get(key)
-    if tally is None:
-        if len(tallies) >= _MOST_STREAMS:
-            return False
-        tallies[key] = Tally({stratum: (times * value, times)}, value, trace_id)
-        return True
-    total, count = tally.scores.get(stratum, (0.0, 0))
-    tally.scores[stratum] = (total + times * value, count + times)
-    if value < tally.worst:
-        tally.worst, tally.worst_trace = value, trace_id
-    return True
 
 
 def _join(tallies: dict[StreamKey, Tally], more: Mapping[StreamKey, Tally]) -> int:
@@ -211,7 +198,7 @@ def _join(tallies: dict[StreamKey, Tally], more: Mapping[StreamKey, Tally]) -> i
                 left_out += 1
             continue
         for stratum, (total, count) in tally.scores.items():
-            before, number = known.scores.get(stratum, (0.0, 0))
+            before, number = known.scores.get(stratum, _NOTHING)
             known.scores[stratum] = (before + total, number + count)
         if tally.worst < known.worst:
             known.worst, known.worst_trace = tally.worst, tally.worst_trace

@@ -5,6 +5,7 @@ A complete conversation gives one observation to each of its streams. All stream
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 from zlib import crc32
@@ -94,6 +95,12 @@ _TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revisio
 OnToolChanges: TypeAlias = Callable[[Sequence[ToolDefinitionChange], int], None]
 
 
+# The scores of other processes have their own copies of the names, which take half of an open conversation.
+@lru_cache(maxsize=4096)
+def _shared(stream: StreamKey) -> StreamKey:
+    return stream
+
+
 class _SavedConversation(Struct, array_like=True):
     key: ConversationKey
     conversation: Conversation
@@ -135,10 +142,14 @@ class Watcher:
     def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
         """Take the scores of a scorecard; return the regressions that begin, change or end with it."""
         scores = trajectory_scores(scorecard)
-        return () if scores is None else self.add(scores, scorecard.scored_at_ns)
+        return () if scores is None else self._add(scores, scorecard.scored_at_ns)
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
-        """Take the scores of a trajectory; return the regressions that begin, change or end with them."""
+        """Take the scores of a trajectory of another process; return the regressions that begin, change or end with them."""
+        scores.tallies = {_shared(stream): tally for stream, tally in scores.tallies.items()}
+        return self._add(scores, now_ns)
+
+    def _add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
         for offer in scores.offers:
             self._contracts.add(offer, now_ns)
         if not scores.tallies:

@@ -5,7 +5,7 @@ Every later input repeats every earlier answer, those of earlier traces included
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -156,22 +156,18 @@ class Answers:
     def _with_ids(self, nodes: Sequence[Node]) -> bool:
         """Collect answers as far as they can matter: histories grow with their square. Return whether all have ids."""
         have_ids = True
-        moments = [(_known_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}
-        reused = {call_id for call_id, times in self._asked.items() if len(times) > 1}
-        for time_ns, node in sorted(moments, key=_moment):
-            settled_here = settled.get(node.ref.trace_id)
-            if settled_here is None:
-                settled_here = settled[node.ref.trace_id] = set()
+        for node in sorted(nodes, key=_known_at):
+            time_ns, settled_here = _known_at(node), settled.setdefault(node.ref.trace_id, set())
             for answer in node.answers:
-                call_id = answer.call_id
+                call_id, error = answer.call_id, answer.error
                 if call_id is None:
                     have_ids = False
-                elif answer.error is not None and answer.error.kind == PAUSED:
+                elif error is not None and error.kind == PAUSED:
                     self._paused[call_id] = answer
-                elif answer.error is not None and answer.error.kind == REFUSED and call_id not in reused:
+                elif error is not None and error.kind == REFUSED and len(self._asked.get(call_id, ())) <= 1:
                     self._refused[call_id] = answer
-                elif self._fails_the_last(answer, call_id, node):
+                elif error is not None and self._fails_the_last(answer, call_id, node):
                     self._sightings[call_id][-1].answers[-1] = answer
                 elif call_id not in settled_here:
                     times = self._asked.get(call_id)
@@ -190,14 +186,13 @@ class Answers:
 
     def _fails_the_last(self, answer: CallAnswered, call_id: str, node: Node) -> bool:
         """Return whether the answer is the last one again, with a failure: Bedrock's instrumentation writes two events for each."""
-        known = self._sightings.get(call_id) if answer.error is not None else None
+        known = self._sightings.get(call_id)
         if not known or known[-1].node is not node:
             return False
         last = known[-1].answers[-1]
         return last.error is None and last.result == answer.result
 
 
-_moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
 _time: Callable[[_Sighting], int] = attrgetter("time_ns")
 
 

@@ -83,9 +83,8 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
         if request is None:
             raise ValueError("a pair has at least one view")
         return _of_requested(request, answer, has_tool_spans=has_tool_spans)
-    result, error = execution.result, execution.error
-    stopped = not_executed(error, result)
-    answered_with = NOT_RECORDED
+    result, error, stopped = execution.result, execution.error, execution.stopped
+    answered_with = result
     if answer is not None:
         answered_with = answer.result
         # Nearly always the answer repeats the result of the span.
@@ -268,11 +267,16 @@ def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
 
 def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int, int | None]) -> ToolCall:
     request, execution = pair.request, pair.execution
-    shown = execution.node if execution is not None else pair.asking
-    # Runs within the tool's span do not count.
-    above = execution.node.above if execution is not None else None
-    branch = above.branch if above is not None else TOP
-    asking = request.node.branch if request is not None else TOP
+    shown, branch, asking = pair.asking, TOP, TOP
+    start_ns, requested_by, executed_by, has_same_id = shown.end_ns, None, None, False
+    if request is not None:
+        asking, requested_by = request.node.branch, request.node.ref
+    if execution is not None:
+        shown = execution.node
+        start_ns, executed_by = shown.start_ns, shown.ref
+        # Runs within the tool's span do not count.
+        branch = shown.above.branch if shown.above is not None else TOP
+        has_same_id = request is not None and request.call_id is not None and request.call_id == execution.call_id
     agents = branch.agents or asking.agents
     if not agents:
         # The agent that the views of a call name, where no agent run is above them.
@@ -281,10 +285,9 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         agents = tuple(named[:1])
     # Rule: a call outside of all agent runs belongs to the outermost run, unless a tool outside of it started that run: the
     # caller of the tool is no part of it.
-    outside = whole if whole.branch.tool_above is None else shown.branch.topmost or shown
-    run = branch.outermost or asking.outermost or outside
-    asked_id = request.call_id if request is not None else None
-    has_same_id = asked_id is not None and execution is not None and asked_id == execution.call_id
+    run = branch.outermost or asking.outermost
+    if run is None:
+        run = whole if whole.branch.tool_above is None else shown.branch.topmost or shown
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -300,10 +303,10 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         agents,
         became.state,
         shown.ref,
-        request.node.ref if request is not None else None,
-        shown.ref if execution is not None else None,
+        requested_by,
+        executed_by,
         shown.first.dialect or "",
-        shown.start_ns if execution is not None else shown.end_ns,
+        start_ns,
         shown.end_ns,
         result_turn,
         run.ref,

@@ -27,7 +27,7 @@ from toolgauge.assemble.cutting import merged, with_truncated_values
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order
-from toolgauge.assemble.pairing import Pair, asked, mark_paused, pair, resumed
+from toolgauge.assemble.pairing import Pair, asked, mark_stopped, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
@@ -190,10 +190,10 @@ def _joined(
 def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
     """Put the calls of all traces in order; also return their pairs and the start of each turn."""
     pairs = [pair for one in planted for pair in one.pairs]
-    mark_paused(pairs, index.nodes)
+    has_waiting = mark_stopped(pairs, index.nodes)
     if len(planted) > 1:
         pairs = resumed(sorted(pairs, key=asked))
-    elif True in [pair.execution is not None and pair.execution.waits for pair in pairs]:
+    elif has_waiting:
         pairs = resumed(pairs)
     turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]

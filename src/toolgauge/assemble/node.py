@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from msgspec import Struct
 
 from toolgauge.assemble.canonical import arguments_key, fold_name
-from toolgauge.assemble.failures import mcp_failure, not_executed
+from toolgauge.assemble.failures import NotExecuted, mcp_failure
 from toolgauge.model.content import Content, NotRecorded
 from toolgauge.model.observations import (
     AgentRun,
@@ -200,6 +200,8 @@ class Execution(_View, eq=False):
     # The end of the inner span that the error comes from.
     failed_ns: int | None = None
     kind: CallKind = "tool"
+    # Whether it waits or was refused, as far as the span shows; known once calls are paired.
+    stopped: NotExecuted | None = None
 
     @property
     def run(self) -> Node | None:
@@ -209,7 +211,7 @@ class Execution(_View, eq=False):
     @property
     def waits(self) -> bool:
         """Whether the call waits for a person, or for a result from outside."""
-        return not_executed(self.error, self.result) == "paused"
+        return self.stopped == "paused"
 
     def has_name_of(self, other: "Execution") -> bool:
         """Return whether both name the same tool; a span of the protocol may name none."""

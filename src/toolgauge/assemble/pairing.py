@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name, likeness
+from toolgauge.assemble.failures import not_executed
 from toolgauge.assemble.node import Execution, Node, Request, is_restored
 from toolgauge.model.observations import PAUSED, CallError
 
@@ -203,13 +204,12 @@ _RULES: tuple[tuple[_Key, _Matches], ...] = (
 _MAX_CANDIDATES = 100
 
 
-def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
-    """Mark unfinished calls as paused where the trace has model calls and none of them follows."""
-    unfinished = [pair.execution for pair in pairs if pair.execution is not None and pair.execution.is_unfinished]
-    if not unfinished:
-        return
+def mark_stopped(pairs: Sequence[Pair], nodes: Sequence[Node]) -> bool:
+    """Mark calls that wait or were refused, unfinished ones that no model call of their trace follows included; return if any waits."""
+    executions = [pair.execution for pair in pairs if pair.execution is not None]
+    unfinished = [one for one in executions if one.is_unfinished]
     last_called_ns: dict[str, int] = {}
-    for node in nodes:
+    for node in nodes if unfinished else ():
         if node.model_call is not None:
             trace_id = node.ref.trace_id
             last_called_ns[trace_id] = max(node.time_ns, last_called_ns.get(trace_id, node.time_ns))
@@ -217,6 +217,11 @@ def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
         ran = execution.node
         if last_called_ns.get(ran.ref.trace_id, ran.until_ns) < ran.until_ns:
             execution.error = CallError(kind=PAUSED, message="")
+    has_waiting = False
+    for execution in executions:
+        execution.stopped = not_executed(execution.error, execution.result)
+        has_waiting = has_waiting or execution.waits
+    return has_waiting
 
 
 def resumed(pairs: Sequence[Pair]) -> list[Pair]:

@@ -43,8 +43,9 @@ def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[P
     asking, left = requests, executions
     ran = {execution.call_id: execution for execution in executions if execution.call_id is not None}
     found: _Pairs = [(request, ran[request.call_id]) for request in requests if request.call_id in ran]
-    # Nearly always each id stands for one call.
+    # Nearly always each id stands for one call, or executions have none.
     are_single = len(ran) == len(executions) and len({request.call_id for request in requests}) == len(requests)
+    are_single = are_single or not ran
     for key, matches in _RULES:
         if not asking or not left:
             break

@@ -78,8 +78,9 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
         if texts == before:
             continue
         turn = bisect_left(turns_ns, time_ns)
-        distinct = dict.fromkeys(texts) if len(texts) > 1 else texts
-        messages += [Message(role, text, turn, time_ns) for text in distinct if text not in before]
+        for text in dict.fromkeys(texts):
+            if text not in before:
+                messages.append(Message(role, text, turn, time_ns))  # noqa: PERF401 - most have one text
         newest[role] = texts if len(texts) == 1 else frozenset(texts)
     return tuple(messages)
 

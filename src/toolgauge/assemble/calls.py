@@ -248,7 +248,7 @@ def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
         (call, call.result.text)
         for call in calls
         # JSON that is too large or too deep to open has not failed.
-        if isinstance(call.result, Unparsed)
+        if type(call.result) is Unparsed
         and call.result.reason == "unparsable"
         and not call.result.text.lstrip().startswith(("{", "["))
     ]

@@ -193,10 +193,10 @@ class Execution(_View, eq=False):
     tool_id: str | None
     # Told by a log record, which may name the span of the run in place of the tool's own.
     from_log: bool
+    is_unfinished: bool = False
     host: "Execution | None" = None
     # Whether a request was found for it.
     was_requested: bool = False
-    is_unfinished: bool = False
     # The end of the inner span that the error comes from.
     failed_ns: int | None = None
     kind: CallKind = "tool"

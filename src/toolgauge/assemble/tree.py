@@ -260,15 +260,14 @@ def _observed(reading: Reading) -> Node:
             arguments, result, error, is_protocol = seen.arguments, seen.result, seen.error, seen.protocol is not None
             text = result.value if type(result) is Recorded else None
             node.may_be_cut |= type(arguments) is Unparsed or (type(text) is str and text.startswith(BEGINS))
-            execution = Execution(
-                node, seen.name, seen.call_id, arguments, seen.agent, result, error, is_protocol, seen.tool_id, is_log
+            asked = (node, seen.name, seen.call_id, arguments, seen.agent)
+            node.executions.append(
+                Execution(*asked, result, error, is_protocol, seen.tool_id, is_log, seen.is_unfinished)
             )
-            execution.is_unfinished = seen.is_unfinished
-            node.executions.append(execution)
         elif type(seen) is CallRequested:
             node.may_be_cut |= type(seen.arguments) is Unparsed
-            content = (seen.name, seen.call_id, seen.arguments, seen.agent)
-            node.requests.append(Request(node, *content, seen.position, seen.usable, seen.output, seen.by_provider))
+            asked = (node, seen.name, seen.call_id, seen.arguments, seen.agent)
+            node.requests.append(Request(*asked, seen.position, seen.usable, seen.output, seen.by_provider))
         elif type(seen) is CallAnswered:
             node.answers.append(seen)
         elif type(seen) is ModelCall:

@@ -180,34 +180,28 @@ class Turn(Struct, frozen=True, eq=False):
 
 def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
     """Group calls by the output that asked for them; they come in order of time."""
-    outputs: dict[Hashable, list[Pair]] = {}
-    together: list[list[Pair]] = []
+    outputs: dict[Hashable, Turn] = {}
     has_summaries = False
     for pair in pairs:
         request = pair.request
-        if request is None:
-            together.append([pair])
-            continue
-        output: Hashable = pair.asking
-        if not request.node.is_primary:
+        output: Hashable = pair if request is None else pair.asking
+        if request is not None and not request.node.is_primary:
             has_summaries = True
             # A summary of several outputs rarely tells which calls went together.
             output = pair if request.output is None else (id(pair.asking), request.output)
-        known = outputs.get(output)
-        if known is None:
-            outputs[output] = alone = [pair]
-            together.append(alone)
-        else:
-            known.append(pair)
-    turns = [Turn(these[0].asking, these) for these in together]
+        turn = outputs.get(output)
+        if turn is None:
+            turn = outputs[output] = Turn(pair.asking, [])
+        turn.pairs.append(pair)
+    turns = list(outputs.values())
     if not has_summaries:
         return turns
-    for at, (asking, these) in enumerate(zip([turn.node for turn in turns], together, strict=True)):
-        request = these[0].request
+    for at, turn in enumerate(turns):
+        request = turn.pairs[0].request
         if request is not None and not request.node.is_primary:
             # A summary: the first call that it led to shows when the output was.
-            ran = (pair.execution.node for pair in these if pair.execution is not None)
-            turns[at] = Turn(min(ran, key=lambda node: node.place, default=asking), these)
+            ran = (pair.execution.node for pair in turn.pairs if pair.execution is not None)
+            turns[at] = Turn(min(ran, key=lambda node: node.place, default=turn.node), turn.pairs)
     return sorted(turns, key=lambda turn: turn.node.place)
 
 

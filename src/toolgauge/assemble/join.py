@@ -243,7 +243,7 @@ def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
 
 def _properties(nodes: Sequence[Node]) -> Mapping[str, str]:
     """Merge the properties of all runs and model calls; few traces have more than one version of them."""
-    distinct = {id(node.properties.values): node.properties.values for node in nodes if node.properties is not None}
+    distinct = {id(seen.values): seen.values for node in nodes if (seen := node.properties) is not None}
     merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
     return merge(*distinct.values())
 

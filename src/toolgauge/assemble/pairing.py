@@ -207,8 +207,15 @@ _MAX_CANDIDATES = 100
 
 def mark_stopped(pairs: Sequence[Pair], nodes: Sequence[Node]) -> bool:
     """Mark calls that wait or were refused, unfinished ones that no model call of their trace follows included; return if any waits."""
-    executions = [pair.execution for pair in pairs if pair.execution is not None]
-    unfinished = [one for one in executions if one.is_unfinished]
+    unfinished: list[Execution] = []
+    has_waiting = False
+    for pair in pairs:
+        execution = pair.execution
+        if execution is not None:
+            execution.stopped = not_executed(execution.error, execution.result)
+            has_waiting = has_waiting or execution.stopped == "paused"
+            if execution.is_unfinished:
+                unfinished.append(execution)
     last_called_ns: dict[str, int] = {}
     for node in nodes if unfinished else ():
         if node.model_call is not None:
@@ -218,10 +225,7 @@ def mark_stopped(pairs: Sequence[Pair], nodes: Sequence[Node]) -> bool:
         ran = execution.node
         if last_called_ns.get(ran.ref.trace_id, ran.until_ns) < ran.until_ns:
             execution.error = CallError(kind=PAUSED, message="")
-    has_waiting = False
-    for execution in executions:
-        execution.stopped = not_executed(execution.error, execution.result)
-        has_waiting = has_waiting or execution.waits
+            execution.stopped, has_waiting = "paused", True
     return has_waiting
 
 

@@ -85,11 +85,10 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
         return _of_requested(request, answer, has_tool_spans=has_tool_spans)
     result, error, stopped = execution.result, execution.error, execution.stopped
     answered_with = result
-    if answer is not None:
+    # Nearly always the answer repeats the result of the span.
+    if answer is not None and not (error is answer.error is None and answer.result == result):
         answered_with = answer.result
-        # Nearly always the answer repeats the result of the span.
-        is_same = error is answer.error is None and answered_with == result
-        answered = stopped if is_same else not_executed(answer.error, answered_with)
+        answered = not_executed(answer.error, answered_with)
         if answered is not None:
             return _unexecuted(answered, answer.result, answer.error)
         if stopped == "paused":
@@ -100,7 +99,7 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
             result = answer.result
     if stopped is not None:
         return _unexecuted(stopped, result, error)
-    error = error or mcp_failure(result) or (mcp_failure(answered_with) if answered_with != result else None)
+    error = error or mcp_failure(result) or (mcp_failure(answered_with) if answered_with is not result else None)
     if error is None:
         return Fate("executed", result, None)
     shown = answered_with if isinstance(result, NotRecorded) else result

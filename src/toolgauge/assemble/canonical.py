@@ -28,14 +28,14 @@ def value_key(value: Json, depth: int = 0) -> Hashable:
     if type(value) is str:
         return value
     match value:
+        case dict():
+            return ("object", *[(key, value_key(value[key], depth + 1)) for key in sorted(value)])
+        case list():
+            return ("list", *[value_key(item, depth + 1) for item in value])
         case bool() | None:
             return ("constant", value)
         case float() if isnan(value):
             return ("nan",)
-        case list():
-            return ("list", *[value_key(item, depth + 1) for item in value])
-        case dict():
-            return ("object", *[(key, value_key(value[key], depth + 1)) for key in sorted(value)])
         case int() | float() if is_large(value):
             return ("large", spelled(value))
         case _:

@@ -232,7 +232,7 @@ def test_all_nodes_are_looked_at_once_for_all_calls_without_result():
     pairs = [Pair(None, node.executions[0], node, "look", None) for node in nodes]
     asking = plant([reading("ask", ModelCall())], {})
     mark_stopped(pairs, _NodesReadOnce([*asking, *nodes]))
-    assert all(pair.execution is not None and pair.execution.waits for pair in pairs)
+    assert all(pair.execution is not None and pair.execution.stopped == "paused" for pair in pairs)
 
 
 def _functions_called(readings: list[Reading]) -> int:

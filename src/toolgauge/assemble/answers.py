@@ -85,7 +85,7 @@ class Answers:
             # A tool span shows that the call ran: it has a result, or an error that is not a pause.
             ran = pair.execution
             has_ended = ran is not None and (ran.error is not None or type(ran.result) is not NotRecorded)
-            has_run = ran is not None and has_ended and not ran.waits
+            has_run = ran is not None and has_ended and ran.stopped != "paused"
             waiting = self._paused.get(call_id) if call_id is not None and not has_run else None
             return waiting or self._by_order.get(id(pair))
         asked, answers = self._asked[call_id], first.answers
@@ -116,9 +116,9 @@ class Answers:
         return pair.asking.time_ns if first is None else first.time_ns
 
     def _first_after(self, pair: Pair) -> _Sighting | None:
-        sightings = self._sightings.get(pair.call_id) if pair.call_id is not None else None
-        if sightings is None or pair.call_id is None:
+        if pair.call_id is None or pair.call_id not in self._sightings:
             return None
+        sightings = self._sightings[pair.call_id]
         first, asked_ns, trace_id = sightings[0], pair.asking.time_ns, pair.asking.ref.trace_id
         if first.time_ns > asked_ns and first.node.ref.trace_id == trace_id:
             return first

@@ -200,18 +200,13 @@ class Execution(_View, eq=False):
     # The end of the inner span that the error comes from.
     failed_ns: int | None = None
     kind: CallKind = "tool"
-    # Whether it waits or was refused, as far as the span shows; known once calls are paired.
+    # Whether it waits (for a person, or for a result from outside) or was refused; known once calls are paired.
     stopped: NotExecuted | None = None
 
     @property
     def run(self) -> Node | None:
         """The agent run that made the call: what the tool span itself runs does not count."""
         return self.node.above.branch.inside if self.node.above is not None else None
-
-    @property
-    def waits(self) -> bool:
-        """Whether the call waits for a person, or for a result from outside."""
-        return self.stopped == "paused"
 
     def has_name_of(self, other: "Execution") -> bool:
         """Return whether both name the same tool; a span of the protocol may name none."""

@@ -44,8 +44,7 @@ def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[P
     ran = {execution.call_id: execution for execution in executions if execution.call_id is not None}
     found: _Pairs = [(request, ran[request.call_id]) for request in requests if request.call_id in ran]
     # Nearly always each id stands for one call, or executions have none.
-    are_single = len(ran) == len(executions) and len({request.call_id for request in requests}) == len(requests)
-    are_single = are_single or not ran
+    are_single = not ran or (len(ran) == len(executions) and len({one.call_id for one in requests}) == len(requests))
     for key, matches in _RULES:
         if not asking or not left:
             break
@@ -241,7 +240,7 @@ def resumed(pairs: Sequence[Pair]) -> list[Pair]:
     dropped: set[int] = set()
     for pair in pairs:
         # A call may wait more than once before it is carried out.
-        while id(pair) not in dropped and (pair.execution is None or pair.execution.waits):
+        while id(pair) not in dropped and (pair.execution is None or pair.execution.stopped == "paused"):
             later = next((other for other in _candidates(pair, executed) if id(other) not in dropped), None)
             if later is None:
                 break

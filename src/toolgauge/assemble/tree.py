@@ -260,13 +260,13 @@ def _observed(reading: Reading) -> Node:
             arguments, result, error, is_protocol = seen.arguments, seen.result, seen.error, seen.protocol is not None
             text = result.value if type(result) is Recorded else None
             node.may_be_cut |= type(arguments) is Unparsed or (type(text) is str and text.startswith(BEGINS))
+            # Not from a tuple that is taken apart: that takes more than twice the time.
             name, call_id, agent, tool_id = seen.name, seen.call_id, seen.agent, seen.tool_id
             ran = Execution(
                 node, name, call_id, arguments, agent, result, error, is_protocol, tool_id, is_log, seen.is_unfinished
             )
             node.executions.append(ran)
         elif type(seen) is CallRequested:
-            # By position, and no tuple taken apart: that takes more than twice the time.
             name, call_id, arguments, agent = seen.name, seen.call_id, seen.arguments, seen.agent
             node.may_be_cut |= type(arguments) is Unparsed
             request = Request(

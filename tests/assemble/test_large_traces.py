@@ -22,7 +22,7 @@ from tests.assemble.support import (
 )
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.node import Node
-from toolgauge.assemble.pairing import Pair, mark_paused
+from toolgauge.assemble.pairing import Pair, mark_stopped
 from toolgauge.assemble.tree import plant
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import PAUSED, CallError, CallExecuted, CodeExecuted, ModelCall, Reading, SpanFailed
@@ -231,8 +231,8 @@ def test_all_nodes_are_looked_at_once_for_all_calls_without_result():
     nodes = [plant([reading(f"{number}", CallExecuted(name="look", is_unfinished=True))], {})[0] for number in range(3)]
     pairs = [Pair(None, node.executions[0], node, "look", None) for node in nodes]
     asking = plant([reading("ask", ModelCall())], {})
-    mark_paused(pairs, _NodesReadOnce([*asking, *nodes]))
-    assert all(pair.execution is not None and pair.execution.waits for pair in pairs)
+    mark_stopped(pairs, _NodesReadOnce([*asking, *nodes]))
+    assert all(pair.execution is not None and pair.execution.stopped == "paused" for pair in pairs)
 
 
 def _functions_called(readings: list[Reading]) -> int:

@@ -78,8 +78,10 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
         if texts == before:
             continue
         turn = bisect_left(turns_ns, time_ns)
-        distinct = dict.fromkeys(texts) if len(texts) > 1 else texts
-        messages += [Message(role, text, turn, time_ns) for text in distinct if text not in before]
+        # A single text, the usual case, is not hashed: it may be long.
+        for text in dict.fromkeys(texts) if len(texts) > 1 else texts:
+            if text not in before:
+                messages.append(Message(role, text, turn, time_ns))  # noqa: PERF401 - a list of one costs more
         newest[role] = texts if len(texts) == 1 else frozenset(texts)
     return tuple(messages)
 
@@ -213,7 +215,7 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
 
 def _text(node: Node, role: str) -> str | None:
     texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
-    return "\n".join(dict.fromkeys(texts)) if texts else None
+    return "\n".join(dict.fromkeys(texts) if len(texts) > 1 else texts) if texts else None
 
 
 def _first(texts: Iterator[str | None]) -> str | None:

@@ -5,7 +5,7 @@ Every later input repeats every earlier answer, those of earlier traces included
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -85,7 +85,7 @@ class Answers:
             # A tool span shows that the call ran: it has a result, or an error that is not a pause.
             ran = pair.execution
             has_ended = ran is not None and (ran.error is not None or type(ran.result) is not NotRecorded)
-            has_run = ran is not None and has_ended and not ran.waits
+            has_run = ran is not None and has_ended and ran.stopped != "paused"
             waiting = self._paused.get(call_id) if call_id is not None and not has_run else None
             return waiting or self._by_order.get(id(pair))
         asked, answers = self._asked[call_id], first.answers
@@ -116,9 +116,9 @@ class Answers:
         return pair.asking.time_ns if first is None else first.time_ns
 
     def _first_after(self, pair: Pair) -> _Sighting | None:
-        sightings = self._sightings.get(pair.call_id) if pair.call_id is not None else None
-        if sightings is None or pair.call_id is None:
+        if pair.call_id is None or pair.call_id not in self._sightings:
             return None
+        sightings = self._sightings[pair.call_id]
         first, asked_ns, trace_id = sightings[0], pair.asking.time_ns, pair.asking.ref.trace_id
         if first.time_ns > asked_ns and first.node.ref.trace_id == trace_id:
             return first
@@ -156,22 +156,18 @@ class Answers:
     def _with_ids(self, nodes: Sequence[Node]) -> bool:
         """Collect answers as far as they can matter: histories grow with their square. Return whether all have ids."""
         have_ids = True
-        moments = [(_known_at(node), node) for node in nodes]
         settled: dict[str, set[str]] = {}
-        reused = {call_id for call_id, times in self._asked.items() if len(times) > 1}
-        for time_ns, node in sorted(moments, key=_moment):
-            settled_here = settled.get(node.ref.trace_id)
-            if settled_here is None:
-                settled_here = settled[node.ref.trace_id] = set()
+        for node in sorted(nodes, key=_known_at):
+            time_ns, settled_here = _known_at(node), settled.setdefault(node.ref.trace_id, set())
             for answer in node.answers:
-                call_id = answer.call_id
+                call_id, error = answer.call_id, answer.error
                 if call_id is None:
                     have_ids = False
-                elif answer.error is not None and answer.error.kind == PAUSED:
+                elif error is not None and error.kind == PAUSED:
                     self._paused[call_id] = answer
-                elif answer.error is not None and answer.error.kind == REFUSED and call_id not in reused:
+                elif error is not None and error.kind == REFUSED and len(self._asked.get(call_id, ())) <= 1:
                     self._refused[call_id] = answer
-                elif self._fails_the_last(answer, call_id, node):
+                elif error is not None and self._fails_the_last(answer, call_id, node):
                     self._sightings[call_id][-1].answers[-1] = answer
                 elif call_id not in settled_here:
                     times = self._asked.get(call_id)
@@ -190,14 +186,13 @@ class Answers:
 
     def _fails_the_last(self, answer: CallAnswered, call_id: str, node: Node) -> bool:
         """Return whether the answer is the last one again, with a failure: Bedrock's instrumentation writes two events for each."""
-        known = self._sightings.get(call_id) if answer.error is not None else None
+        known = self._sightings.get(call_id)
         if not known or known[-1].node is not node:
             return False
         last = known[-1].answers[-1]
         return last.error is None and last.result == answer.result
 
 
-_moment: Callable[[tuple[int, Node]], int] = itemgetter(0)
 _time: Callable[[_Sighting], int] = attrgetter("time_ns")
 
 

@@ -83,14 +83,12 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
         if request is None:
             raise ValueError("a pair has at least one view")
         return _of_requested(request, answer, has_tool_spans=has_tool_spans)
-    result, error = execution.result, execution.error
-    stopped = not_executed(error, result)
-    answered_with = NOT_RECORDED
-    if answer is not None:
+    result, error, stopped = execution.result, execution.error, execution.stopped
+    answered_with = result
+    # Nearly always the answer repeats the result of the span.
+    if answer is not None and not (error is answer.error is None and answer.result == result):
         answered_with = answer.result
-        # Nearly always the answer repeats the result of the span.
-        is_same = error is answer.error is None and answered_with == result
-        answered = stopped if is_same else not_executed(answer.error, answered_with)
+        answered = not_executed(answer.error, answered_with)
         if answered is not None:
             return _unexecuted(answered, answer.result, answer.error)
         if stopped == "paused":
@@ -101,7 +99,7 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
             result = answer.result
     if stopped is not None:
         return _unexecuted(stopped, result, error)
-    error = error or mcp_failure(result) or (mcp_failure(answered_with) if answered_with != result else None)
+    error = error or mcp_failure(result) or (mcp_failure(answered_with) if answered_with is not result else None)
     if error is None:
         return Fate("executed", result, None)
     shown = answered_with if isinstance(result, NotRecorded) else result
@@ -181,34 +179,28 @@ class Turn(Struct, frozen=True, eq=False):
 
 def in_turns(pairs: Sequence[Pair]) -> list[Turn]:
     """Group calls by the output that asked for them; they come in order of time."""
-    outputs: dict[Hashable, list[Pair]] = {}
-    together: list[list[Pair]] = []
+    outputs: dict[Hashable, Turn] = {}
     has_summaries = False
     for pair in pairs:
         request = pair.request
-        if request is None:
-            together.append([pair])
-            continue
-        output: Hashable = pair.asking
-        if not request.node.is_primary:
+        output: Hashable = pair if request is None else pair.asking
+        if request is not None and not request.node.is_primary:
             has_summaries = True
             # A summary of several outputs rarely tells which calls went together.
             output = pair if request.output is None else (id(pair.asking), request.output)
-        known = outputs.get(output)
-        if known is None:
-            outputs[output] = alone = [pair]
-            together.append(alone)
-        else:
-            known.append(pair)
-    turns = [Turn(these[0].asking, these) for these in together]
+        turn = outputs.get(output)
+        if turn is None:
+            turn = outputs[output] = Turn(pair.asking, [])
+        turn.pairs.append(pair)
+    turns = list(outputs.values())
     if not has_summaries:
         return turns
-    for at, (asking, these) in enumerate(zip([turn.node for turn in turns], together, strict=True)):
-        request = these[0].request
+    for at, turn in enumerate(turns):
+        request = turn.pairs[0].request
         if request is not None and not request.node.is_primary:
             # A summary: the first call that it led to shows when the output was.
-            ran = (pair.execution.node for pair in these if pair.execution is not None)
-            turns[at] = Turn(min(ran, key=lambda node: node.place, default=asking), these)
+            ran = (pair.execution.node for pair in turn.pairs if pair.execution is not None)
+            turns[at] = Turn(min(ran, key=lambda node: node.place, default=turn.node), turn.pairs)
     return sorted(turns, key=lambda turn: turn.node.place)
 
 
@@ -249,7 +241,7 @@ def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
         (call, call.result.text)
         for call in calls
         # JSON that is too large or too deep to open has not failed.
-        if isinstance(call.result, Unparsed)
+        if type(call.result) is Unparsed
         and call.result.reason == "unparsable"
         and not call.result.text.lstrip().startswith(("{", "["))
     ]
@@ -268,11 +260,16 @@ def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
 
 def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int, int | None]) -> ToolCall:
     request, execution = pair.request, pair.execution
-    shown = execution.node if execution is not None else pair.asking
-    # Runs within the tool's span do not count.
-    above = execution.node.above if execution is not None else None
-    branch = above.branch if above is not None else TOP
-    asking = request.node.branch if request is not None else TOP
+    shown, branch, asking = pair.asking, TOP, TOP
+    start_ns, requested_by, executed_by, has_same_id = shown.end_ns, None, None, False
+    if request is not None:
+        asking, requested_by = request.node.branch, request.node.ref
+    if execution is not None:
+        shown = execution.node
+        start_ns, executed_by = shown.start_ns, shown.ref
+        # Runs within the tool's span do not count.
+        branch = shown.above.branch if shown.above is not None else TOP
+        has_same_id = request is not None and request.call_id is not None and request.call_id == execution.call_id
     agents = branch.agents or asking.agents
     if not agents:
         # The agent that the views of a call name, where no agent run is above them.
@@ -281,10 +278,9 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         agents = tuple(named[:1])
     # Rule: a call outside of all agent runs belongs to the outermost run, unless a tool outside of it started that run: the
     # caller of the tool is no part of it.
-    outside = whole if whole.branch.tool_above is None else shown.branch.topmost or shown
-    run = branch.outermost or asking.outermost or outside
-    asked_id = request.call_id if request is not None else None
-    has_same_id = asked_id is not None and execution is not None and asked_id == execution.call_id
+    run = branch.outermost or asking.outermost
+    if run is None:
+        run = whole if whole.branch.tool_above is None else shown.branch.topmost or shown
     order, turn, position, result_turn = place
     # By position: twenty keywords cost more than all else about a call.
     return ToolCall(
@@ -300,10 +296,10 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         agents,
         became.state,
         shown.ref,
-        request.node.ref if request is not None else None,
-        shown.ref if execution is not None else None,
+        requested_by,
+        executed_by,
         shown.first.dialect or "",
-        shown.start_ns if execution is not None else shown.end_ns,
+        start_ns,
         shown.end_ns,
         result_turn,
         run.ref,

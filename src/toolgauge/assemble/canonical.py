@@ -25,15 +25,17 @@ def value_key(value: Json, depth: int = 0) -> Hashable:
     """Return a key that is equal for equal values."""
     if depth > _MAX_DEPTH:
         return ("deep",)
+    if type(value) is str:
+        return value
     match value:
+        case dict():
+            return ("object", *[(key, value_key(value[key], depth + 1)) for key in sorted(value)])
+        case list():
+            return ("list", *[value_key(item, depth + 1) for item in value])
         case bool() | None:
             return ("constant", value)
         case float() if isnan(value):
             return ("nan",)
-        case list():
-            return ("list", *(value_key(item, depth + 1) for item in value))
-        case dict():
-            return ("object", *((key, value_key(value[key], depth + 1)) for key in sorted(value)))
         case int() | float() if is_large(value):
             return ("large", spelled(value))
         case _:
@@ -42,13 +44,13 @@ def value_key(value: Json, depth: int = 0) -> Hashable:
 
 def arguments_key(arguments: Content) -> Hashable | None:
     """Return a key for the arguments of a call; `None` when they were not recorded and so equal nothing."""
-    match arguments:
-        case Recorded(value=str() as text) | Unparsed(text=text):
-            return ("text", text.strip())
-        case Recorded(value=value):
-            return value_key(value)
-        case NotRecorded():
-            return None
+    if type(arguments) is Recorded:
+        value = arguments.value
+    elif type(arguments) is Unparsed:
+        value = arguments.text
+    else:
+        return None
+    return ("text", value.strip()) if type(value) is str else value_key(value)
 
 
 def likeness(requested: Content, executed: Content) -> float:

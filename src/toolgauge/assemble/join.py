@@ -3,6 +3,7 @@
 A call shows up in three to eight places; counting one twice or losing a rejected one would move every score.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -27,7 +28,7 @@ from toolgauge.assemble.cutting import merged, with_truncated_values
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order
-from toolgauge.assemble.pairing import Pair, asked, mark_paused, pair, resumed
+from toolgauge.assemble.pairing import Pair, asked, mark_stopped, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair
 from toolgauge.assemble.tree import plant
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
@@ -190,10 +191,10 @@ def _joined(
 def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
     """Put the calls of all traces in order; also return their pairs and the start of each turn."""
     pairs = [pair for one in planted for pair in one.pairs]
-    mark_paused(pairs, index.nodes)
+    has_waiting = mark_stopped(pairs, index.nodes)
     if len(planted) > 1:
         pairs = resumed(sorted(pairs, key=asked))
-    elif True in [pair.execution is not None and pair.execution.waits for pair in pairs]:
+    elif has_waiting:
         pairs = resumed(pairs)
     turns = in_turns(pairs)
     turns_ns = [turn.node.time_ns for turn in turns]
@@ -216,12 +217,12 @@ def _conversation_id(root: Node | None, nodes: Sequence[Node]) -> str | None:
 
 def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     """Group spans by their writer."""
-    groups: dict[tuple[str | None, str, str, str, str], list[Node]] = {}
+    groups: dict[tuple[str | None, str, str, str, str], list[Node]] = defaultdict(list)
     for node in nodes:
         first = node.first
         if first.dialect is not None:
             key = (first.service, first.scope, first.version, first.language, first.dialect)
-            groups.setdefault(key, []).append(node)
+            groups[key].append(node)
     sources: list[SpanSource] = []
     for (service, scope, version, language, dialect), group in groups.items():
         model_calls = len([node for node in group if node.model_call is not None])
@@ -242,7 +243,7 @@ def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
 
 def _properties(nodes: Sequence[Node]) -> Mapping[str, str]:
     """Merge the properties of all runs and model calls; few traces have more than one version of them."""
-    distinct = {id(node.properties.values): node.properties.values for node in nodes if node.properties is not None}
+    distinct = {id(seen.values): seen.values for node in nodes if (seen := node.properties) is not None}
     merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
     return merge(*distinct.values())
 
@@ -283,31 +284,30 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
 
     The sums on spans of agent runs count in traces without any model call that has tokens.
     """
-    sums, measured, unmeasured, cost = [0, 0], False, 0, None
+    input_tokens, output_tokens, unmeasured, cost = 0, 0, 0, None
     unpriced: dict[str, tuple[int, int]] = {}
     for index in traces:
         counted = _counted(index.models)
         found = [_tokens(node) for node in counted]
         if found.count((None, None)) == len(found):
             counted, found = _of_runs(index.running) or (counted, found)
-        for node, tokens in zip(counted, found, strict=True):
-            unmeasured += None in tokens
-            if tokens == (None, None):
-                continue
-            measured, sent, received = True, tokens[0] or 0, tokens[1] or 0
-            sums[0] += sent
-            sums[1] += received
+        for node, (sent, received) in zip(counted, found, strict=True):
+            unmeasured += sent is None or received is None
             properties = node.properties
-            if properties is not None and properties.cost is not None:
+            if properties is not None and properties.cost is not None and (sent, received) != (None, None):
                 cost = (cost or 0.0) + properties.cost
             elif sent or received:
-                model = "" if properties is None else _model(properties.values)
+                # The model that answered, else the one that was asked.
+                named = {} if properties is None else dict(properties.values)
+                model = named.get(RESPONSE_MODEL, named.get(REQUEST_MODEL, ""))
                 before = unpriced.get(model, (0, 0))
-                unpriced[model] = before[0] + sent, before[1] + received
+                unpriced[model] = before[0] + (sent or 0), before[1] + (received or 0)
+            input_tokens += sent or 0
+            output_tokens += received or 0
     # Producers write 0 where a call failed or was cut off.
-    if not measured or sums == [0, 0]:
+    if not input_tokens and not output_tokens:
         return None
-    return Tokens(input=sums[0], output=sums[1], unmeasured=unmeasured, cost=cost, unpriced=unpriced)
+    return Tokens(input=input_tokens, output=output_tokens, unmeasured=unmeasured, cost=cost, unpriced=unpriced)
 
 
 def _of_runs(running: Sequence[Node]) -> tuple[list[Node], list[tuple[int | None, int | None]]] | None:
@@ -321,17 +321,6 @@ def _of_runs(running: Sequence[Node]) -> tuple[list[Node], list[tuple[int | None
     return ([node for node, _ in summed], [tokens for _, tokens in summed]) if summed else None
 
 
-def _model(made_with: Sequence[tuple[str, str]]) -> str:
-    """Return the name of the model that answered, else of the one that was asked."""
-    asked = ""
-    for name, value in made_with:
-        if name == RESPONSE_MODEL:
-            return value
-        if name == REQUEST_MODEL:
-            asked = value
-    return asked
-
-
 def _tokens(node: Node) -> tuple[int | None, int | None]:
     call = node.model_call
     return (None, None) if call is None else (call.input_tokens, call.output_tokens)
@@ -343,7 +332,7 @@ def _is_measured(node: Node) -> bool:
 
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
-    if any(node.model_call is not None and node.model_call.may_add_up for node in calls):
+    if True in [node.model_call is not None and node.model_call.may_add_up for node in calls]:
         calls = _added_up(calls)
     nested = [node for node in calls if node.branch.model_above is not None]
     # A single instrumentation, as nearly always, shows nothing twice.

@@ -92,9 +92,10 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
         return None
     calls = {pair.call_id for pair in pairs if pair.call_id is not None}
     # Models ask for no steps of code agents: they write the code.
-    alone = [pair.execution for pair in pairs if pair.request is None and pair.execution is not None]
-    unasked = [ran for ran in alone if ran.kind == "tool"]
-    unseen = [node for node in index.answering if _is_model(node) and node.answers[-1].call_id not in calls]
+    alone = [pair.execution for pair in pairs if pair.request is None]
+    unasked = [ran for ran in alone if ran is not None and ran.kind == "tool"]
+    given = [node for node in index.models if node.answers and node.is_primary]
+    unseen = [node for node in given if node.answers[-1].call_id not in calls]
     orphans = [node for node in index.nodes if node.parent is not None and node.parent not in parents]
     # Nearly always there is nothing to be explained.
     if not unasked and not unseen and not orphans:

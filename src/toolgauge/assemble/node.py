@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from msgspec import Struct
 
 from toolgauge.assemble.canonical import arguments_key, fold_name
-from toolgauge.assemble.failures import mcp_failure, not_executed
+from toolgauge.assemble.failures import NotExecuted, mcp_failure
 from toolgauge.model.content import Content, NotRecorded
 from toolgauge.model.observations import (
     AgentRun,
@@ -193,23 +193,20 @@ class Execution(_View, eq=False):
     tool_id: str | None
     # Told by a log record, which may name the span of the run in place of the tool's own.
     from_log: bool
+    is_unfinished: bool = False
     host: "Execution | None" = None
     # Whether a request was found for it.
     was_requested: bool = False
-    is_unfinished: bool = False
     # The end of the inner span that the error comes from.
     failed_ns: int | None = None
     kind: CallKind = "tool"
+    # Whether it waits (for a person, or for a result from outside) or was refused; known once calls are paired.
+    stopped: NotExecuted | None = None
 
     @property
     def run(self) -> Node | None:
         """The agent run that made the call: what the tool span itself runs does not count."""
         return self.node.above.branch.inside if self.node.above is not None else None
-
-    @property
-    def waits(self) -> bool:
-        """Whether the call waits for a person, or for a result from outside."""
-        return not_executed(self.error, self.result) == "paused"
 
     def has_name_of(self, other: "Execution") -> bool:
         """Return whether both name the same tool; a span of the protocol may name none."""

@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 from msgspec import Struct
 
 from toolgauge.assemble.canonical import fold_name, likeness
+from toolgauge.assemble.failures import not_executed
 from toolgauge.assemble.node import Execution, Node, Request, is_restored
 from toolgauge.model.observations import PAUSED, CallError
 
@@ -42,8 +43,8 @@ def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[P
     asking, left = requests, executions
     ran = {execution.call_id: execution for execution in executions if execution.call_id is not None}
     found: _Pairs = [(request, ran[request.call_id]) for request in requests if request.call_id in ran]
-    # Nearly always each id stands for one call.
-    are_single = len(ran) == len(executions) and len({request.call_id for request in requests}) == len(requests)
+    # Nearly always each id stands for one call, or executions have none.
+    are_single = not ran or (len(ran) == len(executions) and len({one.call_id for one in requests}) == len(requests))
     for key, matches in _RULES:
         if not asking or not left:
             break
@@ -203,13 +204,19 @@ _RULES: tuple[tuple[_Key, _Matches], ...] = (
 _MAX_CANDIDATES = 100
 
 
-def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
-    """Mark unfinished calls as paused where the trace has model calls and none of them follows."""
-    unfinished = [pair.execution for pair in pairs if pair.execution is not None and pair.execution.is_unfinished]
-    if not unfinished:
-        return
+def mark_stopped(pairs: Sequence[Pair], nodes: Sequence[Node]) -> bool:
+    """Mark calls that wait or were refused, unfinished ones that no model call of their trace follows included; return if any waits."""
+    unfinished: list[Execution] = []
+    has_waiting = False
+    for pair in pairs:
+        execution = pair.execution
+        if execution is not None:
+            execution.stopped = not_executed(execution.error, execution.result)
+            has_waiting = has_waiting or execution.stopped == "paused"
+            if execution.is_unfinished:
+                unfinished.append(execution)
     last_called_ns: dict[str, int] = {}
-    for node in nodes:
+    for node in nodes if unfinished else ():
         if node.model_call is not None:
             trace_id = node.ref.trace_id
             last_called_ns[trace_id] = max(node.time_ns, last_called_ns.get(trace_id, node.time_ns))
@@ -217,6 +224,8 @@ def mark_paused(pairs: Sequence[Pair], nodes: Sequence[Node]) -> None:
         ran = execution.node
         if last_called_ns.get(ran.ref.trace_id, ran.until_ns) < ran.until_ns:
             execution.error = CallError(kind=PAUSED, message="")
+            execution.stopped, has_waiting = "paused", True
+    return has_waiting
 
 
 def resumed(pairs: Sequence[Pair]) -> list[Pair]:
@@ -231,7 +240,7 @@ def resumed(pairs: Sequence[Pair]) -> list[Pair]:
     dropped: set[int] = set()
     for pair in pairs:
         # A call may wait more than once before it is carried out.
-        while id(pair) not in dropped and (pair.execution is None or pair.execution.waits):
+        while id(pair) not in dropped and (pair.execution is None or pair.execution.stopped == "paused"):
             later = next((other for other in _candidates(pair, executed) if id(other) not in dropped), None)
             if later is None:
                 break

@@ -241,7 +241,7 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     def subjects(self) -> tuple[Subject, ...]:
         """The judged calls and the trajectory, in the order of their first results."""
         # By identity: all results of a call have its span as their target.
-        grouped = defaultdict[int, list[Result]](list)
+        grouped: defaultdict[int, list[Result]] = defaultdict(list)
         for result in self.results:
             grouped[id(result.call)].append(result)
         return tuple([self._subject(group) for group in grouped.values()])

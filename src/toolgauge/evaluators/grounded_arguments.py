@@ -106,6 +106,8 @@ class GroundedArguments(FactsEvaluator):
             if outcome is not None:
                 is_any = True
                 yield call, outcome
+        if trajectory is facts.trajectory:
+            facts.seen = seen
         if not is_any:
             yield None, _none_judged(calls) if calls and not trajectory.hidden_turns else nothing_to_judge(trajectory)
 

@@ -113,7 +113,10 @@ class Scoring:
         try:
             if completed.earlier is not None:
                 # For later traces of the conversation.
-                (parts.earlier_traces.forget if is_overloaded else parts.earlier_traces.remember)(completed)
+                if is_overloaded:
+                    parts.earlier_traces.forget(completed)
+                else:
+                    parts.earlier_traces.remember(completed, None if self._is_interrupted else self.scorer.seen)
                 if parts.ledger is not None:
                     self._egress.shown += parts.earlier_traces.take_changes()
             # Not before: a trajectory that is stuck in an evaluator is not closed.

@@ -65,14 +65,14 @@ class EarlierTraces:
             gap = self._unseen_turns(trajectory)
         return replace(trajectory, earlier=replace(known, gap=gap))
 
-    def remember(self, trajectory: Trajectory) -> None:
-        """Add the values of a trace that `with_earlier` has returned."""
+    def remember(self, trajectory: Trajectory, seen: Seen | None = None) -> None:
+        """Add the values of a trace that `with_earlier` has returned, from what was `seen` of it where that was asked."""
         before, conversation_id = trajectory.earlier, trajectory.conversation_id
         if before is None or conversation_id is None:
             return
         if self._spans_start(trajectory) and len(self._ongoing) < _MAX_SERVICES:
             self._ongoing.add(trajectory.service)
-        seen = Seen(trajectory)
+        seen = seen or Seen(trajectory)
         seen.take_all()
         words = _of_text(b"  ".join((*seen.user.contents, *seen.results.contents)))
         for content in seen.system.contents:

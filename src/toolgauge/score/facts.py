@@ -10,6 +10,7 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
+from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.selection import CallSelection, has_taken_effect
 from toolgauge.score.tool_offers import RunOffers
 
@@ -19,6 +20,8 @@ class Facts:
 
     def __init__(self, trajectory: Trajectory) -> None:
         self.trajectory = trajectory
+        # What had been seen before the calls, once an evaluator has gone through all of them.
+        self.seen: Seen | None = None
 
     @cached_property
     def error_texts(self) -> ErrorTexts:

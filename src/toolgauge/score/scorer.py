@@ -37,6 +37,7 @@ from toolgauge.score.criterion import (
     with_writing_tools,
 )
 from toolgauge.score.facts import Facts
+from toolgauge.score.origins.grounding import Seen as TextsSeen
 from toolgauge.score.recorded_values import Conversation, ExpectedValues
 from toolgauge.score.tool_offers import RecentOffers
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
@@ -134,6 +135,8 @@ class Scorer:
         # Evaluations that are not tried again, by run (empty: any) and criterion, and what came of them.
         self.set_aside: dict[tuple[str, str], Judged] = {}
         self.under_way: tuple[Criterion, Trajectory] | None = None
+        # What the agent had seen, of the trajectory scored last; `None` where no criterion asked for it.
+        self.seen: TextsSeen | None = None
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
@@ -157,11 +160,13 @@ class Scorer:
         completed = self._recent_offers.completed(trajectory)
         half = _half(trajectory, lacking)
         facts = Facts(completed)
+        self.seen = None
         results: list[Result] = []
         for registered in self._scoring:
             if applies(registered, trajectory):
                 shown = facts if registered.accepts_recent_offer or completed is trajectory else Facts(trajectory)
                 results += self._results(registered, shown, conversation, half, now_ns)
+        self.seen = facts.seen
         return tuple(results)
 
     def set_crashed_aside(self, ended_by: Iterable[tuple[str, str]]) -> None:

@@ -18,7 +18,7 @@ from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.free_text import without_delegated
+from toolgauge.score.origins.delegated_texts import without_delegated
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.recorded_values import result_parts
 from toolgauge.score.selection import has_taken_effect, hidden_calls, shown

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.journal import ShownValues
@@ -22,8 +23,34 @@ MAX_BYTES = 32 * 1024 * 1024
 _KEY_BYTES = 16
 _MAX_SERVICES = 1000
 _LONGEST_WORD = 64
+# As much memory as their hashes take, or little more. Few conversations have another trace: most words are never read.
+_LONGEST_UNREAD = 512
 # Longer system prompts are seldom the same for many traces.
 _LONGEST_KNOWN = 65_536
+
+
+class _Shown(Struct, frozen=True, gc=False):
+    """What the traces of a conversation showed: `unread` are words of its last trace, read once there is another."""
+
+    values: EarlierValues
+    unread: bytes = b""
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.values.hashes) + len(self.unread)
+
+    def read(self) -> EarlierValues:
+        """Return the values with those in the unread words."""
+        if not self.unread:
+            return self.values
+        found = value_forms.ids(self.unread.split())
+        hashes = with_words(self.values.hashes, [word for word in found if len(word) <= _LONGEST_WORD])
+        if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
+            return replace(self.values, hashes=b"", gap=self.values.gap or "incomplete")
+        return replace(self.values, hashes=hashes)
+
+
+_NOTHING = _Shown(EarlierValues())
 
 
 # `live_since_ns` is when this process began to receive; `None` where it missed nothing. Until `ongoing_ns` later, a conversation
@@ -41,7 +68,7 @@ class EarlierTraces:
         # Services that were at work at that moment.
         self._ongoing: set[str | None] = set()
         # By digests of conversation ids, least recently used first; and the keys of those with values.
-        self._known: dict[bytes, EarlierValues] = {}
+        self._known: dict[bytes, _Shown] = {}
         self._with_values: dict[bytes, None] = {}
         self._size_bytes = 0
         self._changed: dict[bytes, None] = {}
@@ -55,7 +82,7 @@ class EarlierTraces:
         """Return a trace with the values of earlier traces of its conversation."""
         if trajectory.scope != "trace" or trajectory.conversation_id is None:
             return trajectory
-        known = self._known.get(_key(trajectory.conversation_id), EarlierValues())
+        known = self._known.get(_key(trajectory.conversation_id), _NOTHING).read()
         if trajectory.has_beginning or trajectory.earlier_turns is not None:
             # It shows all that came before it.
             gap = None
@@ -74,30 +101,29 @@ class EarlierTraces:
             self._ongoing.add(trajectory.service)
         seen = seen or Seen(trajectory)
         seen.take_all()
-        words = _of_text(b"  ".join((*seen.user.contents, *seen.results.contents)))
+        words = value_forms.id_words(b"  ".join((*seen.user.contents, *seen.results.contents)))
         for content in seen.system.contents:
-            words |= _known(content) if len(content) <= _LONGEST_KNOWN else _of_text(content)
-        hashes = with_words(before.hashes, words)
+            words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
-        if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
-            hashes, gap = b"", gap or "incomplete"
         has_user = before.has_user or any(seen.user.contents)
-        self._put(_key(conversation_id), EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap))
+        values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap)
+        shown = _Shown(values, b" ".join(words))
+        self._put(_key(conversation_id), shown if len(shown.unread) <= _LONGEST_UNREAD else _Shown(shown.read()))
 
     def forget(self, trajectory: Trajectory) -> None:
         """Mark the conversation of a trace that was not looked at: its values are missing."""
         if trajectory.scope == "trace" and trajectory.conversation_id is not None:
-            self._put(_key(trajectory.conversation_id), EarlierValues(has_traces=True, gap="incomplete"))
+            self._put(_key(trajectory.conversation_id), _Shown(EarlierValues(has_traces=True, gap="incomplete")))
 
     def take_changes(self) -> Sequence[ShownValues]:
         """Return the conversations that changed since the last call."""
         changed, self._changed = self._changed, {}
-        return [ShownValues(conversation=key, values=self._known[key]) for key in changed if key in self._known]
+        return [ShownValues(conversation=key, values=self._known[key].read()) for key in changed if key in self._known]
 
     def restore(self, shown: Iterable[ShownValues]) -> None:
         """Take over the memory of an earlier process, in the order of time."""
         for one in shown:
-            self._put(one.conversation, one.values)
+            self._put(one.conversation, _Shown(one.values))
         self._changed.clear()
 
     def _unseen_turns(self, trajectory: Trajectory) -> str | None:
@@ -114,28 +140,28 @@ class EarlierTraces:
     def _spans_start(self, trajectory: Trajectory) -> bool:
         return self._since_ns is not None and trajectory.start_ns < self._since_ns < trajectory.end_ns
 
-    def _put(self, key: bytes, values: EarlierValues) -> None:
+    def _put(self, key: bytes, shown: _Shown) -> None:
         self._take_out(key)
-        self._known[key] = values
+        self._known[key] = shown
         self._changed[key] = None
-        if values.hashes:
+        if shown.size_bytes:
             self._with_values[key] = None
-            self._size_bytes += len(values.hashes)
+            self._size_bytes += shown.size_bytes
         if len(self._known) > self._capacity:
             self._take_out(next(iter(self._known)))
         while self._size_bytes > MAX_BYTES:
             # That its values are missing stays known.
             oldest = next(iter(self._with_values))
-            emptied = replace(self._known[oldest], hashes=b"", gap=self._known[oldest].gap or "incomplete")
-            self._size_bytes -= len(self._known[oldest].hashes)
+            emptied = self._known[oldest]
+            self._size_bytes -= emptied.size_bytes
             del self._with_values[oldest]
-            self._known[oldest] = emptied
+            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=emptied.values.gap or "incomplete"))
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)
         self._changed.pop(key, None)
-        if known is not None and known.hashes:
-            self._size_bytes -= len(known.hashes)
+        if known is not None and known.size_bytes:
+            self._size_bytes -= known.size_bytes
             del self._with_values[key]
 
 
@@ -145,12 +171,5 @@ def _key(conversation_id: str) -> bytes:
     return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
 
 
-def _of_text(content: bytes) -> set[bytes]:
-    found = value_forms.id_words(content)
-    if max(map(len, found), default=0) > _LONGEST_WORD:
-        return {word for word in found if len(word) <= _LONGEST_WORD}
-    return found
-
-
 # The instructions of an agent come again with each of its traces.
-_known = lru_cache(maxsize=64)(_of_text)
+_known = lru_cache(maxsize=64)(value_forms.id_words)

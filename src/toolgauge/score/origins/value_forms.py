@@ -8,7 +8,6 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
-from itertools import filterfalse
 from typing import TypeAlias
 
 # A day as it is written: the year where there is one, month, day.
@@ -53,7 +52,8 @@ _AT_JOINTS, _AT_ALL_JOINTS = (
     bytes(32 if code in joints else code for code in range(256)) for joints in (b",:/@+", _SOFT)
 )
 _RUNS = re.compile(rb"\d+|\D+")
-_ID_LIKE = re.compile(rb"[\d_@]")
+# A word from its first sign of an id on.
+_FROM_ID_SIGN = re.compile(rb"[\d_@][^ ]*")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
@@ -178,13 +178,17 @@ def has_other_script(content: bytes) -> bool:
 
 def words(content: bytes) -> set[bytes]:
     """Return the distinct words of folded text: as they are joined, and taken apart."""
+    return _taken_apart(_joined_words(content))
+
+
+def _joined_words(content: bytes) -> set[bytes]:
     raw = set(content.translate(_TABLE).split())
     if not content.isascii():
         special = [one for one in raw if not one.isascii()]
         raw.difference_update(special)
         others = plain(b" ".join(special))
         raw.update(others.translate(_TABLE).split(), split_scripts(others).translate(_TABLE).split())
-    return _taken_apart(raw)
+    return raw
 
 
 def _taken_apart(raw: Iterable[bytes]) -> set[bytes]:
@@ -194,14 +198,14 @@ def _taken_apart(raw: Iterable[bytes]) -> set[bytes]:
 
 
 def id_words(content: bytes) -> set[bytes]:
-    """Return the words of folded text that may be ids or numbers: with a digit, a joined name, an address."""
-    if content.isascii():
-        # What a word is taken apart into is part of it, and most words have no such part.
-        raw = set(filterfalse(bytes.isalpha, content.translate(_TABLE).split()))
-        apart = _taken_apart(filter(_ID_LIKE.search, raw))
-    else:
-        apart = words(content)
-    found = set(filter(_ID_LIKE.search, filterfalse(bytes.isalpha, apart)))
+    """Return the words of folded text that may be or hold ids or numbers: with a digit, a joined name, an address."""
+    text = content.translate(_TABLE) if content.isascii() else b" ".join(_joined_words(content))
+    return {text[text.rfind(b" ", 0, found.start()) + 1 : found.end()] for found in _FROM_ID_SIGN.finditer(text)}
+
+
+def ids(joined: Iterable[bytes]) -> set[bytes]:
+    """Return what may be ids or numbers of such words: each as it is joined, and taken apart."""
+    found = set(filter(_FROM_ID_SIGN.search, _taken_apart(joined)))
     found.update([one.replace(b",", b"") for one in found if b"," in one])
     return found
 

@@ -13,6 +13,7 @@ from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import EarlierTurns, Trajectory
 from toolgauge.score import earlier_traces
 from toolgauge.score.earlier_traces import EarlierTraces
+from toolgauge.score.facts import Facts
 
 SECOND = 1_000_000_000
 WRITES = ("pay",)
@@ -38,9 +39,9 @@ def turn(
 
 def judged(memory: EarlierTraces, trace: Trajectory) -> Outcome:
     """Judge a trace as the pipeline does, then remember it."""
-    completed = memory.with_earlier(trace)
-    (outcome,) = judge(GroundedArguments(), completed)
-    memory.remember(completed)
+    facts = Facts(memory.with_earlier(trace))
+    ((_, outcome),) = GroundedArguments().outcomes(facts)
+    memory.remember(facts.trajectory, facts.seen)
     return outcome
 
 

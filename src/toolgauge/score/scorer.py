@@ -160,7 +160,6 @@ class Scorer:
         completed = self._recent_offers.completed(trajectory)
         half = _half(trajectory, lacking)
         facts = Facts(completed)
-        self.seen = None
         results: list[Result] = []
         for registered in self._scoring:
             if applies(registered, trajectory):
@@ -278,7 +277,10 @@ class Scorer:
             fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
             fault = _raised(error)
-        if timeouts.count(criterion, trajectory.service, now_ns, is_timeout=fault is _TIMEOUT):
+        is_timeout = fault is _TIMEOUT
+        if (is_timeout or timeouts.in_a_row) and timeouts.count(
+            criterion, trajectory.service, now_ns, is_timeout=is_timeout
+        ):
             reason = f"its evaluator ran out of time {_TIMEOUTS_IN_A_ROW} times in a row"
             self._on_switched_off(criterion, trajectory.service, reason)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)

@@ -308,7 +308,8 @@ class Seen:
     def _sources(self) -> Iterator[tuple[Source, Texts]]:
         # A value that the user named is the user's, and no result is read for it. System prompts are long, and seldom the source.
         yield "user", self.user
-        yield "known", self.known
+        if self.known.contents:
+            yield "known", self.known
         yield "result", self.results
         yield "system", self.system
 
@@ -378,8 +379,7 @@ class Seen:
             contents = [folded_json(part) for part in result_parts(result.value)]
         else:
             contents = [value_forms.folded(result.text)] if isinstance(result, Unparsed) else []
-        for content in filter(None, contents):
-            self._results.contents.append(content)
+        self._results.contents += filter(None, contents)
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:

@@ -12,8 +12,10 @@ from toolgauge.model.left_out import LeftOut
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import EarlierTurns, Trajectory
 from toolgauge.score import earlier_traces
+from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.facts import Facts
+from toolgauge.score.scorer import Scorer
 
 SECOND = 1_000_000_000
 WRITES = ("pay",)
@@ -170,6 +172,28 @@ def test_traces_are_judged_by_themselves_where_several_processes_share_a_convers
     for begins, expected in ((None, "incomplete"), (True, "Scored")):
         (outcome,) = judge(evaluator, memory.with_earlier(turn("Go on.", {"order_id": "ORD-771245"}, begins=begins)))
         assert reason(outcome).startswith(expected)
+
+
+def test_the_scorer_leaves_what_was_seen_of_the_last_trajectory_as_a_whole_alone():
+    seen, unseen = (
+        Criterion(
+            name=name,
+            evaluator_name=name,
+            evaluator=GroundedArguments.model_validate({"earlier_traces": name}),
+            revision="0" * 12,
+        )
+        for name in ("seen", "unseen")
+    )
+    scorer = Scorer((seen,), ToolKinds())
+    for text in (b"refund ord-771245.", b"refund ord-882211."):
+        scorer.score(turn(text.decode(), {"reason": "x"}), 0)
+        assert scorer.seen is not None
+        assert scorer.seen.user.contents == [text]
+    scorer.score(replace(turn(), scope="conversation"), 0)
+    assert scorer.seen is None
+    without_earlier = Scorer((unseen,), ToolKinds())
+    without_earlier.score(EarlierTraces(100).with_earlier(turn()), 0)
+    assert without_earlier.seen is None
 
 
 def test_a_trace_that_was_not_looked_at_is_missing_from_then_on():

@@ -121,8 +121,8 @@ class GroundedArguments(FactsEvaluator):
         if not isinstance(call.arguments, Recorded):
             unparsable = f"the arguments of {shown(call.name)} cannot be read"
             return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable)
-        given, values = values_of(call.arguments.value), list[Value]()
-        has_effect, is_exempt = has_taken_effect(call), self._is_exempt
+        values: list[Value] = []
+        given, has_effect, is_exempt = values_of(call.arguments.value), has_taken_effect(call), self._is_exempt
         for value in given:
             named = is_id(value)
             # A call without effect changed nothing. What counts is whether it was meant for something else than was looked at before.

@@ -129,7 +129,8 @@ class _Seen(Struct, frozen=True):
 
 def _numbers(trajectory: Trajectory, calls: list[ToolCall]) -> dict[int, int]:
     """Return numbers by the order of the calls, equal for identical calls; those with unseen arguments have none."""
-    names, repeated = set[str](), set[str]()
+    names: set[str] = set()
+    repeated: set[str] = set()
     for call in calls:
         (repeated if call.name in names else names).add(call.name)
     callers = _Callers(trajectory)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from typing import ClassVar, Literal
@@ -172,8 +172,8 @@ class ToolSuccess(FactsEvaluator):
         recorded = {} if found.trajectory is trajectory else {call.order: call for call in trajectory.calls}
         may_recover = self.retries == "ignore" and bool(facts.without_effect)
         recovered = made_good(calls) if may_recover else {}
-        repaired = repaired_code(trajectory) if may_recover else frozenset[int]()
-        recoveries = Counter([success.order for success in recovered.values()]) if recovered else dict[int, int]()
+        repaired: Collection[int] = repaired_code(trajectory) if may_recover else ()
+        recoveries: Mapping[int, int] = Counter([one.order for one in recovered.values()]) if recovered else {}
         # Most calls of a tool have the same outcome: one object a tool costs less to make, check and write.
         succeeded = self._usual
         for call in calls:

@@ -86,7 +86,7 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
     result, error, stopped = execution.result, execution.error, execution.stopped
     answered_with = result
     # Nearly always the answer repeats the result of the span.
-    if answer is not None and not (error is answer.error is None and answer.result == result):
+    if answer is not None and not (error is stopped is answer.error is None and answer.result == result):
         answered_with = answer.result
         answered = not_executed(answer.error, answered_with)
         if answered is not None:

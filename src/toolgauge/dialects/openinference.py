@@ -75,11 +75,10 @@ _CALL_ID_KEYS = (_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id"
 # What Google's ADK writes for an id of a call that failed.
 _NO_ID = "<not specified>"
 # What the AI SDK writes of itself, on spans to which its processor adds OpenInference's attributes.
-_AI_SDK_PLACES = ("ai.telemetry.metadata.", "ai.settings.context.")
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
 _AI_SDK_SESSIONS = tuple(
     where + key
-    for where in _AI_SDK_PLACES
+    for where in ("ai.telemetry.metadata.", "ai.settings.context.")
     for key in ("sessionId", "conversationId", "threadId", "chatId", *_METADATA_SESSIONS)
 )
 _AI_SDK_TOOLS = "ai.prompt.tools"

@@ -108,19 +108,18 @@ class DefinitionReader:
 
     def _once(self, value: _Read, read: Callable[[_Read], Iterable[ToolDefinition]]) -> tuple[ToolDefinition, ...]:
         try:
-            key = read, value if isinstance(value, (str, tuple)) else json.dumps(value)
-            return self._known[key][0]
+            written = value if isinstance(value, (str, tuple)) else json.dumps(value)
+            known = self._known.get((read, written))
         except TypeError:
             return tuple(read(value))
-        except KeyError:
-            pass
-        # Parsed, a text may take thirty times its size; the text itself is remembered too.
-        text = str(key[1])
-        size = _ENTRY_BYTES + text.__sizeof__() * (1 + (_WIDEST if "\\u" in text else 1))
-        size += sum([text.count(character) * each for character, each in _BYTES.items()])
-        known = tuple(read(value)), size
-        if len(text) <= _MAX_TEXT and size <= _MAX_BYTES:
-            self._known[key] = known
+        if known is None:
+            # Parsed, a text may take thirty times its size; the text itself is remembered too.
+            text = str(written)
+            size = _ENTRY_BYTES + text.__sizeof__() * (1 + (_WIDEST if "\\u" in text else 1))
+            size += sum([text.count(character) * each for character, each in _BYTES.items()])
+            known = tuple(read(value)), size
+            if len(text) <= _MAX_TEXT and size <= _MAX_BYTES:
+                self._known[read, written] = known
         return known[0]
 
 

@@ -41,10 +41,11 @@ class Candidates:
         keys: Collection[str] = getattr(span.attributes, "unordered", span.attributes)
         if len(keys) > _MAX_ATTRIBUTES:
             return self._dialects
-        of_scope = self._of_scopes.get(span.scope.name)
-        if of_scope is None:
-            of_scope = self._remember(span.scope.name)
-        return of_scope.candidates(keys, span.name)
+        return self.of_scope(span.scope.name).candidates(keys, span.name)
+
+    def of_scope(self, scope: str) -> "_OfScope":
+        """Give what is known about the spans of a scope."""
+        return self._of_scopes.get(scope) or self._remember(scope)
 
     def _remember(self, scope: str) -> "_OfScope":
         asked = frozenset(
@@ -64,7 +65,7 @@ class Candidates:
 class _OfScope:
     """Candidates for the spans of some scopes: `asked` are the dialects that are asked about each of them."""
 
-    __slots__ = ("_asked", "_begins", "_dialects", "_grounds", "_known", "_looked_for", "_names")
+    __slots__ = ("_asked", "_begins", "_dialects", "_grounds", "_known", "_looked_for", "_names", "deferred")
 
     def __init__(
         self, dialects: tuple[Dialect, ...], grounds: tuple[Grounds | None, ...], asked: frozenset[int]
@@ -77,6 +78,7 @@ class _OfScope:
         self._names = tuple({name for declared in others for name in declared.names})
         self._begins: dict[str, tuple[str, ...]] = {}
         self._known: dict[tuple[frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
+        self.deferred = tuple(_Deferred.of(dialects, grounds, asked))
 
     @property
     def remembered(self) -> int:
@@ -164,29 +166,28 @@ class _Deferred:
         self._values = tuple({value for grounds in before for value in grounds.values})
         self._looked_for = self._keys.union(key for key, _ in self._values)
         self._names = tuple({name for grounds in before for name in grounds.names})
-        self._scopes = tuple({scope for grounds in before for scope in grounds.scopes})
 
     @classmethod
-    def of(cls, asked: Sequence[Dialect]) -> Iterator["_Deferred"]:
-        """Yield those of all dialects, in the order in which they are asked."""
+    def of(
+        cls, dialects: Iterable[Dialect], grounds: Iterable[Grounds | None], asked: Collection[int]
+    ) -> Iterator["_Deferred"]:
+        """Yield those of all dialects before which none is asked about each span, in their order."""
         before: list[Grounds] = []
-        for dialect in asked:
+        for index, (dialect, declared) in enumerate(zip(dialects, grounds, strict=True)):
             if isinstance(dialect, Deferring):
                 yield cls(dialect, dialect.name, before)
-            grounds = grounds_of(dialect)
-            if grounds is None:
-                # It may claim anything that comes after it.
+            if index in asked or declared is None:
                 return
-            before.append(grounds)
+            before.append(declared)
 
-    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> Operation | None:
+    def operation(self, attributes: Mapping[str, Value], name: str) -> Operation | None:
         """Return what a span of the dialect shows; `None` for all spans that do not wait."""
         try:
             operation = self._dialect.operation(attributes)
         except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
             # Counted when the span is read, which is at once.
             return None
-        if operation is None or name.startswith(self._names) or scope.startswith(self._scopes):
+        if operation is None or name.startswith(self._names):
             return None
         # To put them in order would take as long as to look at them.
         keys: Collection[str] = getattr(attributes, "unordered", attributes)
@@ -212,7 +213,6 @@ class Recognizer:
             name: one for one in self._dialects if isinstance(one, Completing) for name in one.completes
         }
         self._remembering = {one.name: one for one in self._dialects if isinstance(one, Remembering)}
-        self._deferring = tuple(_Deferred.of(self._asked))
         self._metrics = metrics
         self._wanted = tuple(sorted(set(wanted)))
 
@@ -250,10 +250,10 @@ class Recognizer:
 
     def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> tuple[Operation, str] | None:
         """Return the operation of a span with this name and scope, and its dialect; `None` when the span must be read."""
-        for deferring in self._deferring:
-            operation = deferring.operation(attributes, name, scope)
+        for deferred in self._candidates.of_scope(scope).deferred:
+            operation = deferred.operation(attributes, name)
             if operation is not None:
-                return operation, deferring.name
+                return operation, deferred.name
         return None
 
     def read_waited(self, name: str, span: Span) -> Reading | None:

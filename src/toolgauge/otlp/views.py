@@ -144,15 +144,21 @@ class Values:
 
 
 class Attributes(Mapping[str, Value]):
-    """A read-only view of attributes, iterated in the order of the keys; `unordered` are the keys as they come."""
+    """A read-only view of attributes, iterated in the order of the keys."""
 
-    __slots__ = ("_keys", "_raw", "decoder", "unordered")
+    __slots__ = ("_keys", "_raw", "decoder")
 
     def __init__(self, raw: Mapping[str, bytes], values: Values) -> None:
         self._raw = raw
-        self.unordered: Collection[str] = raw
         self.decoder = values
         self._keys: list[str] | None = None
+
+    @property
+    def unordered(self) -> list[str]:
+        """The keys in any order, made once: a protobuf map makes each anew for each walk."""
+        if self._keys is None:
+            self._keys = [*self._raw]
+        return self._keys
 
     # Never `self._raw[key]` alone: a protobuf map inserts a missing key.
     def __getitem__(self, key: str) -> Value:
@@ -198,10 +204,9 @@ class Attributes(Mapping[str, Value]):
             return False
 
     def __iter__(self) -> Iterator[str]:
-        # Dialects of flattened messages walk over the keys several times.
-        if self._keys is None:
-            self._keys = sorted(self._raw)
-        return iter(self._keys)
+        # In order from the first time on, which makes the next ones cheap.
+        self.unordered.sort()
+        return iter(self.unordered)
 
     def __len__(self) -> int:
         return len(self._raw)

@@ -155,12 +155,7 @@ class Attributes(Mapping[str, Value]):
 
     @property
     def unordered(self) -> list[str]:
-<<<<<<< HEAD
-        """The keys in any order, for those to whom it does not matter."""
-        # A protobuf map makes each key anew for each walk.
-=======
         """The keys in any order, made once: a protobuf map makes each anew for each walk."""
->>>>>>> s-b
         if self._keys is None:
             self._keys = [*self._raw]
         return self._keys
@@ -209,16 +204,9 @@ class Attributes(Mapping[str, Value]):
             return False
 
     def __iter__(self) -> Iterator[str]:
-<<<<<<< HEAD
-        keys = self.unordered
-        # In order from the first time on, which makes the next ones cheap.
-        keys.sort()
-        return iter(keys)
-=======
         # In order from the first time on, which makes the next ones cheap.
         self.unordered.sort()
         return iter(self.unordered)
->>>>>>> s-b
 
     def __len__(self) -> int:
         return len(self._raw)

@@ -277,9 +277,8 @@ class Scorer:
             fault = _TIMEOUT
         except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
             fault = _raised(error)
-        is_timeout = fault is _TIMEOUT
-        if (is_timeout or timeouts.in_a_row) and timeouts.count(
-            criterion, trajectory.service, now_ns, is_timeout=is_timeout
+        if (fault is _TIMEOUT or timeouts.in_a_row) and timeouts.count(
+            criterion, trajectory.service, now_ns, is_timeout=fault is _TIMEOUT
         ):
             reason = f"its evaluator ran out of time {_TIMEOUTS_IN_A_ROW} times in a row"
             self._on_switched_off(criterion, trajectory.service, reason)

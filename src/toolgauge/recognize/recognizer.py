@@ -44,7 +44,7 @@ class Candidates:
         return self.of_scope(span.scope.name).candidates(keys, span.name)
 
     def of_scope(self, scope: str) -> "_OfScope":
-        """Give what is known about the spans of a scope."""
+        """Find which dialects ask for the spans of a scope."""
         return self._of_scopes.get(scope) or self._remember(scope)
 
     def _remember(self, scope: str) -> "_OfScope":

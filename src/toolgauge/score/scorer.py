@@ -284,13 +284,7 @@ class Scorer:
             self._on_switched_off(criterion, trajectory.service, reason)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
-            # What was found to be missing may be in the other half.
-            return [
-                registered.made(one.target, None, half)
-                if one.call is None and isinstance(one.outcome, NotEvaluated)
-                else one
-                for one in results
-            ]
+            return [_of_half(one, registered, half) for one in results]
         expected = seen.expected
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
 
@@ -347,6 +341,12 @@ def _raised(error: Exception) -> Judged:
     lines = [line for file, line in frames if file == frames[0][0]]
     where = f" ({PurePath(frames[0][0]).name}, line {lines[-1]})" if lines else ""
     return broken(type(error).__name__, f"the evaluator raised an exception{where}")
+
+
+def _of_half(result: Result, registered: Registered, half: NotEvaluated) -> Result:
+    """Replace an outcome of the whole that was not evaluated: what was missing may be in the other half."""
+    is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
+    return registered.made(result.target, None, half) if is_missing else result
 
 
 def _checked(

@@ -202,11 +202,11 @@ def _web_view(config: Config, criteria: Sequence[Criterion], lines: LiveLines | 
 
 def _viewers(config: Config, lines: LiveLines | None, shows: Sequence[Callable[[Scorecard], None]]) -> Viewers:
     """Have workers hand over as many scorecards as pages keep and lines show."""
-    at_once = 0 if lines is None else LINES_PER_SECOND
+    at_once, workers = 0 if lines is None else LINES_PER_SECOND, number_of_workers(config)
     return Viewers(
         shows,
-        shown=at_once if config.web is None else max(at_once, config.web.max_trajectories),
-        shown_per_second=max(1, ADMITTED_PER_SECOND // number_of_workers(config)),
+        shown=at_once if config.web is None else max(at_once, config.web.max_trajectories // workers),
+        shown_per_second=max(1, ADMITTED_PER_SECOND // workers),
         count=None if lines is None else lines.count,
     )
 

@@ -320,6 +320,8 @@ class WorkerProcess:
     async def _read(self, life: _Life) -> None:
         async for frame in life.channel.frames():
             self._take(life, frame)
+            if frame.kind is Kind.STOPPED:
+                break
         await life.channel.close()
         try:
             async with asyncio.timeout(_ENDS_WITHIN_S):

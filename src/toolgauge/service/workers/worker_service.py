@@ -1,6 +1,7 @@
 """A worker: a service that gets its requests from the front over a channel, and stops in order when the front asks or ends."""
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -20,6 +21,7 @@ from toolgauge.settings import file_path
 
 _LOG = logging.getLogger("toolgauge")
 _MAX_OBSERVED_BYTES = 8 * 1024 * 1024
+_CLOSED_WITHIN_S = 2.0
 _LAST_METRICS_WITHIN_S = 12.0  # The front waits for the last metrics of all workers, some of which score until then
 
 
@@ -32,6 +34,8 @@ class FrontLink:
         # Memory in use by the other processes, at their last look.
         self.resident_elsewhere = 0
         self.flush_observations: Callable[[], None] = lambda: None
+        # Whether too much waited to be sent to the front when something was sent.
+        self._is_behind = False
         # The service whose metrics are sent.
         self.service: Service | None = None
         self._channel = channel
@@ -44,10 +48,15 @@ class FrontLink:
 
     def send_observed(self, content: bytes) -> bool:
         """Send observations to the front, from any thread; False when too much waits to be sent."""
-        if self._channel.bytes_waiting > _MAX_OBSERVED_BYTES:
+        if self._is_behind:
             return False
-        self._loop.call_soon_threadsafe(self._channel.send, Kind.OBSERVED, 0, content)
+        self._loop.call_soon_threadsafe(self._send, Kind.OBSERVED, 0, content)
         return True
+
+    def _send(self, kind: Kind, number: int, content: bytes) -> None:
+        self._channel.send(kind, number, content)
+        # Here, on the loop: the transport counts what other threads must not see it change.
+        self._is_behind = self._channel.bytes_waiting > _MAX_OBSERVED_BYTES
 
     async def last_metrics(self) -> Outgoing | None:
         """Hand the front the last metrics; return those of all processes where this worker is to send them."""
@@ -73,7 +82,7 @@ class FrontLink:
         if self.service is not None:
             service = self.service
             snapshot = Snapshot.of(service.metrics.registry, service.health.components(), is_empty=service.is_empty)
-            self._channel.send(kind, number, packed(snapshot))
+            self._send(kind, number, packed(snapshot))
 
 
 class WorkerReloader(Reloader):
@@ -116,6 +125,10 @@ class WorkerService:
             losses = await self._service.stop(began_ns)
             await asyncio.gather(*self._tasks, return_exceptions=True)
             self._channel.send(Kind.STOPPED, 0, packed(losses))
+            # The front closes when it has read that: a write to a closed end would cost it what it has not read yet.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSED_WITHIN_S):
+                    await asyncio.shield(reading)
         finally:
             await self._channel.close()
             await reading

@@ -4,11 +4,12 @@ A score is a number; `NotEvaluated` ("could not look") and `Errored` are not: th
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
@@ -170,6 +171,10 @@ class Finding(Struct, frozen=True, eq=False, gc=False):
     reason: str
     value: float | None
 
+    def __reduce__(self) -> "tuple[Callable[..., Finding], tuple[object, ...]]":
+        """Stay one object in another process, too."""
+        return _same_finding, astuple(self)
+
 
 class Verdict(Struct, frozen=True, eq=False, gc=False):
     """The findings of all criteria on a call of an agent and tool, or on a trajectory (no tool).
@@ -196,6 +201,10 @@ Rule: TypeAlias = tuple[str, str, Level, Enforce, bool, bool]
 
 # Also the identity of findings and verdicts. Without the two: 5 % of all CPU.
 _finding = lru_cache(maxsize=4096)(Finding)
+
+
+def _same_finding(*fields: Any) -> Finding:  # noqa: ANN401 (those of a finding, from a pickle)
+    return _finding(*fields)
 
 
 @lru_cache(maxsize=4096)

@@ -91,6 +91,8 @@ class Script:
         self.requests: list[Request] = []
         self.in_flight = 0
         self.most_in_flight = 0
+        # Of each of the ten steps of an answer.
+        self.step_s = 0.0
         self.is_closed = False
 
     async def ask(self, request: Request) -> Reply:
@@ -100,7 +102,7 @@ class Script:
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             for _ in range(10):
-                await asyncio.sleep(0)
+                await asyncio.sleep(self.step_s)
             if answer == "hang":
                 await asyncio.Event().wait()
             if isinstance(answer, Reply):

@@ -69,6 +69,8 @@ async def test_what_needs_no_judge_is_counted_as_saved():
 
 async def test_no_more_calls_are_in_flight_than_allowed():
     bench = Bench(YES, settings=SETTINGS.model_copy(update={"max_concurrent": 2}))
+    # Long enough for the thread that builds the next question.
+    bench.client.step_s = 0.005
     outcomes = await bench.judged(inquiry(RightTool(), run(*["find"] * 20)))
     assert outcomes == [YES_SCORE] * 20
     assert bench.client.most_in_flight == 2

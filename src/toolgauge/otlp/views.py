@@ -155,7 +155,7 @@ class Attributes(Mapping[str, Value]):
 
     @property
     def unordered(self) -> list[str]:
-        """The keys in any order, made once: a protobuf map makes each anew for each walk."""
+        """The keys in any order, listed once: a protobuf map builds each key again on every walk."""
         if self._keys is None:
             self._keys = [*self._raw]
         return self._keys

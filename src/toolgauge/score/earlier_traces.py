@@ -93,7 +93,7 @@ class EarlierTraces:
         return replace(trajectory, earlier=replace(known, gap=gap))
 
     def remember(self, trajectory: Trajectory, seen: Seen | None = None) -> None:
-        """Add the values of a trace that `with_earlier` has returned, from what was `seen` of it where that was asked."""
+        """Add the values of a trace that `with_earlier` returned; `seen` is what grounding has read of it already."""
         before, conversation_id = trajectory.earlier, trajectory.conversation_id
         if before is None or conversation_id is None:
             return

@@ -344,7 +344,7 @@ def _raised(error: Exception) -> Judged:
 
 
 def _of_half(result: Result, registered: Registered, half: NotEvaluated) -> Result:
-    """Replace an outcome of the whole that was not evaluated: what was missing may be in the other half."""
+    """Return `half` in place of a whole-run result that was not evaluated: the missing part may be in the other half."""
     is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
     return registered.made(result.target, None, half) if is_missing else result
 

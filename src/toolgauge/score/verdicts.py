@@ -20,7 +20,7 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 
-# Makes a result of one criterion of what was judged: span, call (`None`: the trajectory), outcome, and the finding if it is known.
+# Makes a criterion's result from a span, a call (`None`: the trajectory), an outcome, and the finding where known.
 MakeResult: TypeAlias = Callable[..., Result]
 
 # Room for rounding: a mean of thirds must be able to reach a threshold of 1.
@@ -36,7 +36,7 @@ _OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
 # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
 # scoring and encoding.
 class Marks(dict[int, tuple[Outcome, Outcome, Finding | None]]):
-    """The marked outcomes of one criterion, with what they find, by the identity of the unmarked ones, kept beside them."""
+    """The marked outcomes of one criterion and their findings, by the identity of the unmarked outcome, which is kept alive."""
 
     __slots__ = ("_found", "_keeps_parts", "_least")
 

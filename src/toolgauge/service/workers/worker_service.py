@@ -125,7 +125,7 @@ class WorkerService:
             losses = await self._service.stop(began_ns)
             await asyncio.gather(*self._tasks, return_exceptions=True)
             self._channel.send(Kind.STOPPED, 0, packed(losses))
-            # The front closes when it has read that: a write to a closed end would cost it what it has not read yet.
+            # Wait for the front to read that and close: if it writes to a closed socket, asyncio drops what it has not read.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSED_WITHIN_S):
                     await asyncio.shield(reading)

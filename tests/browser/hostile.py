@@ -10,7 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
-from tests.wire.support import a_minute_ago
+from tests.wire.support import long_ago
 
 # Kept short: names are cut where they are long.
 HOSTILE = "<script>owned=1</script>"
@@ -21,7 +21,7 @@ _SECOND_NS = 1_000_000_000
 def hostile_run() -> bytes:
     """Return a request with one run, whose only call failed."""
     trace_id, agent, call = os.urandom(16), os.urandom(8), os.urandom(8)
-    end_ns = a_minute_ago()
+    end_ns = long_ago()
     run = Span(
         trace_id=trace_id,
         span_id=agent,

@@ -23,7 +23,7 @@ from tests.browser.support import (
     web_address,
 )
 from tests.cli.command import run
-from tests.wire.support import CORPUS, Toolgauge, a_minute_ago, free_port, serving, until
+from tests.wire.support import CORPUS, Toolgauge, free_port, long_ago, serving, until
 from toolgauge.demo.drawing import HEALTHY, WORSE, drawn, recordings
 
 pytestmark = needs_chromium
@@ -82,7 +82,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Generator[Seen]:
 def _send_releases(toolgauge: Toolgauge) -> int:
     """Send a healthy release and a worse one, as the demo draws them, until long ago enough to be whole."""
     chosen = [each for each in recordings() if each.scenario == "sequence"]
-    moments = itertools.count(a_minute_ago() - 60_000_000_000, 200_000_000)
+    moments = itertools.count(long_ago() - 60_000_000_000, 200_000_000)
     sent = 0
     for release, count in ((HEALTHY, 100), (WORSE, 60)):
         for body in itertools.islice(drawn(chosen, release, seed=8, clock=lambda: next(moments)), count):

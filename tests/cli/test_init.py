@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.command import run
 from tests.recordings.recordings import framed
-from tests.wire.support import CORPUS, a_minute_ago, post, serving, until
+from tests.wire.support import CORPUS, long_ago, post, serving, until
 from toolgauge.authoring.starter import packs
 from toolgauge.demo.drawing import Release, drawn, moved_to, recordings
 
@@ -62,7 +62,7 @@ def test_from_a_recording_of_three_frameworks_to_scores_in_serve(three: Path, tm
     with serving(
         tmp_path, "assemble.idle_timeout=1s", "assemble.run_end_grace=1s", options=("--config", str(config))
     ) as toolgauge:
-        for body in moved_to(a_minute_ago(), langgraph):
+        for body in moved_to(long_ago(), langgraph):
             assert post(toolgauge.http_port, body)[0] == 200
         until(lambda: "learned.shop-assistant.order" in toolgauge.exposition(), "a score of a learned criterion")
 

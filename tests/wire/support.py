@@ -285,9 +285,9 @@ def _exporter(*keys: str) -> str:
     return f"exporters.otlp={{{', '.join((*keys, RETRY_SOON))}}}"
 
 
-def a_minute_ago() -> int:
-    """Return when traffic ended that is sent now: what was going on when toolgauge started would be half a run."""
-    return time.time_ns() - 60_000_000_000
+def long_ago() -> int:
+    """Return when traffic ended that was recorded before senders' retries: later runs may have begun with an earlier process."""
+    return time.time_ns() - 1_200_000_000_000
 
 
 def recorded(framework: str, scenario: str) -> list[bytes]:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from tests.cli.command import run
-from tests.wire.support import Toolgauge, a_minute_ago, free_port, get, serving, until
+from tests.wire.support import Toolgauge, free_port, get, long_ago, serving, until
 from toolgauge.demo.drawing import Release, drawn, recordings
 
 SHOP = [each for each in recordings() if (each.framework, each.scenario) == ("openinference-langgraph", "sequence")]
@@ -14,7 +14,7 @@ WORSE = Release(version="1.1", failures=0.5)
 
 
 def send(toolgauge: Toolgauge, release: Release, count: int) -> None:
-    for body in itertools.islice(drawn(SHOP, release, seed=1, clock=a_minute_ago), count):
+    for body in itertools.islice(drawn(SHOP, release, seed=1, clock=long_ago), count):
         toolgauge.send(body, "http")
 
 

@@ -19,7 +19,7 @@ import grpc
 from tests.deploy.dashboards import FILES, Asked, everything, filled, queries, read, variables
 from tests.wire.destination import receiving
 from tests.wire.prometheus import Prometheus, needs_prometheus, prometheus_running, scrape_job
-from tests.wire.support import Toolgauge, a_minute_ago, serving, to_grpc, until, until_equal
+from tests.wire.support import Toolgauge, long_ago, serving, to_grpc, until, until_equal
 from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Recording, Release, drawn, recordings
 
 pytestmark = needs_prometheus
@@ -60,7 +60,7 @@ class Sender:
         self._sent = 0
 
     def send(self, release: Release, *portions: int) -> None:
-        bodies = drawn(sequences_first(), release, seed=1, clock=a_minute_ago)
+        bodies = drawn(sequences_first(), release, seed=1, clock=long_ago)
         for count in portions:
             with grpc.insecure_channel(f"127.0.0.1:{self._toolgauge.grpc_port}") as channel:
                 export = channel.unary_unary(EXPORT)

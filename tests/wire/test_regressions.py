@@ -8,8 +8,8 @@ from tests.cli.command import run
 from tests.wire.destination import receiving
 from tests.wire.support import (
     Toolgauge,
-    a_minute_ago,
     free_port,
+    long_ago,
     serving,
     to_grpc,
     until,
@@ -30,7 +30,7 @@ def shop() -> list[Recording]:
 
 
 def send(toolgauge: Toolgauge, release: Release, count: int, seed: int) -> None:
-    for body in itertools.islice(drawn(shop(), release, seed=seed, clock=a_minute_ago), count):
+    for body in itertools.islice(drawn(shop(), release, seed=seed, clock=long_ago), count):
         toolgauge.send(body, "http")
 
 

@@ -11,9 +11,9 @@ from tests.wire.alertmanager import webhook_listening
 from tests.wire.destination import receiving
 from tests.wire.support import (
     Toolgauge,
-    a_minute_ago,
     free_port,
     get,
+    long_ago,
     serving,
     to_grpc,
     until,
@@ -85,7 +85,7 @@ def test_runs_of_both_workers_are_printed(tmp_path: Path):
     admin, web = free_port(), free_port()
     release = Release(version="1.0", failures=0)
     with serving(tmp_path, *settings(admin, web), options=("--print", "all")) as toolgauge:
-        for body in itertools.islice(drawn(shop(), release, seed=1, clock=a_minute_ago), RUNS):
+        for body in itertools.islice(drawn(shop(), release, seed=1, clock=long_ago), RUNS):
             toolgauge.send(body, "http")
         all_are_shown(toolgauge, web, RUNS)
         toolgauge.signal()

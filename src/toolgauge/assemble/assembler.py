@@ -37,16 +37,8 @@ _BEGAN_BEFORE = "it began before this process began to receive"
 
 
 def _began_before(trajectory: Trajectory, since_ns: int | None, grace_ns: int) -> bool:
-    """Return whether it spans the moment. What ended long before was recorded, and is sent again."""
+    """Return whether it began before the moment. One that ended `grace_ns` before it was recorded, and is sent again."""
     return since_ns is not None and trajectory.start_ns < since_ns < trajectory.end_ns + grace_ns
-
-
-def _is_whole(trajectory: Trajectory, trace: OpenTrace) -> bool:
-    """Return whether no span of it seems lost: its root and all parents are there, every call has an end, and all or none a request."""
-    calls = [call for call in trajectory.calls if not call.by_provider]
-    is_open = any(call.state == "requested_only" for call in calls)
-    requested = {call.requested_by is not None for call in calls}
-    return trajectory.root is not None and trace.dangling() is None and len(requested) < 2 and not is_open
 
 
 class _Service(Struct):
@@ -88,7 +80,9 @@ class Completeness:
         """Return why the trajectory of a trace may lack spans, in words."""
         if trace.is_begun:
             return _BEGUN
-        because, since_ns, grace_ns = trajectory.closed_because, self._live_since_ns, settings.run_end_grace
+        because, since_ns = trajectory.closed_because, self._live_since_ns
+        # Senders retry refused requests; they do not resend spans that an earlier process accepted and lost.
+        grace_ns = max(settings.run_end_grace, settings.sender_retry)
         service = self._services.get(trajectory.service)
         if service is None:
             if len(self._services) >= _MAX_SERVICES:
@@ -96,10 +90,7 @@ class Completeness:
             service = self._services[trajectory.service] = _Service()
         if trace.assignment is not None:
             # Written to the broker when its batch was full: well after its spans had ended.
-            since_ns, grace_ns = trace.assignment.began_ns, max(grace_ns, _BATCHES_NS)
-        elif _began_before(trajectory, since_ns, settings.sender_retry) and not _is_whole(trajectory, trace):
-            # Senders retry refused requests; they do not resend spans that an earlier process accepted and lost.
-            return _BEGAN_BEFORE
+            since_ns, grace_ns = trace.assignment.began_ns, max(settings.run_end_grace, _BATCHES_NS)
         if _began_before(trajectory, since_ns, grace_ns):
             return _BEGAN_BEFORE
         if because in _IN_PASSING:

@@ -1,6 +1,7 @@
 """What is left of the journal of a process that was killed, and of a file that was damaged."""
 
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.state.support import left, opened
-from toolgauge.model.journal import ClosedId, JournalChange
+from tests.wire.support import until
+from toolgauge.model.journal import JournalChange
 from toolgauge.state.settings import Sync
 from toolgauge.state.store import FILE_NAME
 
@@ -87,7 +89,7 @@ def _damage(directory: Path, needle: bytes) -> None:
     path.write_bytes(content)
 
 
-def test_entry_whose_body_was_overwritten_is_counted_and_the_others_are_kept(
+def test_entries_that_can_be_read_of_a_damaged_file_go_on_in_memory_and_an_empty_one_is_begun(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     with opened(tmp_path) as first:
@@ -102,23 +104,43 @@ def test_entry_whose_body_was_overwritten_is_counted_and_the_others_are_kept(
         assert second.metrics.unreadable.value() == 1
         assert "lost 1 requests of an earlier process: they cannot be read from the journal" in caplog.text
         second.journal.start()
-        assert second.store.moved_aside is not None
-        second.commit(JournalChange(removed=ids[:10]))
+        kept = second.store.moved_aside
+        assert kept is not None
+        assert f"`sqlite3 {kept} .recover`" in caplog.text
         after = second.append(b"after")
-        assert second.metrics.entries.cells[()] == 11
+        assert second.journal.keeps((after,))
+        assert not second.journal.keeps((found[0],))
+        second.commit(JournalChange(removed=found))
+        until(lambda: not second.journal.unwritten, "entries that are needed no more")
     with opened(tmp_path, start=False, now_ns=3_000) as third:
         assert third.journal.received_since_ns == 2_000
-        assert third.store.load_watch() == {b"a": b"1"}
+        assert third.store.load_watch() == {}
         assert third.store.moved_aside is None
-        assert [entry.id for entry in third.journal.entries()] == [*ids[10:], after]
+        assert [entry.id for entry in third.journal.entries()] == [after]
         assert third.metrics.unreadable.value() == 0
 
 
-def test_list_of_entries_that_is_damaged_is_kept_from_both_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_entries_of_a_damaged_file_that_are_needed_at_a_kill_are_counted_as_lost(tmp_path: Path):
+    with opened(tmp_path / "state") as first:
+        ids = [first.append(b"%05d" % number * 4_000) for number in range(20)]
+    _damage(tmp_path / "state", b"00007" * 800)
+    with opened(tmp_path / "state", start=False) as second:
+        assert len(list(second.journal.entries())) == 19
+        second.journal.start()
+        second.commit(JournalChange(removed=ids[:5]))
+        until(lambda: len(second.journal.unwritten) == 14, "the removals")
+        second.append(b"after")
+        shutil.copytree(tmp_path / "state", tmp_path / "killed")
+    with opened(tmp_path / "killed", start=False) as third:
+        assert third.metrics.unreadable.value() == 14
+
+
+def test_list_of_entries_that_is_damaged_loses_them_and_an_empty_file_is_begun(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     with opened(tmp_path) as first:
         entries = tuple(first.entry(b"%d" % number) for number in range(2_000))
-        closed = ClosedId(id="a", scope="trace", closed_ns=2**62)
-        first.commit(JournalChange(appended=entries, closed=(closed,)))
+        first.commit(JournalChange(appended=entries))
     # The page of the list, not of the bodies, that holds entries in the middle.
     signals = b"traces"
     content = (tmp_path / FILE_NAME).read_bytes()
@@ -130,29 +152,12 @@ def test_list_of_entries_that_is_damaged_is_kept_from_both_ends(tmp_path: Path, 
     with opened(tmp_path, now_ns=2_000) as second:
         assert second.journal.received_since_ns == 2_000
         assert second.store.moved_aside is not None
-        assert second.store.moved_aside.exists()
-        found = list(second.journal.entries())
-        assert 1_500 < len(found) < 2_000
-        assert found[0] == entries[0]
-        assert found[-1] == entries[-1]
-        assert set(found) <= set(entries)
-        assert list(second.journal.closed_ids()) == [closed]
-        assert second.journal.next_id() > entries[-1].id
-        assert f"{len(found)} requests of the journal were recovered" in caplog.text
-        second.append(b"after")
-    assert len(left(tmp_path)) == len(found) + 1
-
-
-def test_salvage_that_was_cut_short_begins_again(tmp_path: Path):
-    with opened(tmp_path) as first:
-        ids = [first.append(b"%05d" % number * 4_000) for number in range(5)]
-    (tmp_path / f"{FILE_NAME}.begun").write_bytes(b"half of a new one")
-    (tmp_path / f"{FILE_NAME}.begun-wal").write_bytes(b"and what belongs to it")
-    _damage(tmp_path, b"00002" * 800)
-    with opened(tmp_path, start=False) as second:
-        assert len(list(second.journal.entries())) == 4
-        second.journal.start()
-    assert [entry.id for entry in left(tmp_path)] == ids[:2] + ids[3:]
+        assert second.store.moved_aside.read_bytes() == broken
+        assert list(second.journal.entries()) == []
+        assert second.metrics.unreadable.value() == 2_000
+        assert "lost 2000 requests of the journal" in caplog.text
+        after = second.append(b"after")
+    assert [entry.id for entry in left(tmp_path)] == [after]
 
 
 def test_file_of_version_1_becomes_one_with_a_journal(tmp_path: Path):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ def test_start_on_a_full_disk_uses_the_room_that_was_kept(small_disk: Path):
     assert [entry.id for entry in left(directory)] == [kept]
 
 
-def test_file_that_is_damaged_meanwhile_is_written_anew(tmp_path: Path):
+def test_file_that_is_damaged_meanwhile_is_kept_and_its_requests_go_on_in_memory(tmp_path: Path):
     with opened(tmp_path) as first:
         # More than SQLite keeps in memory, so that it reads what it wrote first from the file.
         ids = [first.append(b"%05d" % number * 40_000) for number in range(80)]
@@ -126,8 +127,11 @@ def test_file_that_is_damaged_meanwhile_is_written_anew(tmp_path: Path):
         assert first.journal.failure is not None
         until(_well(first), "a journal that is written again")
         assert first.store.moved_aside is not None
+        assert len(first.journal.unwritten) == 78
         after = first.append(b"after")
-    assert [entry.id for entry in left(tmp_path)] == [*ids[2:], after]
+        first.commit(JournalChange(removed=ids[2:]))
+        until(lambda: not first.journal.unwritten, "requests that are needed no more")
+    assert [entry.id for entry in left(tmp_path)] == [after]
 
 
 def test_file_that_cannot_be_written_is_gone_on_from_in_memory_and_come_back_from(tmp_path: Path):
@@ -146,7 +150,7 @@ def test_file_that_cannot_be_written_is_gone_on_from_in_memory_and_come_back_fro
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("the journal cannot be written: ")
-    assert [entry.body for entry in left(tmp_path)] == [b"before", b"after"]
+    assert [entry.body for entry in left(tmp_path)] == [b"before", bytes(1_000_000), b"after"]
 
 
 def test_page_of_what_is_under_way_needs_room_at_the_start_and_not_where_it_is_written(small_disk: Path):
@@ -199,11 +203,11 @@ def test_end_while_it_fails_writes_what_can_be_written(small_disk: Path):
     with opened(directory) as first:
         removed = first.append(b"removed")
         other = _fill(small_disk)
-        first.append(bytes(_MIB))
+        unwritten = first.append(bytes(_MIB))
         assert first.journal.failure is not None
         other.unlink()
         first.journal.submit(JournalChange(removed=(removed,)))
-    assert left(directory) == ()
+    assert [entry.id for entry in left(directory)] == [unwritten]
 
 
 def test_removals_and_marks_are_kept_in_mind_only_for_what_is_in_the_file():
@@ -228,25 +232,64 @@ def test_nothing_waits_for_a_thread_that_has_ended_by_a_fault(tmp_path: Path, mo
     assert len(faults) == 1
 
 
-def test_what_came_while_it_failed_is_known_to_be_in_memory_only_until_it_is_needed_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    with opened(tmp_path) as now:
+@contextmanager
+def failing(journal: Opened) -> Generator[None]:
+    """Have the disk fail; then wait until it is written to again."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(journal.store, "transaction", _cannot_write)
+        patched.setattr(journal.store, "reopen", _cannot_write)
+        yield
+    until(_well(journal), "the journal to be written again")
+
+
+def test_what_came_while_it_failed_is_written_in_order_once_it_can_be(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO")
+    with opened(tmp_path / "state") as now:
+        before = now.append(b"before")
+        with failing(now):
+            first, gone, delivered, own = (now.append(name, own=name == b"own") for name in (b"1", b"2", b"3", b"own"))
+            now.commit(JournalChange(removed=(before, gone), delivered=(delivered,), closed=(_closed("a"),)))
+            until(lambda: now.journal.unwritten.holds(own) and not now.journal.unwritten.holds(gone), "the changes")
+            assert not now.journal.keeps((first,))
+        until(lambda: not now.journal.unwritten, "the requests to be written")
+        assert now.journal.keeps((first, delivered, own))
+        assert "the requests that were in memory only are in the journal" in caplog.text
+        # As a kill leaves it.
+        shutil.copytree(tmp_path / "state", tmp_path / "killed")
+    with opened(tmp_path / "killed", start=False) as later:
+        found = [(entry.id, entry.body, entry.own, entry.delivered) for entry in later.journal.entries()]
+        assert found == [
+            (first, b"1", False, False),
+            (delivered, b"3", False, True),
+            (own, b"own", True, False),
+        ]
+        assert [closed.id for closed in later.journal.closed_ids()] == ["a"]
+        assert later.metrics.unreadable.value() == 0
+
+
+def test_more_than_may_wait_stays_in_memory_until_it_is_needed_no_more(tmp_path: Path):
+    with opened(tmp_path, StateSettings(max_bytes=64 * _MIB)) as now:
         ledger = Ledger(now.journal)
-        with monkeypatch.context() as patched:
-            patched.setattr(now.store, "transaction", _cannot_write)
-            patched.setattr(now.store, "reopen", _cannot_write)
-            lost = ledger.new_entry("traces", b"lost", 7, own=False)
-            now.commit(JournalChange(appended=(lost,)))
-            assert now.journal.failure
-        until(_well(now), "the journal to be written again")
-        kept = ledger.new_entry("traces", b"kept", 7, own=False)
-        now.commit(JournalChange(appended=(kept,)))
-        assert [ledger.keeps((entry.id,)) for entry in (lost, kept)] == [False, True]
-        assert now.journal.unwritten == {lost.id}
-        ledger.end_reading(lost.id)
+        large, small = (ledger.new_entry("traces", bytes(size), 7, own=False) for size in (_MIB + 1, 10))
+        with failing(now):
+            now.commit(JournalChange(appended=(large, small)))
+        until(lambda: ledger.keeps((small.id,)), "the request to be written")
+        assert not ledger.keeps((large.id,))
+        ledger.end_reading(large.id)
         until(lambda: not now.journal.unwritten, "the removal")
-    assert left(tmp_path) == (kept,)
+    assert left(tmp_path) == (small,)
+
+
+def test_request_whose_write_only_seemed_to_fail_is_written_once(tmp_path: Path):
+    with opened(tmp_path) as now:
+        written = now.append(b"written")
+        now.journal.unwritten.add(
+            [now.entry(b"missed"), JournalEntry(id=written, signal="traces", body=b"written", received_ns=7, own=False)]
+        )
+        until(lambda: not now.journal.unwritten, "the requests to be written")
+    with opened(tmp_path, start=False) as later:
+        assert [entry.body for entry in later.journal.entries()] == [b"written", b"missed"]
+        assert later.metrics.unreadable.value() == 0
 
 
 def _cannot_write() -> None:

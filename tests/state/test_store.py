@@ -216,6 +216,7 @@ def test_file_of_a_newer_toolgauge_is_left_alone(tmp_path: Path):
     assert caught.value.message == (
         f"`{path}` was written by a newer toolgauge (schema {VERSION + 1}, this one knows {VERSION})"
     )
+    assert caught.value.hint == "run that version, or give this one another `state.directory`"
     assert path.read_bytes() == before
 
 

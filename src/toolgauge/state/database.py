@@ -1,21 +1,18 @@
 """Opens the SQLite file: its schema up to date, its tables whole, and locked by its owner.
 
-Further tables are further entries of `_SCHEMA`. A file of a newer toolgauge, or of another program, is refused.
+A damaged file is told from one that cannot be used just now, and is never written to. Further tables are further entries of `_SCHEMA`. A file of a newer toolgauge, or of another program, is refused.
 """
 
 import functools
 import itertools
-import logging
 import os
 import sqlite3
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from toolgauge.model.errors import StartError
-from toolgauge.state import damage, journal_rows
-from toolgauge.state.journal_rows import EntryRow
+from toolgauge.state import journal_rows
 from toolgauge.state.settings import Sync
 
 # Entry n leads from version n to n + 1 of the schema, which is kept in `user_version`.
@@ -31,13 +28,12 @@ VERSION = len(_SCHEMA)
 _APPLICATION_ID = 0x746C6761
 # Bodies are found damaged when they are read, each with its checksum.
 _CHECKED = frozenset({"watch", "process", "entries", "closed", "shown"})
-# A version beyond these is a damaged number.
+# A number beyond these is damaged.
 _FUTURE_VERSIONS = range(VERSION + 1, VERSION + 101)
 # The machine's fault, not the file's. Bytes that were changed end in any other error: an unknown format, a missing column.
 _OUTER = "BUSY CANTOPEN FULL IOERR LOCKED NOMEM PERM PROTOCOL READONLY"
 _OUTER_CODES = frozenset(getattr(sqlite3, f"SQLITE_{name}") for name in _OUTER.split())
 _OWNER_READS_AND_WRITES = 0o600
-_LOG = logging.getLogger("toolgauge.state")
 _MIB = 1024 * 1024
 MAX_LOG_FILE_BYTES = 4 * _MIB
 # A file that is mostly empty is made small when it is opened, where that takes little time and room.
@@ -50,12 +46,17 @@ _BUSY_TIMEOUT_S = 2.0
 def connected(path: Path, sync: Sync) -> sqlite3.Connection:
     """Open the file with a current schema; raise `StartError` for a foreign file, `sqlite3.Error` for a damaged one."""
     create(path)
-    connection = _connection(path)
+    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
+        # Damaged text is found by the checksum of its row.
+        connection.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
+        # Alone with the file: no shared memory beside it, which not every file system has.
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         version = _version(connection, path)
         # Before anything is written: it would go to wrong pages.
         for table in _tables(connection).keys() & _CHECKED:
-            check(connection, table)
+            if not _is_whole(connection, table):
+                raise malformed(f"its table `{table}` is damaged")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {sync}")
         # Some builds write zeros over what is deleted: the journal would write everything twice.
@@ -80,15 +81,6 @@ def connected(path: Path, sync: Sync) -> sqlite3.Connection:
     return connection
 
 
-def _connection(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
-    # Damaged text is found by the checksum of its row.
-    connection.text_factory = functools.partial(str, encoding="utf-8", errors="replace")
-    # Alone with the file: no shared memory beside it, which not every file system has.
-    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    return connection
-
-
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     """Return the version of the schema, 0 for a new file; raise `DatabaseError` for a damaged one, `StartError` for a foreign one."""
     found = _tables(connection)
@@ -99,8 +91,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
             for statement in statements:
                 model.execute(statement)
             known.append(_tables(model))
-    is_ours = application == _APPLICATION_ID or (application == 0 and not found) or bool(found and found in known)
-    if not is_ours and not found.keys() >= known[-1].keys():
+    if application != _APPLICATION_ID and found not in known:
         raise StartError(
             f"`{path}` is a database of something else than toolgauge",
             hint="give toolgauge another `state.directory`",
@@ -108,21 +99,13 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     if written in _FUTURE_VERSIONS:
         raise StartError(
             f"`{path}` was written by a newer toolgauge (schema {written}, this one knows {VERSION})",
-            hint="run that version, or give this one another `state.directory`; if there was none, that number is damaged:"
-            f" set it with `sqlite3 {path} 'PRAGMA user_version = {VERSION}'`",
+            hint="run that version, or give this one another `state.directory`",
         )
-    if found not in known or (not found and _integer(connection, "PRAGMA page_count") > 1):
-        raise _malformed("its list of tables is damaged")
-    version = known.index(found)
-    if written != version or (found and application not in (0, _APPLICATION_ID)):
-        _LOG.warning(
-            "`%s` names version %d of the schema and application %#x, which is damage: its tables are toolgauge's of version %d",
-            path,
-            written,
-            application,
-            version,
-        )
-    return version
+    if written not in range(len(known)) or found != known[written]:
+        raise malformed("its list of tables, or its version, is damaged")
+    if not found and _integer(connection, "PRAGMA page_count") > 1:
+        raise malformed("its list of tables is damaged")
+    return written
 
 
 def _tables(connection: sqlite3.Connection) -> dict[str, str]:
@@ -132,10 +115,13 @@ def _tables(connection: sqlite3.Connection) -> dict[str, str]:
 def is_damage(error: sqlite3.Error) -> bool:
     """Return whether the file is broken inside, or no database at all."""
     is_file_s = isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.ProgrammingError)
-    return is_file_s and getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF not in _OUTER_CODES
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    # Without more in the code, it is the file that says that it is read-only, in its first page.
+    return is_file_s and (code & 0xFF not in _OUTER_CODES or code == sqlite3.SQLITE_READONLY)
 
 
-def _malformed(reason: str) -> sqlite3.DatabaseError:
+def malformed(reason: str) -> sqlite3.DatabaseError:
+    """Return the error for a damaged file."""
     error = sqlite3.DatabaseError(reason)
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     return error
@@ -159,19 +145,13 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
             connection.execute("ROLLBACK")
 
 
-def check(connection: sqlite3.Connection, table: str) -> None:
-    """Raise `DatabaseError` when the table is broken inside."""
-    if not _is_whole(connection, table):
-        raise _malformed("database disk image is malformed")
-
-
-def has_faults(connection: sqlite3.Connection) -> bool:
-    """Return whether anything in the file is broken, such as its list of free pages. Of a large file nothing is read."""
+def is_whole(connection: sqlite3.Connection) -> bool:
+    """Return whether no page is found damaged, lists of free pages included. Of a large file nothing is read."""
     size = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size")
     try:
-        return size <= _MAX_CHECKED_BYTES and not _is_whole(connection, "1")
-    except sqlite3.DatabaseError:
-        return True
+        return size > _MAX_CHECKED_BYTES or _is_whole(connection, "1")
+    except sqlite3.DatabaseError as error:
+        return not is_damage(error)
 
 
 def _is_whole(connection: sqlite3.Connection, part: str) -> bool:
@@ -198,113 +178,3 @@ def create(path: Path) -> None:
 def _integer(connection: sqlite3.Connection, query: str) -> int:
     row: tuple[int] = connection.execute(query).fetchone()
     return row[0]
-
-
-# Copied in one transaction: few, so that memory and the log file beside the database stay small.
-_ENTRIES_AT_ONCE = 8
-# Copied only where they are whole; not since when nothing is missing, because something is.
-_SMALL_TABLES = {
-    "watch": ("key", "value"),
-    "process": ("id", "starts", "alive_ns", "written", "entries"),
-    "shown": ("number", "conversation", "hashes", "has_user", "gap"),
-    "closed": ("number", "id", "scope", "closed_ns", "sampled"),
-}
-
-
-class Salvage(NamedTuple):
-    """What the damaged file is now called, how many of its entries have no body, and which tables could not be read."""
-
-    moved_to: Path
-    lost: int
-    unreadable: Sequence[str]
-
-
-def salvage(path: Path, sync: Sync) -> Salvage:
-    """Write what can be read of a damaged file into a new one in its place; keep the damaged one.
-    It stays until the new one is complete. Raises `sqlite3.Error` and `OSError` where there is no room for the new one.
-    """
-    begun = path.with_name(f"{path.name}.begun")
-    _remove(begun)
-    try:
-        unreadable: list[str] = []
-        with closing(connected(begun, sync)) as new:
-            new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            if not damage.has_format(path, begun) or not _has_tables(path):
-                damage.replace_first_page(path, begun)
-            with closing(_tolerant(path)) as old:
-                for table, columns in _SMALL_TABLES.items():
-                    names, values = ", ".join(columns), ", ".join("?" * len(columns))
-                    try:
-                        check(old, table)
-                        rows: list[Sequence[object]] = old.execute(f"SELECT {names} FROM {table}").fetchall()  # noqa: S608 - ours
-                    except sqlite3.DatabaseError:
-                        unreadable.append(table)
-                        continue
-                    with transaction(new):
-                        new.execute(f"DELETE FROM {table}")  # noqa: S608 - ours
-                        new.executemany(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({values})", rows)  # noqa: S608 - ours
-                lost = _copy_entries(old, new)
-            new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        # Rename the file, and what belongs to it, so that it can be looked at later.
-        aside = damage.aside(path)
-        for suffix in ("-wal", "-shm", ""):
-            with suppress(FileNotFoundError):
-                Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
-        begun.rename(path)
-    finally:
-        _remove(begun)
-    return Salvage(aside, lost, unreadable)
-
-
-def _tolerant(path: Path) -> sqlite3.Connection:
-    """Open a damaged file: also one that was cut, or with a damaged definition of a table."""
-    connection = _connection(path)
-    connection.execute("PRAGMA writable_schema = ON")
-    return connection
-
-
-def _has_tables(path: Path) -> bool:
-    with closing(_tolerant(path)) as old:
-        try:
-            return _version(old, path) > 0
-        except (sqlite3.DatabaseError, StartError):
-            return False
-
-
-def _remove(begun: Path) -> None:
-    for suffix in ("-wal", ""):
-        Path(f"{begun}{suffix}").unlink(missing_ok=True)
-
-
-def _copy_entries(old: sqlite3.Connection, new: sqlite3.Connection) -> int:
-    """Copy the entries that have a body; return how many have none that can be read."""
-    lost = 0
-    entries = _entries(old)
-    while some := tuple(itertools.islice(entries, _ENTRIES_AT_ONCE)):
-        with transaction(new):
-            for row, body in some:
-                if body is None:
-                    lost += 1
-                    continue
-                new.execute(journal_rows.INSERT_ENTRY, row._replace(delivered=int(bool(row.delivered))))
-                new.execute(journal_rows.INSERT_BODY, (row.id, body))
-    return lost
-
-
-def _entries(old: sqlite3.Connection) -> Iterator[tuple[EntryRow, bytes | None]]:
-    """Read entries from both ends up to damaged rows, each once."""
-    seen: set[int] = set()
-    for direction in ("ASC", "DESC"):
-        try:
-            for row in map(EntryRow._make, old.execute(f"{journal_rows.SELECT_ENTRIES} ORDER BY id {direction}")):
-                if row.id in seen:
-                    continue
-                seen.add(row.id)
-                try:
-                    body = journal_rows.body(old, row)
-                except sqlite3.DatabaseError:
-                    body = None
-                yield row, body
-        except sqlite3.DatabaseError:
-            continue
-        return

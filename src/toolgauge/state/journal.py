@@ -2,7 +2,7 @@
 
 A thread writes changes in transactions: those that arrived while the disk wrote are written together (group commit), and
 changes without a waiting caller are gathered for some milliseconds. While the file cannot be written the service continues in
-memory and retries; entries that were removed meanwhile are then removed first.
+memory and retries; then entries that were removed meanwhile are removed first, and those that came meanwhile are written.
 """
 
 import asyncio
@@ -24,12 +24,15 @@ from toolgauge.state import journal_rows
 from toolgauge.state.journal_rows import Group, Sizes
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import Losses, StateStore
+from toolgauge.state.unwritten import Unwritten
 
 _LOG = logging.getLogger("toolgauge.state")
 
 # The log file beside the database, and what is kept in memory of it, grow with a transaction.
 _MAX_GROUP_BYTES = 4 * 1024 * 1024
 _GATHER_S = 0.05
+# Of `max_bytes`, this part of requests that could not be written may be kept in memory until they can be.
+_UNWRITTEN_PART = 64
 # What conversations have shown, as much as is kept in memory.
 _MAX_SHOWN_BYTES = 32 * 1024 * 1024
 _ALIVE_EVERY_S = 1.0
@@ -92,12 +95,12 @@ class Journal:
         # Since when the current transaction is being written, by the monotonic clock.
         self._writing_since_s: float | None = None
         self._is_stall_logged = False
-        self._is_damaged = store.has_faults
-        # Entries that are known to be unreadable, and are in the file.
-        self._unreadable = 0
+        self._is_damaged = False
+        # Entries of an earlier process: how many were read, and the ids of those that are unreadable.
+        self._read = 0
+        self._unreadable: list[int] = []
         self._missed = Group()
-        # Ids of needed requests that are in memory only: they came while nothing could be written.
-        self.unwritten: set[int] = set()
+        self.unwritten = Unwritten(settings.max_bytes // _UNWRITTEN_PART)
         self._alive_due_s = 0.0
         self._forget_due_s = 0.0
         self._try_again_after_s = try_again_s
@@ -139,7 +142,9 @@ class Journal:
 
     def keeps(self, entries: Collection[Source]) -> bool:
         """Return whether the next process finds these entries when this one ends now."""
-        return self.failure is None and self.unwritten.isdisjoint(entries)
+        return self.failure is None and not any(
+            self.unwritten.holds(entry) for entry in entries if isinstance(entry, int)
+        )
 
     def submit(self, change: JournalChange) -> None:
         """Write this soon, behind earlier changes. Never waits for the disk."""
@@ -175,7 +180,6 @@ class Journal:
 
     def entries(self) -> Iterator[JournalEntry]:
         """Read an earlier process's entries in order of ids, counting corrupt ones; raise `StateError` for a corrupt list."""
-        unreadable = 0
         for row in self._pages(
             lambda connection, after: [(one.id, one) for one in journal_rows.entry_rows(connection, after)]
         ):
@@ -185,14 +189,16 @@ class Journal:
             except StateError:
                 body = None
             if body is None:
-                unreadable += 1
+                self._unreadable.append(row.id)
             else:
+                self._read += 1
                 yield row.entry(body)
-        if unreadable:
-            self._is_damaged, self._unreadable = True, unreadable
+        if self._unreadable:
             self.received_since_ns = self._clock()
-            self._metrics.unreadable.add(unreadable)
-            _LOG.error("lost %d requests of an earlier process: they cannot be read from the journal", unreadable)
+            self._metrics.unreadable.add(len(self._unreadable))
+            _LOG.error(
+                "lost %d requests of an earlier process: they cannot be read from the journal", len(self._unreadable)
+            )
 
     def closed_ids(self) -> Iterator[ClosedId]:
         """Read the ids that were closed, oldest first."""
@@ -206,8 +212,12 @@ class Journal:
         """Read all rows, one page behind the other: other threads may read in between."""
         after = -1
         while True:
-            with self._store.reading() as connection:
-                page = list(read(connection, after))
+            try:
+                with self._store.reading() as connection:
+                    page = list(read(connection, after))
+            except StateError as error:
+                self._is_damaged |= error.is_damaged
+                raise
             if not page:
                 return
             yield from (row for _, row in page)
@@ -215,11 +225,19 @@ class Journal:
 
     def start(self) -> None:
         """Begin to write."""
-        if self._is_damaged:
-            try:
-                self._rewrite()
-            except StateError as error:
-                _LOG.error("cannot create a new journal file, using the damaged one: %s", error)
+        if self._is_damaged or not self._store.is_whole():
+            lost = self._stored.entries - self._read - len(self._unreadable)
+            if lost:
+                self._metrics.unreadable.add(lost)
+                _LOG.error("lost %d requests of an earlier process: the journal's list of them cannot be read", lost)
+            self._stored = self._stored._replace(entries=self._read)
+            self.received_since_ns = self._clock()
+            self._begin_to_fail(StateError("its file is damaged", is_damaged=True))
+            self._try_again()
+        elif self._unreadable:
+            self.submit(JournalChange(removed=self._unreadable))
+            with suppress(StateError), self._store.transaction() as connection:
+                journal_rows.write_since(connection, self.received_since_ns)
         self._store.has_room()
         self._thread = threading.Thread(target=self._work, name="toolgauge-journal", daemon=True)
         self._thread.start()
@@ -244,6 +262,8 @@ class Journal:
                 self._try_again()
             self._alive_due_s = 0.0
             self._write(Group())
+            while self._can_catch_up:
+                self._catch_up()
         finally:
             # Nothing may wait for a thread that has ended, also where it ends by a fault of ours.
             with self._changed:
@@ -256,7 +276,7 @@ class Journal:
 
     def _taken(self) -> list[_Pending] | None:
         """Wait for changes and take those of one transaction: none when it is time for a sign of life, `None` at the end."""
-        until_s = time.monotonic() + _ALIVE_EVERY_S
+        until_s = time.monotonic() + (0.0 if self._can_catch_up else _ALIVE_EVERY_S)
         with self._changed:
             while not self._awaited and not self._is_closing:
                 left_s = (self._submitted_due_s if self._submitted else until_s) - time.monotonic()
@@ -285,6 +305,8 @@ class Journal:
             if self._is_failing and time.monotonic() >= self._try_again_s:
                 self._try_again()
             self._write(group)
+            if self._can_catch_up:
+                self._catch_up()
         finally:
             self._store.note_in_memory(len(self.unwritten))
             self._writing_since_s = None
@@ -293,30 +315,23 @@ class Journal:
             _release([waiting for _, waiting in taken if waiting is not None])
 
     def _write(self, group: Group) -> None:
-        self.unwritten -= group.removed
-        if self._is_failing:
-            self._miss(group)
-            return
-        self._drop_appended_when_full(group)
+        self.unwritten.apply(group)
+        if not self._is_failing:
+            self._drop_appended_when_full(group)
+            if (not group and time.monotonic() < self._alive_due_s) or self._is_written(group):
+                return
+        self._metrics.unwritten.add(len(group.appended), ("failed",))
+        self.unwritten.add(group.appended.values(), group.delivered)
+        self._missed.add_missed(group, newest=self._stored.newest, max_closed=self._max_closed)
+
+    def _is_written(self, group: Group) -> bool:
+        """Write the group; return False, and go on in memory, when that fails."""
         now_s = time.monotonic()
-        if not group and now_s < self._alive_due_s:
-            return
         try:
             removed = self._write_rows(group, now_s)
         except StateError as error:
-            self._is_failing = True
-            # The checkpoint may be what failed.
-            self._forget_due_s = 0.0
-            self._is_damaged = error.is_damaged
-            self.failure = f"the journal cannot be written: {error}"
-            self._try_again_s = time.monotonic() + self._try_again_after_s
-            _LOG.error(
-                "%s; acknowledged spans are in memory only, and are lost if the process ends before it can be written again",
-                self.failure,
-            )
-            self._show()
-            self._miss(group)
-            return
+            self._begin_to_fail(error)
+            return False
         self._metrics.commit_duration.record(time.monotonic() - now_s)
         appended = group.sizes
         self._stored = Sizes(
@@ -325,6 +340,41 @@ class Journal:
             max(self._stored.newest, appended.newest),
         )
         self._show()
+        return True
+
+    def _begin_to_fail(self, error: StateError) -> None:
+        self._is_failing = True
+        # The checkpoint may be what failed.
+        self._forget_due_s = 0.0
+        self._is_damaged = error.is_damaged
+        self.failure = f"the journal cannot be written: {error}"
+        self._try_again_s = time.monotonic() + self._try_again_after_s
+        _LOG.error(
+            "%s; acknowledged spans are in memory only, and are lost if the process ends before it can be written again",
+            self.failure,
+        )
+        self._show()
+
+    @property
+    def _is_full(self) -> bool:
+        return self._settings.when_full == "memory" and self._stored.bytes >= self._settings.max_bytes
+
+    @property
+    def _can_catch_up(self) -> bool:
+        """Whether requests that are in memory only can be written."""
+        return self.unwritten.has_more and not self._is_failing and not self._is_full
+
+    def _catch_up(self) -> None:
+        """Write the oldest requests that are in memory only."""
+        group = Group()
+        group.appended.update(self.unwritten.next(_MAX_GROUP_BYTES))
+        if self._is_written(group):
+            self.unwritten.forget(group.appended)
+            # One that seemed to fail was perhaps in the file.
+            self._measure()
+            if not self.unwritten.has_more:
+                text = "the requests that were in memory only are in the journal, except %d that were too many or are of a damaged file"
+                _LOG.info(text, len(self.unwritten))
 
     def _write_rows(self, group: Group, now_s: float) -> Sizes:
         if now_s >= self._alive_due_s:
@@ -355,14 +405,14 @@ class Journal:
 
     def _drop_appended_when_full(self, group: Group) -> None:
         """Write no more requests into a full journal that is to go on in memory."""
-        is_full = self._settings.when_full == "memory" and self._stored.bytes >= self._settings.max_bytes
+        is_full = self._is_full
         # Our own stand for what they remove.
-        senders = [entry.id for entry in group.appended.values() if not entry.own] if is_full else []
+        senders = [entry for entry in group.appended.values() if not entry.own] if is_full else []
         if senders:
             self._metrics.unwritten.add(len(senders), ("full",))
-            self.unwritten.update(senders)
+            self.unwritten.add(senders, group.delivered)
             for entry in senders:
-                del group.appended[entry]
+                del group.appended[entry.id]
         if is_full == (self.failure is not None):
             return
         if is_full:
@@ -375,25 +425,23 @@ class Journal:
             _LOG.info("the journal has room again: acknowledged requests are written to it")
         self._show()
 
-    def _miss(self, group: Group) -> None:
-        """Keep the changes that are written later: not the requests, which are in memory only."""
-        self._metrics.unwritten.add(len(group.appended), ("failed",))
-        self.unwritten.update(group.appended)
-        self._missed.add_missed(group, newest=self._stored.newest, max_closed=self._max_closed)
-
     def _try_again(self) -> None:
         self._try_again_s = time.monotonic() + self._try_again_after_s
+        # Together with the closed ids that they are about.
+        self._missed.appended = {**self.unwritten.next(self._settings.max_bytes, own=True)}
         try:
             self._store.use_reserve()
             if self._is_damaged:
-                self._rewrite()
+                self._begin_again()
             else:
                 self._store.reopen()
                 self._count(self._store.take_losses())
             self._write_rows(self._missed, time.monotonic())
             self._measure()
-        except StateError:
+        except StateError as error:
+            self._is_damaged |= error.is_damaged
             return
+        self.unwritten.forget(self._missed.appended)
         self._missed = Group()
         if not self._store.has_room():
             self.failure = "the journal cannot be written: there is too little room on the disk"
@@ -401,18 +449,19 @@ class Journal:
         self._is_failing = False
         self.failure = None
         self._show()
-        text = (
-            "the journal can be written again: acknowledged spans are on disk again, except %d requests from meanwhile"
-        )
+        text = "the journal can be written again: acknowledged spans are on disk again, those of %d requests from meanwhile soon"
         _LOG.warning(text, len(self.unwritten))
 
-    def _rewrite(self) -> None:
-        self._store.rewrite(self._unreadable)
-        self._unreadable = 0
-        self._count(self._store.take_losses())
-        with self._store.transaction() as connection:
-            journal_rows.write_since(connection, self.received_since_ns)
+    def _begin_again(self) -> None:
+        """Begin an empty file in the place of a damaged one, whose requests are in memory only from here on."""
+        needed = self._stored.entries - len(self._missed.removed)
+        self._store.begin_again("it cannot be read or written", len(self.unwritten) + needed)
         self._is_damaged = False
+        self.unwritten.set_aside(needed, self._stored.newest + 1)
+        self._missed.removed.clear()
+        with self._store.transaction() as connection:
+            # A later process does not know what has closed before.
+            journal_rows.write_since(connection, self._clock())
         self._measure()
 
     def _count(self, losses: Losses) -> None:

@@ -47,9 +47,9 @@ _ROWS_A_QUERY = 1000
 _MAX_STARTS = 2**22
 # Times of spans may be anything.
 _LATEST_NS = 2**63 - 1
-SELECT_ENTRIES = "SELECT id, signal, own, received_ns, size, checksum, delivered FROM entries"
-INSERT_ENTRY = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
-INSERT_BODY = "INSERT INTO bodies VALUES (?, ?)"
+_SELECT_ENTRIES = "SELECT id, signal, own, received_ns, size, checksum, delivered FROM entries"
+_INSERT_ENTRY = "INSERT OR IGNORE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)"
+_INSERT_BODY = "INSERT OR IGNORE INTO bodies VALUES (?, ?)"
 # Ids conversations come with need not be Unicode that can be written.
 _ID_CODING = ("utf-8", "surrogatepass")
 
@@ -133,16 +133,17 @@ class Group:
 
 
 def write(connection: sqlite3.Connection, group: Group) -> Sizes:
-    """Write the group within a transaction; return what it removed."""
+    """Write the group within a transaction; return what it removed. An entry may be there from a write that seemed to fail."""
     removed = _remove(connection, group.removed)
+    grown = 0
     if group.appended:
         entries = group.appended.values()
         rows: list[EntryRow] = []
         for one in entries:
             row = EntryRow(one.id, one.signal, int(one.own), one.received_ns, len(one.body), 0, int(one.delivered))
             rows.append(row._replace(checksum=_checksum(row, one.body)))
-        connection.executemany(INSERT_ENTRY, rows)
-        connection.executemany(INSERT_BODY, ((entry.id, entry.body) for entry in entries))
+        grown = connection.executemany(_INSERT_ENTRY, rows).rowcount
+        connection.executemany(_INSERT_BODY, ((entry.id, entry.body) for entry in entries))
     if group.delivered:
         connection.execute(
             "UPDATE entries SET delivered = 1, checksum = ~checksum"
@@ -159,7 +160,7 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
         values = [(one.conversation, one.values) for one in group.shown.values()]
         shown = [(conversation, one.hashes, one.has_user, one.gap) for conversation, one in values]
         connection.executemany("REPLACE INTO shown (conversation, hashes, has_user, gap) VALUES (?, ?, ?, ?)", shown)
-    grown = len(group.appended) - removed.entries
+    grown -= removed.entries
     connection.execute("UPDATE process SET written = written + 1, entries = entries + ?", (grown,))
     return removed
 
@@ -267,7 +268,7 @@ def shown_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int
 
 def entry_rows(connection: sqlite3.Connection, after: int) -> list[EntryRow]:
     """Read the next entries behind an id."""
-    rows = connection.execute(f"{SELECT_ENTRIES} WHERE id > ? ORDER BY id LIMIT ?", (after, _ROWS_A_QUERY))
+    rows = connection.execute(f"{_SELECT_ENTRIES} WHERE id > ? ORDER BY id LIMIT ?", (after, _ROWS_A_QUERY))
     return [EntryRow(*row) for row in rows]
 
 

@@ -1,8 +1,8 @@
 """The embedded store: one SQLite file in `state.directory`, opened by one process at a time.
 
-A save is one transaction: a process that is killed in the middle leaves the earlier state. A damaged file is moved aside and a
-new one begun with its readable rows, because a running service is worth more. The detectors' rows are read and written here,
-those of the journal in `journal_rows`.
+A save is one transaction: a process that is killed in the middle leaves the earlier state. A damaged file is kept under another
+name, and an empty one begun, because a running service is worth more. The detectors' rows are read and written here, those of
+the journal in `journal_rows`.
 """
 
 import fcntl
@@ -17,12 +17,13 @@ import threading
 import zlib
 from collections.abc import Collection, Generator, Mapping
 from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from toolgauge.model.errors import InUseError, StartError, StateError
 from toolgauge.settings import file_path
-from toolgauge.state import damage, database, journal_rows
+from toolgauge.state import database, journal_rows
 from toolgauge.state.database import is_damage, transaction
 from toolgauge.state.settings import StateSettings, Sync
 
@@ -88,9 +89,8 @@ class StateStore:
         self._places: list[_Place | None] = []
         self._losses = Losses()
         self._in_memory = 0
+        # The damaged file, or its log, that was kept.
         self.moved_aside: Path | None = None
-        # Damage that is outside of the lists, and is gone after `rewrite`.
-        self.has_faults = False
         try:
             directory.mkdir(mode=_OWNER_ENTERS, parents=True, exist_ok=True)
             self._holder = _locked(directory)
@@ -103,7 +103,7 @@ class StateStore:
                             "lost %d requests that an earlier process acknowledged and had in memory only when it ended"
                         )
                         _LOG.error(text, self._note.in_memory)
-                self._connection = self._opened()
+                self._connection = self._opened_or_begun_again()
             finally:
                 if self._connection is None:
                     os.close(self._holder)
@@ -179,7 +179,7 @@ class StateStore:
             self._places = found
 
     def reopen(self) -> None:
-        """Open the file again, after it could not be written. Raise `StateError` when it cannot be opened."""
+        """Open the file again, after it could not be written. Raise `StateError` when it cannot be opened, or is damaged."""
         try:
             self.check_place()
         except StateError:
@@ -209,21 +209,25 @@ class StateStore:
             with closing(sqlite3.connect(begun)) as new:
                 connection.backup(new)
             with suppress(FileNotFoundError):
-                Path(f"{self._path}-wal").rename(damage.aside(self._path, "-wal"))
+                Path(f"{self._path}-wal").rename(f"{self._aside_path()}-wal")
             begun.rename(self._path)
+            self._places = self._found_places()
             self._write_note(*journal_rows.counts(connection))
 
-    def rewrite(self, counted: int = 0) -> None:
-        """Begin a new file with the readable rows; `counted` losses are known. Raise `StateError` when it cannot be written."""
+    def is_whole(self) -> bool:
+        """Return whether no page of the file is damaged. Of a large file nothing is read."""
+        with self.reading() as connection:
+            return database.is_whole(connection)
+
+    def begin_again(self, reason: str, in_memory: int) -> None:
+        """Keep a damaged file under another name and begin an empty one; `in_memory` of its requests are still needed.
+        Raise `StateError` when it cannot be written.
+        """
         self.check_place()
         with self._lock, self._as_state_errors("written"):
             self._disconnect()
-            try:
-                self._connection = self._opened("it holds entries that cannot be read", counted)
-            finally:
-                if self._connection is None:
-                    self._connection = database.connected(self._path, self._sync)
-                    self._places = self._found_places()
+            self._in_memory = in_memory
+            self._connection = self._begun_again(reason)
 
     def checkpoint(self) -> None:
         """Bring the log into the database. Raise `StateError` when the disk does not keep it: a commit alone does not show that."""
@@ -298,66 +302,85 @@ class StateStore:
         is_damaged = isinstance(error, sqlite3.Error) and is_damage(error)
         return StateError(f"`{self._path}` cannot be {what}: {error}", is_damaged=is_damaged)
 
-    def _opened(self, reason: str | None = None, counted: int = 0) -> sqlite3.Connection:
-        """Open the file and count its losses but for `counted` ones; salvage a damaged one, also for a given `reason`."""
-        database.create(self._path)
-        repaired = damage.repair_log(self._path)
-        connection = salvaged = None
-        if reason is None:
-            try:
-                connection = database.connected(self._path, self._sync)
-            except sqlite3.DatabaseError as error:
-                if is_damage(error):
-                    reason = str(error)
-                elif database.is_full(error):
-                    self.use_reserve()
-                else:
-                    raise
-        if reason is not None:
-            salvaged = database.salvage(self._path, self._sync)
-            self.moved_aside = salvaged.moved_to
-        if connection is None:
+    def _opened(self) -> sqlite3.Connection:
+        """Open the file and count its losses; raise `sqlite3.Error` when it is damaged or cannot be used."""
+        if _size(Path(f"{self._path}-wal")) and not _size(self._path):
+            # SQLite would delete the log.
+            raise database.malformed("it is empty or missing beside its log")
+        try:
+            connection = database.connected(self._path, self._sync)
+        except sqlite3.Error as error:
+            if not database.is_full(error):
+                raise
+            self.use_reserve()
             connection = database.connected(self._path, self._sync)
         try:
-            self.has_faults = database.has_faults(connection)
-            self._count_losses(connection, [one for one in (repaired, reason) if one is not None], salvaged, counted)
+            self._count_losses(connection)
         except BaseException:
             connection.close()
             raise
         self._places = self._found_places()
         return connection
 
-    def _count_losses(
-        self, connection: sqlite3.Connection, reasons: list[str], salvaged: database.Salvage | None, counted: int
-    ) -> None:
+    def _opened_or_begun_again(self) -> sqlite3.Connection:
+        try:
+            return self._opened()
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+            note, reason = self._note, str(error)
+        lost = "all" if note is None else note.entries
+        self._losses = Losses(self._losses.known + (note.entries if note else 0), self._losses.unknown + (note is None))
+        connection = self._begun_again(reason)
+        _LOG.error("lost %s requests of the journal of an earlier process with its file", lost)
+        return connection
+
+    def _begun_again(self, reason: str) -> sqlite3.Connection:
+        """Begin an empty file in the place of a damaged one, which is kept."""
+        aside, has_pages = self._aside_path(), _size(self._path) > 0
+        # Beside an empty database SQLite would delete the log.
+        log_aside = Path(f"{aside}-wal" if has_pages else f"{aside}-log")
+        with suppress(FileNotFoundError):
+            Path(f"{self._path}-wal").rename(log_aside)
+        if has_pages:
+            self._path.rename(aside)
+        self._places = []
+        self.moved_aside = aside if has_pages else log_aside
+        _LOG.error(
+            "`%s` is damaged (%s): it is kept as `%s`, and an empty one is begun%s",
+            self._path,
+            reason,
+            self.moved_aside.name,
+            f"; `sqlite3 {aside} .recover` reads what is left of it" if has_pages else "",
+        )
+        connection = database.connected(self._path, self._sync)
+        self._write_note(*journal_rows.counts(connection))
+        self._places = self._found_places()
+        return connection
+
+    def _count_losses(self, connection: sqlite3.Connection) -> None:
         """Compare the file with what was noted of it; count and log missing entries."""
         written, expected = journal_rows.counts(connection)
         found, note = journal_rows.sizes(connection).entries, self._note
-        lost, unreadable = (0, ()) if salvaged is None else (salvaged.lost, salvaged.unreadable)
-        # A salvaged file that has its count of entries still shows how many are missing.
-        is_unknown = "process" in unreadable or len(reasons) > int(salvaged is not None)
-        if note is not None and written - note.written not in _SAME_FILE:
-            reasons.append("it lacks what was written last, or is another file")
-            is_unknown, expected = True, note.entries
-        lost = max(lost, expected - found)
-        if lost > 0 or reasons:
+        is_other = note is not None and written - note.written not in _SAME_FILE
+        lost = max(0, (note.entries if note is not None and is_other else expected) - found)
+        if lost or is_other:
             _LOG.error(
-                "`%s` is damaged (%s)%s; %d requests of the journal were recovered, %d were lost%s%s",
+                "`%s` is damaged (%s); %d requests of the journal were found, %d were lost%s",
                 self._path,
-                "; ".join(reasons) or "it lacks entries",
-                f": it is kept as `{salvaged.moved_to.name}` for `sqlite3 {salvaged.moved_to} .recover`"
-                if salvaged
-                else "",
+                "it lacks what was written last, or is another file" if is_other else "it lacks entries",
                 found,
                 lost,
-                ", and others may be missing" if is_unknown else "",
-                f"; these tables could not be read: {', '.join(unreadable)}" if unreadable else "",
+                ", and others may be missing" if is_other else "",
             )
-            self._losses = Losses(self._losses.known + max(0, lost - counted), self._losses.unknown + is_unknown)
-        if lost > 0 or reasons or any(self._losses):
+            self._losses = Losses(self._losses.known + lost, self._losses.unknown + is_other)
+        if any(self._losses):
             with transaction(connection):
                 journal_rows.write_loss(connection)
         self._write_note(*journal_rows.counts(connection))
+
+    def _aside_path(self) -> Path:
+        return self._path.with_name(f"{FILE_NAME}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}")
 
     def _write_note(self, written: int, entries: int) -> None:
         self._note = _Note(written, entries, *self._losses, self._in_memory)
@@ -380,6 +403,10 @@ def _place(path: Path) -> _Place | None:
     # SQLite cuts its log to this size; a directory has any.
     is_directory = stat.S_ISDIR(found.st_mode)
     return _Place(found.st_dev, found.st_ino, 0 if is_directory else min(found.st_size, database.MAX_LOG_FILE_BYTES))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _differs(before: _Place | None, now: _Place | None) -> bool:

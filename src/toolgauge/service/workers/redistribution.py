@@ -35,8 +35,6 @@ def directory_of(state: Path, number: int) -> Path:
 def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, sync: Sync) -> None:
     """Move each request to the journal of its worker. Raise `StartError` when a directory cannot be used."""
     found = sorted(state.glob("worker-*"))
-    if top.has_faults:
-        top.rewrite()
     if workers == 1 and not found:
         return
     mark = state / _MARK
@@ -52,6 +50,10 @@ def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, s
                 targets[0].add_losses(losses)
         if is_done:
             return
+        for source in sources:
+            if not source.is_whole():
+                targets[0].add_losses(Losses(known=_sizes(source).entries))
+                source.begin_again("pages of it are damaged", 0)
         moved = sum(_move(source, targets, divider) for source in sources)
         for source in sources:
             _move_closed(source, targets, divider)
@@ -87,8 +89,6 @@ def _opened(path: Path, sync: Sync, opened: ExitStack) -> StateStore:
             time.sleep(_LOOK_S)
         else:
             opened.callback(store.close)
-            if store.has_faults:
-                store.rewrite()
             return store
 
 

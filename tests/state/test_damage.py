@@ -2,12 +2,9 @@
 
 import logging
 import random
-import re
-import shlex
 import shutil
 import sqlite3
 import struct
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,7 +133,7 @@ def test_database_without_a_log_is_missed(tmp_path: Path, caplog: pytest.LogCapt
     assert f"0 requests of the journal were found, {len(entries)} were lost" in caplog.text
 
 
-def closed(directory: Path) -> dict[int, JournalEntry]:
+def ended(directory: Path) -> dict[int, JournalEntry]:
     """Leave the files of a process that ended in order: the database alone."""
     entries = killed(directory)
     with opened(directory, start=False):
@@ -163,7 +160,7 @@ def closed(directory: Path) -> dict[int, JournalEntry]:
 def test_file_with_a_damaged_first_page_is_kept_and_an_empty_one_begun(
     tmp_path: Path, at: int, new: bytes, caplog: pytest.LogCaptureFixture
 ):
-    entries = closed(tmp_path / "state")
+    entries = ended(tmp_path / "state")
     path = tmp_path / "state" / FILE_NAME
     change(path, at, new)
     damaged = path.read_bytes()
@@ -177,32 +174,15 @@ def test_file_with_a_damaged_first_page_is_kept_and_an_empty_one_begun(
 
 
 def test_nobody_knows_how_much_is_lost_with_a_damaged_file_without_figures(tmp_path: Path):
-    closed(tmp_path / "state")
+    ended(tmp_path / "state")
     flip(tmp_path / "state" / FILE_NAME, 0)
     (tmp_path / "state" / LOCK_NAME).unlink()
     start = Start(tmp_path / "state")
     assert (start.entries, start.known, start.unknown) == ({}, 0, 1)
 
 
-def test_command_in_the_log_recovers_what_is_left_of_a_damaged_file(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    if shutil.which("sqlite3") is None:
-        pytest.skip("needs sqlite3")
-    entries = closed(tmp_path / "state")
-    path = tmp_path / "state" / FILE_NAME
-    with sqlite3.connect(path) as connection:
-        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'closed'").fetchone()
-    change(path, (page - 1) * 4096, b"\xff" * 100)
-    assert Start(tmp_path / "state").entries == {}
-    command = re.search(r"`(sqlite3 .* \.recover)`", caplog.text)
-    assert command is not None
-    recovered = subprocess.run(shlex.split(command[1]), capture_output=True, text=True, check=True).stdout
-    with sqlite3.connect(":memory:") as connection:
-        connection.executescript(recovered)
-        assert connection.execute("SELECT count(*) FROM bodies").fetchone() == (len(entries),)
-
-
 def test_file_with_a_damaged_list_of_free_pages_is_kept_before_anything_is_overwritten(tmp_path: Path):
-    entries = closed(tmp_path / "state")
+    entries = ended(tmp_path / "state")
     # A page in use as the first free one.
     change(tmp_path / "state" / FILE_NAME, 32, struct.pack(">2I", 4, 1))
     start = Start(tmp_path / "state")
@@ -240,7 +220,7 @@ def test_files_of_another_store_are_noticed(tmp_path: Path, files: tuple[str, ..
     ],
 )
 def test_rows_that_are_damaged_are_counted(tmp_path: Path, statement: str):
-    entries = closed(tmp_path / "state")
+    entries = ended(tmp_path / "state")
     connection = sqlite3.connect(tmp_path / "state" / FILE_NAME)
     connection.execute(statement)
     connection.commit()
@@ -265,7 +245,7 @@ def test_rows_that_are_damaged_are_counted(tmp_path: Path, statement: str):
     ],
 )
 def test_other_rows_that_are_damaged_end_no_start(tmp_path: Path, statement: str):
-    entries = closed(tmp_path / "state")
+    entries = ended(tmp_path / "state")
     connection = sqlite3.connect(tmp_path / "state" / FILE_NAME)
     connection.execute(statement)
     connection.commit()
@@ -388,7 +368,7 @@ def test_database_that_is_cut_meanwhile_is_noticed(tmp_path: Path):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_losses_of_workers_are_counted_by_a_worker(tmp_path: Path, workers: int):
-    closed(directory_of(tmp_path, 1))
+    ended(directory_of(tmp_path, 1))
     flip(directory_of(tmp_path, 1) / FILE_NAME, 0)
     connection = sqlite3.connect(directory_of(tmp_path, 1) / FILE_NAME)
     connection.close()

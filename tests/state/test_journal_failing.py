@@ -163,39 +163,57 @@ def test_page_of_what_is_under_way_needs_room_at_the_start_and_not_where_it_is_w
     assert "No space left on device" in done.stderr
 
 
-_FAILING_SYNC = """
+_FAILING = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/types.h>
 int fdatasync(int fd) { (void)fd; errno = EIO; return getenv("SYNC_FAILS") ? -1 : 0; }
 int fsync(int fd) { return fdatasync(fd); }
+ssize_t pread64(int fd, void *to, size_t size, off64_t at) {
+    if (getenv("READ_FAILS")) { errno = EIO; return -1; }
+    return ((ssize_t (*)(int, void *, size_t, off64_t))dlsym(RTLD_NEXT, "pread64"))(fd, to, size, at);
+}
+"""
+_ON_A_FAILING_DISK = """
+import os, pathlib, sys
+from tests.state.support import opened
+from tests.wire.support import until
+from toolgauge.model.journal import JournalChange
+from toolgauge.state import journal as module
+module._FORGET_EVERY_S = 0.1
+with opened(pathlib.Path(sys.argv[1])) as journal:
+    # More than SQLite keeps in memory.
+    ids = [journal.append(b"%05d" % number * 40_000) for number in range(20)]
+    os.environ[sys.argv[2]] = "1"
+    journal.commit(JournalChange(removed=ids[:2]))
+    until(lambda: journal.journal.failure, "the failure", 10)
+    print(journal.journal.failure)
+    during = journal.append(b"during")
+    del os.environ[sys.argv[2]]
+    until(lambda: journal.journal.failure is None, "a journal that is written again", 10)
+    print(journal.store.moved_aside)
 """
 
 
-def test_disk_that_takes_writes_and_does_not_keep_them_is_noticed(tmp_path: Path):
+@pytest.mark.parametrize("fails", ["SYNC_FAILS", "READ_FAILS"])
+def test_disk_that_fails_without_refusing_writes_is_noticed_and_not_taken_for_a_damaged_file(
+    tmp_path: Path, fails: str
+):
     compiler, library = shutil.which("cc"), tmp_path / "failing.so"
     if compiler is None or not sys.platform.startswith("linux"):
         pytest.skip("needs a C compiler and LD_PRELOAD")
-    (tmp_path / "failing.c").write_text(_FAILING_SYNC)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "failing.c"], check=True)
-    program = (
-        "import os, pathlib, sys\n"
-        "from tests.state.support import opened\n"
-        "from tests.wire.support import until\n"
-        "from toolgauge.state import journal as module\n"
-        "module._FORGET_EVERY_S = 0.1\n"
-        "with opened(pathlib.Path(sys.argv[1])) as journal:\n"
-        "    journal.append(b'before')\n"
-        "    os.environ['SYNC_FAILS'] = '1'\n"
-        "    until(lambda: journal.journal.failure, 'the failure', 10)\n"
-        "    print(journal.journal.failure)\n"
-        "    del os.environ['SYNC_FAILS']\n"
-        "    until(lambda: journal.journal.failure is None, 'a journal that is written again', 10)\n"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "state")]
+    (tmp_path / "failing.c").write_text(_FAILING)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "failing.c", "-ldl"], check=True)
+    command = [sys.executable, "-c", _ON_A_FAILING_DISK, str(tmp_path / "state"), fails]
     environment = {**os.environ, "LD_PRELOAD": str(library)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert "disk I/O error" in done.stdout
-    assert [entry.body for entry in left(tmp_path / "state")] == [b"before"]
+    said, moved_aside = done.stdout.splitlines()
+    assert said.startswith("the journal cannot be written")
+    assert moved_aside == "None"
+    bodies = [entry.body for entry in left(tmp_path / "state")]
+    assert bodies == [*(b"%05d" % number * 40_000 for number in range(2, 20)), b"during"]
 
 
 def test_end_while_it_fails_writes_what_can_be_written(small_disk: Path):

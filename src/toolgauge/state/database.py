@@ -145,11 +145,11 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
             connection.execute("ROLLBACK")
 
 
-def is_whole(connection: sqlite3.Connection) -> bool:
-    """Return whether no page is found damaged, lists of free pages included. Of a large file nothing is read."""
+def is_whole(connection: sqlite3.Connection, *, of_any_size: bool) -> bool:
+    """Return whether no page is found damaged, lists of free pages included. Of a large file nothing is read, unless `of_any_size`."""
     size = _integer(connection, "PRAGMA page_count") * _integer(connection, "PRAGMA page_size")
     try:
-        return size > _MAX_CHECKED_BYTES or _is_whole(connection, "1")
+        return (size > _MAX_CHECKED_BYTES and not of_any_size) or _is_whole(connection, "1")
     except sqlite3.DatabaseError as error:
         return not is_damage(error)
 

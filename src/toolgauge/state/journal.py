@@ -212,12 +212,8 @@ class Journal:
         """Read all rows, one page behind the other: other threads may read in between."""
         after = -1
         while True:
-            try:
-                with self._store.reading() as connection:
-                    page = list(read(connection, after))
-            except StateError as error:
-                self._is_damaged |= error.is_damaged
-                raise
+            with self._store.reading() as connection:
+                page = list(read(connection, after))
             if not page:
                 return
             yield from (row for _, row in page)
@@ -225,7 +221,7 @@ class Journal:
 
     def start(self) -> None:
         """Begin to write."""
-        if self._is_damaged or not self._store.is_whole():
+        if not self._store.is_whole():
             lost = self._stored.entries - self._read - len(self._unreadable)
             if lost:
                 self._metrics.unreadable.add(lost)
@@ -431,15 +427,11 @@ class Journal:
         self._missed.appended = {**self.unwritten.next(self._settings.max_bytes, own=True)}
         try:
             self._store.use_reserve()
-            if self._is_damaged:
+            if not self._is_open_again():
                 self._begin_again()
-            else:
-                self._store.reopen()
-                self._count(self._store.take_losses())
             self._write_rows(self._missed, time.monotonic())
             self._measure()
-        except StateError as error:
-            self._is_damaged |= error.is_damaged
+        except StateError:
             return
         self.unwritten.forget(self._missed.appended)
         self._missed = Group()
@@ -452,10 +444,21 @@ class Journal:
         text = "the journal can be written again: acknowledged spans are on disk again, those of %d requests from meanwhile soon"
         _LOG.warning(text, len(self.unwritten))
 
+    def _is_open_again(self) -> bool:
+        """Open the file again; return False when it is damaged. A disk that cannot be read looks the same at first."""
+        try:
+            self._store.reopen()
+            self._count(self._store.take_losses())
+            return not self._is_damaged or self._store.is_whole(of_any_size=True)
+        except StateError as error:
+            if not error.is_damaged:
+                raise
+            return False
+
     def _begin_again(self) -> None:
         """Begin an empty file in the place of a damaged one, whose requests are in memory only from here on."""
         needed = self._stored.entries - len(self._missed.removed)
-        self._store.begin_again("it cannot be read or written", len(self.unwritten) + needed)
+        self._store.begin_again("its pages are damaged", len(self.unwritten) + needed)
         self._is_damaged = False
         self.unwritten.set_aside(needed, self._stored.newest + 1)
         self._missed.removed.clear()

@@ -214,10 +214,10 @@ class StateStore:
             self._places = self._found_places()
             self._write_note(*journal_rows.counts(connection))
 
-    def is_whole(self) -> bool:
-        """Return whether no page of the file is damaged. Of a large file nothing is read."""
+    def is_whole(self, *, of_any_size: bool = False) -> bool:
+        """Return whether no page of the file is damaged. Of a large file nothing is read, unless `of_any_size`."""
         with self.reading() as connection:
-            return database.is_whole(connection)
+            return database.is_whole(connection, of_any_size=of_any_size)
 
     def begin_again(self, reason: str, in_memory: int) -> None:
         """Keep a damaged file under another name and begin an empty one; `in_memory` of its requests are still needed.
@@ -336,7 +336,9 @@ class StateStore:
         return connection
 
     def _begun_again(self, reason: str) -> sqlite3.Connection:
-        """Begin an empty file in the place of a damaged one, which is kept."""
+        """Begin an empty file in the place of a damaged one, which is kept. Raise `OSError` where the disk cannot be read."""
+        for path in (self._path, Path(f"{self._path}-wal")):
+            _read_all(path)
         aside, has_pages = self._aside_path(), _size(self._path) > 0
         # Beside an empty database SQLite would delete the log.
         log_aside = Path(f"{aside}-wal" if has_pages else f"{aside}-log")
@@ -403,6 +405,14 @@ def _place(path: Path) -> _Place | None:
     # SQLite cuts its log to this size; a directory has any.
     is_directory = stat.S_ISDIR(found.st_mode)
     return _Place(found.st_dev, found.st_ino, 0 if is_directory else min(found.st_size, database.MAX_LOG_FILE_BYTES))
+
+
+def _read_all(path: Path) -> None:
+    """Raise `OSError` where a part of the file cannot be read, which SQLite takes for damage."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        at = 0
+        while some := os.pread(file.fileno(), _MIB, at):
+            at += len(some)
 
 
 def _size(path: Path) -> int:

@@ -183,13 +183,15 @@ def test_full_journal_asks_to_refuse(tmp_path: Path):
         assert first.journal.refusal is None
 
 
-def test_full_journal_goes_on_in_memory_where_that_is_wanted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_full_journal_goes_on_in_memory_where_that_is_wanted_and_is_written_when_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     settings = StateSettings(max_bytes=64 * _MIB, when_full="memory")
     with opened(tmp_path, settings) as first:
         big = first.append(bytes(64 * _MIB))
-        unwritten = first.append(b"too much")
+        unwritten, needed = first.append(b"too much"), first.append(b"still needed")
         assert first.journal.refusal is None
-        assert first.metrics.unwritten.value(("full",)) == 1
+        assert first.metrics.unwritten.value(("full",)) == 2
         assert first.metrics.failed.cells[()] == 1
         assert first.journal.failure is not None
         assert "in memory only" in caplog.text
@@ -197,7 +199,7 @@ def test_full_journal_goes_on_in_memory_where_that_is_wanted(tmp_path: Path, cap
         written = first.append(b"room again")
         assert first.journal.failure is None
         assert first.metrics.failed.cells[()] == 0
-    assert [entry.id for entry in left(tmp_path)] == [written]
+    assert [entry.id for entry in left(tmp_path)] == [needed, written]
 
 
 def test_scorecards_are_written_to_a_full_journal_too(tmp_path: Path):

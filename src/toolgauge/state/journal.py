@@ -366,8 +366,9 @@ class Journal:
         group.appended.update(self.unwritten.next(_MAX_GROUP_BYTES))
         if self._is_written(group):
             self.unwritten.forget(group.appended)
-            # One that seemed to fail was perhaps in the file.
-            self._measure()
+            # One whose write seemed to fail was perhaps in the file.
+            with suppress(StateError):
+                self._measure()
             if not self.unwritten.has_more:
                 text = "the requests that were in memory only are in the journal, except %d that were too many or are of a damaged file"
                 _LOG.info(text, len(self.unwritten))

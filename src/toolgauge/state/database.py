@@ -127,11 +127,6 @@ def malformed(reason: str) -> sqlite3.DatabaseError:
     return error
 
 
-def is_full(error: sqlite3.Error) -> bool:
-    """Return whether the disk has no room."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-
-
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Generator[None]:
     """Write everything within, or nothing."""

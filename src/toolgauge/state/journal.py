@@ -358,7 +358,7 @@ class Journal:
     @property
     def _can_catch_up(self) -> bool:
         """Whether requests that are in memory only can be written."""
-        return self.unwritten.has_more and not self._is_failing and not self._is_full
+        return bool(self.unwritten.size_bytes) and not self._is_failing and not self._is_full
 
     def _catch_up(self) -> None:
         """Write the oldest requests that are in memory only."""
@@ -369,7 +369,7 @@ class Journal:
             # One whose write seemed to fail was perhaps in the file.
             with suppress(StateError):
                 self._measure()
-            if not self.unwritten.has_more:
+            if not self.unwritten.size_bytes:
                 text = "the requests that were in memory only are in the journal, except %d that were too many or are of a damaged file"
                 _LOG.info(text, len(self.unwritten))
 

@@ -148,11 +148,16 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
         connection.execute(
             "UPDATE entries SET delivered = 1, checksum = ~checksum"
             " WHERE NOT delivered AND id IN (SELECT value FROM json_each(?))",
-            (_json(group.delivered),),
+            (json.dumps(sorted(group.delivered)),),
         )
     if group.closed:
         closed = [
-            (one.id.encode(*_ID_CODING), one.scope, min(one.closed_ns, _LATEST_NS), _written(one.sampled))
+            (
+                one.id.encode(*_ID_CODING),
+                one.scope,
+                min(one.closed_ns, _LATEST_NS),
+                msgspec.json.encode(one.sampled) if one.sampled else None,
+            )
             for one in group.closed
         ]
         connection.executemany("INSERT INTO closed (id, scope, closed_ns, sampled) VALUES (?, ?, ?, ?)", closed)
@@ -181,7 +186,7 @@ def _checksum(row: EntryRow, body: bytes) -> int:
 def _remove(connection: sqlite3.Connection, ids: Collection[int]) -> Sizes:
     if not ids:
         return Sizes(0, 0, 0)
-    given = (_json(ids),)
+    given = (json.dumps(sorted(ids)),)
     removed: tuple[int, int, int] = connection.execute(
         "SELECT count(*), CAST(total(size) AS INTEGER), 0 FROM entries WHERE id IN (SELECT value FROM json_each(?))",
         given,
@@ -295,16 +300,8 @@ def closed_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[in
                 yield number, ClosedId(id=name, scope=scope, closed_ns=closed_ns, sampled=sampled)
 
 
-def _written(sampled: Mapping[str, SamplingDecision]) -> bytes | None:
-    return msgspec.json.encode(sampled) if sampled else None
-
-
 def _sampled(written: object) -> Mapping[str, SamplingDecision]:
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         if isinstance(written, bytes):
             return msgspec.json.decode(written, type=dict[str, SamplingDecision])
     return {}
-
-
-def _json(ids: Collection[int]) -> str:
-    return json.dumps(sorted(ids))

@@ -310,7 +310,7 @@ class StateStore:
         try:
             connection = database.connected(self._path, self._sync)
         except sqlite3.Error as error:
-            if not database.is_full(error):
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_FULL:
                 raise
             self.use_reserve()
             connection = database.connected(self._path, self._sync)
@@ -336,9 +336,12 @@ class StateStore:
         return connection
 
     def _begun_again(self, reason: str) -> sqlite3.Connection:
-        """Begin an empty file in the place of a damaged one, which is kept. Raise `OSError` where the disk cannot be read."""
+        """Begin an empty file in the place of a damaged one, which is kept. Raise `OSError` where it cannot be read: SQLite takes that for damage."""
         for path in (self._path, Path(f"{self._path}-wal")):
-            _read_all(path)
+            with suppress(FileNotFoundError), path.open("rb") as file:
+                at = 0
+                while some := os.pread(file.fileno(), _MIB, at):
+                    at += len(some)
         aside, has_pages = self._aside_path(), _size(self._path) > 0
         # Beside an empty database SQLite would delete the log.
         log_aside = Path(f"{aside}-wal" if has_pages else f"{aside}-log")
@@ -405,14 +408,6 @@ def _place(path: Path) -> _Place | None:
     # SQLite cuts its log to this size; a directory has any.
     is_directory = stat.S_ISDIR(found.st_mode)
     return _Place(found.st_dev, found.st_ino, 0 if is_directory else min(found.st_size, database.MAX_LOG_FILE_BYTES))
-
-
-def _read_all(path: Path) -> None:
-    """Raise `OSError` where a part of the file cannot be read, which SQLite takes for damage."""
-    with suppress(FileNotFoundError), path.open("rb") as file:
-        at = 0
-        while some := os.pread(file.fileno(), _MIB, at):
-            at += len(some)
 
 
 def _size(path: Path) -> int:

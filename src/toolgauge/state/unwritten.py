@@ -16,7 +16,8 @@ class Unwritten:
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        self._size_bytes = 0
+        # Of those that can be written.
+        self.size_bytes = 0
         self._entries: dict[int, JournalEntry | None] = {}
         # How many requests of damaged files are still needed, and an id that is higher than theirs.
         self._set_aside, self._set_aside_below = 0, 0
@@ -28,16 +29,11 @@ class Unwritten:
         """Return whether this request, which is needed, is in memory only. Any thread may ask."""
         return entry_id in self._entries or entry_id < self._set_aside_below
 
-    @property
-    def has_more(self) -> bool:
-        """Whether any of them can be written."""
-        return self._size_bytes > 0
-
     def add(self, entries: Iterable[JournalEntry], delivered: Iterable[int] = ()) -> None:
         """Add requests that could not be written, and mark those that are delivered."""
         for entry in entries:
-            is_kept = self._size_bytes + len(entry.body) <= self._max_bytes
-            self._size_bytes += len(entry.body) if is_kept else 0
+            is_kept = self.size_bytes + len(entry.body) <= self._max_bytes
+            self.size_bytes += len(entry.body) if is_kept else 0
             self._entries[entry.id] = entry if is_kept else None
         for entry_id in delivered:
             if (known := self._entries.get(entry_id)) is not None:
@@ -61,7 +57,7 @@ class Unwritten:
         """Drop requests that are written, or needed no more."""
         for entry_id in ids:
             if (entry := self._entries.pop(entry_id, None)) is not None:
-                self._size_bytes -= len(entry.body)
+                self.size_bytes -= len(entry.body)
 
     def next(self, max_bytes: int, *, own: bool = False) -> Mapping[int, JournalEntry]:
         """Return the oldest that can be written, of so many bytes or little more; only our own where wanted."""

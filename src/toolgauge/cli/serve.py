@@ -81,8 +81,6 @@ def command(
     def load() -> tuple[Config, tuple[Criterion, ...]]:
         return load_configuration(config_paths, overrides)
 
-    # Who hangs up before we can reload is answered when we can, and who does at the very end ends nothing.
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     files = tuple(Path(path) for path in config_paths)
     # Before anything is loaded: what changes from here on is a change.
     watch = ConfigWatch(partial(find_sources, files, overrides, os.environ)) if is_watched else None

@@ -23,6 +23,7 @@ from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.kept import ADMITTED_PER_SECOND
+from toolgauge.report.streams import is_terminal
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
@@ -92,7 +93,7 @@ def command(
     tune_process(config.memory.limit)
     code = 1
     try:
-        wanted, lines = printed or ("all" if sys.stdout.isatty() else "off"), None
+        wanted, lines = printed or ("all" if is_terminal() else "off"), None
         if wanted != "off":
             lines = LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
             lines.adopt(redactor(config), _pass_at(criteria))

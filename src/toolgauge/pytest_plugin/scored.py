@@ -17,8 +17,8 @@ from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
 from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings
-from toolgauge.report.ci_commands import without_commands
 from toolgauge.report.explanations import comparison_by_rule
+from toolgauge.report.streams import without_commands
 from toolgauge.report.terminal import counted, printable, shortened, shortened_error
 from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion as RegisteredCriterion

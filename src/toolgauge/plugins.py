@@ -8,7 +8,8 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import lru_cache
 from importlib.metadata import EntryPoint, distribution, entry_points
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from toolgauge.model.errors import ConfigError
+from toolgauge.model.errors import ConfigError, is_interrupt
 from toolgauge.model.ports import Dialect
 
 DIALECTS = "toolgauge.dialects"
@@ -128,12 +129,16 @@ def load_file(path: Path) -> ModuleType:
     before = sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # noqa: S102 # what the person asked for
-    except (Exception, SystemExit) as error:
+        with running(f"cannot load `{path}`"):
+            exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # noqa: S102 # what the person asked for
+    except ConfigError as failed:
         del sys.modules[module.__name__]
         if before is not None:
             sys.modules[module.__name__] = before
-        lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+        error = failed.__cause__
+        lines = [
+            frame.lineno for frame in extract_tb(error.__traceback__ if error else None) if frame.filename == str(path)
+        ]
         reason = f"{f'line {lines[-1]}: ' if lines else ''}{type(error).__name__}: {error}"
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror
@@ -143,13 +148,18 @@ def load_file(path: Path) -> ModuleType:
     return module
 
 
-def make_plain(evaluator: type, name: str) -> object:
-    """Make an evaluator that has no parameters; raise `ConfigError` where that fails."""
+@contextmanager
+def running(fault: str, passes: tuple[type[Exception], ...] = ()) -> Generator[None]:
+    """Run code of a plug-in, which prints to standard error; raise `ConfigError` for whatever it raises, but for what `passes`."""
     try:
-        return evaluator()
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"cannot make an evaluator of `{name}`: {reason}") from error
+        with redirect_stdout(sys.stderr):
+            yield
+    except passes:
+        raise
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        raise ConfigError(f"{fault}: {type(error).__name__}: {error}") from error
 
 
 def classes_of(module: ModuleType) -> dict[str, type]:
@@ -201,11 +211,8 @@ def _kind(group: str) -> str:
 
 
 def _guarded(make: Callable[[], Any], point: EntryPoint) -> Any:  # noqa: ANN401 - see `load`
-    try:
+    with running(f"cannot load {_kind(point.group)} {_place(point)}"):
         return make()
-    except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"cannot load {_kind(point.group)} {_place(point)}: {reason}") from error
 
 
 def _place(point: EntryPoint) -> str:

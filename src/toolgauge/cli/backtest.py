@@ -17,7 +17,7 @@ from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import register, with_writing_tools
-from toolgauge.score.scorer import no_deadline
+from toolgauge.score.scorer import nothing_around
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
@@ -79,7 +79,7 @@ def command(
         criteria,
         attributes=() if attribute is None else (attribute.name,),
         judging=judges,
-        deadline=stopwatch.measure if cost else no_deadline,
+        around=stopwatch.measure if cost else nothing_around,
         feedback=feedback,
     )
     kinds = tool_kinds(config)

@@ -42,6 +42,7 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import judge_problems, require_judge
+from toolgauge.service.plug_in_evaluators import SpareThreads, copied, on_spare_thread
 from toolgauge.settings import AS_WRITTEN
 
 _COMPARE_CALLS = "`tool_call_args`, `tool_call_f1`, `tool_call_order` and `tool_trajectory`"
@@ -56,6 +57,7 @@ class EvaluatorFiles:
     """The files that one configuration names, or several, one after the other."""
 
     def __init__(self) -> None:
+        self.threads = SpareThreads()
         self._loaded: dict[Path, ModuleType | ConfigError] = {}
         self._is_closed = False
 
@@ -204,6 +206,10 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         return None
     try:
         evaluator = entry.made_evaluator or _evaluator(entry, in_file, files, problems)
+        if evaluator is not None:
+            evaluator = on_spare_thread(
+                evaluator, f"criterion {entry.name} (evaluator {entry.evaluator})", files.threads
+            )
     except ConfigError as error:
         problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
         return None
@@ -273,13 +279,18 @@ def _evaluator(
                 problems.append(criterion_problem(entry, message, suggestion(key, known_keys), at=(key,)))
     if len(problems) > found:
         return None
-    if not issubclass(loaded, BaseModel):
-        return checked_evaluator(plugins.make_plain(loaded, entry.evaluator), entry.evaluator)
     try:
-        return checked_evaluator(loaded.model_validate(entry.parameters, context=AS_WRITTEN), entry.evaluator)
+        with plugins.running(f"cannot make an evaluator of `{entry.evaluator}`", passes=(ValidationError,)):
+            if issubclass(loaded, BaseModel):
+                # A copy: criteria may share a parameter, as an anchor of YAML.
+                made: object = loaded.model_validate(copied(entry.parameters), context=AS_WRITTEN)
+            else:
+                made = loaded()
     except ValidationError as error:
-        problems.extend(parameter_problems(entry, loaded, error))
+        # Of a pydantic model: no other class is given parameters.
+        problems.extend(parameter_problems(entry, cast("type[BaseModel]", loaded), error))
         return None
+    return checked_evaluator(made, entry.evaluator)
 
 
 def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:
@@ -295,7 +306,9 @@ def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str
     return None
 
 
-def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvaluator:
+def make_evaluator(
+    name: str, parameters: JsonObject, threads: SpareThreads | None = None
+) -> Evaluator | JudgeEvaluator:
     """Make an evaluator; raise `ConfigError` that names the problem."""
     known = plugins.names(plugins.EVALUATORS)
     if name not in known:
@@ -304,8 +317,11 @@ def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvalua
     if not issubclass(loaded, BaseModel):
         raise ConfigError(f"evaluator `{name}` is not a pydantic model")
     try:
+        with plugins.running(f"cannot make an evaluator of `{name}`", passes=(ValidationError,)):
+            made = loaded.model_validate(copied(parameters), context=AS_WRITTEN)
         # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
-        return cast("Evaluator | JudgeEvaluator", loaded.model_validate(parameters, context=AS_WRITTEN))
+        evaluator = cast("Evaluator | JudgeEvaluator", made)
+        return on_spare_thread(evaluator, f"evaluator {name}", threads or SpareThreads())
     except ValidationError as error:
         wording = Wording(kind="parameter", owner=f" of evaluator `{name}`", unknown=("version", "level"))
         raise config_error(problems_of(error, written(parameters, Place("config")), loaded, wording)) from error

@@ -430,9 +430,13 @@ async def beside(work: Callable[[], _T], name: str) -> _T:
 def settle(outcome: Future[_T], work: Callable[[], _T]) -> None:
     """Do the work, and set its result or its error as the outcome."""
     try:
-        outcome.set_result(work())
+        found = work()
     except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
         outcome.set_exception(error)
+    except BaseException as error:  # noqa: BLE001 (it would end what waits, too)
+        outcome.set_exception(RuntimeError(type(error).__name__))
+    else:
+        outcome.set_result(found)
 
 
 async def cancelled(*tasks: asyncio.Task[None] | None) -> None:

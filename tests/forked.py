@@ -15,7 +15,7 @@ from multiprocessing.popen_forkserver import _DupFd  # pyright: ignore[reportPri
 from pathlib import Path
 from typing import TypeAlias
 
-from toolgauge.cli.main import main
+from toolgauge.__main__ import run as run_command
 
 _SERVER = multiprocessing.get_context("forkserver")
 _SERVER.set_forkserver_preload(["tests.preloaded"])
@@ -89,4 +89,4 @@ def _run(arguments: Sequence[str], env: Mapping[str, str], cwd: str, stdout: int
     time.tzset()
     os.chdir(cwd)
     sys.argv = ["toolgauge", *arguments]
-    sys.exit(main())
+    sys.exit(run_command())

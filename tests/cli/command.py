@@ -31,11 +31,11 @@ def run(*arguments: str, cwd: Path | None = None, environment: Mapping[str, str]
         return Ended(code, out.read(), err.read())
 
 
-def run_on_terminal(*arguments: str, environment: Mapping[str, str] | None = None) -> Ended:
+def run_on_terminal(*arguments: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> Ended:
     """Run `toolgauge` with a terminal as stdout and stderr, and wait for its end; `out` is what both wrote, as it was sent."""
     env = {**_inherited("OTEL_", "NO_COLOR", "TERM"), "TERM": "xterm", **(environment or {})}
     ours, theirs = pty.openpty()
-    process = start(_command(arguments), stdout=theirs, stderr=theirs, env=env)
+    process = start(_command(arguments), stdout=theirs, stderr=theirs, env=env, cwd=cwd)
     os.close(theirs)
     shown = _read_all(ours)
     return Ended(_ended(process), shown.decode(), "")

@@ -1,91 +1,103 @@
 """Names and values of a recording are no commands to the CI system that reads the log of a step."""
 
 import json
-import re
 from pathlib import Path
 
+import click
 import pytest
 
-from tests.cli.command import run
+from tests.cli.command import run, run_on_terminal
+from tests.cli.hostile_names import HOSTILE, INSIDE, OURS, OUTSIDE, acting, read_as_commands, recorded
+from toolgauge.cli.main import commands
+from toolgauge.report.streams import without_commands
 
-HOSTILE = (
-    "::set-output name=a::b",
-    "##[set-output name=a]b",
-    "x ##[add-path]b",
-    "\n  ::stop-commands::b",
-    "##vso[task.setvariable variable=a]b",
-    "##teamcity[buildStatus status='SUCCESS']",
-    "\rsection_start:1764150000:a[collapsed=true]\r\x1b[0Kb",
-)
-OUTSIDE = {"GITHUB_ACTIONS": "", "CI": "", "TF_BUILD": "", "TEAMCITY_VERSION": ""}
-# The words of the annotations that are ours.
-OURS = re.compile(r"::(?:error|warning) (?:file=[^:]*,)?(?:line=\d+,)?title=")
-
-
-def read_as_commands(log: str) -> list[str]:
-    """Return the lines that a runner takes for commands: GitHub trims lines and looks for `::`, others look anywhere."""
-    lines = re.split(r"[\r\n]", log)
-    return [
-        line
-        for line in lines
-        if (re.match(r"\s*::.*::", line) and not OURS.match(line))
-        or re.search(r"##\w*\[", line)
-        or line.startswith("section_start:")
-    ]
-
-
-def recorded(folder: Path, *names: str) -> str:
-    """Write a run for each name, which its service, agent, tool, argument, conversation and error have."""
-    file = folder / "run.otlp.json"
-    found = [run_named(name, number) for number, name in enumerate(names, 1)]
-    file.write_text(json.dumps({"resourceSpans": found}) + "\n")
-    return str(file)
-
-
-def run_named(hostile: str, number: int) -> object:
-    call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": hostile, "gen_ai.agent.name": hostile}
-    arguments = {"gen_ai.tool.call.arguments": json.dumps({hostile: hostile}), "error.type": hostile}
-    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": hostile, "gen_ai.conversation.id": hostile}
-
-    def attributes(given: dict[str, str]) -> list[object]:
-        return [{"key": key, "value": {"stringValue": value}} for key, value in given.items()]
-
-    base = {"traceId": f"{number:032x}", "name": hostile}
-    times = {"startTimeUnixNano": "1764150000000000000", "endTimeUnixNano": "1764150000500000000"}
-    failed = {"status": {"code": 2, "message": hostile}}
-    spans: list[object] = [
-        {**base, **times, "spanId": "00000000000000a1", "attributes": attributes(agent)},
-        {
-            **base,
-            **times,
-            **failed,
-            "spanId": "00000000000000a2",
-            "parentSpanId": "00000000000000a1",
-            "attributes": attributes({**call, **arguments}),
-        },
-    ]
-    resource = {"attributes": attributes({"service.name": hostile, "service.version": hostile})}
-    return {"resource": resource, "scopeSpans": [{"scope": {"name": hostile}, "spans": spans}]}
+# Each command in its forms: RECORDING, CRITERIA, CASES and CONFIG are files of hostile texts, NAME is one.
+FORMS: dict[str, tuple[str, ...]] = {
+    "ack": ("--service NAME --admin http://127.0.0.1:1",),
+    "backtest": ("RECORDING --criteria CRITERIA", "RECORDING --criteria CRITERIA --json", "RECORDING --criteria NAME"),
+    "catalogue": ("RECORDING", "RECORDING --json", "RECORDING --markdown"),
+    "compare": ("RECORDING RECORDING", "RECORDING RECORDING --json", "RECORDING RECORDING --markdown"),
+    "components": ("", "--json"),
+    "convert": ("CASES", "NAME"),
+    "demo": ("NAME",),
+    "doctor": ("RECORDING", "RECORDING --json"),
+    "expect": ("RECORDING --key gen_ai.agent.name --tools all --promote", "RECORDING --key NAME"),
+    "explain": ("default.tool_success RECORDING", "default.tool_success RECORDING --json", "NAME RECORDING"),
+    "init": ("--directory . --force RECORDING", "--directory . --force NAME"),
+    "inspect": ("RECORDING", "RECORDING --json", "RECORDING --stats", "NAME"),
+    "labels": ("NAME", "pull NAME"),
+    "learn": ("RECORDING --min-runs 2 --false-alarms 1", "RECORDING --labels CASES"),
+    "mcp": ("NAME",),
+    "print-config": ("--config CONFIG", "--set trace_url=http://a.example/NAME"),
+    "record": ("-o NAME",),
+    "replay": (
+        "RECORDING --criteria CRITERIA --set redact.values=show --fail-on fail --junit j --markdown m --html h",
+        "RECORDING --criteria CRITERIA --json",
+        "RECORDING --fail-under NAME",
+    ),
+    "schema": ("--of config", "--of NAME"),
+    "score": ("CASES --junit j --markdown m", "CASES --json"),
+    "serve": ("--config CONFIG", "--set NAME"),
+    "validate": ("--config CONFIG", "--set criteria_files=[NAME]"),
+}
 
 
-@pytest.mark.parametrize("system", ["GITHUB_ACTIONS", "TF_BUILD", "GITLAB_CI"])
-def test_no_name_becomes_a_command(system: str, tmp_path: Path):
-    file = recorded(tmp_path, *HOSTILE)
-    for arguments in (
-        ("replay", file),
-        ("replay", "--json", file),
-        ("inspect", file),
-        ("inspect", "--json", file),
-        ("doctor", file),
-        ("explain", "default.tool_success", file),
-        ("compare", file, file),
-        ("learn", file),
-        ("score", file),
-        ("serve", "--set", f"receivers={{{json.dumps(HOSTILE[0])}: {{}}}}"),
-    ):
-        ended = run(*arguments, environment={system: "true", "CI": "true"})
-        assert ended.out + ended.err, arguments
-        assert read_as_commands(ended.out + "\n" + ended.err) == [], arguments
+def hostile_files(folder: Path) -> dict[str, str]:
+    """Write a file of each kind that commands read."""
+    cases = folder / "cases.jsonl"
+    with cases.open("w") as lines:
+        for name in HOSTILE:
+            for expected in ({"tool_calls_order": [name, "a"]}, name):
+                case = {"id": name, "evaluator": "uipath.tool_call_order", "expected": expected}
+                lines.write(f"{json.dumps({**case, 'actual': {'trajectory': [name]}})}\n")
+            lines.write(f"{json.dumps({'id': name, 'evaluator': name, 'config': {name: 1}})}\n{name}\n")
+    criteria = folder / "criteria.yaml"
+    expected = [{"name": name, "args": {name: f"{name}!"}} for name in HOSTILE]
+    criteria.write_text(json.dumps({"criteria": [{"name": "f1", "evaluator": "tool_call_args", "expected": expected}]}))
+    config = folder / "config.yaml"
+    config.write_text(json.dumps({name: {name: 1} for name in HOSTILE}))
+    recording = recorded(folder, *HOSTILE, *HOSTILE)
+    return {"RECORDING": recording, "CRITERIA": str(criteria), "CASES": str(cases), "CONFIG": str(config)}
+
+
+def test_every_command_is_walked():
+    context = click.Context(commands)
+    assert list(FORMS) == sorted(commands.list_commands(context))
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+@pytest.mark.parametrize("command", FORMS)
+def test_no_name_becomes_a_command_or_acts_on_a_terminal(command: str, *, is_terminal: bool, tmp_path: Path):
+    files = hostile_files(tmp_path)
+    name = HOSTILE[len(command) % len(HOSTILE)]
+    for number, form in enumerate((*FORMS[command], f"{name} --{name}", f"--help {name}")):
+        words = form.split(" ") if number < len(FORMS[command]) else form.split(" --", 1)
+        arguments = [files.get(word, word.replace("NAME", name)) for word in words if word]
+        if is_terminal:
+            ended = run_on_terminal(command, *arguments, environment=INSIDE, cwd=tmp_path)
+        else:
+            ended = run(command, *arguments, environment=INSIDE, cwd=tmp_path)
+        shown = ended.out.replace("\r\n", "\n") + "\n" + ended.err
+        assert shown.strip(), arguments
+        assert "Traceback" not in shown
+        assert read_as_commands(shown) == [], arguments
+        assert acting(shown) == [], arguments
+
+
+@pytest.mark.parametrize("system", ["GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "BUILDKITE", "CI"])
+def test_commands_are_broken_in_each_system(system: str, monkeypatch: pytest.MonkeyPatch):
+    for name in INSIDE:
+        monkeypatch.delenv(name, raising=False)
+    assert without_commands("##[a]") == "##[a]"
+    monkeypatch.setenv(system, "true")
+    assert read_as_commands(without_commands("\n".join((*HOSTILE, "\x1b[1m::a::b\x1b[0m")))) == []
+
+
+def test_no_name_becomes_a_command_where_letters_are_ascii(tmp_path: Path):
+    name = f"{HOSTILE[0]}\u00e9"
+    ended = run("inspect", recorded(tmp_path, name), environment={**INSIDE, "LC_ALL": "C", "PYTHONIOENCODING": "ascii"})
+    assert read_as_commands(ended.out) == []
+    assert ":set-output name=a::b\\xe9" in ended.out
 
 
 def test_values_in_json_stay_what_they_are(tmp_path: Path):

@@ -25,12 +25,16 @@ def log_is_as_before() -> Iterator[None]:
     logging.raiseExceptions = before[3]
 
 
+def at_once() -> logging.Handler:
+    return logging.StreamHandler(sys.stderr)
+
+
 def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().err.splitlines()
 
 
 def test_an_event_is_one_object_with_time_level_logger_message_and_fields(capsys: pytest.CaptureFixture[str]):
-    log_to_stderr(Log(format="json"))
+    log_to_stderr(Log(format="json"), at_once())
     OURS.warning("destination %s\nis away", "b", extra={"destination": "b", "lost": 3})
     (line,) = said(capsys)
     event = json.loads(line)
@@ -90,7 +94,7 @@ def test_the_time_is_rfc_3339_in_utc():
 
 
 def test_a_text_begins_at_the_margin_once_an_event_and_holds_no_control_characters(capsys: pytest.CaptureFixture[str]):
-    log_to_stderr(Log())
+    log_to_stderr(Log(), at_once())
     OURS.info("2 problems\n  a.yaml:1: \x1b[31mred")
     first, second = said(capsys)
     assert first.endswith("INFO toolgauge.some: 2 problems")
@@ -99,8 +103,8 @@ def test_a_text_begins_at_the_margin_once_an_event_and_holds_no_control_characte
 
 @pytest.mark.parametrize(("level", "expected"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
 def test_the_level_decides_and_changes_when_asked(level: str, expected: int, capsys: pytest.CaptureFixture[str]):
-    log_to_stderr(Log())
-    log_to_stderr(Log.model_validate({"level": level}))
+    log_to_stderr(Log(), at_once())
+    log_to_stderr(Log.model_validate({"level": level}), at_once())
     for speak in (OURS.debug, OURS.info, OURS.warning, OURS.error):
         speak("x")
     assert len(said(capsys)) == expected
@@ -113,7 +117,7 @@ QUOTED = "sk-1234567890abcdefghij\n{'prompt': 'my card is 4111 1111 1111 1111'}"
 def test_nothing_of_libraries_below_a_warning_and_nothing_of_what_exceptions_say(
     form: str, capsys: pytest.CaptureFixture[str]
 ):
-    log_to_stderr(Log.model_validate({"level": "debug", "format": form}))
+    log_to_stderr(Log.model_validate({"level": "debug", "format": form}), at_once())
     THEIRS.debug("sent %s", QUOTED)
     THEIRS.info("sent %s", QUOTED)
     try:
@@ -147,5 +151,5 @@ def test_a_stream_that_takes_nothing_costs_nothing(monkeypatch: pytest.MonkeyPat
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(sys, "stderr", Full())
-    log_to_stderr(Log())
+    log_to_stderr(Log(), at_once())
     OURS.error("x")

@@ -317,3 +317,23 @@ def test_values_of_the_failing_call_are_followed_back_to_the_user(run_tests: Run
         '`order_id` "A-17" is from the result of call 1 `find_order`, whose `name` is from the user',
         "`amount` 25 is the model's own",
     ]
+
+
+@pytest.mark.parametrize("calls", ["", "run((HOSTILE, {HOSTILE: HOSTILE}))"])
+def test_no_name_becomes_a_command_to_a_ci_system(calls: str, run_tests: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    result = run_tests(
+        f"""
+        HOSTILE = "#" + "#[add-path]a"
+
+        @pytest.mark.toolgauge("criteria.yaml")
+        def test_refund(scored):
+            span = trace.get_tracer("shop").start_span(HOSTILE)
+            {calls}
+            scored.assert_passes("right-calls")
+        """
+    )
+    result.assert_outcomes(failed=1)
+    shown = "\n".join((*result.outlines, *result.errlines))
+    assert r"\u0023#[add-path]a" in shown
+    assert "##[" not in shown

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.wire.support import Toolgauge, get, serving, until
+from tests.cli.hostile_names import HOSTILE, INSIDE, acting, read_as_commands
+from tests.cli.hostile_names import recorded as hostile_recording
+from tests.wire.support import Toolgauge, get, post, serving, until
 from tests.wire.test_serve import from_log
 
 
@@ -136,6 +138,17 @@ def test_a_reader_that_has_gone_ends_the_results_and_nothing_else(tmp_path: Path
         from_log(toolgauge, "results are printed no more: standard output cannot be written (BrokenPipeError)")
         assert get(toolgauge.metrics_port, "/metrics", {})
         assert ended(toolgauge) == 0
+
+
+def test_no_name_of_a_sender_becomes_a_command_to_a_ci_system(tmp_path: Path):
+    body = Path(hostile_recording(tmp_path, *HOSTILE)).read_bytes()
+    with serving(tmp_path, options=("--print", "all"), env=INSIDE) as toolgauge:
+        assert post(toolgauge.http_port, body, content_type="application/json")[0] == 200
+        assert post(toolgauge.http_port, body[:-9], content_type="application/json")[0] == 400
+        assert ended(toolgauge) == 0
+        shown = toolgauge.said()
+    assert shown.count("set-output name=a") >= 2
+    assert (read_as_commands(shown), acting(shown)) == ([], [])
 
 
 def test_without_destinations_it_does_not_claim_to_have_delivered(tmp_path: Path):

@@ -16,6 +16,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
 
 from tests.cli.command import run
+from tests.cli.hostile_names import HOSTILE, INSIDE, acting, read_as_commands
+from tests.cli.hostile_names import recorded as hostile_recording
 from tests.wire.support import CORPUS, Process, environment, post, serving, toolgauge_command, until
 from tests.wire.support import LISTEN as SERVE_LISTEN
 
@@ -216,7 +218,7 @@ def test_a_terminal_shows_a_counter(tmp_path: Path):
         process.terminate()
         assert process.wait(120) == 0
     os.close(ours)
-    assert b"\r\x1b[K0 requests" in shown
+    assert b"\r0 requests" in shown
 
 
 def test_serve_writes_what_arrives_and_moves_the_last_recording_aside(tmp_path: Path):
@@ -242,3 +244,16 @@ def test_a_recording_that_serve_cannot_write_keeps_it_from_starting(tmp_path: Pa
     assert started.ended() == 1
     started.close()
     assert f"cannot record to `{missing}`: No such file or directory" in started.said()
+
+
+def test_no_name_of_a_sender_becomes_a_command_to_a_ci_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, value in INSIDE.items():
+        monkeypatch.setenv(name, value)
+    body = Path(hostile_recording(tmp_path, *HOSTILE)).read_bytes()
+    with recording(tmp_path, tmp_path / "run.otlp") as process:
+        assert post(process.port, body, content_type="application/json")[0] == 200
+        process.signal()
+        assert process.ended() == 0
+        shown = process.said()
+    assert "set-output name=a" in shown
+    assert (read_as_commands(shown), acting(shown)) == ([], [])

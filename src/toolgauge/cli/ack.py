@@ -8,6 +8,7 @@ import click
 
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
+from toolgauge.report.streams import echo
 
 _MAX_ANSWER_BYTES = 64 * 1024
 _EXIT_CODES = "Exit codes: 0 accepted; 1 no stream matched, or toolgauge was not reached; 2 misuse."
@@ -63,5 +64,5 @@ def command(admin: str, token_file: Path | None, *, is_all: bool, **names: str |
         asking = "" if token_file is None else f'-H "Authorization: Bearer $(head -n 1 {quote(str(token_file))})" '
         raise ToolgaugeError("no stream matches", hint=f"`curl {asking}{admin.rstrip('/')}/streams` lists them")
     noun = "stream" if acknowledged == 1 else "streams"
-    click.echo(f"{acknowledged} {noun} accepted; their baseline is learned again")
+    echo(f"{acknowledged} {noun} accepted; their baseline is learned again")
     return 0

@@ -15,6 +15,7 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
 from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.scorer import nothing_around
@@ -96,7 +97,7 @@ def command(
     labels = _usable_labels(labels, feedback, backtest)
     report = Report.of(backtest, labels, judges.calls)
     for line in (json.dumps(report.as_object()),) if as_json else report.lines(terminal_style()):
-        click.echo(line)
+        echo(line)
     warn_of_unmatched(unmatched)
     if cost:
         _print_cost(stopwatch, backtest)
@@ -135,13 +136,13 @@ def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
     """Print durations where they change nothing that is compared."""
     total_ms = stopwatch.taken_ns.total() / 1e6
     each_ms = total_ms / backtest.trajectories
-    click.echo(f"cost: {total_ms:.1f} ms for {backtest.trajectories} trajectories, {each_ms:.3f} ms each", err=True)
+    echo(f"cost: {total_ms:.1f} ms for {backtest.trajectories} trajectories, {each_ms:.3f} ms each", err=True)
     for name, taken_ns in stopwatch.taken_ns.most_common():
         evaluations = stopwatch.evaluations[name]
         each_us = taken_ns / 1e3 / evaluations
         text = f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each"
-        click.echo(text, err=True)
+        echo(text, err=True)
 
 
 def _warn(text: str) -> None:
-    click.echo(f"warning: {text}", err=True)
+    echo(f"warning: {text}", err=True)

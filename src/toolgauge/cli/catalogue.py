@@ -12,6 +12,7 @@ from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.catalogue import Catalogue, CatalogueContent
 from toolgauge.report.catalogue_text import catalogue_lines, catalogue_markdown
+from toolgauge.report.streams import echo
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 _PATH = "/agents.json"
@@ -59,10 +60,10 @@ def command(
         raise click.UsageError("`--live` shows what the running process has scored: it takes no `--criteria`")
     content = _recorded(files, config_paths, overrides, criteria_files) if live is None else _fetched(live, token_file)
     if as_json:
-        click.echo(msgspec.json.encode(content).decode())
+        echo(msgspec.json.encode(content).decode())
         return
     for line in catalogue_markdown(content) if as_markdown else catalogue_lines(content, terminal_style()):
-        click.echo(line)
+        echo(line)
 
 
 def _recorded(

@@ -39,6 +39,7 @@ from toolgauge.recordings.conversation_means import (
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.run_usages import ComparedRuns, RunUsages, usage_lines, usage_markdown, usages_object
 from toolgauge.recordings.verdict import Answer, Question
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.service.pipeline_factory import offline_pipeline
 
@@ -148,20 +149,20 @@ def command(
     _check_filters(filters, observed, live)
     compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
     _print(compared, usages.beside(versions), as_json=as_json, as_markdown=as_markdown)
-    click.echo("\n".join(conclusion(compared)), err=True)
+    echo("\n".join(conclusion(compared)), err=True)
     return _EXIT_CODES[compared.answer]
 
 
 def _print(compared: Comparison, runs: Sequence[ComparedRuns], *, as_json: bool, as_markdown: bool) -> None:
     style = terminal_style()
     if as_json:
-        click.echo(json.dumps({**comparison_object(compared), "runs": usages_object(runs)}))
+        echo(json.dumps({**comparison_object(compared), "runs": usages_object(runs)}))
         return
     tables, of_runs = table_lines(compared, style), usage_lines(runs, style)
     if as_markdown:
         tables, of_runs = markdown_lines(compared), usage_markdown(runs)
     for line in (*tables, *of_runs):
-        click.echo(line)
+        echo(line)
 
 
 def _filters(only: Sequence[str]) -> Filters:
@@ -175,7 +176,7 @@ def _check_filters(filters: Filters, observed: Observed, live: str | None) -> No
         text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
         if live is None:
             raise ConfigError(text, hint=hint)
-        click.echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
+        echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
 
 
 def _check_usage(
@@ -209,7 +210,7 @@ def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Seq
         score(observations, [path], lambda _trajectory, version=version: version)
     both = set_beside(observations)
     for name in both.without:
-        click.echo(f"no `{name}` is in both recordings: streams are compared without it", err=True)
+        echo(f"no `{name}` is in both recordings: streams are compared without it", err=True)
     return both.observed, both.versions
 
 
@@ -219,7 +220,7 @@ def _split(
     observations, names = Observations(), {SERVICE}
     without = score(observations, files, lambda one: names.update(one.resource) or group(one, by))
     if without:
-        click.echo(f"{without} trajectories without `{by}` were left out", err=True)
+        echo(f"{without} trajectories without `{by}` were left out", err=True)
     observed = observations.observed(without={by} & {SERVICE, ENVIRONMENT})
     seen = sorted({version for versions in observed.first_seen_ns.values() for version in versions})
     if without and not seen:
@@ -235,12 +236,12 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
     versions = tuple(choose_versions(observed, base, new))
     for chosen in versions:
         of = "" if chosen.service is None else f" of {quoted(chosen.service)}"
-        click.echo(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}", err=True)
+        echo(f"comparing {quoted(chosen.new)}{of} with {quoted(chosen.base)}", err=True)
     for wanted in (base, new):
         if wanted is not None and not any(wanted in seen for seen in observed.first_seen_ns.values()):
-            click.echo(f"{quoted(wanted)} has not been seen as `{by}`", err=True)
+            echo(f"{quoted(wanted)} has not been seen as `{by}`", err=True)
     if not versions:
-        click.echo(
+        echo(
             f"no service has {'two values' if any(observed.first_seen_ns.values()) else 'a value'} of `{by}`", err=True
         )
     return versions

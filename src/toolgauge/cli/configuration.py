@@ -15,6 +15,7 @@ from toolgauge import plugins
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.json import JsonObject
+from toolgauge.report.streams import echo
 
 
 @click.command("validate", epilog=EXIT_CODES)
@@ -44,20 +45,20 @@ def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: b
         _warn(error)
     names = ", ".join(criterion.name for criterion in criteria)
     registered = f"; {len(tools)} registered tools" if tools else ""
-    click.echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}{registered}")
+    echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}{registered}")
     if strict and unusable:
         sys.exit(1)
 
 
 def _warn_of_variables(error: ToolgaugeError) -> None:
     _warn(error)
-    click.echo("warning: `toolgauge serve` does not start with these variables", err=True)
+    echo("warning: `toolgauge serve` does not start with these variables", err=True)
 
 
 def _warn(error: ToolgaugeError) -> None:
-    click.echo(f"warning: {error.message}", err=True)
+    echo(f"warning: {error.message}", err=True)
     if error.hint is not None:
-        click.echo(f"hint: {error.hint}", err=True)
+        echo(f"hint: {error.hint}", err=True)
 
 
 @click.command("schema", epilog=EXIT_CODES)
@@ -78,7 +79,7 @@ def schema(of: Literal["config", "criteria", "cases"]) -> None:
     from toolgauge.config.editor_schema import config_schema, criteria_schema, reference_schema
 
     make = {"config": config_schema, "criteria": criteria_schema, "cases": reference_schema}
-    click.echo(json.dumps(make[of](), indent=1, ensure_ascii=False))
+    echo(json.dumps(make[of](), indent=1, ensure_ascii=False))
 
 
 @click.command("print-config", epilog=EXIT_CODES)
@@ -93,7 +94,7 @@ def print_config(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
     from toolgauge.config.load import load, shown
 
     config = load([Path(path) for path in config_paths], overrides, os.environ, warn=_warn_of_variables)
-    click.echo(shown(config), nl=False)
+    echo(shown(config), end="")
 
 
 @click.command("components", epilog=EXIT_CODES)
@@ -113,17 +114,17 @@ def components(*, as_json: bool) -> int:
     found = {kind: [_described(group, name) for name in plugins.names(group)] for kind, group in groups.items()}
     exit_code = int(any("error" in row for rows in found.values() for row in rows))
     if as_json:
-        click.echo(json.dumps({"version": version("toolgauge"), **found}))
+        echo(json.dumps({"version": version("toolgauge"), **found}))
         return exit_code
     for kind, rows in found.items():
-        click.echo(f"{kind}:")
+        echo(f"{kind}:")
         width = max((len(str(row["name"])) for row in rows), default=0)
         for row in rows:
             known = ", version ".join(str(row[key]) for key in ("level", "version") if key in row)
             text = f"error: {row['error']}" if "error" in row else str(row["description"])
-            click.echo(f"  {row['name']!s:<{width}}  {text}{f' ({known})' if known else ''}".rstrip())
+            echo(f"  {row['name']!s:<{width}}  {text}{f' ({known})' if known else ''}".rstrip())
         if not rows:
-            click.echo("  none")
+            echo("  none")
     return exit_code
 
 

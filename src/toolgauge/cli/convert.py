@@ -9,6 +9,7 @@ from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import write_text
 from toolgauge.config.load import as_yaml
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 
 
@@ -32,10 +33,10 @@ def command(files: tuple[str, ...], *, references: Path | None, key: str) -> Non
     converted = convert(documents, references, key)
     for path, lines in converted.references.items():
         write_text(path, "".join(f"{line}\n" for line in lines))
-    click.echo(as_yaml({"criteria": converted.criteria}), nl=False)
+    echo(as_yaml({"criteria": converted.criteria}), end="")
     if references is not None and not converted.references:
-        click.echo(f"`{references}` was not written: the criteria hold what is expected in their cases", err=True)
+        echo(f"`{references}` was not written: the criteria hold what is expected in their cases", err=True)
     if converted.case is not None:
-        click.echo(printable(f"each run needs the attribute `{key}` with its case, as `{converted.case}`"), err=True)
+        echo(printable(f"each run needs the attribute `{key}` with its case, as `{converted.case}`"), err=True)
     for note in converted.notes:
-        click.echo(f"not carried over: {printable(note)}", err=True)
+        echo(f"not carried over: {printable(note)}", err=True)

@@ -7,6 +7,7 @@ import click
 from toolgauge.cli.main import EXIT_CODES
 from toolgauge.cli.output import terminal_style
 from toolgauge.demo.demo import run
+from toolgauge.report.streams import echo
 
 
 @click.command("demo", epilog=EXIT_CODES)
@@ -29,4 +30,4 @@ def command(*, regression: bool, stay: bool) -> None:
     stand for a healthy release and a worse one. Each phase fits a screen, and the summary lists everything that it counts;
     calls and values are in the web view. Nothing is written to disk.
     """
-    asyncio.run(run(click.echo, regression=regression, stay=stay, style=terminal_style()))
+    asyncio.run(run(echo, regression=regression, stay=stay, style=terminal_style()))

@@ -17,6 +17,7 @@ from toolgauge.cli.output import reading_progress, write_text
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import STDIN
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import counted, printable
 
 
@@ -168,19 +169,19 @@ def _write(written: Document, references: Path | None, output: Path | None, *, i
         _write_file(output, criteria_lines(written, looked_up))
         return
     for line in criteria_lines(written, looked_up):
-        click.echo(line)
+        echo(line)
 
 
 def _write_file(path: Path, lines: Iterable[str]) -> None:
     write_text(path, "".join(f"{line}\n" for line in lines))
-    click.echo(f"wrote `{printable(str(path))}`", err=True)
+    echo(f"wrote `{printable(str(path))}`", err=True)
 
 
 def _print_summary(written: Document, chooser: Chooser) -> None:
     for line in chooser.left_out:
-        click.echo(f"left out: {printable(line)}", err=True)
+        echo(f"left out: {printable(line)}", err=True)
     if (more := chooser.count_left_out - len(chooser.left_out)) > 0:
-        click.echo(f"left out: {more} more", err=True)
+        echo(f"left out: {more} more", err=True)
     cases = [case for one in written.criteria for case in one.cases]
     calls = [call for case in cases for call in case.expected]
     optional = sum(call.is_optional for call in calls)
@@ -190,4 +191,4 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     parts.append(f"{counted(free, 'argument')} left free")
     if doubtful:
         parts.append(f"{counted(doubtful, 'call')} to correct")
-    click.echo(f"{counted(len(cases), 'case')} from {counted(written.runs, 'run')}: {', '.join(parts)}", err=True)
+    echo(f"{counted(len(cases), 'case')} from {counted(written.runs, 'run')}: {', '.join(parts)}", err=True)

@@ -1,7 +1,6 @@
 """`toolgauge explain`: one criterion, verdict by verdict."""
 
 import json
-import sys
 from collections import Counter
 
 import click
@@ -15,6 +14,7 @@ from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, outcome_word
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.json_objects import verdict_objects
+from toolgauge.report.streams import echo, is_terminal
 from toolgauge.report.terminal import printable
 from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import register, with_writing_tools
@@ -55,7 +55,7 @@ def command(
         raise ConfigError(
             f"no criterion called `{printable(name)}`", hint=suggestion(name, [it.name for it in criteria])
         )
-    is_shown = sys.stdout.isatty() and not as_json and "values" not in config.redact.model_fields_set
+    is_shown = is_terminal() and not as_json and "values" not in config.redact.model_fields_set
     redacting = redactor(config, show_values=is_shown or config.redact.values == "show")
     pass_at = {criterion.revision: criterion.pass_at}
     text = TextWriter(redacting, pass_at, terminal_style())
@@ -85,8 +85,8 @@ def command(
         raise RecordingError(f"no trajectory of trace `{printable(trace_id or '')}`", hint=hint)
     warn_of_unmatched(unmatched)
     if text.hint is not None:
-        click.echo(f"hint: {text.hint}", err=True)
+        echo(f"hint: {text.hint}", err=True)
     counts = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
     rule = f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}"
     shadow = ", in the shadow" if criterion.enforce == "shadow" else ""
-    click.echo(f"verdicts of `{name}` ({rule}{shadow}): {counts}", err=True)
+    echo(f"verdicts of `{name}` ({rule}{shadow}): {counts}", err=True)

@@ -15,6 +15,7 @@ from toolgauge.recordings.model_requests import requests_lines, requests_object
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.stats import Stats, Tally, unread_lines, unread_object
 from toolgauge.report.json_objects import trajectory_object
+from toolgauge.report.streams import echo
 from toolgauge.report.text import TextWriter
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
@@ -64,7 +65,7 @@ def doctor(
     requests = tally.unread_tools.model_requests.left_over(tally.services_with_runs)
     if as_json:
         for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread), *map(requests_object, requests)):
-            click.echo(json.dumps(found))
+            echo(json.dumps(found))
     else:
         blocks = (
             *(diagnosis_lines(each, style) for each in diagnoses),
@@ -72,7 +73,7 @@ def doctor(
             *(requests_lines(one, style) for one in requests),
         )
         for line in (line for lines in blocks for line in (*lines, "")):
-            click.echo(line)
+            echo(line)
     _warn_of(tally, diagnosing, diagnoses)
     is_fine = diagnoses and not any(diagnosis.has_problems for diagnosis in diagnoses)
     return 0 if is_fine and not any(one.is_problem for one in unread) else 1
@@ -82,22 +83,22 @@ def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...])
     """Print warnings about the recording as a whole."""
     total = tally.in_recording.total()
     if not diagnoses:
-        click.echo(
+        echo(
             f"nothing recognised: none of {total} spans and log records is of an agent, or no dialect knows its form; "
             "`toolgauge components` lists the dialects, `toolgauge inspect --stats` the scopes",
             err=True,
         )
     if diagnosing.split:
-        click.echo(
+        echo(
             f"split: {diagnosing.split} of {diagnosing.with_calls} trajectories lack some spans, and are not evaluated as a whole; "
             "record all spans of a trace in one place, and route by trace id where several toolgauge instances share the load (in a "
             "Collector: `routing_key: traceID` of the exporter `loadbalancing`)",
             err=True,
         )
     if tally.undecodable:
-        click.echo(f"undecodable: {tally.undecodable} spans and log records cannot be decoded", err=True)
+        echo(f"undecodable: {tally.undecodable} spans and log records cannot be decoded", err=True)
     if tally.dialect_errors:
-        click.echo(f"unread: a dialect failed on {tally.dialect_errors} records; please report it", err=True)
+        echo(f"unread: a dialect failed on {tally.dialect_errors} records; please report it", err=True)
 
 
 @click.command("inspect", epilog=EXIT_CODES)
@@ -127,7 +128,7 @@ def command(
             for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
                 figures.add(scorecard.trajectory)
         for line in (json.dumps(figures.as_object()),) if as_json else figures.lines(terminal_style()):
-            click.echo(line)
+            echo(line)
         return
     text = TextWriter(redactor(config), style=terminal_style(), shows_values=True)
     with reading_progress(files) as reading:

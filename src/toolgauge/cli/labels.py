@@ -19,6 +19,7 @@ from toolgauge.config.load import load
 from toolgauge.config.model import backends
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.service.pulled_verdicts import as_feedback, pull
 from toolgauge.settings import duration_ns
@@ -76,7 +77,7 @@ def pull_command(
     if not labels.verdicts:
         raise RecordingError(f"there is no verdict of a person in `{backend}` since {since}", hint=_counts(verdicts))
     if output is None:
-        click.echo(labels.as_csv(), nl=False)
+        echo(labels.as_csv(), end="")
     else:
         write_text(output, labels.as_csv())
     _summarize(labels, verdicts)
@@ -123,4 +124,4 @@ def _summarize(labels: LabelSet, verdicts: Sequence[PersonVerdict]) -> None:
         parts.append(f"{labels.contradicted} with different verdicts, left out")
     if labels.unread:
         parts.append(f"{labels.unread} values that are no verdicts, the first is `{printable(labels.first_unread)}`")
-    click.echo(f"labels of `{labels.name}` ({_counts(verdicts)}): {', '.join(parts)}", err=True)
+    echo(f"labels of `{labels.name}` ({_counts(verdicts)}): {', '.join(parts)}", err=True)

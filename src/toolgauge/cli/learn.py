@@ -14,6 +14,7 @@ from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_fil
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, write_text
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import shortened
 from toolgauge.score.criterion import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
@@ -107,20 +108,20 @@ def command(
             line += f"; a rule needs {summary.needed} runs, as with {min_runs} too many runs would fail"
         if len(summary.versions) > 1:
             line += f"; {len(summary.versions)} versions are mixed: `--only service.version=...` learns from one"
-        click.echo(line, err=True)
+        echo(line, err=True)
     if learner.cut_short:
-        click.echo(f"left out: {learner.cut_short} runs that were not seen to their end", err=True)
+        echo(f"left out: {learner.cut_short} runs that were not seen to their end", err=True)
     written = sum(summary.criteria for summary in services)
     if not written:
         text = "no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms"
-        click.echo(text, err=True)
+        echo(text, err=True)
         return 3
     if output is None:
-        click.echo(text, nl=False)
+        echo(text, end="")
         return 0
     write_text(output, text)
     text = f"wrote {written} criteria to {output}; try them: toolgauge replay --criteria {output} FILE..."
-    click.echo(text, err=True)
+    echo(text, err=True)
     return 0
 
 
@@ -189,8 +190,8 @@ def init(
             places[name].parent.mkdir(parents=True, exist_ok=True)
         write_text(places[name], text)
     count = texts[_CRITERIA].count("\n  - name: ")
-    click.echo(f"wrote {places[_CONFIG]} and {places[_CRITERIA]} ({count} criteria beside the default ones)", err=True)
-    click.echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)
+    echo(f"wrote {places[_CONFIG]} and {places[_CRITERIA]} ({count} criteria beside the default ones)", err=True)
+    echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)
 
 
 def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...]) -> SeenTraffic:
@@ -204,7 +205,7 @@ def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tupl
     criteria, summaries = learner.result(_OPTIONS)
     if not any(summary.criteria for summary in summaries):
         most = max(summary.runs for summary in summaries)
-        click.echo(
+        echo(
             f"too few runs to learn criteria from (at most {most} of one service): the default criteria are on, and "
             f"`toolgauge learn` writes some once there are {_OPTIONS.requirements.runs} or more",
             err=True,

@@ -4,7 +4,6 @@ The thread that writes the log makes the lines, of at most 20 trajectories a sec
 """
 
 import shutil
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +14,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.streams import is_terminal
 from toolgauge.report.terminal import Style, counted, outcome_styled, printable, shortened, shortened_error
 from toolgauge.report.trajectory_rows import TrajectoryRow, row
 from toolgauge.score.failing_calls import SHADOW, ResultCounts
@@ -170,7 +170,7 @@ class LiveLines:
 def terminal_width() -> int:
     """Return the columns of the terminal, or more than any line has where there is none."""
     # In a pipe, too, `COLUMNS` of a terminal elsewhere may be set: readline exports it.
-    return shutil.get_terminal_size((10_000, 24)).columns if sys.stdout.isatty() else 10_000
+    return shutil.get_terminal_size((10_000, 24)).columns if is_terminal() else 10_000
 
 
 def _clock(time_ns: int) -> str:

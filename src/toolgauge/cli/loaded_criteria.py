@@ -3,9 +3,8 @@
 import os
 from collections.abc import Sequence
 
-import click
-
 from toolgauge.config.model import Config
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
@@ -24,12 +23,12 @@ def load_to_score(
 def print_notes(criteria: Sequence[Criterion]) -> None:
     """Name the Python files whose code runs as evaluators, and parts of criteria without effect, on standard error."""
     for file in evaluator_files(criteria):
-        click.echo(f"running the evaluators in `{printable(file)}`", err=True)
+        echo(f"running the evaluators in `{printable(file)}`", err=True)
     for text in without_effect(criteria):
-        click.echo(f"warning: {printable(text)}", err=True)
+        echo(f"warning: {printable(text)}", err=True)
 
 
 def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:
     """Name the criteria that matched nothing."""
     for one in unmatched.so_far():
-        click.echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
+        echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)

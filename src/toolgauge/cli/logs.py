@@ -6,9 +6,7 @@ of warnings, and of an exception the kind and the places are shown, never its me
 
 import json
 import logging
-import os
 import queue
-import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,6 +14,7 @@ from traceback import extract_tb
 from typing import Literal
 
 from toolgauge.config.model import Log
+from toolgauge.report.streams import drop_output, echo
 
 _OURS = "toolgauge"
 _TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -25,11 +24,10 @@ _NAMES = frozenset(("time", "level", "logger", "message", "exception"))
 _MAX_PLACES = 20
 
 
-def log_to_stderr(section: Log, handler: logging.Handler | None = None) -> None:
-    """Set level and form; may be called again when they change. `handler` writes the lines, by default at once."""
+def log_to_stderr(section: Log, handler: logging.Handler) -> None:
+    """Set level and form; may be called again when they change. `handler` writes the lines."""
     # A line that cannot be written (a full disk, a reader that is gone) is no reason to write another one.
     logging.raiseExceptions = False
-    handler = handler or logging.StreamHandler(sys.stderr)
     handler.setFormatter(_FORMS[section.format]())
     root = logging.getLogger()
     for old in tuple(root.handlers):
@@ -107,19 +105,17 @@ class LogThread(logging.Handler):
 
     def _print(self, text: str) -> None:
         try:
-            sys.stdout.write(f"{text}\n")
-            sys.stdout.flush()
+            echo(text)
         except (OSError, ValueError) as error:
             # What is left in the buffer would fail once more at the end, and become the exit code.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()
             why = type(error).__name__
             warning = f"results are printed no more: standard output cannot be written ({why})"
             self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, warning, None, None))
 
     def _write(self, record: logging.LogRecord) -> None:
         try:
-            sys.stderr.write(self.format(record) + "\n")
-            sys.stderr.flush()
+            echo(self.format(record), err=True)
         except (OSError, ValueError):
             # A full disk, or a reader that is gone.
             self.dropped += 1

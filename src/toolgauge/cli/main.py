@@ -6,16 +6,14 @@ Nothing but click is imported here: sub-commands load their modules when they ru
 import contextlib
 import gc
 import os
-import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from io import TextIOWrapper
 from typing import TypeVar
 
 import click
 
 from toolgauge.model.errors import ConfigError, ToolgaugeError
-from toolgauge.report.ci_commands import Output
+from toolgauge.report.streams import close_log, drop_output, echo, has_colour, open_streams, outlasting_reader
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -94,39 +92,6 @@ class _ReaderHasGoneError(Exception):
     """The reader of our output has closed it; an own class, because click ends with 1 on a broken pipe."""
 
 
-class _LastingOutput(Output):
-    """Standard output that drops the rest once its reader has gone."""
-
-    def write(self, text: str, /) -> int:
-        try:
-            return super().write(text)
-        except BrokenPipeError:
-            _drop_output()
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            super().flush()
-        except BrokenPipeError:
-            _drop_output()
-            super().flush()
-
-
-@contextlib.contextmanager
-def _outlasting_reader() -> Generator[None]:
-    """Let a command run to its end without a reader, so that its exit code and its files are as they would be alone."""
-    stdout: object = sys.stdout
-    if not isinstance(stdout, TextIOWrapper):
-        yield
-        return
-    output = _LastingOutput(sys.stdout.buffer, encoding=stdout.encoding, errors=stdout.errors)
-    try:
-        with contextlib.redirect_stdout(output):
-            yield
-    finally:
-        output.detach()
-
-
 class LazyGroup(click.Group):
     """Knows its sub-commands by name and imports the one that is asked for."""
 
@@ -159,7 +124,7 @@ class LazyGroup(click.Group):
             hint = f" Did you mean `{close[0]}`?" if close else ""
             ctx.fail(f"no command called `{name}`.{hint}")
         if name not in _ENDS_WITH_READER:
-            ctx.with_resource(_outlasting_reader())
+            ctx.with_resource(outlasting_reader())
         return super().resolve_command(ctx, args)
 
     def make_context(
@@ -188,7 +153,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, value: bool)
     if value and not ctx.resilient_parsing:
         from importlib.metadata import version
 
-        click.echo(f"toolgauge {version('toolgauge')}")
+        echo(f"toolgauge {version('toolgauge')}")
         ctx.exit()
 
 
@@ -206,31 +171,17 @@ def commands() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    streams: tuple[object, ...] = (sys.stdin, sys.stdout, sys.stderr)
-    # Stand in for streams that were closed when we were started: Python leaves `None` in their place.
-    for number, mode in enumerate(("r", "w", "w")) if None in streams else ():
-        try:
-            os.fstat(number)
-        except OSError:
-            # The lowest free number is taken, so that no socket or file of ours gets one of these three.
-            os.open(os.devnull, os.O_RDWR)
-        if streams[number] is None:
-            setattr(sys, ("stdin", "stdout", "stderr")[number], os.fdopen(number, mode, closefd=False))
+    open_streams()
     # gRPC looks at this when it is imported: without it, it writes a line on stderr for each stranger whose handshake fails.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr)):
-        if type(stream) is TextIOWrapper:  # not where somebody put another stream in its place
-            # Let a terminal that lacks a letter show its number: recordings hold all there are.
-            encoding, is_by_line = stream.encoding, stream.line_buffering
-            setattr(sys, name, Output(stream.detach(), encoding, "backslashreplace", line_buffering=is_by_line))
     try:
         returned: object = commands.main(args=arguments, prog_name="toolgauge", standalone_mode=False)
-        sys.stdout.flush()  # here, so that a closed pipe is noticed while it can still be handled
+        echo(end="")  # here, so that a closed pipe is noticed while it can still be handled
     except ToolgaugeError as error:
         _complain(error.message, error.hint)
         return 2 if isinstance(error, ConfigError) else 1
     except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
+        echo(error.format_message(), err=True)
         return error.exit_code
     except click.UsageError as error:
         _complain(error.format_message(), _usage_hint(error))
@@ -241,24 +192,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except (_ReaderHasGoneError, BrokenPipeError):
-        _drop_output()
+        drop_output()
         return 0
     except OSError as error:  # a full disk, mostly: files that cannot be read have errors of their own
-        _drop_output()
+        drop_output()
         _complain(str(error), None)
         return 1
     finally:
-        # A log on a full disk must not become the exit code: Python flushes once more at the end, and minds.
-        try:
-            sys.stderr.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        close_log()
     return returned if isinstance(returned, int) else 0
-
-
-def _drop_output() -> None:
-    """Keep Python from complaining once more when it closes stdout."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage_hint(error: click.UsageError) -> str:
@@ -269,10 +211,9 @@ def _usage_hint(error: click.UsageError) -> str:
 
 
 def _complain(message: str, hint: str | None) -> None:
-    """Print an error to stderr; click leaves the colour out where there is no terminal."""
-    color = False if os.environ.get("NO_COLOR") else None
+    red, cyan, plain = ("\x1b[1;31m", "\x1b[1;36m", "\x1b[0m") if has_colour(err=True) else ("", "", "")
     # Where nothing can be written, the exit code alone tells what is wrong, and it must not become another one.
     with contextlib.suppress(OSError):
-        click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True, color=color)
+        echo(f"{red}error:{plain} {message}", err=True)
         if hint:
-            click.echo(f"{click.style('hint:', fg='cyan', bold=True)} {hint}", err=True, color=color)
+            echo(f"{cyan}hint:{plain} {hint}", err=True)

@@ -7,6 +7,7 @@ import click
 from toolgauge import plugins
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.model.errors import ConfigError
+from toolgauge.report.streams import echo
 
 
 @click.command("mcp", epilog=EXIT_CODES)
@@ -50,7 +51,7 @@ def command(
     scoring = ScoringFiles(config_paths, overrides, criteria_files)
     print_notes(scoring.load().criteria)
     if sys.stdin.isatty():
-        click.echo(
+        echo(
             "waiting for a client on standard input, which is a terminal: clients start this command themselves",
             err=True,
         )

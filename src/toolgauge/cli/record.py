@@ -20,11 +20,11 @@ from toolgauge.config.model import Config, Log
 from toolgauge.export.recording_file import RecordingFile, recording_ending
 from toolgauge.net.listen import check_endpoints
 from toolgauge.recordings.recorder import make_recorder
+from toolgauge.report.streams import echo, has_bar, redraw
 from toolgauge.report.terminal import counted
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
 
 _EVERY_S = 0.5
-_CLEAR_LINE = "\r\x1b[K"
 _SCREEN_GRACE_S = 1.0
 
 
@@ -33,7 +33,7 @@ class _Screen:
 
     def __init__(self) -> None:
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._has_counter = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._has_counter = has_bar()
         self._thread = threading.Thread(target=self._run, name="toolgauge-screen", daemon=True)
         self.counter: Callable[[], str] = lambda: ""
 
@@ -48,17 +48,18 @@ class _Screen:
         self._thread.join(_SCREEN_GRACE_S)
 
     def _run(self) -> None:
-        clear, text = _CLEAR_LINE if self._has_counter else "", ""
+        text: str | None = ""
         # The recording continues when nobody reads the lines.
         with contextlib.suppress(OSError):
             while text is not None:
                 try:
                     text = self._lines.get(timeout=_EVERY_S if self._has_counter else None)
-                    sys.stderr.write(clear if text is None else f"{clear}{text}\n")
+                    redraw("")
+                    if text is not None:
+                        echo(text, err=True)
                 except queue.Empty:
                     # A line that wraps could not be cleared.
-                    sys.stderr.write(clear + self.counter()[: shutil.get_terminal_size().columns - 1])
-                sys.stderr.flush()
+                    redraw(self.counter()[: shutil.get_terminal_size().columns - 1])
 
 
 class _LogLines(logging.Handler):
@@ -126,14 +127,14 @@ async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> 
     screen.line("stopping")
     await service.stop()
     screen.end()
-    click.echo(recognized.counter())
+    echo(recognized.counter())
     for line in recognized.lines():
-        click.echo(line)
+        echo(line)
     lost = recording.losses.total()
-    click.echo(f"{counted(recording.written, 'request')} in `{recording.path}` ({recording.file_bytes} bytes)")
+    echo(f"{counted(recording.written, 'request')} in `{recording.path}` ({recording.file_bytes} bytes)")
     if lost:
         reasons = sorted({reason for (_, reason), count in recording.losses.items() if count})
-        click.echo(f"{lost} requests are missing from it: {', '.join(reasons)}")
+        echo(f"{lost} requests are missing from it: {', '.join(reasons)}")
     elif recording.written:
-        click.echo(f"next: toolgauge inspect {recording.path}")
+        echo(f"next: toolgauge inspect {recording.path}")
     return 1 if lost else 0

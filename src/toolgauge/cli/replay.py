@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -28,6 +27,7 @@ from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.findings import FAIL_ON, Check, CriterionCounts, FailOn, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects
+from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
 from toolgauge.report.terminal import printable
 from toolgauge.report.text import TextWriter, trajectory_head
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
@@ -91,7 +91,7 @@ def make_gate(fail_on: Sequence[FailOn], fail_under: dict[str, float], criteria:
             names = ", ".join(f"`{one}`" for one in known) or "none"
             raise click.UsageError(f"`--fail-under`: no criterion called `{printable(name[:80])}`; known: {names}")
         if known[name] == "shadow":
-            click.echo(
+            echo(
                 f"warning: `--fail-under {name}` is left out: the criterion has `enforce: shadow`, which fails nothing",
                 err=True,
             )
@@ -102,7 +102,7 @@ def print_checks(checks: Sequence[Check]) -> None:
     """Print what came of the conditions to standard error, those that failed last."""
     for check in sorted(checks, key=lambda check: not check.passed):
         word = "passed" if check.passed else "failed"
-        click.echo(printable(f"gate {word}: `{check.condition}`: {check.sentence}"), err=True)
+        echo(printable(f"gate {word}: `{check.condition}`: {check.sentence}"), err=True)
 
 
 def print_gate_hint(counts: Sequence[CriterionCounts]) -> None:
@@ -110,7 +110,7 @@ def print_gate_hint(counts: Sequence[CriterionCounts]) -> None:
     failed = sum(one.words["fail"] + one.words["error"] for one in counts if not one.is_shadow)
     if failed:
         text = "; `--fail-on fail,error` or `--fail-under NAME=0.9` end with 1"
-        click.echo(
+        echo(
             f"exit code 0, although {failed} result{' is' if failed == 1 else 's are'} `fail` or `error`{text}",
             err=True,
         )
@@ -284,20 +284,18 @@ def _score_tables(to: Sequence[str], config: Config, lost: list[str]) -> Generat
         return
     from toolgauge.service.score_backlog import ScoreBacklog
 
-    waits = sys.stderr.isatty()
-    start = "\r" if waits else ""
-    with ScoreBacklog(config, chosen, lambda waiting: _print_waiting(waiting) if waits else None) as backlog:
+    waits = has_bar()
+    with ScoreBacklog(
+        config, chosen, lambda waiting: redraw(f"sending: {waiting} scores wait") if waits else None
+    ) as backlog:
         yield backlog.add
+    redraw("")
     for name, counts in backlog.counts().items():
         accepted, delivered = counts.pop("accepted", 0), counts.pop("delivered", 0)
         rest = "".join(f", {count} {reason}" for reason, count in counts.items() if count)
-        click.echo(f"{start}{name}: {delivered} of {accepted} scores sent{rest}", err=True)
+        echo(f"{name}: {delivered} of {accepted} scores sent{rest}", err=True)
         if delivered + counts["left_out"] < accepted:
             lost.append(name)
-
-
-def _print_waiting(waiting: int) -> None:
-    click.echo(f"\rsending: {waiting} scores wait ", nl=False, err=True)
 
 
 @contextmanager
@@ -322,15 +320,15 @@ def _document(
         document.close()
     finally:
         document.discard()
-    click.echo(f"wrote `{printable(file)}`", err=True)
+    echo(f"wrote `{printable(file)}`", err=True)
     if document.left_out:
-        click.echo(f"{document.left_out} trajectories are not in `{file}`: it has no room for more", err=True)
+        echo(f"{document.left_out} trajectories are not in `{file}`: it has no room for more", err=True)
 
 
 def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     style = terminal_style()
     # Whoever sits in front of a terminal looks at recordings of their own; `redact.values`, where it is written, decides.
-    is_shown = sys.stdout.isatty() and "values" not in config.redact.model_fields_set
+    is_shown = is_terminal() and "values" not in config.redact.model_fields_set
     text = TextWriter(
         redactor(config, show_values=is_shown or config.redact.values == "show"),
         {criterion.revision: criterion.pass_at for criterion in criteria},
@@ -346,12 +344,12 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
 
 
 def _print_summary(summary: Summary, unmatched: UnmatchedCriteria, *, to_stderr: bool) -> None:
-    style = terminal_style(sys.stderr if to_stderr else sys.stdout)
+    style = terminal_style(err=to_stderr)
     without = unmatched.so_far()
     table = list(summary.lines({one.criterion.name for one in without}, style))
     for line in ("", *table) if table else ():
-        click.echo(line, err=to_stderr)
+        echo(line, err=to_stderr)
     warn_of_unmatched(unmatched)
     total = ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
     more = f"; criteria without a match: {len(without)}" if without else ""
-    click.echo(f"results: {total}{more}", err=True)
+    echo(f"results: {total}{more}", err=True)

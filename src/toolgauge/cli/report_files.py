@@ -11,10 +11,10 @@ from toolgauge.cases.scoring import CaseResult
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import Errored, Outcome, outcome_word
-from toolgauge.report.ci_commands import without_commands
 from toolgauge.report.findings import CriterionCounts, Report, Row, finding
 from toolgauge.report.junit import junit
 from toolgauge.report.markdown import annotations, markdown
+from toolgauge.report.streams import annotate, echo
 from toolgauge.report.terminal import printable
 
 _F = TypeVar("_F", bound=Callable[..., object])
@@ -77,10 +77,8 @@ class Reports:
             _write(self._junit_file, junit(report), appends=False)
         if self._markdown_file is not None:
             _write(self._markdown_file, markdown(report).encode(), appends=self._markdown_file == self._summary_file)
-        # GitHub reads commands from both streams, and standard output may go to another program.
         for line in annotations(report) if self._annotates else ():
-            # As bytes, which `Output` writes unchanged; only the first two characters may begin a command.
-            click.echo(f"{line[:2]}{without_commands(line[2:])}".encode(), err=True)
+            annotate(line)
 
 
 def _write(file: str, content: bytes, *, appends: bool) -> None:
@@ -89,7 +87,7 @@ def _write(file: str, content: bytes, *, appends: bool) -> None:
             stream.write(content)
     except OSError as error:
         raise ToolgaugeError(f"cannot write `{file}`: {error.strerror or error}") from error
-    click.echo(f"{'added to' if appends else 'wrote'} `{printable(file)}`", err=True)
+    echo(f"{'added to' if appends else 'wrote'} `{printable(file)}`", err=True)
 
 
 class CaseRows:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import click
 from toolgauge.cases.case import Unreadable, check_files, lines, parse
 from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
 from toolgauge.cli.main import configuration_options
-from toolgauge.cli.output import terminal_style
+from toolgauge.cli.output import Bar, terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
 from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions
@@ -23,6 +22,7 @@ from toolgauge.model.outcomes import Errored, Scored, outcome_word
 from toolgauge.recordings.recorded_requests import STDIN
 from toolgauge.report.explanations import comparison, figure, shown_difference
 from toolgauge.report.findings import Report
+from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
 from toolgauge.report.terminal import Style, indented, printable
 from toolgauge.service.pipeline_factory import redactor
 
@@ -74,22 +74,22 @@ def command(
             case = parse(line)
             if isinstance(case, Unreadable):
                 words["unreadable"] += 1
-                click.echo(f"error: {indented(f'{case.place}: {case.problem}', _INDENT)}", err=True)
+                echo(f"error: {indented(f'{case.place}: {case.problem}', _INDENT)}", err=True)
                 reports.add((rows.unreadable(case),))
                 continue
             first = places.setdefault(case.name, case.place)
             if first != case.place:
-                click.echo(f"warning: {printable(f'{case.place}: case `{case.name}` has the id of {first}')}", err=True)
+                echo(f"warning: {printable(f'{case.place}: case `{case.name}` has the id of {first}')}", err=True)
             result = cases.score(case)
             words[outcome_word(result.outcome)] += 1
             if isinstance(result.outcome, Errored):
                 text = f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}"
-                click.echo(f"error: {indented(text, _INDENT)}", err=True)
+                echo(f"error: {indented(text, _INDENT)}", err=True)
             reports.add((rows.row(result),))
-            click.echo(json.dumps(result_object(result)) if as_json else "\n".join(_lines(result, style, shown)))
+            echo(json.dumps(result_object(result)) if as_json else "\n".join(_lines(result, style, shown)))
     if not words:
         raise RecordingError("there is no case to score", hint="a case is one line of JSON")
-    click.echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
+    echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
     is_failed = any(words[word] for word in ("fail", "error", "unreadable"))
     reports.write(lambda title, found: Report(title=title, rows=found, counts=rows.counts, is_failed=is_failed))
     return int(is_failed)
@@ -121,9 +121,11 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
 @contextmanager
 def _progress(files: Sequence[str]) -> Generator[Callable[[int], None]]:
     """Show how far the files are read when stderr is a terminal and stdout is not, which would show the rows."""
-    if not sys.stderr.isatty() or sys.stdout.isatty() or STDIN in files:
+    if not has_bar() or is_terminal() or STDIN in files:
         yield lambda _size: None
         return
     total = sum(Path(file).stat().st_size for file in files)
-    with click.progressbar(length=total, label="scoring", file=sys.stderr) as bar:
-        yield bar.update
+    try:
+        yield Bar("scoring", total).add
+    finally:
+        redraw("")

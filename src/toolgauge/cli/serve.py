@@ -23,6 +23,7 @@ from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.kept import ADMITTED_PER_SECOND
+from toolgauge.report.streams import is_terminal
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_configuration, unusable_files
@@ -81,8 +82,6 @@ def command(
     def load() -> tuple[Config, tuple[Criterion, ...]]:
         return load_configuration(config_paths, overrides)
 
-    # Who hangs up before we can reload is answered when we can, and who does at the very end ends nothing.
-    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))
     files = tuple(Path(path) for path in config_paths)
     # Before anything is loaded: what changes from here on is a change.
     watch = ConfigWatch(partial(find_sources, files, overrides, os.environ)) if is_watched else None
@@ -94,7 +93,7 @@ def command(
     tune_process(config.memory.limit)
     code = 1
     try:
-        wanted, lines = printed or ("all" if sys.stdout.isatty() else "off"), None
+        wanted, lines = printed or ("all" if is_terminal() else "off"), None
         if wanted != "off":
             lines = LiveLines(wanted, redactor(config), log.print_line, terminal_style(), width=terminal_width)
             lines.adopt(redactor(config), _pass_at(criteria))

@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 
 from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Release, drawn, healthy_recordings
+from toolgauge.report.streams import echo
 
 _RETRY_S = 1.0
 _TIMEOUT_S = 10.0
@@ -48,10 +49,10 @@ async def _send_all(target: str, plan: tuple[tuple[Release, int | None], ...], *
     recorded = healthy_recordings()
     async with grpc.aio.insecure_channel(target, options=(("grpc.enable_http_proxy", 0),)) as channel:
         for release, count in plan:
-            click.echo(f"sending version {release.version} to {target}: {count or 'any number of'} conversations")
+            echo(f"sending version {release.version} to {target}: {count or 'any number of'} conversations")
             conversations = itertools.islice(drawn(recorded, release, seed=seed, clock=time.time_ns), count)
             await _send(channel, conversations, 1 / rate)
-    click.echo("everything is sent")
+    echo("everything is sent")
 
 
 async def _send(channel: grpc.aio.Channel, conversations: Iterator[bytes], interval_s: float) -> None:

@@ -17,8 +17,8 @@ from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
 from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings
-from toolgauge.report.ci_commands import without_commands
 from toolgauge.report.explanations import comparison_by_rule
+from toolgauge.report.streams import without_commands
 from toolgauge.report.terminal import counted, printable, shortened, shortened_error
 from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion as RegisteredCriterion
@@ -132,7 +132,8 @@ def in_order(evaluation: Evaluation) -> list[EvaluatedTrajectory]:
 def nothing_collected(unfinished: Sequence[str], obstacle: str | None) -> str:
     """Explain that a test has no spans, and how to have some."""
     if unfinished:
-        return "\n".join(("no span has ended yet: nothing can be scored", *_unfinished_lines(unfinished)))
+        lines = ("no span has ended yet: nothing can be scored", *_unfinished_lines(unfinished))
+        return without_commands("\n".join(lines))
     why = obstacle or "is the agent instrumented, and called in this test?"
     hint = "spans of a tracer provider that is not the global one: `scored.collect(provider)` before the agent runs"
     return f"no spans were collected: nothing can be scored\n{_INDENT}{why}\n{_INDENT}{hint}"

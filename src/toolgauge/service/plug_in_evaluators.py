@@ -32,14 +32,17 @@ from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.verdicts import cut, problem_of, raised
+from toolgauge.service.process import resident_bytes
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("toolgauge")
 _LIMIT_S = 10.0
 # A wait for a call, in parts: while the whole process is stopped, only one of them passes.
 _WAITS = 10
-_MAX_LATE = 3
-_OFF = NotEvaluated(reason="overload", explanation=f"switched off: the evaluator did not end in time {_MAX_LATE} times")
+# After so many late calls, or so many in a row that keep so much memory, an evaluator is off.
+_MAX_FAULTS = 3
+_KEPT_BYTES = 32 << 20
+_OFF = NotEvaluated(reason="overload", explanation="switched off: the evaluator did not end in time, or kept memory")
 _exit_process = os._exit  # pyright: ignore[reportPrivateUsage] - its public name
 
 
@@ -59,8 +62,9 @@ class _SpareThread(threading.Thread):
 
     def __init__(self) -> None:
         # A daemon, as are the threads that a call starts: the process ends without them.
-        super().__init__(name="toolgauge-plug-in", daemon=True)
+        super().__init__(name="plug-in", daemon=True)
         self.process = os.getpid()
+        self.is_busy = False
         self.calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self.ends: SimpleQueue[EvaluationError | None] = SimpleQueue()
 
@@ -98,7 +102,6 @@ class SpareThreads:
     def __init__(self, limit_s: float = _LIMIT_S) -> None:
         self.limit_s = limit_s
         self._idle: list[_SpareThread] = []
-        self._busy: list[_SpareThread] = []
         weakref.finalize(self, _end_idle, self._idle)
         os._exit = _exit  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - its public name
 
@@ -107,7 +110,7 @@ class SpareThreads:
         found: list[_T] = []
         streams, recursion = (sys.stdout, sys.stderr), sys.getrecursionlimit()
         thread = self._thread()
-        self._busy.append(thread)
+        thread.is_busy = True
         failure: EvaluationError | None = _LateError()
         try:
             thread.calls.put(lambda: found.append(call()))
@@ -116,7 +119,7 @@ class SpareThreads:
                     failure = thread.ends.get(timeout=self.limit_s / _WAITS)
                     break
         finally:
-            self._busy.remove(thread)
+            thread.is_busy = False
             if None in (sys.stdout, sys.stderr):
                 sys.stdout, sys.stderr = streams
             sys.setrecursionlimit(max(recursion, sys.getrecursionlimit()))
@@ -128,11 +131,6 @@ class SpareThreads:
             raise failure
         return found[0]
 
-    def cut_off(self) -> None:
-        """Wait no longer for calls under way. From any thread."""
-        for thread in tuple(self._busy):
-            thread.ends.put(_LateError())
-
     def _thread(self) -> _SpareThread:
         while self._idle:
             thread = self._idle.pop()
@@ -142,6 +140,13 @@ class SpareThreads:
         thread = _SpareThread()
         thread.start()
         return thread
+
+
+def cut_off_calls() -> None:
+    """Wait no longer for calls under way. From any thread."""
+    for thread in threading.enumerate():
+        if isinstance(thread, _SpareThread) and thread.is_busy:
+            thread.ends.put(_LateError())
 
 
 def _end_idle(idle: Iterable[_SpareThread]) -> None:
@@ -197,8 +202,8 @@ class _PlugIn:
         self._evaluator = evaluator
         self._name = name
         self._threads = threads
-        self._late = 0
-        # When it had been late so often that it is not called again.
+        self._late = self._grown = 0
+        # When it was switched off.
         self.off_since_ns: int | None = None
         self.version: str = evaluator.version
         self.level: Level = evaluator.level
@@ -217,22 +222,28 @@ class _PlugIn:
 
     def call(self, call: Callable[[], _T]) -> _T:
         """Make a call on a spare thread; raise `EvaluationError`."""
+        before = resident_bytes()
         try:
             return self._threads.run(call)
         except _LateError:
             self._late += 1
-            if self._late == _MAX_LATE:
-                self.off_since_ns = time.time_ns()
-                line = (
-                    "%s is switched off until the configuration is reloaded or the process is started again: its "
-                    "evaluator did not end within %g s, %d times"
-                )
-                _LOG.error(line, self._name, self._threads.limit_s, _MAX_LATE)
+            if self._late == _MAX_FAULTS:
+                self._switch_off(f"did not end within {self._threads.limit_s:g} s, {_MAX_FAULTS} times")
             raise
+        finally:
+            after = resident_bytes()
+            has_grown = before is not None and after is not None and after - before > _KEPT_BYTES
+            # Once for a model that it loads; again and again for what it never lets go of.
+            self._grown = self._grown + 1 if has_grown else 0
+            if self._grown == _MAX_FAULTS:
+                self._switch_off(f"kept more than {_KEPT_BYTES >> 20} MiB of memory, {_MAX_FAULTS} times in a row")
 
-    def cut_off(self) -> None:
-        """Wait no longer for a call under way. From any thread."""
-        self._threads.cut_off()
+    def _switch_off(self, reason: str) -> None:
+        self.off_since_ns = time.time_ns()
+        line = (
+            "%s is switched off until the configuration is reloaded or the process is started again: its evaluator %s"
+        )
+        _LOG.error(line, self._name, reason)
 
 
 class PlugInEvaluator(_PlugIn):

@@ -21,6 +21,7 @@ from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.judge_pool import JudgePool
+from toolgauge.service.plug_in_evaluators import cut_off_calls
 from toolgauge.service.process import Faults
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Worker
@@ -328,7 +329,7 @@ class Service(Runtime):
         """Have the worker score no more; take over from one that is stuck."""
         self._is_interrupted = True
         self.pipeline.scoring.interrupt()
-        self.worker.cut_off()
+        cut_off_calls()
         try:
             await self.worker.finished(_CLOSING_DEADLINE_S + _WORKER_GRACE_S)
         except TimeoutError:

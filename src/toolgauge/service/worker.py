@@ -122,11 +122,6 @@ class Worker:
         if self._is_given_up and threading.get_ident() == self._thread_id:
             raise GivenUp
 
-    def cut_off(self) -> None:
-        """Wait no longer for an evaluator of a plug-in that is under way. From any thread."""
-        for _, evaluator in plug_ins(self._pipeline.scorer.criteria):
-            evaluator.cut_off()
-
     def watch(self) -> None:
         """Take over from a thread that has ended by itself. Called often, on the event loop."""
         if self.died_ns is None:

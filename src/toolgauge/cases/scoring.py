@@ -28,7 +28,7 @@ from toolgauge.report.explanations import figure
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
-from toolgauge.service.plug_in_evaluators import SpareThreads
+from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
 
 # A verdict that fits the question's form, or why there is none.
 Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
@@ -107,7 +107,8 @@ class Cases:
         key = (case.evaluator, json.dumps(case.config, sort_keys=True))
         try:
             if key not in self._evaluators:
-                self._evaluators[key] = make_evaluator(case.evaluator, case.config, self._threads)
+                made = make_evaluator(case.evaluator, case.config)
+                self._evaluators[key] = on_spare_thread(made, f"evaluator {case.evaluator}", self._threads)
             evaluator = self._evaluators[key]
             if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")

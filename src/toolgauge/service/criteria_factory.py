@@ -42,7 +42,7 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import judge_problems, require_judge
-from toolgauge.service.plug_in_evaluators import SpareThreads, copied, on_spare_thread
+from toolgauge.service.plug_in_evaluators import copied
 from toolgauge.settings import AS_WRITTEN
 
 _COMPARE_CALLS = "`tool_call_args`, `tool_call_f1`, `tool_call_order` and `tool_trajectory`"
@@ -57,7 +57,6 @@ class EvaluatorFiles:
     """The files that one configuration names, or several, one after the other."""
 
     def __init__(self) -> None:
-        self.threads = SpareThreads()
         self._loaded: dict[Path, ModuleType | ConfigError] = {}
         self._is_closed = False
 
@@ -206,10 +205,6 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         return None
     try:
         evaluator = entry.made_evaluator or _evaluator(entry, in_file, files, problems)
-        if evaluator is not None:
-            evaluator = on_spare_thread(
-                evaluator, f"criterion {entry.name} (evaluator {entry.evaluator})", files.threads
-            )
     except ConfigError as error:
         problems.append(criterion_problem(entry, error.message, error.hint, at=("evaluator",)))
         return None
@@ -306,9 +301,7 @@ def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str
     return None
 
 
-def make_evaluator(
-    name: str, parameters: JsonObject, threads: SpareThreads | None = None
-) -> Evaluator | JudgeEvaluator:
+def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvaluator:
     """Make an evaluator; raise `ConfigError` that names the problem."""
     known = plugins.names(plugins.EVALUATORS)
     if name not in known:
@@ -320,8 +313,7 @@ def make_evaluator(
         with plugins.running(f"cannot make an evaluator of `{name}`", passes=(ValidationError,)):
             made = loaded.model_validate(copied(parameters), context=AS_WRITTEN)
         # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
-        evaluator = cast("Evaluator | JudgeEvaluator", made)
-        return on_spare_thread(evaluator, f"evaluator {name}", threads or SpareThreads())
+        return cast("Evaluator | JudgeEvaluator", made)
     except ValidationError as error:
         wording = Wording(kind="parameter", owner=f" of evaluator `{name}`", unknown=("version", "level"))
         raise config_error(problems_of(error, written(parameters, Place("config")), loaded, wording)) from error

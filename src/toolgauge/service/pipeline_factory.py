@@ -1,5 +1,6 @@
 """Config -> one pipeline. The same stages for live traffic, for replays and for inspection."""
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -40,7 +41,7 @@ from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.scorer import Around, Scorer, nothing_around
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.plug_in_evaluators import plug_ins
+from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread, plug_ins
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import OnToolChanges, Watcher
@@ -211,8 +212,16 @@ def _scorer(
     around: Around,
     on_unmatched: OnUnmatched | None,
 ) -> Scorer:
+    threads = SpareThreads()
+    guarded = [
+        dataclasses.replace(
+            one,
+            evaluator=on_spare_thread(one.evaluator, f"criterion {one.name} (evaluator {one.evaluator_name})", threads),
+        )
+        for one in criteria
+    ]
     return Scorer(
-        criteria,
+        guarded,
         tool_kinds(config),
         around=around,
         on_unmatched=on_unmatched,

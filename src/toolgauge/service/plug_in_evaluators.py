@@ -201,7 +201,7 @@ class _PlugIn:
     def __init__(self, evaluator: Evaluator | JudgeEvaluator, name: str, threads: SpareThreads) -> None:
         self._evaluator = evaluator
         self._name = name
-        self._threads = threads
+        self.threads = threads
         self._late = self._grown = 0
         # When it was switched off.
         self.off_since_ns: int | None = None
@@ -224,11 +224,11 @@ class _PlugIn:
         """Make a call on a spare thread; raise `EvaluationError`."""
         before = resident_bytes()
         try:
-            return self._threads.run(call)
+            return self.threads.run(call)
         except _LateError:
             self._late += 1
             if self._late == _MAX_FAULTS:
-                self._switch_off(f"did not end within {self._threads.limit_s:g} s, {_MAX_FAULTS} times")
+                self._switch_off(f"did not end within {self.threads.limit_s:g} s, {_MAX_FAULTS} times")
             raise
         finally:
             after = resident_bytes()

@@ -213,8 +213,8 @@ def command(
             for line in describe(scorecard):
                 reading.echo(line)
     code = _conclude(summary, unmatched, gate, reports, as_json=as_json)
-    is_empty = judged_nothing(summary.judged, summary.runs, "run", allow_nothing=allow_nothing)
-    return max(code, int(bool(lost) or is_empty))
+    is_failed = bool(code or lost)
+    return int(is_failed or judged_nothing(summary.judged, summary.runs, "run", allow_nothing=allow_nothing))
 
 
 def _announcing_pipeline(

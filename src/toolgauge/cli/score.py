@@ -96,8 +96,8 @@ def command(
     echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
     is_failed = any(words[word] for word in ("fail", "error", "unreadable"))
     reports.write(lambda title, found: Report(title=title, rows=found, counts=rows.counts, is_failed=is_failed))
-    is_empty = judged_nothing(words["pass"] + words["fail"], words.total(), "case", allow_nothing=allow_nothing)
-    return int(is_failed or is_empty)
+    judged = words["pass"] + words["fail"]
+    return int(is_failed or judged_nothing(judged, words.total(), "case", allow_nothing=allow_nothing))
 
 
 def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:

@@ -145,7 +145,7 @@ class InProcess:
         """Count the scorecard and show it to the application."""
         self._emitter.record(scorecard)
         if self._ways.on_scorecard is not None:
-            with self._faults.survived():
+            with self._faults.survived(BaseException):
                 self._ways.on_scorecard(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import GeneratorType
 from typing import TypeVar, cast
@@ -32,7 +33,6 @@ from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.verdicts import cut, problem_of, raised
-from toolgauge.service.process import resident_bytes
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger("toolgauge")
@@ -43,6 +43,7 @@ _WAITS = 10
 _MAX_FAULTS = 3
 _KEPT_BYTES = 32 << 20
 _OFF = NotEvaluated(reason="overload", explanation="switched off: the evaluator did not end in time, or kept memory")
+_STATM = Path("/proc/self/statm")
 _exit_process = os._exit  # pyright: ignore[reportPrivateUsage] - its public name
 
 
@@ -222,7 +223,7 @@ class _PlugIn:
 
     def call(self, call: Callable[[], _T]) -> _T:
         """Make a call on a spare thread; raise `EvaluationError`."""
-        before = resident_bytes()
+        before = _resident_bytes()
         try:
             return self.threads.run(call)
         except _LateError:
@@ -231,10 +232,8 @@ class _PlugIn:
                 self._switch_off(f"did not end within {self.threads.limit_s:g} s, {_MAX_FAULTS} times")
             raise
         finally:
-            after = resident_bytes()
-            has_grown = before is not None and after is not None and after - before > _KEPT_BYTES
             # Once for a model that it loads; again and again for what it never lets go of.
-            self._grown = self._grown + 1 if has_grown else 0
+            self._grown = self._grown + 1 if _resident_bytes() - before > _KEPT_BYTES else 0
             if self._grown == _MAX_FAULTS:
                 self._switch_off(f"kept more than {_KEPT_BYTES >> 20} MiB of memory, {_MAX_FAULTS} times in a row")
 
@@ -331,6 +330,14 @@ class PlugInJudgeEvaluator(_PlugIn):
             if self.off_since_ns is not None
             else self.call(lambda: _sound(self._evaluator.joined(copied(outcomes))))
         )
+
+
+def _resident_bytes() -> int:
+    """Return the memory in use; 0 where the system does not report it this way. Not from `process`, which loads asyncio."""
+    try:
+        return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def _sound(outcome: object) -> Outcome:

@@ -400,11 +400,11 @@ class Faults:
         self._throttle = Throttle()
 
     @contextmanager
-    def survived(self) -> Generator[None]:
-        """Do one piece of work; a fault ends it and nothing else."""
+    def survived(self, kinds: type[BaseException] = Exception) -> Generator[None]:
+        """Do one piece of work; a fault of these kinds ends it and nothing else."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 (nobody waits for timed work: it would end in silence, for good)
+        except kinds as error:  # (nobody waits for timed work: it would end in silence, for good)
             kind = type(error).__name__
             self._count.add(1, (kind,))
             # The place and not the message, which may quote what came in a span.

@@ -108,7 +108,7 @@ class Cases:
         try:
             if key not in self._evaluators:
                 made = make_evaluator(case.evaluator, case.config)
-                self._evaluators[key] = on_spare_thread(made, f"evaluator {case.evaluator}", self._threads)
+                self._evaluators[key] = on_spare_thread(made, self._threads)
             evaluator = self._evaluators[key]
             if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")

@@ -41,7 +41,7 @@ from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.scorer import Around, Scorer, nothing_around
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread, plug_ins
+from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import OnToolChanges, Watcher
@@ -111,7 +111,7 @@ def make_pipeline(
     `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
     late = config.assemble.late_memory
-    scorer = _scorer(config, criteria, around, on_unmatched)
+    scorer = _scorer(config, criteria, metrics, around, on_unmatched)
     wanted = scorer.wanted.union(attributes)
     recognizer = make_recognizer(_dialects(config), metrics, wanted)
     labels = config.metrics.resource_attributes
@@ -139,11 +139,7 @@ def make_pipeline(
         keepers=keepers or Keepers(),
         feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
     )
-    pipeline = Pipeline(parts)
-    metrics.criteria_switched_off.observe = lambda: {
-        (name,): 1.0 for name, one in plug_ins(pipeline.scorer.criteria) if one.off_since_ns is not None
-    }
-    return pipeline
+    return Pipeline(parts)
 
 
 def _assembler(
@@ -181,7 +177,7 @@ def make_rules(
     around: Around = nothing_around,
 ) -> Rules:
     """Make the next rules of a running pipeline, which reads the attributes `read` and goes by `running` until then."""
-    scorer = _scorer(config, criteria, around, _log_unmatched)
+    scorer = _scorer(config, criteria, metrics, around, _log_unmatched)
     reading = None
     if scorer.wanted != frozenset(read) or config.dialects != running.dialects:
         recognizer = Recognizer(_dialects(config), metrics, scorer.wanted)
@@ -209,19 +205,28 @@ def _dialects(config: Config) -> tuple[Dialect, ...]:
 def _scorer(
     config: Config,
     criteria: Sequence[Criterion],
+    metrics: SelfMetrics,
     around: Around,
     on_unmatched: OnUnmatched | None,
 ) -> Scorer:
     threads = SpareThreads()
-    guarded = [
-        dataclasses.replace(
-            one,
-            evaluator=on_spare_thread(one.evaluator, f"criterion {one.name} (evaluator {one.evaluator_name})", threads),
-        )
-        for one in criteria
-    ]
+
+    def guarded(criterion: Criterion) -> Criterion:
+        def switched_off(reason: str) -> None:
+            metrics.criteria_switched_off.add(1, (criterion.name,))
+            _LOG.error(
+                "criterion %s (evaluator %s) is switched off until the configuration is reloaded or the process is started "
+                "again: its evaluator %s",
+                criterion.name,
+                criterion.evaluator_name,
+                reason,
+                extra={"criterion": criterion.name},
+            )
+
+        return dataclasses.replace(criterion, evaluator=on_spare_thread(criterion.evaluator, threads, switched_off))
+
     return Scorer(
-        guarded,
+        tuple(map(guarded, criteria)),
         tool_kinds(config),
         around=around,
         on_unmatched=on_unmatched,

@@ -6,7 +6,6 @@ that crashes the process or never releases the interpreter's lock.
 """
 
 import ctypes
-import logging
 import os
 import sys
 import threading
@@ -35,7 +34,6 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.score.verdicts import cut, problem_of, raised
 
 _T = TypeVar("_T")
-_LOG = logging.getLogger("toolgauge")
 _LIMIT_S = 10.0
 # A wait for a call, in parts: while the whole process is stopped, only one of them passes.
 _WAITS = 10
@@ -54,10 +52,6 @@ class _LateError(EvaluationError):
         super().__init__("timeout", "the evaluator did not end in time and was left alone")
 
 
-class _Ended(SystemExit):
-    """Raised once inside a late call: one that computes ends; one that waits, or catches everything, keeps its thread."""
-
-
 class _SpareThread(threading.Thread):
     """Makes one call after the other."""
 
@@ -71,22 +65,24 @@ class _SpareThread(threading.Thread):
 
     def run(self) -> None:
         """Make calls until there is a `None` in their place."""
-        while (call := self.calls.get()) is not None:
-            failure: EvaluationError | None = None
-            try:
-                call()
-            except EvaluationError as error:
-                failure = error.with_traceback(None)
-            except BaseException as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-                outcome = raised(error, __file__)
-                failure = EvaluationError(outcome.error_type, outcome.message)
-            del call
-            self.ends.put(failure)
+        # `give_up` may strike after the call, too.
+        with suppress(SystemExit):
+            while (call := self.calls.get()) is not None:
+                failure: EvaluationError | None = None
+                try:
+                    call()
+                except EvaluationError as error:
+                    failure = error.with_traceback(None)
+                except BaseException as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
+                    outcome = raised(error, __file__)
+                    failure = EvaluationError(outcome.error_type, outcome.message)
+                del call
+                self.ends.put(failure)
 
     def give_up(self) -> None:
-        """End the call, as far as that is possible, and then the thread."""
+        """End a call that computes, once; one that waits or catches everything keeps the thread, which then does nothing more."""
         self.calls.put(None)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), ctypes.py_object(_Ended))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), ctypes.py_object(SystemExit))
 
 
 def _exit(status: int) -> None:
@@ -199,9 +195,11 @@ def copied(value: _T, known: dict[int, object] | None = None) -> _T:
 class _PlugIn:
     """What both kinds of evaluators have in common; all other members are those of the evaluator itself."""
 
-    def __init__(self, evaluator: Evaluator | JudgeEvaluator, name: str, threads: SpareThreads) -> None:
+    def __init__(
+        self, evaluator: Evaluator | JudgeEvaluator, threads: SpareThreads, on_off: Callable[[str], None]
+    ) -> None:
         self._evaluator = evaluator
-        self._name = name
+        self._on_off = on_off
         self.threads = threads
         self._late = self._grown = 0
         # When it was switched off.
@@ -239,10 +237,7 @@ class _PlugIn:
 
     def _switch_off(self, reason: str) -> None:
         self.off_since_ns = time.time_ns()
-        line = (
-            "%s is switched off until the configuration is reloaded or the process is started again: its evaluator %s"
-        )
-        _LOG.error(line, self._name, reason)
+        self._on_off(reason)
 
 
 class PlugInEvaluator(_PlugIn):
@@ -268,8 +263,8 @@ class PlugInEvaluator(_PlugIn):
 
     def _collect(self, trajectory: Trajectory, expected: Expected | None, outcomes: list[Judged]) -> None:
         copies = _Copies(trajectory, expected)
-        # One for each call and one for the trajectory; any after that is a repeat, which the scorer refuses.
-        most = len(trajectory.calls) + 2
+        # One for each call and one for the trajectory.
+        most = len(trajectory.calls) + 1
         try:
             evaluations = self._evaluator.evaluate(copies.trajectory, copies.expected)
             for evaluation in evaluations:
@@ -277,8 +272,9 @@ class PlugInEvaluator(_PlugIn):
                 if evaluation is not None:
                     call, outcome = evaluation
                     outcomes.append((copies.original(call), _sound(outcome)))
-                if len(outcomes) == most:
-                    break
+                if len(outcomes) > most:
+                    outcomes.clear()
+                    raise EvaluationError("invalid_outcome", "the evaluator yielded more outcomes than there are calls")
             if isinstance(evaluations, GeneratorType):
                 evaluations.close()
         finally:
@@ -348,14 +344,14 @@ def _sound(outcome: object) -> Outcome:
 
 
 def on_spare_thread(
-    evaluator: Evaluator | JudgeEvaluator, name: str, threads: SpareThreads
+    evaluator: Evaluator | JudgeEvaluator, threads: SpareThreads, on_off: Callable[[str], None] = lambda _reason: None
 ) -> Evaluator | JudgeEvaluator:
-    """Return an evaluator that cannot do any harm: our own as they are, bounded by tests."""
+    """Return an evaluator that does no harm: our own as they are, bounded by tests. `on_off` is told why one is switched off."""
     if type(evaluator).__module__.partition(".")[0] == "toolgauge" or isinstance(evaluator, _PlugIn):
         return evaluator
     if hasattr(evaluator, "questions"):
-        return cast("JudgeEvaluator", PlugInJudgeEvaluator(evaluator, name, threads))  # its version is its own
-    return cast("Evaluator", PlugInEvaluator(evaluator, name, threads))  # as above
+        return cast("JudgeEvaluator", PlugInJudgeEvaluator(evaluator, threads, on_off))  # its version is its own
+    return cast("Evaluator", PlugInEvaluator(evaluator, threads, on_off))  # as above
 
 
 def plug_ins(criteria: Iterable[Criterion]) -> Iterator[tuple[str, _PlugIn]]:

@@ -99,7 +99,8 @@ class SpareThreads:
     def __init__(self, limit_s: float = _LIMIT_S) -> None:
         self.limit_s = limit_s
         self._idle: list[_SpareThread] = []
-        weakref.finalize(self, _end_idle, self._idle)
+        # `end` may never be called.
+        weakref.finalize(self, _end, self._idle)
         os._exit = _exit  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - its public name
 
     def run(self, call: Callable[[], _T]) -> _T:
@@ -128,6 +129,10 @@ class SpareThreads:
             raise failure
         return found[0]
 
+    def end(self) -> None:
+        """End the threads that are idle; a later call starts another one."""
+        _end(self._idle)
+
     def _thread(self) -> _SpareThread:
         while self._idle:
             thread = self._idle.pop()
@@ -146,9 +151,9 @@ def cut_off_calls() -> None:
             thread.ends.put(_LateError())
 
 
-def _end_idle(idle: Iterable[_SpareThread]) -> None:
-    for thread in idle:
-        thread.calls.put(None)
+def _end(idle: list[_SpareThread]) -> None:
+    while idle:
+        idle.pop().calls.put(None)
 
 
 class _Copies:

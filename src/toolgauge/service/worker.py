@@ -187,6 +187,8 @@ class Worker:
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join(timeout_s)
+        for _, evaluator in plug_ins(self._pipeline.scorer.criteria):
+            evaluator.threads.end()
 
     def _run(self) -> None:
         self._thread_id = threading.get_ident()

@@ -99,6 +99,7 @@ class SpareThreads:
     def __init__(self, limit_s: float = _LIMIT_S) -> None:
         self.limit_s = limit_s
         self._idle: list[_SpareThread] = []
+        self._is_ended = False
         # `end` may never be called.
         weakref.finalize(self, _end, self._idle)
         os._exit = _exit  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - its public name
@@ -125,12 +126,15 @@ class SpareThreads:
             thread.give_up()
         else:
             self._idle.append(thread)
+        if self._is_ended:
+            _end(self._idle)
         if failure is not None:
             raise failure
         return found[0]
 
     def end(self) -> None:
-        """End the threads that are idle; a later call starts another one."""
+        """Keep no idle thread from here on."""
+        self._is_ended = True
         _end(self._idle)
 
     def _thread(self) -> _SpareThread:

@@ -8,18 +8,20 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import lru_cache
 from importlib.metadata import EntryPoint, distribution, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from toolgauge.model.errors import ConfigError
+from toolgauge.model.errors import ConfigError, is_interrupt
 from toolgauge.model.ports import Dialect
 
 DIALECTS = "toolgauge.dialects"
@@ -36,6 +38,10 @@ _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
 _LEVELS = ("call", "trajectory")
 _DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
+_ALL_DIALECT_MEMBERS = (
+    *(*_DIALECT_MEMBERS, "grounds", "objects", "scope_words"),
+    *("operation", "calls", "history", "completes", "complete"),
+)
 
 
 def _points(group: str) -> tuple[EntryPoint, ...]:
@@ -89,8 +95,26 @@ def dialects() -> tuple[Dialect, ...]:
         missing = [member for member in _DIALECT_MEMBERS if not hasattr(made, member)]
         if missing:
             raise ConfigError(f"dialect {_place(points[0])} has no `{'`, `'.join(missing)}`")
-        loaded.append(made)
+        is_own = type(made).__module__.partition(".")[0] == "toolgauge"
+        loaded.append(made if is_own else _without_output(made))
     return tuple(sorted(loaded, key=lambda dialect: (dialect.rank, dialect.name)))
+
+
+def _without_output(dialect: Any) -> Any:  # noqa: ANN401 - a dialect of a plug-in, with any of the members
+    """Have a dialect print to standard error where it is called on the main thread, which prints the report of a command."""
+
+    def quiet(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:  # noqa: ANN401 - those of the method
+            if threading.current_thread() is not threading.main_thread():
+                return method(*arguments)
+            with redirect_stdout(sys.stderr):
+                found: Any = method(*arguments)
+                return tuple(cast("Iterator[Any]", found)) if isinstance(found, Iterator) else found  # of anything
+
+        return call
+
+    found = {name: getattr(dialect, name) for name in _ALL_DIALECT_MEMBERS if hasattr(dialect, name)}
+    return SimpleNamespace(**{name: quiet(one) if callable(one) else one for name, one in found.items()})
 
 
 def evaluator(name: str) -> type:
@@ -128,12 +152,16 @@ def load_file(path: Path) -> ModuleType:
     before = sys.modules.get(module.__name__)
     sys.modules[module.__name__] = module
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # noqa: S102 # what the person asked for
-    except (Exception, SystemExit) as error:
+        with running(f"cannot load `{path}`"):
+            exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # noqa: S102 # what the person asked for
+    except ConfigError as failed:
         del sys.modules[module.__name__]
         if before is not None:
             sys.modules[module.__name__] = before
-        lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+        error = failed.__cause__
+        lines = [
+            frame.lineno for frame in extract_tb(error.__traceback__ if error else None) if frame.filename == str(path)
+        ]
         reason = f"{f'line {lines[-1]}: ' if lines else ''}{type(error).__name__}: {error}"
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror
@@ -143,13 +171,18 @@ def load_file(path: Path) -> ModuleType:
     return module
 
 
-def make_plain(evaluator: type, name: str) -> object:
-    """Make an evaluator that has no parameters; raise `ConfigError` where that fails."""
+@contextmanager
+def running(fault: str, passes: tuple[type[Exception], ...] = ()) -> Generator[None]:
+    """Run code of a plug-in, which prints to standard error; raise `ConfigError` for whatever it raises, but for what `passes`."""
     try:
-        return evaluator()
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"cannot make an evaluator of `{name}`: {reason}") from error
+        with redirect_stdout(sys.stderr):
+            yield
+    except passes:
+        raise
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        raise ConfigError(f"{fault}: {type(error).__name__}: {error}") from error
 
 
 def classes_of(module: ModuleType) -> dict[str, type]:
@@ -201,11 +234,8 @@ def _kind(group: str) -> str:
 
 
 def _guarded(make: Callable[[], Any], point: EntryPoint) -> Any:  # noqa: ANN401 - see `load`
-    try:
+    with running(f"cannot load {_kind(point.group)} {_place(point)}"):
         return make()
-    except (Exception, SystemExit) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"cannot load {_kind(point.group)} {_place(point)}: {reason}") from error
 
 
 def _place(point: EntryPoint) -> str:

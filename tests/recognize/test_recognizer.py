@@ -24,12 +24,16 @@ class FakeDialect:
     def claims(self, record: Record) -> bool:
         if record.attributes.get(f"fake.{self.name}") == "broken claim":
             raise RuntimeError("broken")
+        if record.attributes.get(f"fake.{self.name}") == "ends in claim":
+            raise SystemExit
         return f"fake.{self.name}" in record.attributes
 
     def read(self, record: Record) -> Iterator[Observation]:
         yield AgentRun(agent=self.name)
         if record.attributes.get(f"fake.{self.name}") == "broken read":
             raise KeyError("broken")
+        if record.attributes.get(f"fake.{self.name}") == "ends in read":
+            raise GeneratorExit
 
     def attribute(self, record: Record, key: str) -> Value:
         if key == "broken":
@@ -100,7 +104,7 @@ def test_a_log_record_is_read_for_the_span_it_names():
     assert recognizer.read(log("some.event", attributes={"fake.second": 1}, ref=None)) is None
 
 
-@pytest.mark.parametrize("fault", ["broken claim", "broken read"])
+@pytest.mark.parametrize("fault", ["broken claim", "broken read", "ends in claim", "ends in read"])
 def test_a_dialect_that_fails_is_counted_and_costs_one_record(fault: str):
     metrics = self_metrics()
     recognizer = Recognizer([FIRST, SECOND], metrics=metrics, wanted=["case"])

@@ -1,7 +1,8 @@
 """The scorer picks criteria, trusts no evaluator, and turns everything that happens into results."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from asyncio import CancelledError
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar, cast
 
@@ -59,7 +60,6 @@ def criterion(
 JUDGED = trajectory(tool_call("a"))
 FINE = Scored(value=1.0, explanation="fine")
 NOW_NS = 1_000_000_000_000
-MINUTE_NS = 60_000_000_000
 
 
 def score(judged: Trajectory, *criteria: Criterion) -> tuple[Result, ...]:
@@ -96,27 +96,6 @@ class Raises:
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (a fake)
         yield trajectory.calls[0], Scored(value=1.0, explanation="fine")
         raise ValueError("card 4111 is unknown")
-
-
-class CutOff:
-    """Judges the first call of each trajectory and is then cut off, as by a deadline, while `is_stuck`."""
-
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "call"
-
-    def __init__(self) -> None:
-        self.is_stuck = True
-        self.evaluations = 0
-        self.was_closed = False
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (a fake)
-        self.evaluations += 1
-        try:
-            yield trajectory.calls[0], FINE
-            if self.is_stuck:
-                raise TimeoutError
-        finally:
-            self.was_closed = True
 
 
 def test_a_result_names_criterion_evaluator_and_the_judged_span():
@@ -281,20 +260,33 @@ def test_an_exception_becomes_an_error_without_values_and_earlier_outcomes_stay(
     assert re.fullmatch(r"the evaluator raised an exception \(test_scorer\.py, line \d+\)", broken.message)
 
 
-def test_an_evaluator_that_is_cut_off_is_a_timeout_and_earlier_outcomes_and_other_criteria_stay():
-    stuck = CutOff()
-    results = score(trajectory(tool_call("a"), tool_call("b")), criterion(stuck), criterion())
-    assert [outcome_word(result.outcome) for result in results] == ["pass", "error", "pass", "pass"]
-    assert results[1].outcome == Errored(error_type="timeout", message="the evaluator did not end and was cut off")
-    assert stuck.was_closed
+@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), CancelledError(), BaseException()])
+def test_an_exception_that_would_end_a_thread_is_an_error_of_the_evaluator_that_raised_it(error: BaseException):
+    class Ends(Yields):
+        def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (a fake)
+            raise error
+
+    broken, fine = score(JUDGED, criterion(Ends()), criterion())
+    assert isinstance(broken.outcome, Errored)
+    assert broken.outcome.error_type == type(error).__name__
+    assert outcome_word(fine.outcome) == "pass"
 
 
-def test_the_deadline_stands_around_the_evaluation_of_one_criterion_only():
+def test_a_person_may_interrupt_an_evaluation_on_the_main_thread():
+    class Interrupted(Yields):
+        def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (a fake)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        score(JUDGED, criterion(Interrupted()))
+
+
+def test_what_stands_around_evaluations_is_entered_for_each_evaluation_only():
     steps: list[str] = []
 
     @contextmanager
-    def deadline(judged: Criterion) -> Generator[None]:
-        steps.append(f"enter {judged.name}")
+    def around(judged: Criterion, trajectory: Trajectory) -> Generator[None]:
+        steps.append(f"enter {judged.name} {trajectory.trace_id[:4]}")
         yield
         steps.append(f"leave {judged.name}")
 
@@ -304,68 +296,18 @@ def test_the_deadline_stands_around_the_evaluation_of_one_criterion_only():
             return super().evaluate(trajectory, expected)
 
     criteria = [criterion(Noted((None, FINE)), name="one"), criterion(sample=0.0), criterion(Noted(), name="two")]
-    Scorer(criteria, ToolKinds(), deadline=deadline).score(JUDGED, NOW_NS)
-    assert steps == ["enter one", "evaluate", "leave one", "enter two", "evaluate", "leave two"]
+    Scorer(criteria, ToolKinds(), around=around).score(replace(JUDGED, trace_id="ab" * 16), NOW_NS)
+    assert steps == ["enter one abab", "evaluate", "leave one", "enter two abab", "evaluate", "leave two"]
 
 
-def test_a_deadline_that_has_passed_is_a_timeout_whatever_the_evaluator_yielded():
-    class TooLongError(TimeoutError):
-        pass
-
-    @contextmanager
-    def deadline(judged: Criterion) -> Generator[None]:  # noqa: ARG001 (a fake)
-        yield
-        raise TooLongError
-
-    (scored, error) = Scorer([criterion(Yields((None, FINE)))], ToolKinds(), deadline=deadline).score(JUDGED, NOW_NS)
-    assert outcome_word(scored.outcome) == "pass"
-    assert isinstance(error.outcome, Errored)
-    assert error.outcome.error_type == "timeout"
-
-
-def words(results: Sequence[Result]) -> list[str]:
-    return [outcome_word(result.outcome) for result in results]
-
-
-def test_three_timeouts_in_a_row_switch_a_criterion_off_for_that_service_for_ten_minutes():
-    stuck, switched_off = CutOff(), list[tuple[str, str | None]]()
-    scorer = Scorer(
-        [criterion(stuck, name="slow"), criterion(name="fine")],
-        ToolKinds(),
-        on_switched_off=lambda judged, service, _: switched_off.append((judged.name, service)),
-    )
-    shop, other = trajectory(tool_call("a"), service="shop"), trajectory(tool_call("a"), service="other")
-    for number in range(3):
-        assert switched_off == []
-        assert words(scorer.score(shop, NOW_NS + number)) == ["pass", "error", "pass"]
-    assert switched_off == [("slow", "shop")]
-
-    (off, fine) = scorer.score(shop, NOW_NS + 10 * MINUTE_NS)
-    assert off.outcome == NotEvaluated(
-        reason="overload", explanation="switched off for 10 minutes: the evaluator did not end"
-    )
-    assert (off.criterion, outcome_word(fine.outcome), stuck.evaluations) == ("slow", "pass", 3)
-    assert words(scorer.score(other, NOW_NS + 10 * MINUTE_NS)) == ["pass", "error", "pass"]
-    assert words(scorer.score(shop, NOW_NS + 10 * MINUTE_NS + 2)) == ["pass", "error", "pass"]
-    assert switched_off == [("slow", "shop")]
-
-
-def test_timeouts_that_are_not_in_a_row_switch_nothing_off():
-    slow, switched_off = CutOff(), list[str | None]()
-    scorer = Scorer([criterion(slow)], ToolKinds(), on_switched_off=lambda _, service, __: switched_off.append(service))
-    for is_stuck in (True, True, False, True, True):
-        slow.is_stuck = is_stuck
-        scorer.score(JUDGED, NOW_NS)
-    assert (slow.evaluations, switched_off) == (5, [])
-
-
-def test_a_new_scorer_knows_nothing_of_what_was_switched_off():
-    stuck = CutOff()
-    for _ in range(2):
-        scorer = Scorer([criterion(stuck)], ToolKinds())
-        for _ in range(4):
-            scorer.score(JUDGED, NOW_NS)
-    assert stuck.evaluations == 6
+def test_what_ended_the_process_is_evaluated_no_more():
+    scorer = Scorer([criterion(name="one"), criterion(name="two")], ToolKinds())
+    scorer.set_crashed_aside([(JUDGED.trace_id, "one")])
+    other = replace(JUDGED, trace_id="ab" * 16)
+    found = [outcome_word(one.outcome) for run in (JUDGED, other) for one in scorer.score(run, NOW_NS)]
+    assert found == ["error", "pass", "pass", "pass"]
+    scorer.set_crashed_aside([("", "two")])
+    assert [outcome_word(one.outcome) for one in scorer.score(other, NOW_NS)] == ["pass", "error"]
 
 
 def test_a_none_of_an_older_evaluator_is_ignored():
@@ -430,9 +372,7 @@ def test_an_evaluator_of_calls_that_says_nothing_found_none():
 
 
 def test_an_evaluator_that_will_not_be_closed_is_an_error_and_no_more():
-    class Stubborn(CutOff):
-        level: ClassVar[Level] = "trajectory"
-
+    class Stubborn(Yields):
         def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Generator[Evaluation]:  # noqa: ARG002 (a fake)
             for _ in range(3):
                 try:

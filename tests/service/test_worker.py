@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.walk.support import CORPUS, Walk
+from tests.walk.support import CORPUS, Walk, spans_of
 from toolgauge.model.delivery import Accepted
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Scorecard, Scored
@@ -18,8 +18,9 @@ from toolgauge.otlp.request import read_request
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.inbox import Inbox
+from toolgauge.service.plug_in_evaluators import cut_off_calls, plug_ins
 from toolgauge.service.process import Faults
-from toolgauge.service.worker import EvaluationLimit, Worker
+from toolgauge.service.worker import Worker
 
 
 class ClockThatActs:
@@ -61,116 +62,136 @@ class Waits:
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
 
-    def __init__(self) -> None:
-        self.may_go = threading.Event()
-        self.threads: list[threading.Thread] = []
-        self.returned: queue.SimpleQueue[None] = queue.SimpleQueue()
-
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         del trajectory, expected
-        self.threads.append(threading.current_thread())
-        self.may_go.wait()
-        self.returned.put(None)
+        threading.Event().wait()
         yield None, Scored(1.0, "waited")
 
 
-def test_an_evaluator_that_waits_keeps_its_thread_and_nothing_else(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolgauge.service.worker._HUNG_AFTER_NS", 300_000_000)
-    waits = Waits()
-    criteria = (*default_criteria(), Criterion(name="waits", evaluator_name="waits", evaluator=waits, revision="1"))
-    walk, inbox = Walk(criteria=criteria), Inbox(1 << 20)
+def sent(walk: Walk, inbox: Inbox, *scenarios: str) -> None:
+    """Put recorded runs into the inbox, as a receiver does."""
+    for scenario in scenarios:
+        body = (CORPUS / "pydantic-ai" / f"{scenario}.otlp.pb").read_bytes()
+        request = read_request("traces", body, time.monotonic_ns())
+        assert walk.pipeline.admission.admit(request) == Accepted()
+        assert inbox.put(request)
+
+
+def holds(wanted: Callable[[], bool], meanwhile: Callable[[], None] = lambda: None) -> bool:
+    """Wait until something holds."""
+    until = time.monotonic() + 60
+    while not wanted() and time.monotonic() < until:
+        meanwhile()
+        time.sleep(0.01)
+    return wanted()
+
+
+def test_an_evaluator_that_waits_keeps_a_spare_thread_and_nothing_else():
+    criterion = Criterion(name="waits", evaluator_name="waits", evaluator=Waits(), revision="1")
+    walk, inbox = Walk(criteria=(*default_criteria(), criterion)), Inbox(1 << 20)
     scored: list[Scorecard] = []
-    clock = time.monotonic_ns
-    worker = Worker(walk.pipeline, inbox, clock=clock, faults=Faults(walk.metrics))
-    walk.pipeline.scorer._deadline = worker.deadline  # pyright: ignore[reportPrivateUsage]
+    worker = Worker(walk.pipeline, inbox, clock=time.monotonic_ns, faults=Faults(walk.metrics))
+    ((_, evaluator),) = plug_ins(walk.pipeline.scorer.criteria)
+    evaluator.threads.limit_s = 0.2
     walk.pipeline.scoring._consumers = (scored.append,)  # pyright: ignore[reportPrivateUsage]
     worker.start()
     try:
-        for scenario in ("tool_error", "no_tool"):
-            request = read_request("traces", (CORPUS / "pydantic-ai" / f"{scenario}.otlp.pb").read_bytes(), clock())
-            assert walk.pipeline.admission.admit(request) == Accepted()
-            assert inbox.put(request)
-        worker.post(lambda: walk.pipeline.close_open(clock()))
-        until = time.monotonic() + 120
-        while len(scored) < 2 and time.monotonic() < until:
-            worker.watch()
-            time.sleep(0.01)
-        first, second = (
-            {result.criterion: result.outcome for result in card.results if result.criterion == "waits"}
-            for card in scored
-        )
-        assert isinstance(first["waits"], Errored)
-        assert first["waits"].error_type == "timeout"
-        assert isinstance(second["waits"], NotEvaluated)
-        assert second["waits"].reason == "overload"
+        sent(walk, inbox, "tool_error", "no_tool", "one_call", "unknown_tool")
+        worker.post(lambda: walk.pipeline.close_open(time.monotonic_ns()))
+        assert holds(lambda: len(scored) == 4)
+        found = [one.outcome for card in scored for one in card.results if one.criterion == "waits"]
+        assert [one.error_type for one in found if isinstance(one, Errored)] == ["timeout"] * 3
+        assert [one.reason for one in found if isinstance(one, NotEvaluated)] == ["overload"]
         assert all(len(card.criteria) > 1 for card in scored)
-        assert worker.abandoned == 1
-        (kept,) = waits.threads
-
-        waits.may_go.set()
-        waits.returned.get(timeout=60)
-        time.sleep(0.1)
-        assert kept.is_alive()
-        assert len(scored) == 2
+        assert list(worker.criteria_off) == ["waits"]
+        assert walk.metrics.criteria_switched_off.value(("waits",)) == 1
         assert walk.books()["balance"] == 0
     finally:
         worker.end(60)
 
 
-def test_an_evaluator_that_computes_slowly_is_left_to_the_limit_of_its_cpu_time(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolgauge.service.worker._HUNG_AFTER_NS", 100_000_000)
-    limit = EvaluationLimit()
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_ends_is_seen_and_spans_go_on_unscored(caplog: pytest.LogCaptureFixture):
+    walk, inbox, may_end = Walk(), Inbox(1 << 20), threading.Event()
 
-    def computes() -> None:
-        with limit:
-            until = time.thread_time() + 0.3
-            while time.thread_time() < until:
-                pass
+    def clock() -> int:
+        if may_end.is_set() and threading.current_thread().name == "toolgauge-worker":
+            raise SystemExit
+        return time.monotonic_ns()
 
-    thread = threading.Thread(target=computes, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        assert not limit.watch()
-        time.sleep(0.01)
+    worker = Worker(walk.pipeline, inbox, clock=clock, faults=Faults(walk.metrics))
+    worker.start()
+    sent(walk, inbox, "tool_error")
+    assert holds(lambda: walk.pipeline.trajectories_open == 1)
+    worker.watch()
+    assert worker.died_ns is None
+    may_end.set()
+    # The last request that the thread takes, and another one.
+    sent(walk, inbox, "one_call")
+    assert holds(lambda: worker.died_ns is not None, worker.watch)
+    sent(walk, inbox, "no_tool")
+    worker.watch()
+    worker.watch()
+    assert walk.pipeline.admission.spans_held == 0
+    assert inbox.is_empty
+    assert walk.books()["balance"] == 0
+    assert len(walk.arrived()) == sum(
+        len(spans_of("pydantic-ai", one)) for one in ("tool_error", "one_call", "no_tool")
+    )
+    assert [record.levelname for record in caplog.records if "has ended" in record.getMessage()] == ["ERROR"]
 
 
-def test_a_process_that_was_stopped_for_long_is_no_fault_of_its_evaluator(monkeypatch: pytest.MonkeyPatch):
-    limit, may_go = EvaluationLimit(), threading.Event()
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_work_that_was_posted_to_a_thread_that_has_ended_is_done():
+    walk, inbox, done = Walk(), Inbox(1 << 20), list[str]()
 
-    def waits() -> None:
-        with limit:
-            may_go.wait()
+    def clock() -> int:
+        if threading.current_thread().name == "toolgauge-worker":
+            raise SystemExit
+        return time.monotonic_ns()
 
-    thread = threading.Thread(target=waits, daemon=True)
-    thread.start()
-    now_ns = time.monotonic_ns()
-    for hours in range(10):
-        monkeypatch.setattr("time.monotonic_ns", lambda hours=hours: now_ns + hours * 3_600_000_000_000)
-        assert not limit.watch()
-    monkeypatch.undo()
-    may_go.set()
+    worker = Worker(walk.pipeline, inbox, clock=clock, faults=Faults(walk.metrics))
+    worker.post(lambda: done.append("posted"))
+    worker.start()
+    assert holds(lambda: done == ["posted"], worker.watch)
+
+
+@pytest.mark.parametrize("error", [SystemExit(), GeneratorExit(), BaseException(), ValueError()])
+def test_nothing_that_a_piece_of_work_raises_ends_the_thread(error: BaseException):
+    walk = Walk()
+    worker = Worker(walk.pipeline, Inbox(1 << 20), clock=time.monotonic_ns, faults=Faults(walk.metrics))
+    seen: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def fail() -> None:
+        raise error
+
+    worker.start()
+    try:
+        worker.post(fail)
+        worker.post(lambda: seen.put("done"))
+        assert seen.get(timeout=60) == "done"
+        worker.watch()
+        assert worker.died_ns is None
+    finally:
+        worker.end(60)
+
+
+def test_a_thread_that_comes_back_after_it_was_given_up_ends_before_it_touches_anything():
+    walk, inbox = (
+        Walk(criteria=(Criterion(name="c", evaluator_name="c", evaluator=Waits(), revision="1"),)),
+        Inbox(1 << 20),
+    )
+    scored: list[Scorecard] = []
+    worker = Worker(walk.pipeline, inbox, clock=time.monotonic_ns, faults=Faults(walk.metrics))
+    walk.pipeline.scorer._around = worker.around  # pyright: ignore[reportPrivateUsage]
+    walk.pipeline.scoring._consumers = (scored.append,)  # pyright: ignore[reportPrivateUsage]
+    worker.start()
+    sent(walk, inbox, "tool_error")
+    worker.post(lambda: walk.pipeline.close_open(time.monotonic_ns()))
+    assert holds(lambda: any(one.name == "plug-in" for one in threading.enumerate()))
+    worker.give_up()
+    cut_off_calls()
+    (thread,) = [one for one in threading.enumerate() if one.name == "toolgauge-worker"]
     thread.join(60)
     assert not thread.is_alive()
-
-
-def test_after_too_many_threads_were_kept_an_evaluation_that_computes_is_still_cut_off():
-    worker = Worker(Walk().pipeline, Inbox(1 << 20), clock=time.monotonic_ns, faults=Faults(Walk().metrics))
-    worker.abandoned, worker.evaluation_limit.limit_ns = 10, 50_000_000
-    cut: list[bool] = []
-
-    def computes() -> None:
-        try:
-            with worker.evaluation_limit:
-                while True:
-                    pass
-        except TimeoutError:
-            cut.append(True)
-
-    thread = threading.Thread(target=computes, daemon=True)
-    thread.start()
-    until = time.monotonic() + 60
-    while thread.is_alive() and time.monotonic() < until:
-        worker.watch()
-        thread.join(0.01)
-    assert cut == [True]
-    assert worker.abandoned == 10
+    assert scored == []

@@ -33,6 +33,7 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import default_criteria
+from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
@@ -83,7 +84,8 @@ def criterion(evaluator: Raises | NeverEnds | RunsAway) -> Criterion:
 async def running(destination: Destination, *criteria: Criterion) -> AsyncGenerator[Service]:
     config = load((), (*LISTEN, *SOON, *IN_TEST, "hold.timeout=1s", to_http(destination.http_port)), {})
     service = make_service(config, (*default_criteria(), *criteria))
-    service.worker.evaluation_limit.limit_ns = 500_000_000
+    for _, evaluator in plug_ins(service.pipeline.scorer.criteria):
+        evaluator.threads.limit_s = 0.5
     await service.start()
     try:
         yield service

@@ -1,6 +1,7 @@
 """A worker that cannot keep up costs scores, never spans, and never a false score."""
 
 import asyncio
+import ctypes
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -24,6 +25,7 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion
+from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
@@ -175,12 +177,39 @@ async def test_a_stuck_worker_does_not_keep_the_process_from_its_end_and_no_span
 async def test_an_evaluator_that_never_ends_is_an_error_and_after_three_of_them_it_is_asked_no_more():
     evaluator = Computes()
     async with running(evaluator) as service:
-        service.worker.evaluation_limit.limit_ns = 100_000_000
+        for _, late in plug_ins(service.pipeline.scorer.criteria):
+            late.threads.limit_s = 0.1
         for number in range(1, 6):
             await send(service, number)
         await until(service, {("error", ""): 3, ("not_evaluated", "overload"): 2})
         assert service.metrics.criteria_switched_off.value(("waits",)) == 1
         assert service.metrics.spans_unread.value() == 0
+        _, status = service.health.detailed(verbose=True)
+        assert "processor:criterion/waits" in str(status["components"])
+        assert service.health.simple()[0] == 200
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_scoring_thread_that_ends_fails_health_and_every_span_goes_on(caplog: pytest.LogCaptureFixture):
+    evaluator = Waits()
+    evaluator.gate.set()
+    with receiving() as destination:
+        async with running(evaluator, to_http(destination.http_port)) as service:
+            await send(service, 1)
+            (thread,) = [one for one in threading.enumerate() if one.name == "toolgauge-worker"]
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
+            began = time.monotonic()
+            while service.health.simple()[0] == 200:
+                assert time.monotonic() - began < 5
+                await asyncio.sleep(0.02)
+            await send(service, *range(2, 40))
+            async with asyncio.timeout(60):
+                while len(destination.spans()) < 39 * 2:
+                    await asyncio.sleep(0.02)
+            assert service.pipeline.admission.spans_held == 0
+        assert [one.levelname for one in caplog.records if "the thread that scores has ended" in one.message] == [
+            "ERROR"
+        ]
 
 
 async def test_a_stuck_worker_refuses_nobody_while_the_destination_takes_what_comes():

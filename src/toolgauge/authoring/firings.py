@@ -22,14 +22,14 @@ from toolgauge.score.criterion import Criterion
 
 
 class Stopwatch:
-    """Measures evaluators, as a `score.scorer.Deadline` that cuts none off."""
+    """Measures evaluators, as a `score.scorer.Around`."""
 
     def __init__(self) -> None:
         self.evaluations: Counter[str] = Counter()
         self.taken_ns: Counter[str] = Counter()
 
     @contextmanager
-    def measure(self, criterion: Criterion) -> Generator[None]:
+    def measure(self, criterion: Criterion, trajectory: Trajectory) -> Generator[None]:  # noqa: ARG002 (as `Around` has it)
         """Measure one evaluation."""
         started_ns = time.perf_counter_ns()
         try:

@@ -28,6 +28,7 @@ from toolgauge.report.explanations import figure
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
+from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
 
 # A verdict that fits the question's form, or why there is none.
 Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
@@ -97,6 +98,7 @@ class Cases:
     def __init__(self, judge: Judge = scripted, registered_tools: Mapping[str, ToolDefinition] | None = None) -> None:
         self._judge = judge
         self._registered_tools = registered_tools
+        self._threads = SpareThreads()
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
         self._written: dict[tuple[str, str, float], _WrittenCaseEvaluator] = {}
 
@@ -105,7 +107,8 @@ class Cases:
         key = (case.evaluator, json.dumps(case.config, sort_keys=True))
         try:
             if key not in self._evaluators:
-                self._evaluators[key] = make_evaluator(case.evaluator, case.config)
+                made = make_evaluator(case.evaluator, case.config)
+                self._evaluators[key] = on_spare_thread(made, self._threads)
             evaluator = self._evaluators[key]
             if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")

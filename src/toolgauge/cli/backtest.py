@@ -9,7 +9,7 @@ import click
 from toolgauge.authoring.backtest_report import Report
 from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
-from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
+from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing, load_to_score, warn_of_unmatched
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
@@ -18,7 +18,7 @@ from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import register, with_writing_tools
-from toolgauge.score.scorer import no_deadline
+from toolgauge.score.scorer import nothing_around
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
@@ -42,6 +42,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
     metavar="NUMBER",
     help="Labels that are numbers pass from here on. Without it, 1 passes, 0 and -1 fail, and others are no verdicts.",
 )
+@allow_nothing_option
 @click.option("--cost", is_flag=True, help="Print on standard error how long scoring took, by criterion.")
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -54,9 +55,10 @@ def command(
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
+    allow_nothing: bool,
     cost: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Count how often each criterion would have fired on recorded traffic, before it does.
 
     FILE is as in `toolgauge inspect --help`. A criterion fires on a run when any of its results there is a `fail`; a run is a
@@ -80,7 +82,7 @@ def command(
         criteria,
         attributes=() if attribute is None else (attribute.name,),
         judging=judges,
-        deadline=stopwatch.measure if cost else no_deadline,
+        around=stopwatch.measure if cost else nothing_around,
         feedback=feedback,
     )
     kinds = tool_kinds(config)
@@ -101,6 +103,8 @@ def command(
     warn_of_unmatched(unmatched)
     if cost:
         _print_cost(stopwatch, backtest)
+    scores = sum(counts.words["pass"] + counts.words["fail"] for counts in backtest.results.values())
+    return int(judged_nothing(scores, backtest.runs, "run", allow_nothing=allow_nothing))
 
 
 def _usable_labels(labels: Sequence[LabelSet], feedback: RecordedFeedback, backtest: Backtest) -> list[LabelSet]:

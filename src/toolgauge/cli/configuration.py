@@ -3,7 +3,6 @@
 import inspect
 import json
 import os
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -25,7 +24,7 @@ from toolgauge.report.streams import echo
     is_flag=True,
     help="Exit with 1 where a certificate, key, authority or token file cannot be used on this machine.",
 )
-def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bool) -> None:
+def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bool) -> int:
     """Check the configuration, the criteria, their references and the registered tools, and open no port.
 
     Everything is read exactly as `toolgauge serve` reads it. Problems are reported together, each with file and line:
@@ -46,8 +45,7 @@ def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: b
     names = ", ".join(criterion.name for criterion in criteria)
     registered = f"; {len(tools)} registered tools" if tools else ""
     echo(f"the configuration is valid; {len(criteria)} criteria: {names or 'none'}{registered}")
-    if strict and unusable:
-        sys.exit(1)
+    return int(strict and bool(unusable))
 
 
 def _warn_of_variables(error: ToolgaugeError) -> None:

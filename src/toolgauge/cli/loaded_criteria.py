@@ -1,7 +1,10 @@
 """Loads criteria for commands that score, with notes on standard error: code that runs, criteria that match nothing."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import click
 
 from toolgauge.config.model import Config
 from toolgauge.report.streams import echo
@@ -9,6 +12,8 @@ from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
+
+_F = TypeVar("_F", bound=Callable[..., object])
 
 
 def load_to_score(
@@ -18,6 +23,21 @@ def load_to_score(
     config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
     print_notes(criteria)
     return config, criteria
+
+
+def allow_nothing_option(function: _F) -> _F:
+    """Add `--allow-nothing`, which arrives as `allow_nothing`."""
+    return click.option(
+        "--allow-nothing", is_flag=True, help="Do not end with exit code 1 because nothing could be judged."
+    )(function)
+
+
+def judged_nothing(judged: int, total: int, noun: str, *, allow_nothing: bool) -> bool:
+    """Return whether the command fails because none of the runs or cases was judged, and print that."""
+    if judged or not total or allow_nothing:
+        return False
+    echo(f"judged 0 of {total} {noun}{'' if total == 1 else 's'}: exit code 1, unless `--allow-nothing`", err=True)
+    return True
 
 
 def print_notes(criteria: Sequence[Criterion]) -> None:

@@ -6,6 +6,7 @@ Nothing but click is imported here: sub-commands load their modules when they ru
 import contextlib
 import gc
 import os
+import signal
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TypeVar
@@ -172,6 +173,11 @@ def commands() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     open_streams()
+    # A timer that a plug-in sets would end the command.
+    for name in ("SIGALRM", "SIGVTALRM", "SIGPROF"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _cut_off_calls)
     # gRPC looks at this when it is imported: without it, it writes a line on stderr for each stranger whose handshake fails.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
@@ -191,6 +197,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
+    except SystemExit:
+        _complain("code of a plug-in tried to end this command: its report is not complete", None)
+        return 1
     except (_ReaderHasGoneError, BrokenPipeError):
         drop_output()
         return 0
@@ -201,6 +210,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         close_log()
     return returned if isinstance(returned, int) else 0
+
+
+def _cut_off_calls(_number: int, _frame: object) -> None:
+    """End the evaluation of the plug-in that set a timer."""
+    import_module("toolgauge.service.plug_in_evaluators").cut_off_calls()
 
 
 def _usage_hint(error: click.UsageError) -> str:

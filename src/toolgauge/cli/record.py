@@ -6,7 +6,6 @@ import logging
 import os
 import queue
 import shutil
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -82,7 +81,7 @@ _EXIT_CODES = (
 @click.option("-o", "--output", required=True, metavar="FILE", help="Ends in `.otlp`, `.otlp.gz` or `.otlp.xz`.")
 @click.option("--force", is_flag=True, help="Replace FILE where there is one.")
 @configuration_options
-def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], *, force: bool) -> None:
+def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], *, force: bool) -> int:
     """Receive OTLP, write it to a file, and show the services, dialects and tool calls in it.
 
     It receives as `toolgauge serve` does, by default on localhost:4317 (gRPC) and localhost:4318 (HTTP), and sends
@@ -102,7 +101,7 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
     screen = _Screen()
     log_to_stderr(Log(level="warning"), _LogLines(screen))
     raise_descriptor_limit()
-    sys.exit(asyncio.run(_record(config, RecordingFile(output, replaces=force), screen)))
+    return asyncio.run(_record(config, RecordingFile(output, replaces=force), screen))
 
 
 async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> int:

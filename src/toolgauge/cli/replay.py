@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 import click
 
 from toolgauge.backends.settings import VENDORS
-from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
+from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing, load_to_score, warn_of_unmatched
 from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
@@ -123,8 +123,8 @@ _Describe: TypeAlias = Callable[[Scorecard], Iterable[str]]
 _MAX_NAMED = 3
 
 _EXIT_CODES = (
-    "Exit codes: 0 fine, or no condition is given; 1 a condition of `--fail-on` or `--fail-under` does not hold, or a failure "
-    "at run time; 2 misuse or bad configuration."
+    "Exit codes: 0 fine, or no condition is given; 1 a condition of `--fail-on` or `--fail-under` does not hold, no run could "
+    "be judged, or a failure at run time; 2 misuse or bad configuration."
 )
 
 
@@ -134,6 +134,7 @@ _EXIT_CODES = (
     "A criteria file; may be given several times. Without one, the default criteria score what needs no reference."
 )
 @gate_options
+@allow_nothing_option
 @report_options
 @click.option(
     "--html",
@@ -165,6 +166,7 @@ def command(
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
+    allow_nothing: bool,
     as_json: bool,
 ) -> int:
     """Score recorded OTLP traffic with recorded time and print the results.
@@ -210,7 +212,9 @@ def command(
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
                 reading.echo(line)
-    return max(int(bool(lost)), _conclude(summary, unmatched, gate, reports, as_json=as_json))
+    code = _conclude(summary, unmatched, gate, reports, as_json=as_json)
+    is_failed = bool(code or lost)
+    return int(is_failed or judged_nothing(summary.judged, summary.runs, "run", allow_nothing=allow_nothing))
 
 
 def _announcing_pipeline(

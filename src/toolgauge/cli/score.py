@@ -11,6 +11,7 @@ import click
 
 from toolgauge.cases.case import Unreadable, check_files, lines, parse
 from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
+from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import Bar, terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
@@ -29,13 +30,14 @@ from toolgauge.service.pipeline_factory import redactor
 _INDENT = " " * 4
 _MAX_DIFFERENCES = _MAX_CALLS = 5
 _EXIT_CODES = (
-    "Exit codes: 0 fine; 1 a case failed, ended in an error or could not be read, there was none, or a failure at run time; "
-    "2 misuse or bad configuration."
+    "Exit codes: 0 fine; 1 a case failed, ended in an error or could not be read, no case could be judged, or a failure at run "
+    "time; 2 misuse or bad configuration."
 )
 
 
 @click.command("score", epilog=_EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="CASES...")
+@allow_nothing_option
 @report_options
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per case, each on one line.")
@@ -46,6 +48,7 @@ def command(
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
+    allow_nothing: bool,
     as_json: bool,
 ) -> int:
     """Score offline cases and print the results.
@@ -57,7 +60,8 @@ def command(
     where a case does not have the tools on offer.
 
     The exit code is 1 when a case scores below its `pass_at`, when its evaluation ends in an error, when a line
-    cannot be read, and when there is no case at all. A case that could not be judged (`not_evaluated`) does not fail.
+    cannot be read, and when there is no case at all. A case that could not be judged (`not_evaluated`) does not fail,
+    unless that is all of them.
     Cases with the same `id` are all scored, with a warning, as only their order tells their results apart.
     """
     check_files(files)
@@ -92,7 +96,8 @@ def command(
     echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
     is_failed = any(words[word] for word in ("fail", "error", "unreadable"))
     reports.write(lambda title, found: Report(title=title, rows=found, counts=rows.counts, is_failed=is_failed))
-    return int(is_failed)
+    judged = words["pass"] + words["fail"]
+    return int(is_failed or judged_nothing(judged, words.total(), "case", allow_nothing=allow_nothing))
 
 
 def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -69,7 +68,7 @@ def command(
     overrides: Sequence[str],
     printed: Printed | None,
     is_watched: bool,  # noqa: FBT001 (click's signature)
-) -> None:
+) -> int:
     """Receive OTLP, score tool calls, and send on spans, scores, metrics and events.
 
     Without `--config` it receives on localhost:4317 (gRPC) and localhost:4318 (HTTP), scores what needs no reference,
@@ -103,7 +102,7 @@ def command(
         if not log.end(_LOG_GRACE_S):
             # Python would wait for the thread that writes the log, and nobody reads it.
             os._exit(code)
-    sys.exit(code)
+    return code
 
 
 def _pass_at(criteria: Sequence[Criterion]) -> dict[str, float]:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -60,7 +59,7 @@ def command(
     number: int,
     workers: int,
     hop_id: str,
-) -> None:
+) -> int:
     """Score what the front hands over. Started by `toolgauge serve`."""
     threading.Thread(target=beat, args=(beats,), name="toolgauge-beat", daemon=True).start()
     end = socket.socket(fileno=descriptor)
@@ -77,7 +76,7 @@ def command(
     finally:
         if not log.end(_LOG_GRACE_S):
             os._exit(code)
-    sys.exit(code)
+    return code
 
 
 async def _work(

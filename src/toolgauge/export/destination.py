@@ -363,7 +363,11 @@ class Destination:
         self.requests_in_flight += 1
         try:
             verdict = await self._sender.send(outgoing.signal, outgoing.body)
-        except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
+        except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
+            # A sender task must outlive whatever one request does to it; its own cancellation is no fault.
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
             # Not the message, which may quote the request.
             _log.debug("destination %s: internal error while sending: %s", self.name, type(error).__name__)
             verdict = Permanent(f"internal_{type(error).__name__}", is_about_content=True)

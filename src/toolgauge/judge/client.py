@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from typing import Protocol, runtime_checkable
+from collections.abc import Coroutine
+from typing import Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -59,6 +60,17 @@ class Client(Protocol):
 _CLOSE_S = 2.0
 
 
+_T = TypeVar("_T")
+
+
+async def _contained(work: Coroutine[object, object, _T]) -> _T:
+    """Let a client raise no exception that would end the loop."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise RuntimeError(type(error).__name__) from error
+
+
 class ClientThread:
     """Implements `Client` on an event loop and a thread of its own, from the first request or `prepare` to `close`.
     Libraries of providers work for tens of milliseconds a call: on the loop that receives spans, every sender would wait.
@@ -74,12 +86,12 @@ class ClientThread:
         """Have the client prepare itself, if it does."""
         if isinstance(self._client, Preparing):
             loop = self._loop or self._begin()
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._client.prepare(), loop))
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_contained(self._client.prepare()), loop))
 
     async def ask(self, request: Request) -> Reply:
         """Have the client send the request; giving up here gives up there."""
         loop = self._loop or self._begin()
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._client.ask(request), loop))
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_contained(self._client.ask(request)), loop))
 
     async def close(self) -> None:
         """Close the connections and end the thread. May be called twice."""
@@ -91,7 +103,7 @@ class ClientThread:
                 await self._client.close()
             return
         self._is_closed = True
-        closing = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._client.close(), loop))
+        closing = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_contained(self._client.close()), loop))
         await asyncio.wait([closing], timeout=_CLOSE_S)
         loop.call_soon_threadsafe(loop.stop)
         await asyncio.to_thread(thread.join, _CLOSE_S)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.judge.form import VerdictForm
+from toolgauge.model.errors import EvaluationError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
@@ -48,7 +49,7 @@ def questions(inquiry: Inquiry, max_empty: int = _MAX_EMPTY) -> Iterator[tuple[T
                 return
             yield call, asked
     except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-        yield _errored(type(error).__name__, "the evaluator raised an exception")
+        yield _raised(error)
 
 
 def dialogue(question: Question, redact: Callable[[str], str] = str) -> Generator[Request, Reply, JsonObject | Errored]:
@@ -89,7 +90,7 @@ def outcome_of(evaluator: JudgeEvaluator, question: Question, verdict: JsonObjec
         missing = [note for note in question.notes if note not in outcome.explanation]
         return replace(outcome, explanation="; ".join((outcome.explanation, *missing))) if missing else outcome
     except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-        return _errored(type(error).__name__, "the evaluator raised an exception")[1]
+        return _raised(error)[1]
 
 
 def outcomes_of(inquiry: Inquiry, judged: Sequence[Judged]) -> tuple[Judged, ...]:
@@ -99,7 +100,7 @@ def outcomes_of(inquiry: Inquiry, judged: Sequence[Judged]) -> tuple[Judged, ...
     try:
         return ((None, inquiry.evaluator.joined([outcome for _, outcome in judged])),)
     except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-        return (_errored(type(error).__name__, "the evaluator raised an exception"),)
+        return (_raised(error),)
 
 
 class _Targets:
@@ -126,6 +127,12 @@ class _Targets:
             return "the evaluator judged a call twice or one that is not there"
         self._calls.discard(id(call))
         return None
+
+
+def _raised(error: Exception) -> Judged:
+    if isinstance(error, EvaluationError):
+        return _errored(error.error_type, error.message)
+    return _errored(type(error).__name__, "the evaluator raised an exception")
 
 
 def _errored(error_type: str, message: str) -> Judged:

@@ -152,7 +152,10 @@ class JudgeModel:
                 self._metrics.reasked.add()
         except StopIteration as ended:
             verdict: JsonObject | Errored = ended.value
-            return verdict if isinstance(verdict, Errored) else outcome_of(evaluator, question, verdict)
+            if isinstance(verdict, Errored):
+                return verdict
+            # On a thread: an evaluator of a plug-in may take long.
+            return await asyncio.to_thread(outcome_of, evaluator, question, verdict)
         finally:
             exchange.close()
 

@@ -60,6 +60,9 @@ class _Entry:
         self.weight = weight
         self.inquiries = [_OpenInquiry(inquiry) for inquiry in inquiries]
 
+    def answers(self) -> Answers:
+        return Answers(trajectory=self.trajectory, answers=tuple((one.inquiry, one.judged()) for one in self.inquiries))
+
 
 class Judges:
     """Judges on the event loop it is started on; implements `model.judging.Judging`."""
@@ -146,7 +149,7 @@ class Judges:
             await asyncio.wait(tasks, timeout=_CANCEL_S)
         self._waiting.clear()
         for entry in tuple(self._open):
-            self._finish(entry)
+            self._finish(entry, entry.answers())
         await self._client.close()
 
     async def _feed(self) -> None:
@@ -158,11 +161,11 @@ class Judges:
             try:
                 for open_inquiry in entry.inquiries:
                     await self._inquire(entry, open_inquiry)
-                self._finish_if_done(entry)
+                await self._finish_if_done(entry)
             except Exception as error:  # noqa: BLE001 (a fault in one trajectory would end judging for all)
                 self._metrics.failures.add(1, (type(error).__name__,))
                 if entry in self._open:
-                    self._finish(entry)
+                    self._finish(entry, entry.answers())
 
     async def _inquire(self, entry: _Entry, open_inquiry: _OpenInquiry) -> None:
         steps = questions(open_inquiry.inquiry)
@@ -203,17 +206,19 @@ class Judges:
             # A library that cancels itself must not leave the entry open for ever.
             outcome = _CANCELLED
         open_inquiry.outcomes[place] = outcome
-        self._finish_if_done(entry)
+        await self._finish_if_done(entry)
 
-    def _finish_if_done(self, entry: _Entry) -> None:
+    async def _finish_if_done(self, entry: _Entry) -> None:
         if entry in self._open and all(inquiry.is_done for inquiry in entry.inquiries):
-            self._finish(entry)
+            # On a thread: an evaluator of a plug-in may take long to join outcomes.
+            answers = await asyncio.to_thread(entry.answers)
+            if entry in self._open:
+                self._finish(entry, answers)
 
-    def _finish(self, entry: _Entry) -> None:
+    def _finish(self, entry: _Entry, answers: Answers) -> None:
         del self._open[entry]
         self._bytes -= entry.weight
-        answers = tuple((one.inquiry, one.judged()) for one in entry.inquiries)
-        self._done.append(Answers(trajectory=entry.trajectory, answers=answers))
+        self._done.append(answers)
         self._changed.set()
 
 

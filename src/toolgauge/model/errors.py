@@ -1,5 +1,6 @@
 """Our exceptions. People see a `ToolgaugeError` as `error: ...`, with an optional `hint: ...`; the others become outcomes or counters."""
 
+import threading
 from typing import Literal, TypeAlias
 
 # Reasons of permanent refusals: bytes that are not OTLP, another signal, unknown JSON keys, an unreadable compression, or a broken
@@ -57,6 +58,20 @@ class StateError(Exception):
 
 class ExpressionError(Exception):
     """An expression could not be evaluated. The text holds no value of what it was evaluated for."""
+
+
+class EvaluationError(Exception):
+    """An evaluator of a plug-in or file failed; becomes the outcome `Errored` with these two fields. The text holds no value."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether a person pressed Ctrl-C: Python raises that on the main thread only, a plug-in may raise it anywhere."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
 
 
 class JudgeCallError(Exception):

@@ -292,10 +292,6 @@ class Pipeline:
         self.egress.closed_entries += self.assembler.take_released()
         return False
 
-    def resume(self) -> None:
-        """Go on where an evaluator keeps the thread that had this pipeline; in a thread that has it from here on."""
-        self.scoring.resume(self._now_ns)
-
     def close_open(self, now_ns: int) -> None:
         """Close everything that is open with the next ticks; requests are taken as before."""
         self._now_ns = max(self._now_ns, now_ns)

@@ -5,7 +5,6 @@ Answers of judges make scorecards of their own, which arrive later and take the 
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -41,8 +40,6 @@ class Scoring:
             parts.feedback.observe,
             self._watch,
         )
-        # Scores the trajectory that is being finished.
-        self._finishing: Callable[[], None] | None = None
         self._is_interrupted = False
         # Trajectories that left unscored because of `interrupt`.
         self.interrupted = 0
@@ -79,19 +76,6 @@ class Scoring:
         completed = trajectory
         if self.scorer.wants_earlier_values:
             completed = parts.earlier_traces.with_earlier(trajectory)
-        self._finishing = partial(self._score, trajectory, completed, lacking, now_ns, due_ns)
-        self._finishing()
-        self._finishing = None
-
-    def resume(self, now_ns: int) -> None:
-        """Finish the trajectory whose evaluator keeps the thread that began it, without that criterion."""
-        if self._finishing is not None:
-            self.scorer.give_up(now_ns)
-            self._finishing()
-            self._finishing = None
-
-    def _score(self, trajectory: Trajectory, completed: Trajectory, lacking: Reason, now_ns: int, due_ns: int) -> None:
-        parts = self._parts
         started = parts.clock()
         # Given up for want of memory: it is only a part, and scoring takes memory too.
         is_overloaded = parts.assembler.eviction.is_overloaded or trajectory.closed_because == "memory"

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from toolgauge.model.damaged_json import TextSize
+from toolgauge.model.errors import is_interrupt
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation, Reading
 from toolgauge.model.ports import Completing, Deferring, Dialect, Grounds, Remembering
@@ -184,8 +185,10 @@ class _Deferred:
         """Return what a span of the dialect shows; `None` for all spans that do not wait."""
         try:
             operation = self._dialect.operation(attributes)
-        except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+        except BaseException as error:
             # Counted when the span is read, which is at once.
+            if is_interrupt(error):
+                raise
             return None
         if operation is None or name.startswith(self._names):
             return None
@@ -274,8 +277,10 @@ class Recognizer:
             completing = self._completing.get(name)
             if observations is not None and completing is not None:
                 observations = observations if completing.complete(span, observations) is observations else None
-        except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+        except BaseException as error:
             # The error is counted when the whole span is read.
+            if is_interrupt(error):
+                raise
             return None
         if observations is None:
             return None
@@ -290,8 +295,8 @@ class Recognizer:
             return ()
         try:
             return tuple(dialect.history(span))
-        except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-            self._metrics.dialect_errors.add(1, (name,))
+        except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+            self._count(error, name)
             return ()
 
     def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:
@@ -309,8 +314,8 @@ class Recognizer:
                         if completed is not observations:
                             dialect, observations = completing, completed
                     break
-            except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-                self._metrics.dialect_errors.add(1, (one.name,))
+            except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+                self._count(error, one.name)
                 break
         # Only records with a text that lacks its end are measured.
         sizes = text_sizes(record) if cut_texts_seen() != cut_before else ()
@@ -321,14 +326,19 @@ class Recognizer:
             return None
         return _reading(record, ref, dialect, observations, attributes, sizes)
 
+    def _count(self, error: BaseException, dialect: str) -> None:
+        if is_interrupt(error):
+            raise error
+        self._metrics.dialect_errors.add(1, (dialect,))
+
     def _attributes(self, record: Record, dialect: Dialect | None) -> tuple[tuple[str, Scalar], ...]:
         found: list[tuple[str, Scalar]] = []
         for key in self._wanted:
             value: Value = None
             try:
                 value = record.attributes.get(key) if dialect is None else dialect.attribute(record, key)
-            except Exception:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-                self._metrics.dialect_errors.add(1, (dialect.name if dialect is not None else "",))
+            except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+                self._count(error, "" if dialect is None else dialect.name)
             if not isinstance(value, Scalar):
                 value = record.resource.attributes.get(key)
             if isinstance(value, Scalar):

@@ -73,9 +73,13 @@ class Summary:
             one.name: CriterionCounts(one.name, is_default=one.is_default, is_shadow=one.enforce == "shadow")
             for one in criteria
         }
+        # All runs, and those with a score.
+        self.runs = self.judged = 0
 
     def add(self, scorecard: Scorecard) -> None:
         """Count the results of a trajectory."""
+        self.runs += not scorecard.by_judges
+        self.judged += any(isinstance(result.outcome, Scored) for result in scorecard.results)
         for result in scorecard.results:
             self._rows[result.criterion].add(result.outcome)
 

@@ -1,5 +1,7 @@
 """Standard output and standard error: nothing else in this package writes to them.
 
+Only our own threads write to standard output; what a plug-in or a process of it writes there goes to standard error.
+
 Names in spans are hostile. Commands to a CI system are broken, and control characters are shown: a terminal obeys them,
 and a CI system reads some as the begin of a line.
 """
@@ -8,8 +10,10 @@ import contextlib
 import os
 import re
 import sys
+import threading
 from collections.abc import Generator
 from io import TextIOWrapper
+from typing import BinaryIO, cast
 
 # What each of them sets for its jobs: GitHub Actions, Azure Pipelines, TeamCity, Buildkite and all others.
 _SYSTEMS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "BUILDKITE", "CI")
@@ -41,6 +45,12 @@ def _safe(text: str) -> str:
     return without_commands(_CONTROL.sub(lambda found: found[0] if len(found[0]) > 1 else _escaped(found[0]), text))
 
 
+def _is_own_thread() -> bool:
+    # Plug-ins run on threads of other names, and so do the threads that they start.
+    thread = threading.current_thread()
+    return thread is threading.main_thread() or thread.name.startswith("toolgauge")
+
+
 class Output(TextIOWrapper):
     """A stream without commands and control characters of anybody else."""
 
@@ -48,7 +58,19 @@ class Output(TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Write text."""
-        return super().write(_safe(text))
+        if self is sys.stderr or _is_own_thread():
+            return super().write(_safe(text))
+        return sys.stderr.write(text)
+
+    def fileno(self) -> int:
+        """Return the descriptor that the current thread may write to."""
+        return super().fileno() if self is sys.stderr or _is_own_thread() else sys.stderr.fileno()
+
+    @property
+    def buffer(self) -> BinaryIO:
+        """The stream of bytes that the current thread may write to."""
+        found = super().buffer if self is sys.stderr or _is_own_thread() else sys.stderr.buffer
+        return cast("BinaryIO", found)  # it writes bytes
 
     def annotate(self, command: str) -> None:
         """Write a command to GitHub of our own: only its first two characters begin one."""
@@ -131,8 +153,12 @@ def open_streams() -> None:
     for name, stream in (("stdout", sys.stdout), ("stderr", sys.stderr)):
         if type(stream) is TextIOWrapper:  # not where somebody put another stream in its place
             # Let a terminal that lacks a letter show its number: recordings hold all there are.
-            encoding, is_by_line = stream.encoding, stream.line_buffering
-            setattr(sys, name, Output(stream.detach(), encoding, "backslashreplace", line_buffering=is_by_line))
+            encoding, is_by_line, binary = stream.encoding, stream.line_buffering, stream.detach()
+            if name == "stdout" and binary.fileno() == 1:
+                # Descriptor 1 is for plug-ins, and for the processes that they start.
+                binary = os.fdopen(os.dup(1), "wb")
+                os.dup2(2, 1)
+            setattr(sys, name, Output(binary, encoding, "backslashreplace", line_buffering=is_by_line))
 
 
 def close_log() -> None:

@@ -1,7 +1,7 @@
-"""Closed trajectories come in, results go out; the evaluators in between are plug-ins and trusted with nothing.
+"""Closed trajectories come in, results go out; the evaluators in between are trusted with nothing.
 
-What an evaluator raises becomes `Errored`, and what it yields is checked before it counts. One that never ends is cut off
-by the deadline of whoever runs the scorer; after three timeouts in a row its criterion is off for that service for a while.
+An exception of an evaluator becomes `Errored`, and its outcomes are checked before they count. Our evaluators end, those of others
+have a deadline of their own (`service/plug_in_evaluators.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,17 +9,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
-from pathlib import PurePath
-from traceback import walk_tb
 from types import GeneratorType
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from toolgauge.model.errors import EvaluationError, is_interrupt
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import NotEvaluated, Reason, Result, Scored
+from toolgauge.model.outcomes import Errored, NotEvaluated, Reason, Result, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import (
@@ -41,33 +40,19 @@ from toolgauge.score.origins.grounding import Seen as TextsSeen
 from toolgauge.score.recorded_values import Conversation, ExpectedValues
 from toolgauge.score.tool_offers import RecentOffers
 from toolgauge.score.unmatched import OnUnmatched, UnmatchedCriteria
-from toolgauge.score.verdicts import Checker, broken
+from toolgauge.score.verdicts import Checker, broken, raised
 
-# Entered around the evaluation of one criterion; a `TimeoutError` that leaves it says that the evaluator was cut off.
-Deadline: TypeAlias = Callable[[Criterion], AbstractContextManager[None]]
-# Called when a criterion is switched off for a service, with the reason.
-OnSwitchedOff: TypeAlias = Callable[[Criterion, str | None, str], None]
+# Entered around each evaluation.
+Around: TypeAlias = Callable[[Criterion, Trajectory], AbstractContextManager[None]]
 
-_TIMEOUTS_IN_A_ROW = 3
-_OFF_NS = 600 * 1_000_000_000
-_TIMEOUT = broken("timeout", "the evaluator did not end and was cut off")
-_HUNG = broken("timeout", "the evaluator waited for something, did not end and was left alone")
-_SWITCHED_OFF = NotEvaluated(
-    reason="overload",
-    explanation=f"switched off for {_OFF_NS // 60_000_000_000} minutes: the evaluator did not end",
-)
 _CRASHED = broken("crashed", "the process ended more than once while this was being evaluated")
 _LONGEST_ID = 200
-_NO_LIMIT = nullcontext()
+_NOTHING = nullcontext()
 
 
-def no_deadline(criterion: Criterion) -> AbstractContextManager[None]:  # noqa: ARG001 (the same for all)
-    """Let every evaluator run to its end."""
-    return _NO_LIMIT
-
-
-def _ignore(criterion: Criterion, service: str | None, reason: str) -> None:
-    """Do nothing, where switched-off criteria are not counted."""
+def nothing_around(criterion: Criterion, trajectory: Trajectory) -> AbstractContextManager[None]:  # noqa: ARG001 (the same for all)
+    """Do nothing before and after an evaluation."""
+    return _NOTHING
 
 
 def run_id(trajectory: Trajectory) -> str:
@@ -110,31 +95,27 @@ def reading_scope(criteria: Sequence[Criterion]) -> ReadingScope:
 
 # Criteria that ask a judge are not scored here: `inquiries` returns their questions, `judged` takes the answers.
 class Scorer:
-    """Scores trajectories against criteria; remembers recent offers, and which criteria are switched off."""
+    """Scores trajectories against criteria; remembers recent offers."""
 
     def __init__(
         self,
         criteria: Sequence[Criterion],
         kinds: ToolKinds,
         *,
-        deadline: Deadline = no_deadline,
-        on_switched_off: OnSwitchedOff = _ignore,
+        around: Around = nothing_around,
         on_unmatched: OnUnmatched | None = None,
         registered_tools: Mapping[str, ToolDefinition] | None = None,
     ) -> None:
-        """`deadline` cuts evaluators off, `on_switched_off` and `on_unmatched` log criteria that score nothing, and why."""
+        """`around` stands around each evaluation; `on_unmatched` logs criteria that match nothing."""
         registered = tuple(map(register, criteria))
         self.criteria = tuple(criteria)
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
         self._asking_by_name = {one.criterion.name: one for one in self._asking}
         self._kinds = kinds
-        self._deadline = deadline
-        self._on_switched_off = on_switched_off
-        self._timeouts = _Timeouts()
-        # Evaluations that are not tried again, by run (empty: any) and criterion, and what came of them.
-        self.set_aside: dict[tuple[str, str], Judged] = {}
-        self.under_way: tuple[Criterion, Trajectory] | None = None
+        self._around = around
+        # Evaluations that ended the process, by run (empty: any) and criterion.
+        self._crashed: frozenset[tuple[str, str]] = frozenset()
         # What the agent had seen, of the trajectory scored last; `None` where no criterion asked for it.
         self.seen: TextsSeen | None = None
         self._expected_values = ExpectedValues()
@@ -149,7 +130,13 @@ class Scorer:
             for one in self._scoring
         )
 
-    def score(self, trajectory: Trajectory, now_ns: int, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
+    def score(
+        self,
+        trajectory: Trajectory,
+        now_ns: int,  # noqa: ARG002 (every stage is told the time)
+        *,
+        lacking: Reason = "incomplete",
+    ) -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls."""
         # Of an incomplete trajectory only whole calls are judged, by evaluators that look at a call alone; `lacking` is the reason why.
         trajectory = with_neutral_tools(with_writing_tools(trajectory, (), self._kinds), self._kinds)
@@ -164,21 +151,13 @@ class Scorer:
         for registered in self._scoring:
             if applies(registered, trajectory):
                 shown = facts if registered.accepts_recent_offer or completed is trajectory else Facts(trajectory)
-                results += self._results(registered, shown, conversation, half, now_ns)
+                results += self._results(registered, shown, conversation, half)
         self.seen = facts.seen
         return tuple(results)
 
     def set_crashed_aside(self, ended_by: Iterable[tuple[str, str]]) -> None:
         """Evaluate no more what the process ended by: runs (empty: any) with the names of criteria."""
-        self.set_aside.update(dict.fromkeys(ended_by, _CRASHED))
-
-    def give_up(self, now_ns: int) -> None:
-        """Set the evaluation aside that is under way, on a thread that does not come back; its criterion is switched off."""
-        if self.under_way is not None:
-            criterion, trajectory = self.under_way
-            self.set_aside[run_id(trajectory), criterion.name] = _HUNG
-            self._timeouts.switch_off(criterion, trajectory.service, now_ns)
-            self._on_switched_off(criterion, trajectory.service, "its evaluator waited, did not end and was left alone")
+        self._crashed = frozenset(ended_by)
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
         """Return `overload` for every criterion that applies."""
@@ -233,7 +212,7 @@ class Scorer:
         )
 
     def _results(
-        self, registered: Registered, facts: Facts, conversation: Conversation, half: NotEvaluated | None, now_ns: int
+        self, registered: Registered, facts: Facts, conversation: Conversation, half: NotEvaluated | None
     ) -> list[Result]:
         criterion, evaluator, trajectory = registered.criterion, registered.evaluator, facts.trajectory
         if evaluator is None:
@@ -248,99 +227,34 @@ class Scorer:
             if not calls:
                 return [registered.made(trajectory.root, None, half)]
             seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
-        timeouts = self._timeouts
-        if (timeouts.off_until_ns or self.set_aside) and (refused := self._refused(criterion, trajectory, now_ns)):
-            return [registered.made(trajectory.root, *refused)]
-        self.under_way = criterion, trajectory
-        # Call the evaluator, the one place where a deadline may strike: nothing here but a list of its own changes.
+        if self._crashed and self._crashed.intersection((("", criterion.name), (run_id(trajectory), criterion.name))):
+            return [registered.made(trajectory.root, *_CRASHED)]
         outcomes: list[Judged] = []
-        fault: Judged | None = None
+        fault: Errored | None = None
         # One outcome a call and one for the trajectory; after them any other is a repeat, which is refused.
         most = len(seen.trajectory.calls) + 2
-        try:
-            with self._deadline(criterion):
+        with self._around(criterion, trajectory):
+            try:
                 if registered.outcomes is not None:
                     shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory)
                     outcomes.extend(islice(registered.outcomes(shown), most))
                 else:
-                    # Not `islice`: no deadline could interrupt an endless iterator written in C.
                     evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
-                    for evaluation in evaluations:
-                        # Older plug-ins yield `None` between outcomes.
-                        if evaluation is not None:
-                            outcomes.append(evaluation)
-                        if len(outcomes) == most:
-                            break
+                    # Older plug-ins yield `None` between outcomes.
+                    outcomes.extend(islice((one for one in evaluations if one is not None), most))
                     if isinstance(evaluations, GeneratorType):
                         evaluations.close()
-        except TimeoutError:
-            fault = _TIMEOUT
-        except Exception as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-            fault = _raised(error)
-        if (fault is _TIMEOUT or timeouts.in_a_row) and timeouts.count(
-            criterion, trajectory.service, now_ns, is_timeout=fault is _TIMEOUT
-        ):
-            reason = f"its evaluator ran out of time {_TIMEOUTS_IN_A_ROW} times in a row"
-            self._on_switched_off(criterion, trajectory.service, reason)
+            except EvaluationError as error:
+                fault = Errored(error_type=error.error_type, message=error.message)
+            except BaseException as error:
+                if is_interrupt(error):
+                    raise
+                fault = raised(error, __file__)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
             return [_of_half(one, registered, half) for one in results]
         expected = seen.expected
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
-
-    def _refused(self, criterion: Criterion, trajectory: Trajectory, now_ns: int) -> Judged | None:
-        """Return what comes of an evaluation that is not to be tried."""
-        of_run = self.set_aside.get((run_id(trajectory), criterion.name))
-        aside = of_run or self.set_aside.get(("", criterion.name))
-        if aside is None and self._timeouts.is_off(criterion, trajectory.service, now_ns):
-            return None, _SWITCHED_OFF
-        return aside
-
-
-class _Timeouts:
-    """Switches a criterion off for a service after several timeouts in a row."""
-
-    __slots__ = ("in_a_row", "off_until_ns")
-
-    def __init__(self) -> None:
-        # Each entry took a timeout of some seconds, so that no sender can make many.
-        self.in_a_row: dict[tuple[str, str | None], int] = {}
-        self.off_until_ns: dict[tuple[str, str | None], int] = {}
-
-    def is_off(self, criterion: Criterion, service: str | None, now_ns: int) -> bool:
-        key = criterion.name, service
-        if key not in self.off_until_ns:
-            return False
-        if now_ns < self.off_until_ns[key]:
-            return True
-        del self.off_until_ns[key]
-        return False
-
-    def count(self, criterion: Criterion, service: str | None, now_ns: int, *, is_timeout: bool) -> bool:
-        """Count an evaluation; return True when it switches the criterion off."""
-        key = criterion.name, service
-        if not is_timeout:
-            self.in_a_row.pop(key, None)
-            return False
-        self.in_a_row[key] = self.in_a_row.get(key, 0) + 1
-        if self.in_a_row[key] < _TIMEOUTS_IN_A_ROW:
-            return False
-        self.switch_off(criterion, service, now_ns)
-        return True
-
-    def switch_off(self, criterion: Criterion, service: str | None, now_ns: int) -> None:
-        """Switch it off for a while."""
-        self.in_a_row.pop((criterion.name, service), None)
-        self.off_until_ns[criterion.name, service] = now_ns + _OFF_NS
-
-
-def _raised(error: Exception) -> Judged:
-    # The message may quote argument values, so only the type is kept, and the innermost line in the file that the
-    # evaluator is from; what it calls elsewhere is not its own. The first frame is ours.
-    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)][1:]
-    lines = [line for file, line in frames if file == frames[0][0]]
-    where = f" ({PurePath(frames[0][0]).name}, line {lines[-1]})" if lines else ""
-    return broken(type(error).__name__, f"the evaluator raised an exception{where}")
 
 
 def _of_half(result: Result, registered: Registered, half: NotEvaluated) -> Result:
@@ -350,16 +264,16 @@ def _of_half(result: Result, registered: Registered, half: NotEvaluated) -> Resu
 
 
 def _checked(
-    registered: Registered, seen: Seen, outcomes: Sequence[Judged], fault: Judged | None, root: SpanRef | None
+    registered: Registered, seen: Seen, outcomes: Sequence[Judged], fault: Errored | None, root: SpanRef | None
 ) -> list[Result]:
     made = registered.made
     checker = Checker(registered.criterion.evaluator.level, seen.trajectory.calls, registered.marks)
     try:
         is_sound = checker.check(outcomes, made, root)
     except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
-        return [*checker.results, made(root, *_raised(error))]
+        return [*checker.results, made(root, None, raised(error, __file__))]
     if is_sound and fault is not None:
-        return [*checker.results, made(root, *fault)]
+        return [*checker.results, made(root, None, fault)]
     return checker.results or [made(root, None, checker.silence())]
 
 

@@ -1,9 +1,14 @@
 """Checks outcomes before they count, because evaluators are plug-ins."""
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from pathlib import PurePath
+from traceback import walk_tb
 from typing import TypeAlias, cast, get_args
 
+from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import (
     Difference,
@@ -31,6 +36,10 @@ _REASONS = frozenset[str](get_args(Reason))
 _MAX_KNOWN = 256
 _LONGEST_KNOWN = 200
 _OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
+# The longest explanation, message or text of a difference that an evaluator of a plug-in or file may give; the longest name.
+MAX_TEXT = 10_000
+MAX_NAME = 200
+_MAX_PARTS = _MAX_DIFFERENCES = 100
 
 
 # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
@@ -118,11 +127,9 @@ class Checker:
         known = self._marks.get(id(outcome))
         if known is not None:
             return known[1]
-        if not isinstance(outcome, Scored | NotEvaluated | Errored):
-            self.problem = "the evaluator yielded something that is not an outcome"
-            return None
-        self.problem = _problem_of(outcome)
-        return None if self.problem else self._marks.mark(outcome)
+        self.problem = problem_of(outcome)
+        # `problem_of` has seen that it is an outcome.
+        return None if self.problem else self._marks.mark(cast("Outcome", outcome))
 
     def _was_open(self, call: object) -> bool:
         """Close a call, or the trajectory as a whole (`None`); False when it was not open."""
@@ -151,7 +158,21 @@ def broken(error_type: str, message: str) -> Judged:
     return None, Errored(error_type=error_type, message=message)
 
 
-def _problem_of(outcome: Outcome) -> str:
+def raised(error: BaseException, caller: str) -> Errored:
+    """Return the outcome of an evaluator that raised, which the file `caller` had called.
+
+    The message of an exception may quote argument values: only its class is kept, and the innermost line in the evaluator's file.
+    """
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    called = [(file, line) for file, line in frames if file != caller]
+    lines = [line for file, line in called if file == called[0][0]]
+    where = f" ({PurePath(called[0][0]).name}, line {lines[-1]})" if lines else ""
+    return Errored(
+        error_type=type(error).__name__[:MAX_NAME], message=f"the evaluator raised an exception{where}"[:MAX_TEXT]
+    )
+
+
+def problem_of(outcome: object) -> str:
     """Return the fault of an outcome; a plug-in may have put anything into it, in spite of its types."""
     match outcome:
         case Scored():
@@ -168,6 +189,8 @@ def _problem_of(outcome: Outcome) -> str:
         case NotEvaluated(reason=first, explanation=second) | Errored(error_type=first, message=second):
             if not _are_texts(first, second):
                 return "the evaluator gave something else for a text"
+        case _:
+            return "the evaluator yielded something that is not an outcome"
     is_unknown = isinstance(outcome, NotEvaluated) and first not in _REASONS
     return "the evaluator gave a reason that is not in the closed list" if is_unknown else ""
 
@@ -203,3 +226,38 @@ def _are_differences(differences: object) -> bool:
         ):
             return False
     return True
+
+
+def cut(outcome: Outcome) -> Outcome:
+    """Return a sound outcome of a plug-in as one of ours, without what is too long or too much to keep."""
+    match outcome:
+        case NotEvaluated():
+            return NotEvaluated(reason=outcome.reason, explanation=_cut(outcome.explanation))
+        case Errored():
+            return Errored(error_type=_cut(outcome.error_type, MAX_NAME), message=_cut(outcome.message))
+        case Scored():
+            parts = {
+                _cut(name, MAX_NAME): int(figure) if isinstance(figure, int) else float(figure)
+                for name, figure in islice(outcome.parts.items(), _MAX_PARTS)
+            }
+            differences = tuple(
+                Difference(
+                    where=_cut(one.where), rule=_cut(one.rule), expected=_side(one.expected), actual=_side(one.actual)
+                )
+                for one in outcome.differences[:_MAX_DIFFERENCES]
+            )
+            value, words = float(outcome.value), _cut(outcome.explanation)
+            return Scored(value, words, parts, differences, is_exempt=outcome.is_exempt)
+
+
+def _cut(text: str, most: int = MAX_TEXT) -> str:
+    # Not by a method that a class of the plug-in may have in its place.
+    return str.__getitem__(text, slice(most))
+
+
+def _side(side: Side | None) -> Side | None:
+    if side is None:
+        return None
+    value: Json = side.value
+    text = json.dumps(value)
+    return Side(value=json.loads(text) if len(text) <= MAX_TEXT else _cut(text), words=_cut(side.words))

@@ -42,6 +42,7 @@ from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import judge_problems, require_judge
+from toolgauge.service.plug_in_evaluators import copied
 from toolgauge.settings import AS_WRITTEN
 
 _COMPARE_CALLS = "`tool_call_args`, `tool_call_f1`, `tool_call_order` and `tool_trajectory`"
@@ -273,13 +274,18 @@ def _evaluator(
                 problems.append(criterion_problem(entry, message, suggestion(key, known_keys), at=(key,)))
     if len(problems) > found:
         return None
-    if not issubclass(loaded, BaseModel):
-        return checked_evaluator(plugins.make_plain(loaded, entry.evaluator), entry.evaluator)
     try:
-        return checked_evaluator(loaded.model_validate(entry.parameters, context=AS_WRITTEN), entry.evaluator)
+        with plugins.running(f"cannot make an evaluator of `{entry.evaluator}`", passes=(ValidationError,)):
+            if issubclass(loaded, BaseModel):
+                # A copy: criteria may share a parameter, as an anchor of YAML.
+                made: object = loaded.model_validate(copied(entry.parameters), context=AS_WRITTEN)
+            else:
+                made = loaded()
     except ValidationError as error:
-        problems.extend(parameter_problems(entry, loaded, error))
+        # Of a pydantic model: no other class is given parameters.
+        problems.extend(parameter_problems(entry, cast("type[BaseModel]", loaded), error))
         return None
+    return checked_evaluator(made, entry.evaluator)
 
 
 def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:
@@ -304,8 +310,10 @@ def make_evaluator(name: str, parameters: JsonObject) -> Evaluator | JudgeEvalua
     if not issubclass(loaded, BaseModel):
         raise ConfigError(f"evaluator `{name}` is not a pydantic model")
     try:
+        with plugins.running(f"cannot make an evaluator of `{name}`", passes=(ValidationError,)):
+            made = loaded.model_validate(copied(parameters), context=AS_WRITTEN)
         # A plug-in's class: `plugins.evaluator` has seen that it has what an evaluator must have.
-        return cast("Evaluator | JudgeEvaluator", loaded.model_validate(parameters, context=AS_WRITTEN))
+        return cast("Evaluator | JudgeEvaluator", made)
     except ValidationError as error:
         wording = Wording(kind="parameter", owner=f" of evaluator `{name}`", unknown=("version", "level"))
         raise config_error(problems_of(error, written(parameters, Place("config")), loaded, wording)) from error

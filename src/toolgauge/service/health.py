@@ -146,10 +146,6 @@ def _written(when_ns: int) -> str:
     return datetime.fromtimestamp(when_ns / 1e9, UTC).isoformat()
 
 
-# From so many threads on that evaluators keep, a restart does more good than harm.
-_MAX_ABANDONED = 3
-
-
 def make_health(
     config: Config,
     outbox: FanOut,
@@ -169,10 +165,15 @@ def make_health(
         now_ns = clock()
         parts = _of_process(memory, started_ns)
         parts["processor:scoring"] = _part(started_ns, stuck, worker.stuck_since_ns)
-        if worker.abandoned >= _MAX_ABANDONED and worker.abandoned_ns is not None:
-            error = f"{worker.abandoned} evaluators did not come back, each with a thread: restart the process"
-            part = ComponentHealth(status="StatusFatalError", since_ns=worker.abandoned_ns, error=error)
-            parts["processor:scoring"] = part
+        if worker.died_ns is not None:
+            error = "the thread that scores has ended: spans are sent on unscored; start the process again"
+            parts["processor:scoring"] = ComponentHealth(
+                status="StatusFatalError", since_ns=worker.died_ns, error=error
+            )
+        for name, off_ns in worker.criteria_off.items():
+            error = "switched off: its evaluator did not end in time; once it is mended, reload the configuration"
+            part = ComponentHealth(status="StatusPermanentError", since_ns=off_ns, error=error)
+            parts[f"processor:criterion/{name}"] = part
         if judges.has_judges:
             error, lasted_s = judges.trouble or (None, 0.0)
             parts["processor:judge"] = _part(started_ns, error, now_ns - int(lasted_s * 1e9))

@@ -27,6 +27,7 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
+from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, SteadyClock
 from toolgauge.service.watching import announce, announce_tool_changes
 
@@ -145,7 +146,7 @@ class InProcess:
         """Count the scorecard and show it to the application."""
         self._emitter.record(scorecard)
         if self._ways.on_scorecard is not None:
-            with self._faults.survived():
+            with self._faults.survived(BaseException):
                 self._ways.on_scorecard(scorecard)
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
@@ -252,7 +253,9 @@ class InProcess:
         return not busy and (push is None or push.is_idle)
 
     def close(self) -> None:
-        """Close the destinations. May be called twice."""
+        """Close the destinations, and end the threads of plug-ins. May be called twice."""
+        for _, evaluator in plug_ins(self._pipeline.scorer.criteria):
+            evaluator.threads.end()
         push, self._push = self._push, None
         if push is not None:
             with self._faults.survived():

@@ -1,5 +1,6 @@
 """Config -> one pipeline. The same stages for live traffic, for replays and for inspection."""
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -37,9 +38,10 @@ from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.earlier_traces import EarlierTraces
-from toolgauge.score.scorer import Deadline, Scorer, no_deadline
+from toolgauge.score.scorer import Around, Scorer, nothing_around
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import OnToolChanges, Watcher
@@ -90,7 +92,7 @@ def make_pipeline(
     has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     make_recognizer: MakeRecognizer = Recognizer,
     clock: Callable[[], int] = time.monotonic_ns,
-    deadline: Deadline = no_deadline,
+    around: Around = nothing_around,
     on_unmatched: OnUnmatched | None = _log_unmatched,
     content: bool = False,
     watcher: Watcher | None = None,
@@ -109,7 +111,7 @@ def make_pipeline(
     `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
     late = config.assemble.late_memory
-    scorer = _scorer(config, criteria, metrics, deadline, on_unmatched)
+    scorer = _scorer(config, criteria, metrics, around, on_unmatched)
     wanted = scorer.wanted.union(attributes)
     recognizer = make_recognizer(_dialects(config), metrics, wanted)
     labels = config.metrics.resource_attributes
@@ -172,10 +174,10 @@ def make_rules(
     running: Config,
     read: Collection[str],
     labels: Collection[str] = (),
-    deadline: Deadline = no_deadline,
+    around: Around = nothing_around,
 ) -> Rules:
     """Make the next rules of a running pipeline, which reads the attributes `read` and goes by `running` until then."""
-    scorer = _scorer(config, criteria, metrics, deadline, _log_unmatched)
+    scorer = _scorer(config, criteria, metrics, around, _log_unmatched)
     reading = None
     if scorer.wanted != frozenset(read) or config.dialects != running.dialects:
         recognizer = Recognizer(_dialects(config), metrics, scorer.wanted)
@@ -204,25 +206,29 @@ def _scorer(
     config: Config,
     criteria: Sequence[Criterion],
     metrics: SelfMetrics,
-    deadline: Deadline,
+    around: Around,
     on_unmatched: OnUnmatched | None,
 ) -> Scorer:
-    def switched_off(criterion: Criterion, service: str | None, reason: str) -> None:
-        metrics.criteria_switched_off.add(1, (criterion.name,))
-        _LOG.error(
-            "criterion %s (evaluator %s) is switched off for service %s for 10 minutes: %s",
-            criterion.name,
-            criterion.evaluator_name,
-            service or "unknown",
-            reason,
-            extra={"criterion": criterion.name, "service": service or ""},
-        )
+    threads = SpareThreads()
+
+    def guarded(criterion: Criterion) -> Criterion:
+        def switched_off(reason: str) -> None:
+            metrics.criteria_switched_off.add(1, (criterion.name,))
+            _LOG.error(
+                "criterion %s (evaluator %s) is switched off until the configuration is reloaded or the process is started "
+                "again: its evaluator %s",
+                criterion.name,
+                criterion.evaluator_name,
+                reason,
+                extra={"criterion": criterion.name},
+            )
+
+        return dataclasses.replace(criterion, evaluator=on_spare_thread(criterion.evaluator, threads, switched_off))
 
     return Scorer(
-        criteria,
+        tuple(map(guarded, criteria)),
         tool_kinds(config),
-        deadline=deadline,
-        on_switched_off=switched_off,
+        around=around,
         on_unmatched=on_unmatched,
         registered_tools=load_tool_definitions(config),
     )
@@ -254,7 +260,7 @@ def offline_pipeline(
     on_tool_changes: OnToolChanges | None = None,
     attributes: Collection[str] = (),
     judging: Judging | None = None,
-    deadline: Deadline = no_deadline,
+    around: Around = nothing_around,
     feedback: FeedbackSink | None = None,
 ) -> Callable[[ScorecardSink], Pipeline]:
     """Return a function that makes pipelines for recorded traffic; `judging` and `feedback` serve one pipeline only."""
@@ -279,7 +285,7 @@ def offline_pipeline(
             on_regressions=on_regressions or ignore_regressions,
             attributes=attributes,
             judging=judging,
-            deadline=deadline,
+            around=around,
             feedback=feedback,
         )
 

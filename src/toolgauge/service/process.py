@@ -400,11 +400,11 @@ class Faults:
         self._throttle = Throttle()
 
     @contextmanager
-    def survived(self) -> Generator[None]:
-        """Do one piece of work; a fault ends it and nothing else."""
+    def survived(self, kinds: type[BaseException] = Exception) -> Generator[None]:
+        """Do one piece of work; a fault of these kinds ends it and nothing else."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001 (nobody waits for timed work: it would end in silence, for good)
+        except kinds as error:  # (nobody waits for timed work: it would end in silence, for good)
             kind = type(error).__name__
             self._count.add(1, (kind,))
             # The place and not the message, which may quote what came in a span.
@@ -430,9 +430,13 @@ async def beside(work: Callable[[], _T], name: str) -> _T:
 def settle(outcome: Future[_T], work: Callable[[], _T]) -> None:
     """Do the work, and set its result or its error as the outcome."""
     try:
-        outcome.set_result(work())
+        found = work()
     except Exception as error:  # noqa: BLE001 (raised again where it is waited for)
         outcome.set_exception(error)
+    except BaseException as error:  # noqa: BLE001 (it would end what waits, too)
+        outcome.set_exception(RuntimeError(type(error).__name__))
+    else:
+        outcome.set_result(found)
 
 
 async def cancelled(*tasks: asyncio.Task[None] | None) -> None:

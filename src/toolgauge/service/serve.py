@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,6 +15,7 @@ from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
@@ -41,7 +43,7 @@ from toolgauge.service.receiver_factory import (
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
 from toolgauge.service.watching import Watching, announce, announce_tool_changes
-from toolgauge.service.worker import EvaluationLimit, Worker
+from toolgauge.service.worker import Worker
 from toolgauge.state.ledger import Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
@@ -185,8 +187,8 @@ def _make_scoring(
     watcher = make_watcher(config, metrics)
     store = None if persistence is None else persistence.store
 
-    def deadline(criterion: Criterion) -> EvaluationLimit:
-        return worker.deadline(criterion)
+    def around(criterion: Criterion, trajectory: Trajectory) -> AbstractContextManager[None]:
+        return worker.around(criterion, trajectory)
 
     def journaled(event: Outgoing) -> Outgoing:
         return event if persistence is None else persistence.ledger.journaled(event, clock())
@@ -200,7 +202,7 @@ def _make_scoring(
         metrics=metrics,
         judging=judges,
         has_memory=memory.admits,
-        deadline=deadline,
+        around=around,
         watcher=watcher,
         live_since_ns=telemetry.start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,

@@ -21,6 +21,7 @@ from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.judge_pool import JudgePool
+from toolgauge.service.plug_in_evaluators import cut_off_calls
 from toolgauge.service.process import Faults
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Worker
@@ -298,7 +299,6 @@ class Service(Runtime):
             if keeps:
                 # Stuck in an evaluator: its trajectory is scored by the next process.
                 self.pipeline.pause()
-                self.worker.evaluation_limit.give_up()
                 self.worker.give_up()
             else:
                 await self._interrupt()
@@ -329,11 +329,10 @@ class Service(Runtime):
         """Have the worker score no more; take over from one that is stuck."""
         self._is_interrupted = True
         self.pipeline.scoring.interrupt()
-        self.worker.evaluation_limit.cut_off()
+        cut_off_calls()
         try:
             await self.worker.finished(_CLOSING_DEADLINE_S + _WORKER_GRACE_S)
         except TimeoutError:
-            self.worker.evaluation_limit.give_up()
             self.worker.give_up()
             for request in self.inbox.drain():
                 self.pipeline.process_unread(request)

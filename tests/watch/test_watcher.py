@@ -221,8 +221,8 @@ def test_a_conversation_with_thousands_of_tools_takes_a_bounded_number_of_stream
     metrics = watch_metrics()
     watching = watcher(metrics)
     watching.observe(scorecard(1, [(f"tool-{number}", 1.0) for number in range(1000)], at_ns=START))
-    assert len(watching.statuses()) == 200
-    assert metrics.streams_evicted.value() == 801
+    assert len(watching.statuses()) == 201
+    assert metrics.streams_evicted.value() == 800
 
 
 def test_names_of_any_length_take_bounded_memory() -> None:

@@ -13,7 +13,7 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service import process
-from toolgauge.service.process import Allocator, MemoryGuard, resident_bytes
+from toolgauge.service.process import Allocator, MemoryGuard, Relief, resident_bytes
 
 MIB = 1 << 20
 SECOND = 1_000_000_000
@@ -23,6 +23,7 @@ class FakeAllocator(Allocator):
     """Counts what it is asked for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.trimmed = self.collected = 0
         self.machine: Machine | None = None
         self.frees_to_mib = 0.0
@@ -55,10 +56,14 @@ class Machine:
         self.looks += 1
         return None if self.used_mib is None else int(self.used_mib * MIB)
 
-    def look(self, used_mib: float | None, after_s: float = 0.1) -> bool:
+    def relief(self, used_mib: float | None, after_s: float = 0.1) -> Relief:
         self.used_mib = used_mib
         self.now_ns += int(after_s * SECOND)
         return self.guard.look(self.now_ns, is_empty=self.is_empty)
+
+    def look(self, used_mib: float | None, after_s: float = 0.1) -> bool:
+        """Return whether open state has to go."""
+        return self.relief(used_mib, after_s) is Relief.OPEN
 
     @property
     def admits(self) -> bool:

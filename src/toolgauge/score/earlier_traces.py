@@ -149,7 +149,14 @@ class EarlierTraces:
             self._size_bytes += shown.size_bytes
         if len(self._known) > self._capacity:
             self._take_out(next(iter(self._known)))
-        while self._size_bytes > MAX_BYTES:
+        self._drop_values(MAX_BYTES)
+
+    def shed(self) -> None:
+        """Give back half of the memory that values take."""
+        self._drop_values(self._size_bytes // 2)
+
+    def _drop_values(self, most_bytes: int) -> None:
+        while self._size_bytes > most_bytes:
             # That its values are missing stays known.
             oldest = next(iter(self._with_values))
             emptied = self._known[oldest]

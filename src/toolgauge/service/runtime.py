@@ -23,7 +23,15 @@ from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import AdminEndpoint, Health
-from toolgauge.service.process import Faults, GarbageRounds, MemoryGuard, SteadyClock, cancelled, measure_loop_lag
+from toolgauge.service.process import (
+    Faults,
+    GarbageRounds,
+    MemoryGuard,
+    Relief,
+    SteadyClock,
+    cancelled,
+    measure_loop_lag,
+)
 from toolgauge.service.watching import Watching
 
 _T = TypeVar("_T")
@@ -149,8 +157,8 @@ class Runtime(ABC):
         """Score, send and end everything behind the receivers, within 28 s of `began_ns`; `_stop_watching` on the way."""
 
     @abstractmethod
-    def _shed(self) -> None:
-        """Give up open state: memory is short."""
+    def relieve(self, relief: Relief) -> None:
+        """Give back memory soon."""
 
     @abstractmethod
     def _put(self, outgoing: Outgoing) -> bool:
@@ -235,8 +243,9 @@ class Runtime(ABC):
 
     def _look_at_memory(self) -> None:
         now_ns = self.clock()
-        if self.memory.look(now_ns, is_empty=self.is_empty):
-            self._shed()
+        relief = self.memory.look(now_ns, is_empty=self.is_empty)
+        if relief:
+            self.relieve(relief)
         self._garbage.look(now_ns, is_quiet=self._is_quiet)
 
     async def _push_regularly(self) -> None:

@@ -118,11 +118,12 @@ def _place(taken: Collection[StreamKey], stream: StreamKey) -> StreamKey | None:
     is_of_tool = stream[_TOOL] is not None
     if stream in taken or len(taken) < (_MOST_STREAMS if is_of_tool else 2 * _MOST_STREAMS):
         return stream
-    return _place(taken, _of_all_tools(stream)) if is_of_tool else None
+    return _place(taken, _of_tool(stream, None)) if is_of_tool else None
 
 
-def _of_all_tools(stream: StreamKey) -> StreamKey:
-    return (*stream[:_TOOL], None, *stream[_TOOL + 1 :])
+def _of_tool(stream: StreamKey, tool: str | None) -> StreamKey:
+    service, environment, agent, _, criterion, revision, level = stream
+    return service, environment, agent, tool, criterion, revision, level
 
 
 def add_figures(known: dict[StreamKey, Figures], more: Mapping[StreamKey, Figures]) -> int:
@@ -145,7 +146,7 @@ def tallies_of(figures: Mapping[StreamKey, Figures]) -> dict[StreamKey, Tally]:
         tool = stream[_TOOL]
         if tool is not None:
             tallies[stream] = Tally({"": (total, count)}, lowest, trace_id)
-        of_agent = stream if tool is None else _of_all_tools(stream)
+        of_agent = _of_tool(stream, None)
         tally = tallies.setdefault(of_agent, Tally({}, lowest, trace_id))
         tally.scores[tool or ""] = total, count
         if lowest < tally.worst:
@@ -158,7 +159,7 @@ def figures_of(tallies: Mapping[StreamKey, Tally]) -> dict[StreamKey, Figures]:
     found: dict[StreamKey, Figures] = {}
     for stream, tally in tallies.items():
         for tool, (total, count) in tally.scores.items():
-            of_tool = (*stream[:_TOOL], tool, *stream[_TOOL + 1 :]) if tool else stream
+            of_tool = _of_tool(stream, tool) if tool else stream
             # The lowest score of a tool is known in its own stream.
             if not tool or of_tool not in tallies:
                 found[of_tool] = total, count, tally.worst, tally.worst_trace

@@ -106,7 +106,7 @@ class EarlierTraces:
             words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         has_user = before.has_user or any(seen.user.contents)
-        values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap)
+        values = _same(EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap))
         shown = _Shown(values, b" ".join(words))
         self._put(_key(conversation_id), shown if len(shown.unread) <= _LONGEST_UNREAD else _Shown(shown.read()))
 
@@ -162,7 +162,8 @@ class EarlierTraces:
             emptied = self._known[oldest]
             self._size_bytes -= emptied.size_bytes
             del self._with_values[oldest]
-            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=emptied.values.gap or "incomplete"))
+            emptied_values = replace(emptied.values, hashes=b"", gap=emptied.values.gap or "incomplete")
+            self._known[oldest] = _Shown(_same(emptied_values))
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)
@@ -176,6 +177,16 @@ class EarlierTraces:
 @lru_cache(maxsize=1)
 def _key(conversation_id: str) -> bytes:
     return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
+
+
+# Most conversations have only words that are not read, and one object serves for all of them.
+@lru_cache(maxsize=64)
+def _without_hashes(values: EarlierValues) -> EarlierValues:
+    return values
+
+
+def _same(values: EarlierValues) -> EarlierValues:
+    return values if values.hashes else _without_hashes(values)
 
 
 # The instructions of an agent come again with each of its traces.

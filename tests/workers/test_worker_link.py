@@ -52,11 +52,11 @@ class Scoring:
         self.metrics = SelfMetrics(MetricRegistry())
         self.relieved: list[Relief] = []
 
-    def clock(self) -> int:
-        return 1
-
     def relieve(self, relief: Relief) -> None:
         self.relieved.append(relief)
+
+    def tidy(self) -> None:
+        """Do nothing."""
 
     async def start(self) -> None:
         """Do nothing."""

@@ -114,9 +114,6 @@ def _allowed(limit_bytes: int) -> int:
 class Allocator:
     """Returns memory that is free but kept."""
 
-    def __init__(self) -> None:
-        self._collected_ns: int | None = None
-
     def trim(self) -> None:
         """Return the memory that the C library keeps."""
         trim = getattr(_C_LIBRARY, "malloc_trim", None)
@@ -127,20 +124,9 @@ class Allocator:
         """Free what refers to itself; takes time that grows with everything that is in memory."""
         gc.collect()
 
-    def tidy(self, now_ns: int) -> None:
-        """Trim, and collect unless that was done a moment ago."""
-        if _is_due(self._collected_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
-            self.has_collected(now_ns)
-            self.collect()
-        self.trim()
-
-    def has_collected(self, now_ns: int) -> None:
-        """Take note that garbage was collected."""
-        self._collected_ns = now_ns
-
 
 class Relief(IntEnum):
-    """What has to be given back: what is for `OWN` use, or `OPEN` trajectories and held spans as well."""
+    """The memory to give back: that for `OWN` use, or also that of `OPEN` trajectories and held spans."""
 
     NONE = 0
     OWN = 1
@@ -208,19 +194,19 @@ class MemoryGuard:
 
     def look(self, now_ns: int, *, is_empty: bool) -> Relief:
         """Look now; return what has to go. `is_empty`: there is nothing in the process that could leave it."""
+        relief = Relief.NONE
         resident = self._read_after_tidying()
         if not self._may_hoard:
             if self._tidied_ns is None:
                 self._tidied_ns = now_ns
-                self._allocator.has_collected(now_ns)
+                relief = Relief.OWN
             self._may_hoard = now_ns - self._tidied_ns >= _BETWEEN_COLLECTIONS_NS
         self._note(resident)
-        relief = Relief.NONE
         if self._is_short:
             self._begin_shortage(resident, now_ns)
             if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
                 self._relieved_ns = now_ns
-                self._allocator.tidy(now_ns)
+                self._allocator.trim()
                 is_urgent = resident >= self._limit or now_ns - (self._began_ns or now_ns) >= _PATIENCE_NS
                 relief = Relief.OPEN if is_urgent and not is_empty else Relief.OWN
             if is_empty:
@@ -231,10 +217,6 @@ class MemoryGuard:
                 return relief
         else:
             self._full_since_ns = None
-            if resident >= self._near and _is_due(self._relieved_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
-                self._relieved_ns = now_ns
-                self._allocator.tidy(now_ns)
-                relief = Relief.OWN
         self._end_shortage(resident, now_ns)
         return relief
 
@@ -272,7 +254,7 @@ class MemoryGuard:
     def _read_after_tidying(self) -> int:
         """Read how much is in use, without garbage and freed memory that is only kept: neither is a reason to refuse."""
         resident = self._read()
-        if resident < self._soft or self._is_short or not self._may_hoard:
+        if resident < self._near or not self._may_hoard:
             return resident
         self._may_hoard = False
         self._tidied_ns = None

@@ -24,6 +24,7 @@ from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import AdminEndpoint, Health
 from toolgauge.service.process import (
+    Allocator,
     Faults,
     GarbageRounds,
     MemoryGuard,
@@ -177,6 +178,11 @@ class Runtime(ABC):
 
     async def refresh(self) -> None:  # noqa: B027 (as above)
         """Bring the metrics of other processes up to date."""
+
+    def tidy(self) -> None:
+        """Return memory that is free."""
+        self._garbage.look(self.clock(), is_quiet=True)
+        Allocator().trim()
 
     async def start(self) -> None:
         """Open the ports. Raise `StartError` when one is taken, or memory is too small; nothing stays open then."""

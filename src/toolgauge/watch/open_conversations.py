@@ -40,7 +40,7 @@ class _Use(Struct, Generic[_Texts]):
 
 
 class Shared(Generic[_Texts]):
-    """Keeps one of equal tuples for as long as somebody has it. `size_bytes` is what they take."""
+    """One of equal tuples each, for as long as it is in use. `size_bytes` is about their memory."""
 
     def __init__(self) -> None:
         self.size_bytes = 0
@@ -59,7 +59,7 @@ class Shared(Generic[_Texts]):
         return tuple(taken)
 
     def give_back(self, each: Iterable[_Texts]) -> None:
-        """Forget those that nobody else has."""
+        """End one use of each of these; forget those without another."""
         for texts in each:
             use = self._uses[texts]
             use.users -= 1
@@ -83,14 +83,9 @@ class _Open(Struct, gc=False):
     figures: bytes
 
 
-class _Packed(Struct, array_like=True, gc=False):
-    traces: list[str]
-    # The sum of scores, how many they are, the lowest of them, and the place of its trace.
-    figures: list[tuple[float, int, float, int]]
-
-
 _ENCODER = msgspec.msgpack.Encoder()
-_PACKED = msgspec.msgpack.Decoder(_Packed)
+# Traces, and figures with the place of their trace.
+_PACKED = msgspec.msgpack.Decoder(tuple[list[str], list[tuple[float, int, float, int]]])
 
 
 def _packed(figures: Iterable[Figures]) -> bytes:
@@ -98,12 +93,12 @@ def _packed(figures: Iterable[Figures]) -> bytes:
     rows = [
         (total, count, lowest, traces.setdefault(trace_id, len(traces))) for total, count, lowest, trace_id in figures
     ]
-    return _ENCODER.encode(_Packed([*traces], rows))
+    return _ENCODER.encode(([*traces], rows))
 
 
 def _unpacked(conversation: _Open) -> dict[StreamKey, Figures]:
-    packed = _PACKED.decode(conversation.figures)
-    rows = [(total, count, lowest, packed.traces[place]) for total, count, lowest, place in packed.figures]
+    traces, figures = _PACKED.decode(conversation.figures)
+    rows = [(total, count, lowest, traces[place]) for total, count, lowest, place in figures]
     return dict(zip(conversation.streams, rows, strict=True))
 
 
@@ -132,7 +127,7 @@ class OpenConversations:
 
     @property
     def size_bytes(self) -> int:
-        """About what they take."""
+        """About how much memory they take."""
         return self._own_bytes + self._streams.size_bytes + self._properties.size_bytes
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Conversation | None:
@@ -201,7 +196,7 @@ class OpenConversations:
         properties: Mapping[str, str],
         times: tuple[int, int, int],
     ) -> None:
-        """Keep a conversation as the newest, instead of what is known of it."""
+        """Store a conversation as the newest, in place of an earlier state."""
         streams, named = self._streams.take(figures), self._properties.take(properties.items())
         if key in self._open:
             self._give_back(key)

@@ -159,6 +159,9 @@ class Watcher:
         tool_changes, capped = self._contracts.take()
         if tool_changes or capped:
             self.on_tool_changes(tool_changes, capped)
+        for whose in self._contracts.removed:
+            self._remove(_row(b"t", whose))
+        self._contracts.removed = {}
         for key in self._unshown:
             self._show(self._streams[key])
         self._unshown.clear()
@@ -293,9 +296,7 @@ class Watcher:
             rows[row] = msgspec.msgpack.encode(saved)
         contracts = self._contracts
         rows.update((_row(b"t", whose), contracts.dump(whose)) for whose in contracts.changed)
-        for whose in contracts.removed:
-            self._remove(_row(b"t", whose))
-        contracts.changed, contracts.removed = {}, {}
+        contracts.changed = {}
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
         removed = self._removed.difference(rows)

@@ -10,7 +10,7 @@ from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.service.process import Allocator, Faults, Relief
+from toolgauge.service.process import Faults, Relief
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, unpack_request
@@ -102,7 +102,6 @@ class WorkerService:
         self._reloader = reloader
         self._control = control
         self._faults = Faults(service.metrics)
-        self._allocator = Allocator()
         self._loaded: Loaded | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stop: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
@@ -153,7 +152,7 @@ class WorkerService:
                 self._control(frame.content)
             case Kind.RELIEVE:
                 self._service.relieve(Relief(frame.content[0]))
-                self._allocator.tidy(self._service.clock())
+                self._service.tidy()
             case Kind.FINISH:
                 self._link.finish(frame.read(Outgoing) if frame.content else None)
             case Kind.STOP if not self._stop.done():

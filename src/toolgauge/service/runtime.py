@@ -128,6 +128,7 @@ class Runtime(ABC):
     close_store: Callable[[], None]  # Lets another process have the state directory. Works twice.
     reading_scope: ReadingScope
     is_pushing: bool = True  # Whether metrics are pushed: a worker's are part of the front's
+    give_back: Sequence[Callable[[], object]] = ()  # Each gives back memory of a view when it runs short
     looks: Sequence[Callable[[], object]] = ()  # The work of each tenth of a second, on the event loop
 
     def __post_init__(self) -> None:
@@ -251,6 +252,8 @@ class Runtime(ABC):
         now_ns = self.clock()
         relief = self.memory.look(now_ns, is_empty=self.is_empty)
         if relief:
+            for give_back in self.give_back:
+                give_back()
             self.relieve(relief)
         self._garbage.look(now_ns, is_quiet=self._is_quiet)
 

@@ -60,6 +60,16 @@ def test_the_newest_are_kept():
     assert (kept.number, kept.outcome) == (5, "pass")
 
 
+def test_the_oldest_go_when_memory_is_short():
+    store = filled(TrajectoryStore(100, PLENTY), *(numbered(number, PASSED) for number in range(10)))
+    before = store.size_bytes
+    store.shed()
+    assert store.size_bytes <= before // 2
+    assert numbers(store) == [9, 8, 7, 6, 5]
+    filled(store, *(numbered(number, PASSED) for number in range(10, 20)))
+    assert len(store) == 15
+
+
 def test_passes_push_no_failure_out_of_its_half():
     failures = [numbered(number, FAILED) for number in range(1, 4)]
     store = filled(TrajectoryStore(4, PLENTY), *failures, *(numbered(number, PASSED) for number in range(10, 50)))

@@ -239,6 +239,16 @@ def test_values_that_are_forgotten_are_known_to_be_missing(monkeypatch: pytest.M
     assert reason(judged(memory, turn("Go on.", later, conversation="1"))) == "incomplete"
 
 
+def test_half_of_the_values_go_when_memory_is_short_and_are_known_to_be_missing():
+    memory = EarlierTraces(100)
+    later: Json = {"order_id": "ORD-771245"}
+    for name in ("1", "2", "3"):
+        judged(memory, turn("Refund ORD-771245.", {"reason": "x"}, conversation=name))
+    memory.shed()
+    assert is_seen(judged(memory, turn("Go on.", later, conversation="3")))
+    assert reason(judged(memory, turn("Go on.", later, conversation="1"))) == "incomplete"
+
+
 def test_a_conversation_with_too_many_values_is_not_judged_from_then_on():
     many = turn(" ".join(f"P{number}" for number in range(17_000)), {"reason": "x"})
     assert reason(after(many, turn("Go on.", {"order_id": "ORD-771246"}))) == "incomplete"

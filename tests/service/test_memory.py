@@ -13,7 +13,7 @@ from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service import process
-from toolgauge.service.process import Allocator, MemoryGuard, resident_bytes
+from toolgauge.service.process import Allocator, MemoryGuard, Relief, resident_bytes
 
 MIB = 1 << 20
 SECOND = 1_000_000_000
@@ -55,10 +55,14 @@ class Machine:
         self.looks += 1
         return None if self.used_mib is None else int(self.used_mib * MIB)
 
-    def look(self, used_mib: float | None, after_s: float = 0.1) -> bool:
+    def relief(self, used_mib: float | None, after_s: float = 0.1) -> Relief:
         self.used_mib = used_mib
         self.now_ns += int(after_s * SECOND)
         return self.guard.look(self.now_ns, is_empty=self.is_empty)
+
+    def look(self, used_mib: float | None, after_s: float = 0.1) -> bool:
+        """Return whether open state has to go."""
+        return self.relief(used_mib, after_s) is Relief.OPEN
 
     @property
     def admits(self) -> bool:
@@ -99,6 +103,42 @@ def test_a_limit_that_leaves_some_room_or_cannot_be_held_is_no_reason_not_to_sta
     machine.guard.check()
 
 
+def test_memory_of_our_own_goes_before_anybody_is_refused_and_not_all_the_time():
+    machine = Machine()
+    assert machine.relief(74.9) is Relief.NONE
+    assert (machine.relief(75), machine.admits) == (Relief.OWN, True)
+    assert (machine.allocator.collected, machine.allocator.trimmed) == (1, 1)
+    assert [machine.relief(79, after_s=1) for _ in range(31)] == [Relief.NONE] * 30 + [Relief.OWN]
+    assert machine.admits
+
+
+def test_memory_of_our_own_goes_each_second_while_requests_are_refused():
+    machine = Machine()
+    assert [machine.relief(85, after_s=1) for _ in range(4)] == [Relief.OWN] * 4
+    assert not machine.admits
+    assert machine.relief(71, after_s=1) is Relief.NONE
+    assert machine.admits
+
+
+def test_memory_of_our_own_goes_too_where_nothing_is_open_and_requests_are_taken():
+    machine = Machine()
+    machine.is_empty = True
+    assert [machine.relief(90, after_s=1) for _ in range(7)] == [Relief.OWN] * 7
+    assert machine.admits
+
+
+def test_a_shortage_that_comes_and_goes_is_one_shortage_until_it_has_been_over_for_two_seconds():
+    machine = Machine()
+    machine.look(85)
+    began_ns = machine.now_ns
+    for _ in range(20):
+        machine.look(60, after_s=1)
+        assert machine.guard.short_since_ns == began_ns
+        machine.look(85, after_s=0.5)
+    assert [machine.look(60, after_s=1) for _ in range(3)] == [False] * 3
+    assert machine.guard.short_since_ns is None
+
+
 def test_above_the_limit_open_state_goes_at_most_once_a_second():
     machine = Machine()
     assert machine.look(101)
@@ -122,9 +162,9 @@ def test_memory_is_given_back_to_the_system_while_it_is_short_and_garbage_is_col
     machine = Machine()
     machine.look(50)
     assert (machine.allocator.trimmed, machine.allocator.collected) == (0, 0)
-    for _ in range(31):
+    for _ in range(32):
         machine.look(85, after_s=1)
-    assert (machine.allocator.trimmed, machine.allocator.collected) == (32, 2)
+    assert (machine.allocator.trimmed, machine.allocator.collected) == (34, 2)
 
 
 def test_memory_that_is_only_hoarded_turns_nobody_away():

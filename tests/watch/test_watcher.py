@@ -1,10 +1,13 @@
 """From scorecards to regressions."""
 
+import pytest
 from msgspec.structs import replace
 
-from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, result, scorecard, watch_metrics, watcher
+from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, offered, result, scorecard, watch_metrics, watcher
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.regressions import Change, Regression
+from toolgauge.watch import tool_contracts
 
 
 def began(regressions: list[Regression], tool: str | None) -> Regression:
@@ -221,8 +224,8 @@ def test_a_conversation_with_thousands_of_tools_takes_a_bounded_number_of_stream
     metrics = watch_metrics()
     watching = watcher(metrics)
     watching.observe(scorecard(1, [(f"tool-{number}", 1.0) for number in range(1000)], at_ns=START))
-    assert len(watching.statuses()) == 200
-    assert metrics.streams_evicted.value() == 801
+    assert len(watching.statuses()) == 201
+    assert metrics.streams_evicted.value() == 800
 
 
 def test_names_of_any_length_take_bounded_memory() -> None:
@@ -300,6 +303,19 @@ def test_what_nobody_saves_takes_no_room() -> None:
         watching.tick(at_ns + HOUR)
     _, removed = watching.changes()
     assert not removed
+
+
+def test_agents_that_nobody_saves_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_contracts, "_MAX_TOOLS", 4)
+    contracts = tool_contracts.ToolContracts()
+    monkeypatch.setattr("toolgauge.watch.watcher.ToolContracts", lambda: contracts)
+    watching = watcher()
+    for number in range(50):
+        card = offered(number, ToolDefinition(name="refund", description="Pays back"))
+        trajectory = replace(card.trajectory, service=f"service-{number}")
+        watching.observe(replace(card, trajectory=trajectory))
+        watching.tick(START + number)
+    assert not contracts.removed
 
 
 def test_what_is_not_known_yet_is_no_0() -> None:

@@ -7,6 +7,7 @@ from typing import cast
 
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.process import Relief
 from toolgauge.service.runtime import Losses
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Channel, Kind
@@ -49,6 +50,13 @@ class Scoring:
 
     def __init__(self) -> None:
         self.metrics = SelfMetrics(MetricRegistry())
+        self.relieved: list[Relief] = []
+
+    def relieve(self, relief: Relief) -> None:
+        self.relieved.append(relief)
+
+    def tidy(self) -> None:
+        """Do nothing."""
 
     async def start(self) -> None:
         """Do nothing."""
@@ -81,3 +89,19 @@ def test_a_worker_that_has_stopped_waits_until_its_front_has_read_what_it_lost()
         return kinds, is_there, await running
 
     assert asyncio.run(stop()) == ([Kind.READY, Kind.STOPPED], True, 0)
+
+
+def test_a_worker_gives_back_what_the_front_asks_for():
+    async def relieve() -> list[Relief]:
+        ends = socket.socketpair()
+        front, own = await Channel.of(ends[0]), await Channel.of(ends[1])
+        scoring = Scoring()
+        link = FrontLink(own, "hop", lost_ns=0)
+        worker = WorkerService(own, link, cast("Service", scoring), cast("WorkerReloader", None), lambda _wishes: None)
+        for relief in (Relief.OWN, Relief.OPEN):
+            front.send(Kind.RELIEVE, 0, bytes((relief,)))
+        await front.close()
+        await worker.run()
+        return scoring.relieved
+
+    assert asyncio.run(relieve()) == [Relief.OWN, Relief.OPEN]

@@ -137,6 +137,7 @@ async def _serve(
     else:
         service = front = make_front(config, criteria, config_options, viewers=_viewers(config, lines, shows))
         reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
+    service.give_back = () if view is None else (view.shed,)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     freeze_loaded_objects()
     stopping, loop = asyncio.Event(), asyncio.get_running_loop()

@@ -315,6 +315,12 @@ class Pipeline:
         """Release all spans that are still held."""
         self.egress.release(self._hold.take_all())
 
+    def relieve(self) -> None:
+        """Give back half of what the watch and the memory of earlier traces take: memory will soon be short."""
+        if self._parts.watcher is not None:
+            self._parts.watcher.shed()
+        self._parts.earlier_traces.shed()
+
     def shed(self) -> None:
         """Release all held spans and evict open trajectories, oldest first: memory is short."""
         self.release()

@@ -152,7 +152,15 @@ class TrajectoryStore:
             self.evicted += 1
             return
         (self._failed if kept.is_failed else self._others)[kept.id] = kept
-        while self.size_bytes > self._max_bytes or len(self) > self._max_trajectories:
+        self._make_room(self._max_bytes)
+
+    def shed(self) -> None:
+        """Give back half of the memory."""
+        with self._lock:
+            self._make_room(self.size_bytes // 2)
+
+    def _make_room(self, max_bytes: int) -> None:
+        while self.size_bytes > max_bytes or len(self) > self._max_trajectories:
             # Half of the room is for failures: passes push none of them out of it.
             failed, others = self._failed, self._others
             by_number = len(self) > self._max_trajectories

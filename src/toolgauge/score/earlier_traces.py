@@ -7,6 +7,7 @@ a conversation whose values were dropped is marked, so that the loss never fails
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,8 @@ from toolgauge.score.origins.grounding import Seen
 # Of one conversation, and of all together.
 _MAX_VALUES = 16_384
 MAX_BYTES = 32 * 1024 * 1024
+# The part of these that gives way together.
+_AT_ONCE = 100
 _KEY_BYTES = 16
 _MAX_SERVICES = 1000
 _LONGEST_WORD = 64
@@ -56,20 +59,29 @@ _NOTHING = _Shown(EarlierValues())
 # `live_since_ns` is when this process began to receive; `None` where it missed nothing. Until `ongoing_ns` later, a conversation
 # that is new here may be older.
 class EarlierTraces:
-    """The memory of the newest `capacity` conversations; `is_divided` where other processes receive traces of them too."""
+    """The memory of the newest `capacity` conversations; `is_divided` where other processes receive traces of them too.
+
+    With a journal `take_changes` is to be called after each trace.
+    """
 
     def __init__(
-        self, capacity: int, *, live_since_ns: int | None = None, ongoing_ns: int = 0, is_divided: bool = False
+        self,
+        capacity: int,
+        *,
+        live_since_ns: int | None = None,
+        ongoing_ns: int = 0,
+        is_divided: bool = False,
+        has_journal: bool = True,
     ) -> None:
         self._capacity = capacity
+        self._has_journal = has_journal
         self._ongoing_ns = ongoing_ns
         self._is_divided = is_divided
         self._since_ns = live_since_ns
         # Services that were at work at that moment.
         self._ongoing: set[str | None] = set()
-        # By digests of conversation ids, least recently used first; and the keys of those with values.
+        # By digests of conversation ids, least recently used first.
         self._known: dict[bytes, _Shown] = {}
-        self._with_values: dict[bytes, None] = {}
         self._size_bytes = 0
         self._changed: dict[bytes, None] = {}
 
@@ -106,7 +118,7 @@ class EarlierTraces:
             words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         has_user = before.has_user or any(seen.user.contents)
-        values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap)
+        values = _same(EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap))
         shown = _Shown(values, b" ".join(words))
         self._put(_key(conversation_id), shown if len(shown.unread) <= _LONGEST_UNREAD else _Shown(shown.read()))
 
@@ -143,32 +155,52 @@ class EarlierTraces:
     def _put(self, key: bytes, shown: _Shown) -> None:
         self._take_out(key)
         self._known[key] = shown
-        self._changed[key] = None
-        if shown.size_bytes:
-            self._with_values[key] = None
-            self._size_bytes += shown.size_bytes
+        if self._has_journal:
+            self._changed[key] = None
+        self._size_bytes += shown.size_bytes
+        # Several at once: to find the first of a dict, Python passes over all that were taken out before it.
         if len(self._known) > self._capacity:
-            self._take_out(next(iter(self._known)))
-        while self._size_bytes > MAX_BYTES:
-            # That its values are missing stays known.
-            oldest = next(iter(self._with_values))
-            emptied = self._known[oldest]
-            self._size_bytes -= emptied.size_bytes
-            del self._with_values[oldest]
-            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=emptied.values.gap or "incomplete"))
+            for oldest in [*islice(self._known, self._capacity // _AT_ONCE + 1)]:
+                self._take_out(oldest)
+        if self._size_bytes > MAX_BYTES:
+            self._drop_values(MAX_BYTES - MAX_BYTES // _AT_ONCE)
+
+    def shed(self) -> None:
+        """Give back half of the memory that values take."""
+        self._drop_values(self._size_bytes // 2)
+
+    def _drop_values(self, most_bytes: int) -> None:
+        for key, shown in self._known.items():
+            if self._size_bytes <= most_bytes:
+                return
+            if shown.size_bytes:
+                # That its values are missing stays known.
+                self._size_bytes -= shown.size_bytes
+                self._known[key] = _Shown(
+                    _same(replace(shown.values, hashes=b"", gap=shown.values.gap or "incomplete"))
+                )
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)
         self._changed.pop(key, None)
-        if known is not None and known.size_bytes:
+        if known is not None:
             self._size_bytes -= known.size_bytes
-            del self._with_values[key]
 
 
 # Each trace of a conversation asks twice.
 @lru_cache(maxsize=1)
 def _key(conversation_id: str) -> bytes:
     return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
+
+
+# Most conversations have only words that are not read, and one object serves for all of them.
+@lru_cache(maxsize=64)
+def _without_hashes(values: EarlierValues) -> EarlierValues:
+    return values
+
+
+def _same(values: EarlierValues) -> EarlierValues:
+    return values if values.hashes else _without_hashes(values)
 
 
 # The instructions of an agent come again with each of its traces.

@@ -122,7 +122,11 @@ def make_pipeline(
         assembler=_assembler(config, metrics, reader, scorer, content=content, live_since_ns=live_since_ns),
         scorer=scorer,
         earlier_traces=EarlierTraces(
-            late.traces, live_since_ns=live_since_ns, ongoing_ns=ongoing_ns, is_divided=is_divided
+            late.traces,
+            live_since_ns=live_since_ns,
+            ongoing_ns=ongoing_ns,
+            is_divided=is_divided,
+            has_journal=ledger is not None,
         ),
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
         sink=sink,

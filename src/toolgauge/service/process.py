@@ -1,7 +1,8 @@
 """The process itself: its memory, its time, its CPU, its event loop's lag, its garbage, its file descriptors, its faults.
 
-Only the system knows what all queues cost together. When memory is short, requests are refused with a retryable status, and
-then open state is shed: otherwise the kernel kills the process, and all that it acknowledged is lost.
+Only the system knows what all queues cost together. Near the limit, memory goes that is for our own use. When it is still
+short, requests are refused with a retryable status, and then open state is shed: otherwise the kernel kills the process, and all
+that it acknowledged is lost.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path, PurePosixPath
 from traceback import extract_tb
 from typing import TypeVar
@@ -33,6 +35,7 @@ _MIB = 1 << 20
 _STATM = Path("/proc/self/statm")
 _OWN_CGROUPS, _CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 _OF_CONTAINER = 0.9  # Buffers of sockets count there, and files that were written
+_NEAR = 0.75
 _SOFT = 0.8
 _RESUME = 0.9 * _SOFT  # Taking in again right below the soft limit would end in a refusal at the next request
 # Between two looks of the timer, this share of the limit may come in before there is another look.
@@ -41,6 +44,7 @@ _BETWEEN_RELIEFS_NS = 1 * _S
 _PATIENCE_NS = 5 * _S  # Senders may have to wait this long for what ends by itself; after that, open trajectories go
 _BETWEEN_LINES_NS = 60 * _S  # A shortage that comes and goes is logged once; the metric has it all
 _BETWEEN_COLLECTIONS_NS = 30 * _S  # Collecting garbage walks over every object there is
+_CALM_NS = 2 * _S  # A shortage that comes again sooner has not ended
 _KEPT = 1 / 16  # Of the limit, for requests to come
 # As <malloc.h> has them; a larger threshold is not taken.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -121,8 +125,16 @@ class Allocator:
         gc.collect()
 
 
+class Relief(IntEnum):
+    """The memory to give back: that for `OWN` use, or also that of `OPEN` trajectories and held spans."""
+
+    NONE = 0
+    OWN = 1
+    OPEN = 2
+
+
 class MemoryGuard:
-    """Refuses above 80 % of the limit and asks for relief above it; a `resident` of `None` refuses nothing."""
+    """Asks for relief near the limit, and refuses above 80 % of it; a `resident` of `None` refuses nothing."""
 
     def __init__(
         self,
@@ -134,6 +146,7 @@ class MemoryGuard:
     ) -> None:
         self._limit = _allowed(limit_bytes)
         self._name = "`memory.limit`" if self._limit == limit_bytes else "90 % of the container's memory limit"
+        self._near = int(self._limit * _NEAR)
         self._soft = int(self._limit * _SOFT)
         self._resume = int(self._limit * _RESUME)
         self._resident = resident
@@ -143,10 +156,11 @@ class MemoryGuard:
         self._is_logged = False
         self._logged_ns: int | None = None
         self._unlogged = 0
-        # Since when requests have been refused, by the clock of `look`; `None` while they are not.
+        # Since when requests have been refused, by the clock of `look`, with breaks of a moment; `None` while they are not.
         self.short_since_ns: int | None = None
+        self._last_short_ns = 0
+        self._began_ns: int | None = None
         self._relieved_ns: int | None = None
-        self._collected_ns: int | None = None
         self._last_known: int | None = None
         self._is_known = True
         self._full_since_ns: int | None = None
@@ -178,52 +192,58 @@ class MemoryGuard:
             self._note(self._read_after_tidying())
         return not self._is_short
 
-    def look(self, now_ns: int, *, is_empty: bool) -> bool:
-        """Look now; True when open state has to go. `is_empty`: there is nothing in the process that could leave it."""
+    def look(self, now_ns: int, *, is_empty: bool) -> Relief:
+        """Look now; return what has to go. `is_empty`: there is nothing in the process that could leave it."""
+        relief = Relief.NONE
         resident = self._read_after_tidying()
         if not self._may_hoard:
             if self._tidied_ns is None:
-                self._tidied_ns = self._collected_ns = now_ns
+                self._tidied_ns = now_ns
+                relief = Relief.OWN
             self._may_hoard = now_ns - self._tidied_ns >= _BETWEEN_COLLECTIONS_NS
         self._note(resident)
-        if not self._is_short:
-            self._full_since_ns = None
-        else:
-            if self.short_since_ns is None:
-                self.short_since_ns = now_ns
-            # Log a shortage, unless one was logged a moment ago; a long one is then logged late.
-            if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
-                others = repetitions(self._unlogged - 1)
-                self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
-                _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
+        if self._is_short:
+            self._begin_shortage(resident, now_ns)
+            if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+                self._relieved_ns = now_ns
+                self._allocator.trim()
+                is_urgent = resident >= self._limit or now_ns - (self._began_ns or now_ns) >= _PATIENCE_NS
+                relief = Relief.OPEN if is_urgent and not is_empty else Relief.OWN
             if is_empty:
                 # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
-                if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
-                    # Free memory, such as that of messages given up halfway.
-                    self._relieved_ns = now_ns
-                    self._allocator.trim()
-                    resident = self._read()
+                resident = self._read()
                 self._log_too_small(resident, now_ns)
             elif resident >= self._resume:
-                if not _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
-                    return False
-                self._relieved_ns = now_ns
-                if _is_due(self._collected_ns, now_ns, _BETWEEN_COLLECTIONS_NS):
-                    self._collected_ns = now_ns
-                    self._allocator.collect()
-                self._allocator.trim()
-                return resident >= self._limit or now_ns - self.short_since_ns >= _PATIENCE_NS
+                return relief
+        else:
+            self._full_since_ns = None
+        self._end_shortage(resident, now_ns)
+        return relief
+
+    def _begin_shortage(self, resident: int, now_ns: int) -> None:
+        self._last_short_ns = now_ns
+        self._began_ns = self._began_ns or now_ns
+        self.short_since_ns = self.short_since_ns or now_ns
+        # Log a shortage, unless one was logged a moment ago; a long one is then logged late.
+        if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
+            others = repetitions(self._unlogged - 1)
+            self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
+            _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
+
+    def _end_shortage(self, resident: int, now_ns: int) -> None:
         self._is_short = False
-        self.short_since_ns = None
+        self._began_ns = None
+        if now_ns - self._last_short_ns >= _CALM_NS:
+            self.short_since_ns = None
         if resident < self._resume and self._is_logged:
             self._is_logged = False
             _LOG.info("%s in use: accepting requests again", self._share(resident))
-        return False
 
     def _read(self) -> int:
         self._unseen = 0
         # It cannot be read either while there is no descriptor left, which is no time to stop watching.
-        resident = self._last_known = self._resident() or self._last_known
+        resident = self._resident()
+        resident = self._last_known = self._last_known if resident is None else resident
         if resident is None:
             if self._is_known:
                 _LOG.warning("this system does not report how much memory is in use: `memory.limit` does not hold")
@@ -234,7 +254,7 @@ class MemoryGuard:
     def _read_after_tidying(self) -> int:
         """Read how much is in use, without garbage and freed memory that is only kept: neither is a reason to refuse."""
         resident = self._read()
-        if resident < self._soft or self._is_short or not self._may_hoard:
+        if resident < self._near or not self._may_hoard:
             return resident
         self._may_hoard = False
         self._tidied_ns = None

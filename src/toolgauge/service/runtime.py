@@ -23,7 +23,16 @@ from toolgauge.receive.http import HttpReceiver
 from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import AdminEndpoint, Health
-from toolgauge.service.process import Faults, GarbageRounds, MemoryGuard, SteadyClock, cancelled, measure_loop_lag
+from toolgauge.service.process import (
+    Allocator,
+    Faults,
+    GarbageRounds,
+    MemoryGuard,
+    Relief,
+    SteadyClock,
+    cancelled,
+    measure_loop_lag,
+)
 from toolgauge.service.watching import Watching
 
 _T = TypeVar("_T")
@@ -119,6 +128,7 @@ class Runtime(ABC):
     close_store: Callable[[], None]  # Lets another process have the state directory. Works twice.
     reading_scope: ReadingScope
     is_pushing: bool = True  # Whether metrics are pushed: a worker's are part of the front's
+    give_back: Sequence[Callable[[], object]] = ()  # Each gives back memory of a view when it runs short
     looks: Sequence[Callable[[], object]] = ()  # The work of each tenth of a second, on the event loop
 
     def __post_init__(self) -> None:
@@ -149,8 +159,8 @@ class Runtime(ABC):
         """Score, send and end everything behind the receivers, within 28 s of `began_ns`; `_stop_watching` on the way."""
 
     @abstractmethod
-    def _shed(self) -> None:
-        """Give up open state: memory is short."""
+    def relieve(self, relief: Relief) -> None:
+        """Give back memory soon."""
 
     @abstractmethod
     def _put(self, outgoing: Outgoing) -> bool:
@@ -169,6 +179,11 @@ class Runtime(ABC):
 
     async def refresh(self) -> None:  # noqa: B027 (as above)
         """Bring the metrics of other processes up to date."""
+
+    def tidy(self) -> None:
+        """Return memory that is free."""
+        self._garbage.look(self.clock(), is_quiet=True)
+        Allocator().trim()
 
     async def start(self) -> None:
         """Open the ports. Raise `StartError` when one is taken, or memory is too small; nothing stays open then."""
@@ -235,8 +250,11 @@ class Runtime(ABC):
 
     def _look_at_memory(self) -> None:
         now_ns = self.clock()
-        if self.memory.look(now_ns, is_empty=self.is_empty):
-            self._shed()
+        relief = self.memory.look(now_ns, is_empty=self.is_empty)
+        if relief:
+            for give_back in self.give_back:
+                give_back()
+            self.relieve(relief)
         self._garbage.look(now_ns, is_quiet=self._is_quiet)
 
     async def _push_regularly(self) -> None:

@@ -183,7 +183,8 @@ def _make_scoring(
     persistence, offsets, ledger = _durable(config, metrics, clock)
     outbox = make_outbox(config, metrics, hop_id=telemetry.hop_id, ledger=ledger)
     judges = _make_judge_pool(config, criteria, metrics)
-    memory = MemoryGuard(config.memory.limit, metrics, resident=resident_bytes if link is None else link.resident)
+    # That of all workers together is the front's to guard.
+    memory = MemoryGuard(config.memory.limit, metrics, resident=resident_bytes if link is None else lambda: 0)
     watcher = make_watcher(config, metrics)
     store = None if persistence is None else persistence.store
 

@@ -22,7 +22,7 @@ from toolgauge.selfmetrics import StateMetrics
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.judge_pool import JudgePool
 from toolgauge.service.plug_in_evaluators import cut_off_calls
-from toolgauge.service.process import Faults
+from toolgauge.service.process import Faults, Relief
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Worker
 from toolgauge.state.journal import Journal
@@ -158,9 +158,6 @@ class WorkerLink(Protocol):
 
     hop_id: str
     lost_ns: int  # Until when spans were acknowledged that died with the worker before it; or 0
-
-    def resident(self) -> int | None:
-        """Return how much memory all processes have in use; `None` where that is not known."""
 
     async def last_metrics(self) -> Outgoing | None:
         """Hand the front the last metrics; return those of all processes where this worker is to send them."""
@@ -353,8 +350,11 @@ class Service(Runtime):
     def _is_quiet(self) -> bool:
         return self.worker.is_idle
 
-    def _shed(self) -> None:
-        self.worker.post(self.pipeline.shed)
+    def relieve(self, relief: Relief) -> None:
+        """Give back memory soon."""
+        self.worker.post(self.pipeline.relieve)
+        if relief is Relief.OPEN:
+            self.worker.post(self.pipeline.shed)
 
     def _put(self, outgoing: Outgoing) -> bool:
         return self.outbox.put(outgoing)

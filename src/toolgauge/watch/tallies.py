@@ -3,7 +3,7 @@
 Calls of one conversation share their fate; one by one they cause false alarms. A trace without an id stands for itself.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -13,7 +13,7 @@ from toolgauge.model.metrics import fit_label
 from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Stream
-from toolgauge.watch.fingerprint import fingerprint, joined
+from toolgauge.watch.fingerprint import fingerprint
 from toolgauge.watch.offers import Offer, offers
 
 # Service, environment, agent, tool, criterion, revision, level: the fields of `Stream` in their order.
@@ -21,12 +21,12 @@ StreamKey: TypeAlias = tuple[str | None, str | None, str | None, str | None, str
 ConversationKey: TypeAlias = tuple[str, str]
 # By tool, the sum of its scores and how many they are.
 Scores: TypeAlias = dict[str, tuple[float, int]]
+# The sum of scores, how many they are, the lowest of them, and its trace.
+Figures: TypeAlias = tuple[float, int, float, str]
 
-# One that never falls idle would never be counted: it is cut into blocks of so many idle times.
-_LONGEST = 6
-_MOST_OPEN = 10_000
+_TOOL = Stream.__struct_fields__.index("tool")
+# Of one conversation. What further tools have counts for all tools of their agent only.
 _MOST_STREAMS = 200
-_NOTHING = (0.0, 0)
 _MAX_CONVERSATION_ID = 256
 
 
@@ -50,107 +50,42 @@ class Conversation(Struct, kw_only=True):
 
 
 class TrajectoryScores(Struct, array_like=True, gc=False):
-    """The scores of one scorecard, by stream; `conversation` is `None` if it has no other trajectory. `left_out` counts excess scores.
+    """The scores of one scorecard: sum, number and lowest by stream, but for the streams of all tools of an agent.
 
-    `offers` are the tools that its runs were offered.
+    `conversation` is `None` if it has no other trajectory. `left_out` counts scores of excess tools. `offers` are the tools that
+    its runs were offered.
     """
 
     conversation: ConversationKey | None
     fingerprint: dict[str, str]
     opened_ns: int
-    tallies: dict[StreamKey, Tally]
+    trace_id: str
+    scores: dict[StreamKey, tuple[float, int, float]]
     left_out: int
     offers: list[Offer] = []
 
-
-class OpenConversations:
-    """Conversations whose scores are still coming, the longest idle first."""
-
-    def __init__(self, idle_ns: int) -> None:
-        self.idle_ns = idle_ns
-        self._open: dict[ConversationKey, Conversation] = {}
-        self._next_cut_ns = 0
-        # Scores, and whole streams, that one conversation had too many of.
-        self.left_out = 0
-
-    def __getitem__(self, key: ConversationKey) -> Conversation:
-        return self._open[key]
-
-    def add(self, scores: TrajectoryScores, now_ns: int) -> Conversation | None:
-        """Collect the scores of a trajectory; return its conversation where it is complete."""
-        key = scores.conversation
-        self.left_out += scores.left_out
-        conversation = None if key is None else self._open.pop(key, None)
-        if conversation is None:
-            conversation = Conversation(
-                fingerprint=scores.fingerprint,
-                opened_ns=scores.opened_ns,
-                first_ns=now_ns,
-                last_ns=now_ns,
-                tallies=scores.tallies,
-            )
-        else:
-            conversation.fingerprint = joined(conversation.fingerprint, scores.fingerprint)
-            conversation.last_ns = now_ns
-            self.left_out += _join(conversation.tallies, scores.tallies)
-        if key is None:
-            return conversation
-        # Taken out and put back: the dict stays in the order of the last score.
-        self._open[key] = conversation
-        return None
-
-    def idle(self, now_ns: int) -> Iterator[tuple[ConversationKey, Conversation, bool]]:
-        """Take out the conversations that are complete, or cut because they last too long or are too many (`True`)."""
-        while self._open:
-            key, conversation = next(iter(self._open.items()))
-            # One from the future is from before a restart, when the clock was ahead: it would keep the others waiting.
-            is_idle = abs(now_ns - conversation.last_ns) >= self.idle_ns
-            if not is_idle and len(self._open) <= _MOST_OPEN:
-                break
-            del self._open[key]
-            yield key, conversation, not is_idle
-        if now_ns >= self._next_cut_ns:
-            self._next_cut_ns = now_ns + self.idle_ns
-            too_long_ns = _LONGEST * self.idle_ns
-            for key in [key for key, each in self._open.items() if now_ns - each.first_ns >= too_long_ns]:
-                yield key, self._open.pop(key), True
-
-    def restore(self, key: ConversationKey, conversation: Conversation) -> None:
-        """Restore a conversation that an earlier process left open."""
-        self._open[key] = conversation
-
-    @property
-    def next_due_ns(self) -> int | None:
-        """When the next one will be idle."""
-        first = next(iter(self._open.values()), None)
-        return None if first is None else first.last_ns + self.idle_ns
+    def figures(self) -> dict[StreamKey, Figures]:
+        """Return the scores with their trace."""
+        return {stream: (*scores, self.trace_id) for stream, scores in self.scores.items()}
 
 
 def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     """Return the scores of a scorecard; `None` when it has neither scores nor offers."""
     trajectory = scorecard.trajectory
     service, environment = _cut(trajectory.service), _cut(trajectory.resource.get(ENVIRONMENT))
-    tallies: dict[StreamKey, Tally] = {}
+    scores: dict[StreamKey, tuple[float, int, float]] = {}
     left_out = 0
     for verdict, subjects in scorecard.verdicts.items():
         times = len(subjects)
-        for places, value in _streams(service, environment, verdict):
-            has_place = True
-            for key, stratum in places:
-                tally = tallies.get(key)
-                if tally is not None:
-                    total, count = tally.scores.get(stratum, _NOTHING)
-                    tally.scores[stratum] = (total + times * value, count + times)
-                    if value < tally.worst:
-                        tally.worst, tally.worst_trace = value, trajectory.trace_id
-                elif len(tallies) < _MOST_STREAMS:
-                    tallies[key] = Tally({stratum: (times * value, times)}, value, trajectory.trace_id)
-                else:
-                    has_place = False
-            left_out += 0 if has_place else times
+        for stream, value in _streams(service, environment, verdict):
+            place = _place(scores, stream)
+            left_out += 0 if place is stream else times
+            if place is not None:
+                total, count, lowest = scores.get(place, (0.0, 0, value))
+                scores[place] = total + times * value, count + times, min(lowest, value)
     # The first scorecard of a trajectory counts its runs; that of its judges comes after it.
     offered = [] if scorecard.by_judges else offers(trajectory)
-    if not tallies and not offered:
+    if not scores and not offered:
         return None
     conversation: ConversationKey | None = None
     if trajectory.scope != "conversation" and trajectory.conversation_id is not None:
@@ -158,25 +93,16 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
         conversation_id = trajectory.conversation_id[:_MAX_CONVERSATION_ID].encode(errors="replace").decode()
         conversation = service or "", conversation_id
     opened_ns = trajectory.opened_ns or scorecard.scored_at_ns
-    return TrajectoryScores(conversation, fingerprint(trajectory), opened_ns, tallies, left_out, offered)
+    made_with = fingerprint(trajectory)
+    return TrajectoryScores(conversation, made_with, opened_ns, trajectory.trace_id, scores, left_out, offered)
 
 
 @lru_cache(maxsize=4096)
-def _streams(
-    service: str | None, environment: str | None, verdict: Verdict
-) -> tuple[tuple[tuple[tuple[StreamKey, str], ...], float], ...]:
-    """Return where each live score of a verdict is counted, by stream and tool, and the score."""
+def _streams(service: str | None, environment: str | None, verdict: Verdict) -> tuple[tuple[StreamKey, float], ...]:
+    """Return the stream of each live score of a verdict, and the score."""
     agent, tool = _cut(verdict.agent), _cut(verdict.tool)
-    # All tools of an agent are a stream as well, in which each tool has a baseline of its own.
-    places = ((None, ""),) if tool is None else ((None, tool), (tool, ""))
     return tuple(
-        (
-            tuple(
-                ((service, environment, agent, of, finding.criterion, finding.revision, finding.level), stratum)
-                for of, stratum in places
-            ),
-            finding.value,
-        )
+        ((service, environment, agent, tool, finding.criterion, finding.revision, finding.level), finding.value)
         for finding in verdict.findings
         if finding.value is not None and finding.enforce == "live"
     )
@@ -187,22 +113,57 @@ def _cut(name: str | None) -> str | None:
     return fit_label(name) if name else None
 
 
-def _join(tallies: dict[StreamKey, Tally], more: Mapping[StreamKey, Tally]) -> int:
+def _place(taken: Collection[StreamKey], stream: StreamKey) -> StreamKey | None:
+    """Return the stream to which scores of a stream are added; `None` without room."""
+    is_of_tool = stream[_TOOL] is not None
+    if stream in taken or len(taken) < (_MOST_STREAMS if is_of_tool else 2 * _MOST_STREAMS):
+        return stream
+    return _place(taken, _of_tool(stream, None)) if is_of_tool else None
+
+
+def _of_tool(stream: StreamKey, tool: str | None) -> StreamKey:
+    service, environment, agent, _, criterion, revision, level = stream
+    return service, environment, agent, tool, criterion, revision, level
+
+
+def add_figures(known: dict[StreamKey, Figures], more: Mapping[StreamKey, Figures]) -> int:
+    """Add scores to those of the same conversation; return how many found no place of their own."""
     left_out = 0
-    for key, tally in more.items():
-        known = tallies.get(key)
-        if known is None:
-            if len(tallies) < _MOST_STREAMS:
-                tallies[key] = tally
-            else:
-                left_out += 1
-            continue
-        for stratum, (total, count) in tally.scores.items():
-            before, number = known.scores.get(stratum, _NOTHING)
-            known.scores[stratum] = (before + total, number + count)
-        if tally.worst < known.worst:
-            known.worst, known.worst_trace = tally.worst, tally.worst_trace
+    for stream, (total, count, lowest, trace_id) in more.items():
+        place = _place(known, stream)
+        left_out += 0 if place is stream else count
+        if place is not None:
+            before = known.get(place, (0.0, 0, lowest, trace_id))
+            worst = (lowest, trace_id) if lowest < before[2] else before[2:]
+            known[place] = before[0] + total, before[1] + count, *worst
     return left_out
+
+
+def tallies_of(figures: Mapping[StreamKey, Figures]) -> dict[StreamKey, Tally]:
+    """Return the scores by stream: all tools of an agent are a stream as well, in which each tool has a baseline of its own."""
+    tallies: dict[StreamKey, Tally] = {}
+    for stream, (total, count, lowest, trace_id) in figures.items():
+        tool = stream[_TOOL]
+        if tool is not None:
+            tallies[stream] = Tally({"": (total, count)}, lowest, trace_id)
+        of_agent = _of_tool(stream, None)
+        tally = tallies.setdefault(of_agent, Tally({}, lowest, trace_id))
+        tally.scores[tool or ""] = total, count
+        if lowest < tally.worst:
+            tally.worst, tally.worst_trace = lowest, trace_id
+    return tallies
+
+
+def figures_of(tallies: Mapping[StreamKey, Tally]) -> dict[StreamKey, Figures]:
+    """Return what `tallies_of` was given."""
+    found: dict[StreamKey, Figures] = {}
+    for stream, tally in tallies.items():
+        for tool, (total, count) in tally.scores.items():
+            of_tool = _of_tool(stream, tool) if tool else stream
+            # The lowest score of a tool is known in its own stream.
+            if not tool or of_tool not in tallies:
+                found[of_tool] = total, count, tally.worst, tally.worst_trace
+    return found
 
 
 def stream_of(key: StreamKey) -> Stream:

@@ -5,7 +5,6 @@ A complete conversation gives one observation to each of its streams. All stream
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from hashlib import blake2b
 from typing import TypeAlias
 from zlib import crc32
@@ -22,12 +21,12 @@ from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.fingerprint import of_tool
+from toolgauge.watch.open_conversations import OpenConversations
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.stream import WatchedStream
 from toolgauge.watch.tallies import (
     Conversation,
     ConversationKey,
-    OpenConversations,
     StreamKey,
     Tally,
     TrajectoryScores,
@@ -95,12 +94,6 @@ _TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revisio
 OnToolChanges: TypeAlias = Callable[[Sequence[ToolDefinitionChange], int], None]
 
 
-# The scores of other processes have their own copies of the names, which take half of an open conversation.
-@lru_cache(maxsize=4096)
-def _shared(stream: StreamKey) -> StreamKey:
-    return stream
-
-
 class _SavedConversation(Struct, array_like=True):
     key: ConversationKey
     conversation: Conversation
@@ -142,17 +135,13 @@ class Watcher:
     def observe(self, scorecard: Scorecard) -> Sequence[Regression]:
         """Take the scores of a scorecard; return the regressions that begin, change or end with it."""
         scores = trajectory_scores(scorecard)
-        return () if scores is None else self._add(scores, scorecard.scored_at_ns)
+        return () if scores is None else self.add(scores, scorecard.scored_at_ns)
 
     def add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
-        """Take the scores of a trajectory of another process; return the regressions that begin, change or end with them."""
-        scores.tallies = {_shared(stream): tally for stream, tally in scores.tallies.items()}
-        return self._add(scores, now_ns)
-
-    def _add(self, scores: TrajectoryScores, now_ns: int) -> Sequence[Regression]:
+        """Take the scores of a trajectory; return the regressions that begin, change or end with them."""
         for offer in scores.offers:
             self._contracts.add(offer, now_ns)
-        if not scores.tallies:
+        if not scores.scores:
             return ()
         complete = self._conversations.add(scores, now_ns)
         if self._conversations.left_out:
@@ -170,6 +159,9 @@ class Watcher:
         tool_changes, capped = self._contracts.take()
         if tool_changes or capped:
             self.on_tool_changes(tool_changes, capped)
+        for whose in self._contracts.removed:
+            self._remove(_row(b"t", whose))
+        self._contracts.removed = {}
         for key in self._unshown:
             self._show(self._streams[key])
         self._unshown.clear()
@@ -181,6 +173,10 @@ class Watcher:
             self._remove(row)
             regressions.extend(self._complete(conversation, now_ns))
         return regressions
+
+    def shed(self) -> None:
+        """Count half of the open conversations with the next ticks, the longest idle first: memory is short."""
+        self._conversations.shed()
 
     @property
     def next_due_ns(self) -> int | None:
@@ -300,9 +296,7 @@ class Watcher:
             rows[row] = msgspec.msgpack.encode(saved)
         contracts = self._contracts
         rows.update((_row(b"t", whose), contracts.dump(whose)) for whose in contracts.changed)
-        for whose in contracts.removed:
-            self._remove(_row(b"t", whose))
-        contracts.changed, contracts.removed = {}, {}
+        contracts.changed = {}
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
         removed = self._removed.difference(rows)

@@ -177,6 +177,7 @@ class WebView:
     ) -> None:
         self._settings = settings
         store = TrajectoryStore(settings.max_trajectories, settings.max_bytes)
+        self.shed = store.shed
         self._shown = Shown(store, Writing(redactor=redactor, trace_url=trace_url, pass_at=pass_at or {}))
         if catalogue is not None:
             self._shown.catalogue = catalogue

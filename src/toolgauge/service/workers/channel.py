@@ -39,7 +39,7 @@ class Kind(IntEnum):
     ADOPT = 4
     OUTGOING = 5
     OBSERVING = 6
-    SHED = 7
+    RELIEVE = 7
     STOP = 8
     FINISH = 9
 

@@ -25,7 +25,7 @@ from toolgauge.score.scorer import reading_scope
 from toolgauge.service.destinations import make_recording
 from toolgauge.service.health import AdminEndpoint, make_front_health
 from toolgauge.service.pipeline_factory import make_watcher
-from toolgauge.service.process import MemoryGuard, SteadyClock, cancelled
+from toolgauge.service.process import MemoryGuard, Relief, SteadyClock, cancelled
 from toolgauge.service.receiver_factory import make_additional_receivers, make_receivers
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import Telemetry
@@ -238,9 +238,11 @@ class Front(Runtime):
                 await self.refresh()
             await asyncio.sleep(_SNAPSHOT_EVERY_S)
 
-    def _shed(self) -> None:
+    def relieve(self, relief: Relief) -> None:
+        """Give back memory soon."""
+        self.observing.shed()
         for process in self.workers.processes:
-            process.send(Kind.SHED)
+            process.send(Kind.RELIEVE, bytes((relief,)))
 
     def _put(self, outgoing: Outgoing) -> bool:
         return self.workers.put(outgoing)

@@ -179,6 +179,11 @@ class Observations:
         if self._viewers.count is not None:
             self._viewers.count(observed.counts)
 
+    def shed(self) -> None:
+        """Have memory given back soon. Any thread may call."""
+        if self._watcher is not None:
+            self._work.put(self._watcher.shed)
+
     def tick(self, now_ns: int) -> None:
         """Count the conversations that are complete. Belongs to the observing thread."""
         if self._watcher is not None:

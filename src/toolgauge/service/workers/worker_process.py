@@ -423,15 +423,11 @@ class Workers:
         """Return whether nothing is in any worker that could leave, by their last snapshots."""
         return all(self._empty.values())
 
-    @property
-    def memory(self) -> dict[int, int]:
-        """How many bytes of memory each worker has in use, beside the files that the front has loaded, too."""
-        return {process.number: own_bytes(process.pid) for process in self.processes if process.pid is not None}
-
     def resident(self) -> int | None:
         """Return how much memory the front and its workers have in use; `None` where that is not known."""
         own = resident_bytes()
-        return None if own is None else own + sum(self.memory.values())
+        # Files that all have loaded count once.
+        return None if own is None else own + sum([own_bytes(one.pid) for one in self.processes if one.pid is not None])
 
     def snapshot(self, worker: int, snapshot: Snapshot) -> None:
         """Take a worker's state."""
@@ -481,16 +477,9 @@ class Workers:
 
     async def look(self, timeout_s: float) -> None:
         """Ask all workers for their state; wait so long at most."""
-        memory = self.memory
-        total = (resident_bytes() or 0) + sum(memory.values())
-
-        async def ask(process: WorkerProcess) -> None:
-            elsewhere = total - memory.get(process.number, 0)
-            await process.ask(Kind.ASK, elsewhere.to_bytes(8))
-
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*(ask(process) for process in self.processes if process.takes))
+                await asyncio.gather(*(process.ask(Kind.ASK) for process in self.processes if process.takes))
 
     def put(self, outgoing: Outgoing) -> bool:
         """Have any worker send a request of our own; False when none runs."""

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 
 from toolgauge.backends.settings import VENDORS, BackendSettings
@@ -11,7 +10,7 @@ from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.service.process import Faults, own_bytes
+from toolgauge.service.process import Faults, Relief
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Adopted, Answered, Channel, Frame, Kind, packed, unpack_request
@@ -31,8 +30,6 @@ class FrontLink:
     def __init__(self, channel: Channel, hop_id: str, *, lost_ns: int) -> None:
         self.hop_id = hop_id
         self.lost_ns = lost_ns
-        # Memory in use by the other processes, at their last look.
-        self.resident_elsewhere = 0
         self.flush_observations: Callable[[], None] = lambda: None
         # Whether too much waited to be sent to the front when something was sent.
         self._is_behind = False
@@ -41,10 +38,6 @@ class FrontLink:
         self._channel = channel
         self._loop = asyncio.get_running_loop()
         self._finish: asyncio.Future[Outgoing | None] = self._loop.create_future()
-
-    def resident(self) -> int:
-        """Return how much memory all processes have in use."""
-        return own_bytes(os.getpid()) + self.resident_elsewhere
 
     def send_observed(self, content: bytes) -> bool:
         """Send observations to the front, from any thread; False when too much waits to be sent."""
@@ -148,7 +141,6 @@ class WorkerService:
             case Kind.REQUEST:
                 self._begin(self._consume(frame))
             case Kind.ASK:
-                self._link.resident_elsewhere = int.from_bytes(frame.content)
                 self._link.send_snapshot(Kind.SNAPSHOT, frame.number)
             case Kind.PREPARE:
                 self._begin(self._prepare(frame.number))
@@ -158,8 +150,9 @@ class WorkerService:
                 self._service.put_own(frame.read(Outgoing))
             case Kind.OBSERVING:
                 self._control(frame.content)
-            case Kind.SHED:
-                self._service.worker.post(self._service.pipeline.shed)
+            case Kind.RELIEVE:
+                self._service.relieve(Relief(frame.content[0]))
+                self._service.tidy()
             case Kind.FINISH:
                 self._link.finish(frame.read(Outgoing) if frame.content else None)
             case Kind.STOP if not self._stop.done():

@@ -195,10 +195,10 @@ class Pipeline:
         decoded: DecodedTraces | None = None
         try:
             decoded = self._reader.decoder.traces(request.body, request.sender, request.envelope)
-            if decoded.undecodable:
-                self._metrics.undecodable.add(decoded.undecodable)
             self._read_spans(decoded, request, held, holds=not is_delivered)
         finally:
+            if decoded is not None and decoded.undecodable:
+                self._metrics.undecodable.add(decoded.undecodable)
             if held and self._ledger is not None and request.entry is not None:
                 self._ledger.claim_deliveries((request.entry,), len(held))
             rest = request.body if decoded is None else decoded.body(held)
@@ -210,10 +210,12 @@ class Pipeline:
         now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
         holds = holds and self._settings.annotate in ("both", "hold")
         defers, may_wait = assembler.defers, assembler.eviction.may_wait
-        # Only viewed spans are searched: for requests of no agent the search would be 8 % of the CPU.
-        has_feedback = bool(decoded.viewed) and has_feedback_mark(decoded.request)
-        other_heads: list[PackedHead] = [*decoded.heads]
+        has_feedback: bool | None = None
+        other_heads: list[PackedHead] = []
         for viewed in decoded.viewed:
+            if has_feedback is None:
+                # Only requests with viewed spans are searched: for those of no agent the search would be 8 % of the CPU.
+                has_feedback = has_feedback_mark(decoded.request)
             if has_feedback and has_feedback_mark(viewed.raw):
                 for feedback in feedback_of_span(viewed.span, viewed.linked_trace):
                     self._parts.feedback.add(feedback, now_ns)
@@ -227,7 +229,7 @@ class Pipeline:
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
-        assembler.add_heads(other_heads, now_ns, entry)
+        assembler.add_heads([*decoded.heads, *other_heads], now_ns, entry)
 
     def _pass_on(self, request: Request, body: bytes, spans: int, *, is_read: bool = True) -> None:
         if request.count:

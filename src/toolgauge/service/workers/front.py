@@ -296,7 +296,7 @@ def make_front(
     health = make_front_health(config, memory, workers.components, clock=clock)
     return Front(
         intake=divided,
-        receivers=make_receivers(config, divided, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
+        receivers=make_receivers(config, divided, metrics=metrics, hop_id=hop_id, budget=memory.reading),
         additional_receivers=make_additional_receivers(config, divided, clock),
         watching=watching,
         webhooks=telemetry.webhooks,

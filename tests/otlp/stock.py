@@ -38,7 +38,8 @@ class ReadTraces:
         self.span_count = self._decoded.span_count
         self.viewed: tuple[ViewedSpan, ...] = tuple(self._decoded.viewed)
         self.heads: tuple[PackedHead, ...] = tuple(self._decoded.heads)
-        self.undecodable = self._decoded.undecodable
+        self.undecodable = self._decoded.undecodable.total()
+        self.reasons = dict(self._decoded.undecodable)
 
     def body(self, without: Collection[Place] = ()) -> bytes | None:
         return self._decoded.body(without)

@@ -129,7 +129,7 @@ def test_marked_log_records_are_viewed():
         span_id=stock.SPAN_ID,
     )
     decoded = decoder().logs(logs_of(record, LogRecord(event_name="other")))
-    assert (decoded.record_count, decoded.undecodable) == (2, 0)
+    assert (decoded.record_count, decoded.undecodable.total()) == (2, 0)
     [viewed] = decoded.viewed
     assert viewed.ref is not None
     assert (viewed.ref.trace_id, viewed.ref.span_id) == (stock.TRACE_ID.hex(), stock.SPAN_ID.hex())
@@ -154,7 +154,7 @@ def test_log_records_of_a_named_scope_are_viewed_and_our_own_are_not():
 def test_broken_log_record_is_counted_and_costs_no_other():
     good = LogRecord(event_name="gen_ai.choice").SerializeToString()
     decoded = decoder().logs(stock.request_of([good, good + b"\x0a\x7f", good]))
-    assert (decoded.record_count, len([*decoded.viewed]), decoded.undecodable) == (3, 2, 1)
+    assert (decoded.record_count, len([*decoded.viewed]), decoded.undecodable.total()) == (3, 2, 1)
 
 
 def test_log_body_nested_too_deep_reads_as_none_and_is_counted():

@@ -4,6 +4,7 @@ Only spans that a byte pattern or their scope marks are parsed, once and alone. 
 stays in the request, unread. Nothing that leaves here, but for the request itself, keeps the request alive.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -69,7 +70,7 @@ class ViewedSpan(Struct, frozen=True, eq=False):
 class DecodedTraces:
     """A request of spans. `viewed` is read once, one view at a time: all at once take up to eleven times the memory of the request.
     Reading it fills `heads`, the ids of all spans that are not viewed, but for spans of our own scope and spans without ids, and
-    counts `undecodable` spans, which bear a mark, cannot be read, and stay in the body.
+    counts `undecodable` spans by reason, which bear a mark, cannot be read, and stay in the body.
     """
 
     span_count: int
@@ -77,7 +78,7 @@ class DecodedTraces:
     request: bytes = field(repr=False)
     envelope: RequestMessage | None = field(repr=False)
     heads: list[PackedHead] = field(default_factory=list[PackedHead])
-    undecodable: int = 0
+    undecodable: Counter[str] = field(default_factory=Counter[str])
 
     def body(self, without: Collection[Place] = ()) -> bytes | None:
         """Return the request without these spans, each named once; the bytes as received without any, `None` without a span left."""
@@ -96,7 +97,7 @@ class DecodedLogs:
 
     record_count: int
     viewed: Iterator[LogRecord] = field(repr=False)
-    undecodable: int = 0
+    undecodable: Counter[str] = field(default_factory=Counter[str])
 
 
 class _ResourceGroup:
@@ -220,8 +221,8 @@ class Decoder:
                         continue
                     try:
                         yield self._views.log_record(raw, resource, known.scope)
-                    except DecodeError:
-                        decoded.undecodable += 1
+                    except DecodeError as error:
+                        decoded.undecodable[error.reason] += 1
 
         decoded.viewed = records()
         return decoded
@@ -249,8 +250,8 @@ class Decoder:
             if known.is_named or bears_mark(raw) is not None:
                 try:
                     parsed = self._views.parsed(raw)
-                except DecodeError:
-                    decoded.undecodable += 1
+                except DecodeError as error:
+                    decoded.undecodable[error.reason] += 1
                 else:
                     written = written or around()
                     where = (found.resource_index, found.scope_index, index)

@@ -14,7 +14,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry
 from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.records import PackedHead
-from toolgauge.otlp.decoder import DecodedTraces, Place
+from toolgauge.otlp.decoder import DecodedLogs, DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
@@ -110,8 +110,7 @@ class Pipeline:
                     reading = self._reader.recognizer.read(record)
                     if reading is not None:
                         self.assembler.add(reading, request.received_ns, request.entry)
-                if decoded.undecodable:
-                    self._metrics.undecodable.add(decoded.undecodable)
+                self._count_undecodable(decoded)
         finally:
             if not is_delivered and request.signal != "traces":
                 self._pass_on(request, request.body, 0)
@@ -197,8 +196,8 @@ class Pipeline:
             decoded = self._reader.decoder.traces(request.body, request.sender, request.envelope)
             self._read_spans(decoded, request, held, holds=not is_delivered)
         finally:
-            if decoded is not None and decoded.undecodable:
-                self._metrics.undecodable.add(decoded.undecodable)
+            if decoded is not None:
+                self._count_undecodable(decoded)
             if held and self._ledger is not None and request.entry is not None:
                 self._ledger.claim_deliveries((request.entry,), len(held))
             rest = request.body if decoded is None else decoded.body(held)
@@ -331,6 +330,10 @@ class Pipeline:
         """Hand all that is ready to the outbox: senders' data, then scorecards and events."""
         self.scoring.take_answers(self._now_ns)
         self.egress.flush(self._now_ns)
+
+    def _count_undecodable(self, decoded: DecodedTraces | DecodedLogs) -> None:
+        for reason, count in decoded.undecodable.items():
+            self._metrics.undecodable.add(count, (reason,))
 
     def _count_broken_values(self) -> None:
         broken = self._reader.decoder.values.undecodable - self._broken_counted

@@ -7,6 +7,7 @@ would answer UNKNOWN, which means "do not retry", and the data would be lost.
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -114,8 +115,8 @@ _ACCEPTED = Accepted()
 # A body of this size may take tens of milliseconds to decompress, for which other senders should not wait.
 _LARGE_COMPRESSED_BYTES = 128 * 1024
 # What a request takes at most while it is read, in relation to its bytes: itself, its envelope, an item, and the ids of that; or in
-# JSON one text of four bytes a character, and the steps to its place in the request. Measured, see `tests/receive/test_budget.py`.
-_READING_COPIES, _JSON_COPIES = 4, 7
+# JSON itself, and one text of four bytes a character. Measured in `tests/otlp/test_bounds.py`.
+_READING_COPIES, _JSON_COPIES = 4, 6
 # Senders time out after five seconds or more.
 _PATIENCE_S = 2.0
 _T = TypeVar("_T")
@@ -166,7 +167,7 @@ class OtlpHandler:
                     plain = await self._unpacked(unpack, body, reserved, copies)
                 if from_json is not None and plain:
                     is_large = len(plain) > _LARGE_JSON_BYTES
-                    plain = await _beside(from_json, signal, plain) if is_large else from_json(signal, plain)
+                    plain = await _beside(partial(from_json, signal, plain)) if is_large else from_json(signal, plain)
                 answer = await self._consumer.consume(signal, plain, sender) if plain else _ACCEPTED
         except OverBudgetError as error:
             could_fit = self.budget.memory.could_fit(error.size_bytes)
@@ -192,8 +193,8 @@ class OtlpHandler:
         pieces: list[bytes] = []
         size_bytes = 0
         is_large = len(body) > _LARGE_COMPRESSED_BYTES
-        rest = unpack(body, self.limit)
-        while piece := (await _beside(next, rest, b"") if is_large else next(rest, b"")):
+        take_piece: Callable[[], bytes] = partial(next, unpack(body, self.limit), b"")
+        while piece := (await _beside(take_piece) if is_large else take_piece()):
             pieces.append(piece)
             size_bytes += len(piece)
             is_large = is_large or len(piece) == LARGEST_PIECE
@@ -231,9 +232,9 @@ class OtlpHandler:
         self._requests.add(1, (self._transport, signal, outcome))
 
 
-async def _beside(work: Callable[..., _T], *arguments: object) -> _T:
+async def _beside(work: Callable[[], _T]) -> _T:
     """Do the work in a thread. Its memory is in use until it ends, also where the sender has given up."""
-    doing = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(doing)
     except asyncio.CancelledError:

@@ -117,6 +117,7 @@ def _pieces(body: bytes, limit: int, stream: _Stream) -> Iterator[bytes]:
             limit -= len(piece)
             if limit < 0:
                 raise TooLargeError
-            yield piece
+            if piece:
+                yield piece
     except (zlib.error, zstd.ZstdError) as error:
         raise BrokenBodyError("the compressed body is broken") from error

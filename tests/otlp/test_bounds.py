@@ -1,17 +1,23 @@
 """What has more fields than any producer writes costs nobody but its sender."""
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.otlp import stock
 from tests.otlp.stock import field
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.decoder import Decoder
+from toolgauge.otlp.otlp_json import request_from_json
+from toolgauge.otlp.request import Divider
 from toolgauge.otlp.views import value
 
 SPAN = stock.span(stock.key_value("gen_ai.tool.name")).SerializeToString()
@@ -131,11 +137,8 @@ GROWTH = """
 import sys
 from pathlib import Path
 from tests.otlp import stock
-from tests.otlp.test_bounds import SPAN, attributes, decoder
+from tests.otlp.test_bounds import SPAN, attributes, decoder, peak
 from toolgauge.otlp.request import read_request
-
-def peak():
-    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) << 10
 
 spans, count = map(int, sys.argv[1:])
 body = stock.request_of([SPAN + attributes(count)] * spans)
@@ -156,3 +159,100 @@ def test_a_request_takes_three_times_its_size_beside_its_bytes_however_many_attr
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert (int(printed[0]), int(printed[1])) == (viewed, spans - viewed)
     assert float(printed[2]) < 3.2
+
+
+# The same for what a function makes of a body.
+GROWTH_OF_WORK = """
+import json
+from pathlib import Path
+from tests.otlp.test_bounds import WORK, peak
+
+grown = {}
+for kind, (make, work) in WORK.items():
+    body = make()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = peak()
+    work(body)
+    grown[kind] = (peak() - before) / len(body)
+print(json.dumps(grown))
+"""
+JSON = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"t","attributes":[%s]}]}]}]}'
+
+
+def peak() -> int:
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) << 10
+
+
+def json_of(attribute: bytes, count: int, between: bytes = b"%s") -> bytes:
+    return JSON % (between % b",".join([attribute] * count))
+
+
+def from_json(text: bytes) -> None:
+    with suppress(DecodeError):
+        request_from_json("traces", text)
+
+
+WORK: dict[str, tuple[Callable[[], bytes], Callable[[bytes], object]]] = {
+    "attributes": (lambda: json_of(b'{"key":"abc","value":{"intValue":"1"}}', 100_000), from_json),
+    "elements": (
+        lambda: json_of(b'{"intValue":"1"}', 200_000, b'{"key":"a","value":{"arrayValue":{"values":[%s]}}}'),
+        from_json,
+    ),
+    "a text": (
+        lambda: JSON % (b'{"key":"a","value":{"stringValue":"%s\xf0\x9f\x98\x80"}}' % (b"x" * 4_000_000)),
+        from_json,
+    ),
+    "halves of surrogates": (
+        lambda: JSON % (b'{"key":"a","value":{"stringValue":"%s"}}' % (rb"\ud800" * 600_000)),
+        from_json,
+    ),
+    "unknown keys": (lambda: JSON % (b"{%s}" % b",".join(b'"%x":1' % i for i in range(300_000))), from_json),
+    "groups of workers": (
+        lambda: field(1, field(2, field(2, SPAN))) * 60_000,
+        lambda body: Divider(2).divide("traces", body),
+    ),
+}
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this system does not report a peak")
+def test_a_request_takes_six_times_its_size_beside_its_bytes_whatever_is_in_it():
+    printed = subprocess.run([sys.executable, "-c", GROWTH_OF_WORK], capture_output=True, text=True, check=True)
+    assert {kind: grown for kind, grown in json.loads(printed.stdout).items() if grown > 6.2} == {}
+
+
+def test_a_large_span_in_json_is_written_as_a_small_one_is():
+    text = json_of(b'{"key":"abc","value":{"kvlistValue":{"values":[{"key":"k","value":{"arrayValue":null}}]}}}', 5_000)
+    small = json_of(b'{"key":"abc","value":{"kvlistValue":{"values":[{"key":"k","value":{"arrayValue":null}}]}}}', 1)
+    assert len(text) > 1 << 18 > len(small)
+    one, many = (
+        ExportTraceServiceRequest.FromString(request_from_json("traces", each))
+        .resource_spans[0]
+        .scope_spans[0]
+        .spans[0]
+        for each in (small, text)
+    )
+    assert (len(many.attributes), many.attributes[-1]) == (5_000, one.attributes[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (json_of(b'{"key":"abc","value":{"intValue":"x"}}', 10_000), r"`resourceSpans\[0\]\.scopeSpans\[0\]\.spans\[0\]"
+         r"\.attributes\[0\]\.value\.intValue` must be an integer"),
+        (json_of(b'{"key":"abc","value":1}', 20_000), r"attributes\[0\]\.value` must be an object"),
+        (b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":{"x":"%s"}}]}]}]}' % (b"x" * (1 << 18)), "must be an array"),
+        (JSON % (b'{"key":"a","value":' + b'{"arrayValue":{"values":[' * 12 + b'{"stringValue":"%s"}' % (b"x" * (1 << 18))
+                 + b"]}}" * 12 + b"}"), "nested too deep"),
+    ],
+    ids=["scalar", "message", "array", "depth"],
+)  # fmt: skip
+def test_a_wrong_value_in_a_large_span_is_named_as_in_a_small_one(text: bytes, problem: str):
+    with pytest.raises(DecodeError, match=problem):
+        request_from_json("traces", text)
+
+
+def test_a_large_array_of_numbers_in_json_is_refused():
+    points = b'{"bucketCounts":[%s]}' % b",".join([b'"1"'] * 70_000)
+    text = b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"histogram":{"dataPoints":[%s]}}]}]}]}' % points
+    with pytest.raises(DecodeError, match="too many elements"):
+        request_from_json("metrics", text)

@@ -79,6 +79,9 @@ class FakeMemory(Memory):
     def admits(self, size_bytes: int) -> bool:
         return self._has_memory(size_bytes)
 
+    def fits(self, size_bytes: int) -> bool:
+        return size_bytes <= self._limit_bytes
+
     def could_fit(self, size_bytes: int) -> bool:
         return size_bytes <= self._limit_bytes
 
@@ -96,9 +99,10 @@ async def receiving(
     from_json: FromJson = request_from_json,
     has_memory: Callable[[int], bool] = lambda _size_bytes: True,
     budget: ByteBudget | None = None,
+    consumer: FakeConsumer | None = None,
 ) -> AsyncGenerator[Receivers, None]:
     """Run both receivers."""
-    consumer = FakeConsumer()
+    consumer = consumer or FakeConsumer()
     metrics = SelfMetrics(MetricRegistry())
     shared = budget or ByteBudget(memory=FakeMemory(has_memory))
     grpc_settings = GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=limit, tls=tls, auth=auth)

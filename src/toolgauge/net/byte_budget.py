@@ -44,6 +44,11 @@ class ByteBudget:
         """Bytes that are in use."""
         return self._taken - self._given_back
 
+    @property
+    def has_waiting(self) -> bool:
+        """Return whether somebody waits for room."""
+        return bool(self._waiting)
+
     def take(self, size_bytes: int) -> bool:
         """Take so many bytes; False without room, or while others wait."""
         return not self._waiting and self.grow(size_bytes)
@@ -113,8 +118,11 @@ class Reservation:
 
     async def take(self, size_bytes: int, timeout_s: float) -> None:
         """Take so many bytes, waiting for them; raise `OverBudgetError` when that takes too long."""
-        if not self._budget.take(size_bytes) and not await self._budget.take_in_time(size_bytes, timeout_s):
-            raise OverBudgetError(size_bytes)
+        budget = self._budget
+        if not budget.take(size_bytes):
+            waits = budget.memory.could_fit(size_bytes)
+            if not waits or not await budget.take_in_time(size_bytes, timeout_s):
+                raise OverBudgetError(size_bytes)
         self.size_bytes = size_bytes
 
     def grow_to(self, size_bytes: int) -> None:

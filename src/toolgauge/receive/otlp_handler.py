@@ -116,7 +116,7 @@ _ACCEPTED = Accepted()
 _LARGE_COMPRESSED_BYTES = 128 * 1024
 # What a request takes at most while it is read, in relation to its bytes: itself, its envelope, an item, and the ids of that; or in
 # JSON itself, and one text of four bytes a character. Measured in `tests/otlp/test_bounds.py`.
-_READING_COPIES, _JSON_COPIES = 4, 6
+_READING_COPIES, _JSON_COPIES = 4, 7
 # Senders time out after five seconds or more.
 _PATIENCE_S = 2.0
 _T = TypeVar("_T")

@@ -27,11 +27,13 @@ class Memory:
 
 class ByteBudget:
     """At most `max_bytes` at a time, but for a request that is alone, and no more than there is `memory` for.
-    Belongs to the event loop, but for `give_back`, which one other thread may call instead.
+    Belongs to the event loop, but for `give_back`, which one other thread may call instead. The bytes of a request are held
+    `elsewhere` as many times, by the process that it is handed to.
     """
 
-    def __init__(self, max_bytes: int = sys.maxsize, memory: Memory | None = None) -> None:
+    def __init__(self, max_bytes: int = sys.maxsize, memory: Memory | None = None, *, elsewhere: int = 0) -> None:
         self.memory = memory or Memory()
+        self.elsewhere = elsewhere
         self._max_bytes = max_bytes
         # Each is written by one thread, so that neither waits for a lock.
         self._taken = 0

@@ -157,7 +157,7 @@ class OtlpHandler:
         from_json: FromJson | None = None,
     ) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
-        copies = _READING_COPIES if from_json is None else _JSON_COPIES
+        copies = self.budget.elsewhere + (_READING_COPIES if from_json is None else _JSON_COPIES)
         size_bytes = copies * (len(body) if unpack is None else min(declared_bytes(body), self.limit))
         try:
             with Reservation(self.budget) as reserved:

@@ -135,6 +135,7 @@ class MemoryGuard(Memory):
         *,
         resident: Callable[[], int | None] = resident_bytes,
         allocator: Allocator | None = None,
+        elsewhere: int = 0,
     ) -> None:
         self._limit = _allowed(limit_bytes)
         self._name = "`memory.limit`" if self._limit == limit_bytes else "90 % of the container's memory limit"
@@ -142,7 +143,7 @@ class MemoryGuard(Memory):
         self._resume = int(self._limit * _RESUME)
         # What the process needs by itself.
         self._at_start = 0
-        self.reading = ByteBudget(int(self._limit * _READING), self)
+        self.reading = ByteBudget(int(self._limit * _READING), self, elsewhere=elsewhere)
         self._resident = resident
         self._allocator = allocator or Allocator()
         self._unseen = 0

@@ -240,6 +240,9 @@ async def _beside(work: Callable[[], _T]) -> _T:
     except asyncio.CancelledError:
         await asyncio.gather(doing, return_exceptions=True)
         raise
+    finally:
+        # An error in it refers to this frame, and to what was unpacked: both would wait for the garbage collector.
+        del doing
 
 
 class BrokerParts(Struct, frozen=True, kw_only=True):

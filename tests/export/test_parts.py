@@ -146,4 +146,4 @@ async def test_spans_that_the_destination_cannot_decode_are_counted():
     async with sink("grpc", refusing(b"\xff\xfe", REFUSED)) as seen, sending(seen.endpoint) as out:
         out.destination.put(together(bodies, spans=1))
         await until(lambda: out.destination.queue.spans == 0)
-    assert counted(out.metrics.undecodable) == {(): 1}
+    assert counted(out.metrics.undecodable) == {("undecodable",): 1}

@@ -11,6 +11,7 @@ from pathlib import Path
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.otlp import stock
 from tests.walk.support import Walk
 from toolgauge import plugins
 from toolgauge.cases.case import Case, Line, parse
@@ -32,7 +33,7 @@ from toolgauge.otlp.envelope import count_items, encode_spans, read_head
 from toolgauge.otlp.otlp_json import request_from_json, requests_from_json
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.otlp.views import value as decode_value
-from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate
+from toolgauge.receive.unpack import BrokenBodyError, TooLargeError, gunzip, inflate
 from toolgauge.recognize import values
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recordings.recorded_requests import read
@@ -82,7 +83,7 @@ class Targets:
     def traces(self, body: bytes) -> None:
         """Decode a request of spans, let every dialect read each span, write it again in every way."""
         try:
-            decoded = self._decoder.traces(body)
+            decoded = stock.read_traces(self._decoder, body)
         except DecodeError:
             return
         assert decoded.body() is body
@@ -155,7 +156,7 @@ class Targets:
         """Decompress in both ways."""
         for decompress in (gunzip, inflate):
             try:
-                assert len(decompress(body, _LIMIT)) <= _LIMIT
+                assert sum(map(len, decompress(body, _LIMIT))) <= _LIMIT
             except (TooLargeError, BrokenBodyError):
                 continue
 

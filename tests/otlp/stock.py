@@ -1,6 +1,6 @@
 """The stock protobuf classes as the oracle, and recorded requests to try things on."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from google.protobuf.message import Message
@@ -9,6 +9,8 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from toolgauge.model.json import Value
+from toolgauge.model.records import PackedHead
+from toolgauge.otlp.decoder import Decoder, Place, ViewedSpan
 from toolgauge.otlp.envelope import parse_request
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -25,6 +27,27 @@ def recorded_traces() -> list[Path]:
 def recorded_logs() -> list[Path]:
     """All recorded requests of log records."""
     return sorted(CORPUS.rglob("*.logs.otlp.pb"))
+
+
+class ReadTraces:
+    """A request of spans that was read to its end, all of its views at once."""
+
+    def __init__(self, decoder: Decoder, body: bytes, sender: str | None) -> None:
+        self._decoded = decoder.traces(body, sender)
+        self.request = self._decoded.request
+        self.span_count = self._decoded.span_count
+        self.viewed: tuple[ViewedSpan, ...] = tuple(self._decoded.viewed)
+        self.heads: tuple[PackedHead, ...] = tuple(self._decoded.heads)
+        self.undecodable = self._decoded.undecodable.total()
+        self.reasons = dict(self._decoded.undecodable)
+
+    def body(self, without: Collection[Place] = ()) -> bytes | None:
+        return self._decoded.body(without)
+
+
+def read_traces(decoder: Decoder, body: bytes, sender: str | None = None) -> ReadTraces:
+    """Read a request of spans to its end."""
+    return ReadTraces(decoder, body, sender)
 
 
 def raw_items(body: bytes) -> Iterator[bytes]:

@@ -37,8 +37,8 @@ def test_all_recorded_requests_survive_the_envelope_byte_for_byte():
 
 def test_body_without_removals_is_the_very_object_received():
     body = request_of_three()
-    assert decoder().traces(body).body() is body
-    assert decoder().traces(b"").body() == b""
+    assert stock.read_traces(decoder(), body).body() is body
+    assert stock.read_traces(decoder(), b"").body() == b""
 
 
 def request_of_three() -> bytes:
@@ -48,36 +48,36 @@ def request_of_three() -> bytes:
 
 
 def test_removed_span_is_gone_and_its_neighbours_stay():
-    decoded = decoder().traces(request_of_three())
+    decoded = stock.read_traces(decoder(), request_of_three())
     assert [viewed.place for viewed in decoded.viewed] == [(0, 0, 0), (0, 1, 0)]
     assert names(decoded.body([(0, 0, 0)])) == [[["b"], ["c"]]]
 
 
 def test_group_emptied_by_removal_is_dropped():
-    assert names(decoder().traces(request_of_three()).body([(0, 1, 0)])) == [[["a", "b"]]]
+    assert names(stock.read_traces(decoder(), request_of_three()).body([(0, 1, 0)])) == [[["a", "b"]]]
 
 
 def test_body_is_none_when_no_span_is_left():
-    assert decoder().traces(request_of_three()).body([(0, 0, 0), (0, 0, 1), (0, 1, 0)]) is None
+    assert stock.read_traces(decoder(), request_of_three()).body([(0, 0, 0), (0, 0, 1), (0, 1, 0)]) is None
 
 
 def test_body_can_be_asked_for_twice():
-    decoded = decoder().traces(request_of_three())
+    decoded = stock.read_traces(decoder(), request_of_three())
     assert names(decoded.body([(0, 0, 0)])) == [[["b"], ["c"]]]
     assert names(decoded.body([(0, 0, 1)])) == [[["a"], ["c"]]]
 
 
 def test_empty_group_of_the_sender_stays_while_other_spans_do():
     body = stock.request(ScopeSpans(spans=[marked("a"), marked("b")]), ScopeSpans()).SerializeToString()
-    assert names(decoder().traces(body).body([(0, 0, 0)])) == [[["b"], []]]
-    assert decoder().traces(body).body([(0, 0, 0), (0, 0, 1)]) is None
+    assert names(stock.read_traces(decoder(), body).body([(0, 0, 0)])) == [[["b"], []]]
+    assert stock.read_traces(decoder(), body).body([(0, 0, 0), (0, 0, 1)]) is None
 
 
 def test_unknown_fields_of_an_emptied_group_are_kept_while_other_spans_are_left():
     unknown = stock.field(77, b"unknown")
     body = stock.field(1, stock.field(2, stock.field(2, marked("a").SerializeToString()) + unknown))
     body += stock.request_of([marked("b").SerializeToString()])
-    rest = decoder().traces(body).body([(0, 0, 0)])
+    rest = stock.read_traces(decoder(), body).body([(0, 0, 0)])
     assert names(rest) == [[[]], [["b"]]]
     assert rest is not None
     assert unknown in rest
@@ -85,13 +85,13 @@ def test_unknown_fields_of_an_emptied_group_are_kept_while_other_spans_are_left(
 
 def test_removing_from_the_middle_keeps_the_order():
     body = stock.request(ScopeSpans(spans=[marked(name) for name in "abcde"])).SerializeToString()
-    assert names(decoder().traces(body).body([(0, 0, 3), (0, 0, 1)])) == [[["a", "c", "e"]]]
+    assert names(stock.read_traces(decoder(), body).body([(0, 0, 3), (0, 0, 1)])) == [[["a", "c", "e"]]]
 
 
 def test_half_of_very_many_spans_can_be_removed():
     names_given = [f"{number:04}" for number in range(3000)]
     body = stock.request(ScopeSpans(spans=[marked(name) for name in names_given])).SerializeToString()
-    rest = decoder().traces(body).body([(0, 0, index) for index in range(0, 3000, 2)])
+    rest = stock.read_traces(decoder(), body).body([(0, 0, index) for index in range(0, 3000, 2)])
     assert names(rest) == [[names_given[1::2]]]
 
 
@@ -109,7 +109,7 @@ def test_released_spans_are_grouped_by_what_stood_around_them():
             )
         ]
     ).SerializeToString()
-    a, b, c = decoder().traces(body).viewed
+    a, b, c = stock.read_traces(decoder(), body).viewed
     assert a.container is b.container
     assert a.container is not c.container
     # Interleaved on purpose.
@@ -151,7 +151,7 @@ def test_broken_envelope_is_a_decode_error(damage: str):
 
 
 def test_held_container_and_bytes_are_copies():
-    decoded = decoder().traces(request_of_three())
+    decoded = stock.read_traces(decoder(), request_of_three())
     held = decoded.viewed[0]
     assert isinstance(held.raw, bytes)
     assert all(isinstance(part, bytes) for part in held.container.resource + held.container.scope)
@@ -161,7 +161,7 @@ def test_held_container_and_bytes_are_copies():
 def test_a_scope_that_is_written_senselessly_often_is_kept_as_one():
     span = stock.field(2, marked("a").SerializeToString())
     name = stock.field(1, stock.field(1, b"s"))
-    held = decoder().traces(stock.field(1, stock.field(2, name + b"\x0a\0" * 100_000 + span))).viewed[0]
+    held = stock.read_traces(decoder(), stock.field(1, stock.field(2, name + b"\x0a\0" * 100_000 + span))).viewed[0]
     assert held.container.scope == (stock.field(1, b"s"),)
     body = encode_spans([(held.container, held.raw)])
     group = ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0]

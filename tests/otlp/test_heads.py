@@ -142,7 +142,7 @@ def heads_of(*spans: bytes) -> list[tuple[bytes, bytes, bytes, bool | None] | No
     """Have the heads read together, as of a request in which nobody has an interest."""
     group = b"".join(stock.field(2, raw) for raw in spans)
     body = stock.field(1, stock.field(2, stock.field(1, stock.field(1, b"scope")) + group))
-    return [facts(SpanHead(*head)) for head in Decoder([], []).traces(body).heads]
+    return [facts(SpanHead(*head)) for head in stock.read_traces(Decoder([], []), body).heads]
 
 
 @pytest.mark.parametrize("written", [Span.SerializeToString, stock.back_to_front], ids=["in order", "back to front"])
@@ -208,7 +208,7 @@ def peak():
 body = stock.request_of([stock.span(stock.key_value("k", "x" * (1 << 20))).SerializeToString()] * 32)
 Path("/proc/self/clear_refs").write_text("5")
 before = peak()
-assert len(Decoder([], []).traces(body).heads) == 32
+assert len(stock.read_traces(Decoder([], []), body).heads) == 32
 print((peak() - before) / len(body))
 """
 

@@ -8,7 +8,7 @@ GOOD = stock.span(stock.key_value("note")).SerializeToString()
 NO_TEXT = GOOD + field(5, b"caf\xe9")
 NO_TEXT_IN_A_VALUE = GOOD + field(9, field(1, b"note") + field(2, field(1, b"\xff")))
 CUT_OFF = GOOD + b"\x2a\x7f"
-MANY_EVENTS = GOOD + field(11, b"") * 40_000
+MANY_EVENTS = GOOD + field(11, b"") * 110_000
 
 
 @pytest.mark.parametrize("broken", [NO_TEXT, NO_TEXT_IN_A_VALUE, CUT_OFF, MANY_EVENTS])

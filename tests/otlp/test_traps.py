@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from tests.otlp import stock
 from toolgauge.model.json import Value
-from toolgauge.otlp.decoder import DecodedTraces, Decoder, ViewedSpan
+from toolgauge.otlp.decoder import Decoder, ViewedSpan
 from toolgauge.otlp.envelope import encode_spans
 from toolgauge.otlp.wire_pb2 import RequestMessage
 
@@ -19,8 +19,8 @@ MARKED = stock.span(stock.key_value("gen_ai.tool.name", "search"), name="marked"
 PLAIN = stock.span(stock.key_value("http.route"), name="plain").SerializeToString()
 
 
-def decode(*raws: bytes, scope: bytes = b"") -> DecodedTraces:
-    return Decoder(["gen_ai."], ["named."]).traces(stock.request_of(raws, scope))
+def decode(*raws: bytes, scope: bytes = b"") -> stock.ReadTraces:
+    return stock.read_traces(Decoder(["gen_ai."], ["named."]), stock.request_of(raws, scope))
 
 
 def viewed_attributes(raw: bytes) -> dict[str, Value]:
@@ -31,7 +31,7 @@ def viewed_attributes(raw: bytes) -> dict[str, Value]:
 
 def test_resource_and_scope_present_but_empty_stay_present():
     body = stock.request_of([MARKED])
-    decoded = Decoder(["gen_ai."], []).traces(body)
+    decoded = stock.read_traces(Decoder(["gen_ai."], []), body)
     assert encode_spans([(decoded.viewed[0].container, decoded.viewed[0].raw)]) == body
     group = ExportTraceServiceRequest.FromString(body).resource_spans[0]
     assert group.HasField("resource")
@@ -44,7 +44,7 @@ def test_resource_and_scope_twice_are_merged_as_the_stock_class_merges_them():
     name, version = (InstrumentationScope(name="s").SerializeToString(), stock.field(2, b"1"))
     scope_group = stock.field(1, name) + stock.field(1, version) + stock.field(2, MARKED)
     body = stock.field(1, stock.field(1, service) + stock.field(1, region) + stock.field(2, scope_group))
-    [viewed] = Decoder(["gen_ai."], []).traces(body).viewed
+    [viewed] = stock.read_traces(Decoder(["gen_ai."], []), body).viewed
     assert viewed.span.resource.attributes == {"service.name": "shop", "region": "north"}
     assert (viewed.span.scope.name, viewed.span.scope.version) == ("s", "1")
     assert encode_spans([(viewed.container, viewed.raw)]) == body
@@ -53,7 +53,7 @@ def test_resource_and_scope_twice_are_merged_as_the_stock_class_merges_them():
 def test_schema_url_that_is_not_utf8_does_not_refuse_the_request():
     scope_group = stock.field(2, MARKED) + stock.field(2, PLAIN) + stock.field(3, b"\xff")
     body = stock.field(1, stock.field(2, scope_group) + stock.field(3, b"\xfe"))
-    decoded = Decoder(["gen_ai."], []).traces(body)
+    decoded = stock.read_traces(Decoder(["gen_ai."], []), body)
     assert decoded.viewed[0].span.name == "marked"
     rest = decoded.body([(0, 0, 0)])
     assert rest == stock.field(
@@ -64,7 +64,7 @@ def test_schema_url_that_is_not_utf8_does_not_refuse_the_request():
 def test_broken_resource_and_scope_cost_only_themselves():
     broken = b"\x0a\x7fcut off"
     body = stock.field(1, stock.field(1, broken) + stock.field(2, stock.field(1, broken) + stock.field(2, MARKED)))
-    [viewed] = Decoder(["gen_ai."], []).traces(body).viewed
+    [viewed] = stock.read_traces(Decoder(["gen_ai."], []), body).viewed
     assert viewed.span.resource.service is None
     assert viewed.span.resource.attributes == {}
     assert viewed.span.scope.name == ""
@@ -155,7 +155,7 @@ def test_field_order_does_not_matter():
 
 @pytest.mark.parametrize("body", [b"", b"\x0a\x00", stock.field(1, stock.field(2, b""))])
 def test_request_without_spans_is_no_fault(body: bytes):
-    decoded = Decoder(["gen_ai."], []).traces(body)
+    decoded = stock.read_traces(Decoder(["gen_ai."], []), body)
     assert (decoded.span_count, decoded.viewed, decoded.heads, decoded.undecodable) == (0, (), (), 0)
     assert decoded.body() is body
 
@@ -220,7 +220,7 @@ def test_padded_lengths_in_the_envelope_are_read():
     group = b"\x12" + bytes([len(scope_group) | 0x80, 0x80, 0x00]) + scope_group
     body = b"\x0a" + bytes([len(group) | 0x80, 0x80, 0x00]) + group
     assert len(group) < 128
-    [viewed] = Decoder(["gen_ai."], []).traces(body).viewed
+    [viewed] = stock.read_traces(Decoder(["gen_ai."], []), body).viewed
     assert viewed.raw == MARKED
 
 
@@ -233,7 +233,7 @@ def test_parent_id_that_is_none_reads_as_no_parent():
 def test_a_held_span_keeps_nothing_of_its_request_alive():
     attributes = [stock.key_value("gen_ai.a"), stock.key_value("gen_ai.b", "x" * 1000)]
     body = stock.request(ScopeSpans(spans=[stock.span(*attributes)] * 100)).SerializeToString()
-    decoded = Decoder(["gen_ai."], []).traces(body)
+    decoded = stock.read_traces(Decoder(["gen_ai."], []), body)
     held: ViewedSpan = decoded.viewed[0]
     reachable = reachable_from(held)
     assert not any(found is body for found in reachable)

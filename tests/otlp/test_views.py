@@ -224,7 +224,7 @@ def test_service_and_scope_are_read():
     scope = stock.field(1, b"my.scope") + stock.field(2, b"1.2")
     raw = stock.span(stock.key_value("gen_ai.a")).SerializeToString()
     body = stock.field(1, stock.field(1, resource) + stock.field(2, stock.field(1, scope) + stock.field(2, raw)))
-    viewed = Decoder(["gen_ai."], []).traces(body).viewed[0].span
+    viewed = stock.read_traces(Decoder(["gen_ai."], []), body).viewed[0].span
     assert viewed.resource.service == "shop"
     assert viewed.resource.attributes == {"service.name": "shop"}
     assert (viewed.scope.name, viewed.scope.version) == ("my.scope", "1.2")
@@ -232,7 +232,7 @@ def test_service_and_scope_are_read():
 
 def test_resource_without_a_service_name_says_so():
     body = stock.request_of([stock.span(stock.key_value("gen_ai.a")).SerializeToString()])
-    assert Decoder(["gen_ai."], []).traces(body).viewed[0].span.resource.service is None
+    assert stock.read_traces(Decoder(["gen_ai."], []), body).viewed[0].span.resource.service is None
 
 
 def labels_of(*attributes: KeyValue, keys: tuple[str, ...] = ()) -> Mapping[str, str]:
@@ -240,7 +240,7 @@ def labels_of(*attributes: KeyValue, keys: tuple[str, ...] = ()) -> Mapping[str,
     group.resource.attributes.extend(attributes)
     group.scope_spans.add().spans.append(stock.span(stock.key_value("gen_ai.a")))
     body = ExportTraceServiceRequest(resource_spans=[group]).SerializeToString()
-    return Decoder(["gen_ai."], [], labels=keys).traces(body).viewed[0].resource.labels
+    return stock.read_traces(Decoder(["gen_ai."], [], labels=keys), body).viewed[0].resource.labels
 
 
 def test_labels_of_a_resource_are_short_texts():
@@ -269,7 +269,7 @@ def test_the_older_name_of_the_environment_stands_in_for_the_newer():
 def test_repeated_resource_and_scope_are_the_same_objects():
     decoder = Decoder(["gen_ai."], [])
     body = stock.request_of([stock.span(stock.key_value("gen_ai.a")).SerializeToString()])
-    first, second = (decoder.traces(body).viewed[0].span for _ in range(2))
+    first, second = (stock.read_traces(decoder, body).viewed[0].span for _ in range(2))
     assert first.resource is second.resource
     assert first.scope is second.scope
 

@@ -77,7 +77,7 @@ either_order = st.sampled_from([Span.SerializeToString, stock.back_to_front])
 @given(spans, either_order)
 def test_view_of_any_span_equals_the_stock_class(span: Span, written: Callable[[Span], bytes]):
     raw = written(span)
-    [viewed] = Decoder([], [""]).traces(stock.request_of([raw])).viewed
+    [viewed] = stock.read_traces(Decoder([], [""]), stock.request_of([raw])).viewed
     assert same_types(dict(viewed.span.attributes), stock.plain_attributes(span.attributes))
     assert [event.name for event in viewed.span.events] == [event.name for event in span.events]
     for event, expected in zip(viewed.span.events, span.events, strict=True):
@@ -124,7 +124,7 @@ def test_annotated_span_is_the_original_without_our_keys_and_with_new_ones(span:
 @given(st.lists(spans, max_size=8), st.data())
 def test_taken_and_left_spans_are_together_all_spans(given_spans: list[Span], data: st.DataObject):
     body = stock.request_of([span.SerializeToString() for span in given_spans])
-    decoded = Decoder(MARKS, [], WANTED).traces(body)
+    decoded = stock.read_traces(Decoder(MARKS, [], WANTED), body)
     assert decoded.span_count == len(decoded.viewed) + len(decoded.heads) == len(given_spans)
     taken = data.draw(st.lists(st.sampled_from(decoded.viewed), unique_by=id)) if decoded.viewed else []
     rest = decoded.body({viewed.place for viewed in taken})
@@ -135,7 +135,7 @@ def test_taken_and_left_spans_are_together_all_spans(given_spans: list[Span], da
 
 def read_all(body: bytes) -> None:
     decoder = Decoder(["gen_ai."], [""])
-    decoded = decoder.traces(body)
+    decoded = stock.read_traces(decoder, body)
     for viewed in decoded.viewed:
         dict(viewed.span.attributes)
         for event in viewed.span.events:

@@ -48,9 +48,10 @@ def recorded(captured: Captured) -> dict[str, list[Reading | PackedHead]]:
             readings = [recognizer.read(record) for record in decoder.logs(file.read_bytes()).viewed]
         else:
             decoded = decoder.traces(file.read_bytes())
-            readings = [recognizer.read(viewed.span) for viewed in decoded.viewed]
+            read = [(viewed.raw, recognizer.read(viewed.span)) for viewed in decoded.viewed]
+            readings = [reading for _, reading in read]
             # As in the pipeline: of spans that no dialect reads, the ids are known all the same.
-            unread = [viewed.raw for viewed, reading in zip(decoded.viewed, readings, strict=True) if reading is None]
+            unread = [raw for raw, reading in read if reading is None]
             heads += [*decoded.heads, *read_each(unread)]
         for head in heads:
             traces.setdefault(head[0].hex(), []).append(head)

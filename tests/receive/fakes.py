@@ -3,6 +3,7 @@
 
 import asyncio
 import gzip
+import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import grpc.aio
 
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.net.byte_budget import ByteBudget, Memory
 from toolgauge.net.settings import Auth, ServerTls
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.receive.grpc import GrpcReceiver
@@ -67,6 +69,23 @@ class Receivers:
         return dict(self.metrics.requests_invalid.cells)
 
 
+class FakeMemory(Memory):
+    """Memory that is short when `has_memory` says so, and of which a process may have `limit_bytes` for requests."""
+
+    def __init__(self, has_memory: Callable[[int], bool], limit_bytes: int = sys.maxsize) -> None:
+        self._has_memory = has_memory
+        self._limit_bytes = limit_bytes
+
+    def admits(self, size_bytes: int) -> bool:
+        return self._has_memory(size_bytes)
+
+    def fits(self, size_bytes: int) -> bool:
+        return size_bytes <= self._limit_bytes
+
+    def could_fit(self, size_bytes: int) -> bool:
+        return size_bytes <= self._limit_bytes
+
+
 @asynccontextmanager
 async def receiving(
     *,
@@ -79,12 +98,15 @@ async def receiving(
     cors: Cors | None = None,
     from_json: FromJson = request_from_json,
     has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+    budget: ByteBudget | None = None,
+    consumer: FakeConsumer | None = None,
 ) -> AsyncGenerator[Receivers, None]:
     """Run both receivers."""
-    consumer = FakeConsumer()
+    consumer = consumer or FakeConsumer()
     metrics = SelfMetrics(MetricRegistry())
+    shared = budget or ByteBudget(memory=FakeMemory(has_memory))
     grpc_settings = GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=limit, tls=tls, auth=auth)
-    grpc_receiver = GrpcReceiver(consumer, grpc_settings, metrics=metrics, hop_id=OWN_HOP, has_memory=has_memory)
+    grpc_receiver = GrpcReceiver(consumer, grpc_settings, metrics=metrics, hop_id=OWN_HOP, budget=shared)
     http_settings = HttpSettings(
         endpoint="127.0.0.1:0",
         max_request_body_size=limit,
@@ -101,7 +123,7 @@ async def receiving(
         from_json=from_json,
         metrics=metrics,
         hop_id=OWN_HOP,
-        has_memory=has_memory,
+        budget=shared,
     )
     await grpc_receiver.start()
     await http_receiver.start()

@@ -3,11 +3,20 @@ import gzip
 import random
 import zlib
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from tests.receive.fakes import gzipped, post, receiving
-from toolgauge.receive.otlp_handler import BrokenBodyError, TooLargeError, gunzip, inflate, unzstd, zstd
+from toolgauge.receive import unpack
+from toolgauge.receive.unpack import BrokenBodyError, TooLargeError, Unpack, zstd
+
+
+def whole(pieces: Unpack, body: bytes, limit: int) -> bytes:
+    return b"".join(pieces(body, limit))
+
+
+gunzip, inflate, unzstd = (partial(whole, pieces) for pieces in (unpack.gunzip, unpack.inflate, unpack.unzstd))
 
 
 def test_body_of_exactly_the_limit_passes_and_one_more_byte_does_not():

@@ -355,7 +355,7 @@ def test_a_span_with_events_alone_is_found_by_words_of_its_scope():
     raw = stock.span(name="step").SerializeToString()
     decoder = Decoder((), (), scope_words=Generic().scope_words)
     viewed = [
-        len(decoder.traces(stock.request_of([raw], stock.field(1, scope))).viewed)
+        len([*decoder.traces(stock.request_of([raw], stock.field(1, scope))).viewed])
         for scope in (b"Acme.Agents", b"acme.http")
     ]
     assert viewed == [1, 0]

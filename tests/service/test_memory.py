@@ -421,3 +421,26 @@ def test_a_smaller_container_bounds_the_memory(
     assert machine.metrics.memory_limit.cells[()] == limit_mib * MIB
     assert machine.look(41) is False
     assert machine.admits is (limit_mib == 100)
+
+
+def test_what_does_not_fit_beside_what_is_in_use_waits_and_what_never_could_is_known():
+    machine = Machine()
+    machine.used_mib = 20
+    machine.guard.check()
+    machine.used_mib = 50
+    assert [machine.guard.fits(size_mib * MIB) for size_mib in (50, 51)] == [True, False]
+    assert [machine.guard.could_fit(size_mib * MIB) for size_mib in (80, 81)] == [True, False]
+
+
+def test_a_little_is_taken_without_a_look_and_refused_where_it_is_read():
+    machine = Machine()
+    machine.look(99)
+    assert machine.guard.fits(MIB)
+    assert (machine.looks, machine.admits) == (2, False)
+
+
+def test_half_of_the_limit_may_be_read_at_a_time():
+    machine = Machine()
+    machine.used_mib = 10
+    assert machine.guard.reading.take(30 * MIB)
+    assert [machine.guard.reading.take(size_mib * MIB) for size_mib in (21, 20)] == [False, True]

@@ -38,7 +38,7 @@ def recorded(dialect: Dialect, folder: Path) -> Iterator[Record]:
         if file.name.endswith(".logs.otlp.pb"):
             yield from islice(decoder.logs(body).viewed, RECORDS_A_FILE)
         else:
-            yield from (viewed.span for viewed in decoder.traces(body).viewed[:RECORDS_A_FILE])
+            yield from (viewed.span for viewed in islice(decoder.traces(body).viewed, RECORDS_A_FILE))
 
 
 @pytest.mark.parametrize(

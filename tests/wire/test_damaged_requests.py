@@ -13,7 +13,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from tests.cli.command import run
 from tests.wire.support import TRACES, Toolgauge, post, recorded, request, serving, until
-from toolgauge.receive.otlp_handler import zstd
+from toolgauge.receive.unpack import zstd
 
 LOGS = TRACES.replace("trace.v1.TraceService", "logs.v1.LogsService")
 JSON = "application/json"

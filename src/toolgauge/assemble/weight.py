@@ -47,7 +47,7 @@ _LONGEST_SHARED_NAME = 32
 _MAX_SHARED_BYTES = 16 * 1024 * 1024
 _LONG_SPAN = 4096
 # What protobuf makes of a message, in relation to its bytes.
-_PARSED = 3
+_PARSED, _PARSED_ATTRIBUTE_BYTES = 3, 100
 _LEAVES = frozenset((str, int, float))
 _WRAPPERS = frozenset((Recorded, Unparsed, CallError))
 
@@ -90,7 +90,10 @@ class Scale:
 
     def resource(self, resource: Resource) -> int:
         """Return about how many bytes a resource takes, where it is not remembered by now."""
-        return 0 if id(resource) in self._shared else self._once(resource, _PARSED * resource.size_bytes)
+        if id(resource) in self._shared:
+            return 0
+        size = _PARSED * resource.size_bytes + _PARSED_ATTRIBUTE_BYTES * len(resource.attributes)
+        return self._once(resource, size)
 
     def _tools(self, offered: ToolsOffered | ToolDescribed) -> int:
         if isinstance(offered, ToolDescribed):

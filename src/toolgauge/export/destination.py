@@ -334,7 +334,7 @@ class Destination:
         if verdict.is_about_content and not outgoing.own:
             found = await asyncio.to_thread(count_undecodable, outgoing.signal, outgoing.body)
             if found:
-                self._metrics.undecodable.add(found)
+                self._metrics.undecodable.add(found, ("undecodable",))
         if verdict.is_lasting:
             self.health.refused(outgoing.signal, verdict.reason)
         self._drop(outgoing, verdict.reason)

@@ -4,7 +4,7 @@ A field of two bytes can become an object of 160: without a bound, one request o
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
@@ -13,7 +13,6 @@ from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 
 from toolgauge.model.errors import DecodeError
-from toolgauge.otlp.wire_pb2 import SpanMessage
 
 _Parsed = TypeVar("_Parsed", bound=Message)
 # The fields of a message that hold messages whose fields count as well, by field number.
@@ -22,13 +21,12 @@ _Nested: TypeAlias = "Mapping[int, _Nested]"
 # Smaller ones are not counted: protobuf takes at most 2 MiB for such a record, and 30 MiB for such a request.
 _SMALL_RECORD = 1 << 16
 _SMALL_REQUEST = 1 << 20
-# So many fields may be as small as they like; beyond that, each needs some bytes, as all that mean something do.
-_FREE_FIELDS = 4096
-_SMALLEST_FIELD = 8
+# So many groups and items may be as small as they like; beyond that, each needs some bytes, as all that mean something do.
+_FREE_ITEMS = 4096
 _SMALLEST_ITEM = 16
-_MOST_FIELDS = 100_000
-# SDKs keep 128 of a span.
-_MOST_EVENTS = 10_000
+_MOST_FIELDS = 105_000
+# SDKs keep 128 attributes and events of a span, those of OpenInference 10,000. So many take 8 MB of memory and 0.1 s to read.
+_MOST_ENTRIES = 10_000
 _LONGEST_NAME = 1 << 14
 _VARINT, _DELIMITED = 0, 2
 _FIXED_BYTES = {1: 8, 5: 4}
@@ -69,48 +67,48 @@ def joined(pieces: Sequence[bytes] | RepeatedScalarFieldContainer[bytes]) -> byt
 def check_request(body: bytes) -> None:
     """Raise `DecodeError` when a request has too many groups, spans, log records or metrics for its size."""
     if len(body) >= _SMALL_REQUEST:
-        _check(body, _REQUEST, _FREE_FIELDS + len(body) // _SMALLEST_ITEM)
+        _check(body, _REQUEST, _FREE_ITEMS + len(body) // _SMALLEST_ITEM)
 
 
 def check_json(text: bytes) -> None:
     """Raise `DecodeError` when a request in JSON has too many objects and lists for its size, those in texts aside."""
-    room = _FREE_FIELDS + len(text) // _SMALLEST_ITEM
+    room = _FREE_ITEMS + len(text) // _SMALLEST_ITEM
     if text.count(b"{") + text.count(b"[") > room and next(islice(_BRACKETS.finditer(text), room, None), None):
-        raise DecodeError("there are more objects and lists than any producer writes")
+        raise _too_many("objects and lists")
 
 
 def check_span(raw: bytes) -> None:
-    """Raise `DecodeError` when a span has too many attributes, events and links."""
+    """Raise `DecodeError` when a span has too many fields, those of its events included."""
     if len(raw) >= _SMALL_RECORD:
-        _check(raw, _SPAN, _room(raw))
+        _check(raw, _SPAN, _MOST_FIELDS)
 
 
 def check_record(raw: bytes) -> None:
     """Raise `DecodeError` when a log record, a resource, a scope or an event has too many fields."""
     if len(raw) >= _SMALL_RECORD:
-        _check(raw, _FLAT, _room(raw))
+        _check(raw, _FLAT, _MOST_FIELDS)
 
 
 def check_value(raw: bytes) -> None:
     """Raise `DecodeError` when a list or an object has too many elements, those of its elements included."""
     if len(raw) >= _SMALL_RECORD:
-        _check(raw, _VALUE, _FREE_FIELDS + _MOST_FIELDS)
+        _check(raw, _VALUE, _MOST_FIELDS)
 
 
-def check_events(span: SpanMessage, raw: bytes) -> None:
-    """Raise `DecodeError` when a span has too many events."""
-    if len(raw) > _MOST_EVENTS and len(span.events) > _MOST_EVENTS:
-        raise DecodeError("there are more events than any producer writes")
+def check_entries(entries: Sized, raw: bytes) -> None:
+    """Raise `DecodeError` when there are too many attributes or events in a record."""
+    if len(raw) > _MOST_ENTRIES and len(entries) > _MOST_ENTRIES:
+        raise _too_many("attributes or events")
 
 
 def check_name(name: bytes) -> None:
     """Raise `DecodeError` when the name of a span, an event or a scope is too long."""
     if len(name) > _LONGEST_NAME:
-        raise DecodeError("the name is longer than any producer writes")
+        raise DecodeError("the name is longer than any producer writes", reason="too_many_fields")
 
 
-def _room(raw: bytes) -> int:
-    return _FREE_FIELDS + min(len(raw) // _SMALLEST_FIELD, _MOST_FIELDS)
+def _too_many(what: str) -> DecodeError:
+    return DecodeError(f"there are more {what} than any producer writes", reason="too_many_fields")
 
 
 def _check(raw: bytes, nested: _Nested, room: int) -> None:
@@ -121,7 +119,7 @@ def _check(raw: bytes, nested: _Nested, room: int) -> None:
         for number, start, end in fields:
             room -= 1
             if room < 0:
-                raise DecodeError("there are more fields than any producer writes")
+                raise _too_many("fields")
             if number in inner and len(open_messages) < _DEEPEST:
                 open_messages.append((_fields(raw, start, end), inner[number]))
                 break

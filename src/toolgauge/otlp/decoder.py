@@ -4,8 +4,10 @@ Only spans that a byte pattern or their scope marks are parsed, once and alone. 
 stays in the request, unread. Nothing that leaves here, but for the request itself, keeps the request alive.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -66,16 +68,17 @@ class ViewedSpan(Struct, frozen=True, eq=False):
 
 @dataclass(slots=True, eq=False)
 class DecodedTraces:
-    """A request of spans. `undecodable` spans bear a mark, could not be read, and stay in the body.
-    `heads` are the ids of all spans that are not viewed, but for spans of our own scope and spans without ids.
+    """A request of spans. `viewed` is read once, one view at a time: all at once take up to eleven times the memory of the request.
+    Reading it fills `heads`, the ids of all spans that are not viewed, but for spans of our own scope and spans without ids, and
+    counts `undecodable` spans by reason, which bear a mark, cannot be read, and stay in the body.
     """
 
     span_count: int
-    viewed: tuple[ViewedSpan, ...]
-    heads: tuple[PackedHead, ...]
-    undecodable: int
+    viewed: Iterator[ViewedSpan] = field(repr=False)
     request: bytes = field(repr=False)
     envelope: RequestMessage | None = field(repr=False)
+    heads: list[PackedHead] = field(default_factory=list[PackedHead])
+    undecodable: Counter[str] = field(default_factory=Counter[str])
 
     def body(self, without: Collection[Place] = ()) -> bytes | None:
         """Return the request without these spans, each named once; the bytes as received without any, `None` without a span left."""
@@ -94,7 +97,7 @@ class DecodedLogs:
 
     record_count: int
     viewed: Iterator[LogRecord] = field(repr=False)
-    undecodable: int = 0
+    undecodable: Counter[str] = field(default_factory=Counter[str])
 
 
 class _ResourceGroup:
@@ -144,19 +147,6 @@ def _survey(body: bytes, envelope: RequestMessage | None) -> tuple[RequestMessag
     return request, count, beginnings
 
 
-@dataclass(slots=True, eq=False)
-class _Reading:
-    # What stands for the request, and for its sender.
-    stands_for: object
-    origin: object
-    is_large: bool
-    viewed: list[ViewedSpan] = field(default_factory=list[ViewedSpan])
-    heads: list[PackedHead] = field(default_factory=list[PackedHead])
-    undecodable: int = 0
-    # What stands around the spans of the group that is being read, once one of them is viewed.
-    around: Container | None = None
-
-
 class Decoder:
     """Decodes requests; remembers the scopes and resources that senders repeat. `labels` are attributes of resources.
     Items are viewed with keys or log event names that begin with one of `marks`, `wanted` keys, or scopes of `scopes`;
@@ -186,25 +176,32 @@ class Decoder:
         request, span_count, beginnings = _survey(body, envelope)
         has_mark = self._span_marks.found_in_request(body, beginnings)
         is_large = len(body) > _LARGEST_AT_ONCE or span_count > _MOST_AT_ONCE
-        parsed_heads = None if has_mark or is_large else parse_heads(body)
-        stands_for = object()
-        reading = _Reading(stands_for, stands_for if sender is None else sender, is_large)
-        for found in _groups(request):
-            group = found.group
-            known = self._views.scope(group.scope)
-            if known.is_own:
-                continue
-            if has_mark or known.is_named:
-                reading.around = None
-                self._read_spans(found, known, reading)
-            elif parsed_heads is not None:
-                whole = read_heads(parsed_heads.resource_groups[found.resource_index].scope_groups[found.scope_index])
-                reading.heads.extend(read_each(group.items) if whole is None else whole)
-            else:
-                # One after the other: all at once they would take as much memory as the request.
-                reading.heads.extend(read_each(group.items))
-        viewed, heads = tuple(reading.viewed), tuple(reading.heads)
-        return DecodedTraces(span_count, viewed, heads, reading.undecodable, body, request)
+        decoded = DecodedTraces(span_count, iter(()), body, request)
+
+        def spans() -> Iterator[ViewedSpan]:
+            parsed_heads = None if has_mark or is_large else parse_heads(body)
+            # In place of the request, which views would keep alive.
+            stands_for = object()
+            for found in _groups(request):
+                group = found.group
+                known = self._views.scope(group.scope)
+                if known.is_own:
+                    continue
+                if has_mark or known.is_named:
+                    around = partial(
+                        found.resource_group.around, group, request=stands_for, origin=sender or stands_for
+                    )
+                    yield from self._viewed(found, known, decoded, around, is_large=is_large)
+                elif parsed_heads is not None:
+                    resource_group = parsed_heads.resource_groups[found.resource_index]
+                    whole = read_heads(resource_group.scope_groups[found.scope_index])
+                    decoded.heads.extend(read_each(group.items) if whole is None else whole)
+                else:
+                    # One after the other: all at once they would take as much memory as the request.
+                    decoded.heads.extend(read_each(group.items))
+
+        decoded.viewed = spans()
+        return decoded
 
     def logs(self, body: bytes, envelope: RequestMessage | None = None) -> DecodedLogs:
         """Decode a request of log records; raise `DecodeError` when its envelope is broken."""
@@ -224,35 +221,40 @@ class Decoder:
                         continue
                     try:
                         yield self._views.log_record(raw, resource, known.scope)
-                    except DecodeError:
-                        decoded.undecodable += 1
+                    except DecodeError as error:
+                        decoded.undecodable[error.reason] += 1
 
         decoded.viewed = records()
         return decoded
 
-    def _read_spans(self, found: _Group, known: KnownScope, reading: _Reading) -> None:
+    def _viewed(
+        self,
+        found: _Group,
+        known: KnownScope,
+        decoded: DecodedTraces,
+        around: Callable[[], Container],
+        *,
+        is_large: bool,
+    ) -> Iterator[ViewedSpan]:
         items: Iterable[bytes] = found.group.items
-        sample = found.group.items[0]
-        bears_mark = self._span_marks.search_like(sample)
-        if not known.is_named and not reading.is_large:
+        bears_mark = self._span_marks.search_like(found.group.items[0])
+        if not known.is_named and not is_large:
             items = list(items)
             # An agent's spans share their scope with few others: a group has marks in its first span or, mostly, in none.
-            if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items, sample):
-                reading.heads.extend(read_each(items))
+            if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items, items[0]):
+                decoded.heads.extend(read_each(items))
                 return
         resource = found.resource_group.resource(self._views)
+        written: Container | None = None
         for index, raw in enumerate(items):
-            if not known.is_named and bears_mark(raw) is None:
-                reading.heads.extend(read_each((raw,)))
-                continue
-            try:
-                parsed = self._views.parsed(raw)
-            except DecodeError:
-                reading.undecodable += 1
-                reading.heads.extend(read_each((raw,)))
-                continue
-            around = reading.around = reading.around or found.resource_group.around(
-                found.group, request=reading.stands_for, origin=reading.origin
-            )
-            where = (found.resource_index, found.scope_index, index)
-            reading.viewed.append(ViewedSpan(parsed, raw, resource, known.scope, around, where))
+            if known.is_named or bears_mark(raw) is not None:
+                try:
+                    parsed = self._views.parsed(raw)
+                except DecodeError as error:
+                    decoded.undecodable[error.reason] += 1
+                else:
+                    written = written or around()
+                    where = (found.resource_index, found.scope_index, index)
+                    yield ViewedSpan(parsed, raw, resource, known.scope, written, where)
+                    continue
+            decoded.heads.extend(read_each((raw,)))

@@ -10,6 +10,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -181,8 +182,10 @@ _INTEGERS: dict[int, tuple[int, Encode]] = {
 # Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.
 _Writer: TypeAlias = Callable[[list[bytes], Json, int], None]
 
-# protobuf itself refuses messages nested deeper than 100.
-_MAX_DEPTH = 90
+# protobuf itself refuses messages nested deeper than 100. What is large is looked through once a level.
+_MAX_DEPTH, _MAX_LARGE_DEPTH = 90, 20
+_LARGE_TEXT = 1 << 18
+_ARRAY_BEGINS = ord("[")
 _REPLACEMENT = "\ufffd".encode()
 _SHORT = tuple(bytes([number]) for number in range(128))
 
@@ -191,6 +194,10 @@ class _MessagePlan:
     def __init__(self) -> None:
         # By key. Filled later, because messages hold messages of their own kind.
         self.writers: dict[str, _Writer] = {}
+        # Of the fields that hold messages: the tag, the plan, and whether there may be several.
+        self.messages: dict[str, tuple[bytes, _MessagePlan, bool]] = {}
+        # Splits a text into known fields, each left as text.
+        self.split: msgspec.json.Decoder[msgspec.Struct] = msgspec.json.Decoder(msgspec.Struct)
 
     def encode(self, values: Json, depth: int) -> bytes:
         """Write a message; keys without a field are left out, and null is the same as an absent key."""
@@ -211,6 +218,62 @@ class _MessagePlan:
                 raise
         return b"".join(parts) if len(parts) <= AT_ONCE else joined(parts)
 
+    def encode_text(self, text: bytes | msgspec.Raw, depth: int, split: tuple[str, ...] = ()) -> bytes:
+        """Write a message from JSON; large parts of it, and items at the end of the path `split`, are decoded singly: the
+        objects of a large text take up to eighteen times its size. Raise `WrongValueError`, or `msgspec.DecodeError` for no JSON.
+        """
+        if depth > _MAX_LARGE_DEPTH:
+            raise WrongValueError("is nested too deep")
+        try:
+            fields = msgspec.structs.asdict(self.split.decode(text))
+        except msgspec.ValidationError:
+            raise WrongValueError("must be an object") from None
+        known = {key: value for key, value in fields.items() if isinstance(value, msgspec.Raw)}
+        # Refuse an object without any known key: nothing in it can be read, so it must not be acknowledged. An unknown key
+        # beside a known one is ignored, as OTLP demands.
+        if split and not known and (others := _split_object(text)):
+            raise _unknown_keys(split[0], others)
+        written = bytearray()
+        for key, value in known.items():
+            rest = split[1:] if split[:1] == (key,) else None
+            if key in self.messages and (_is_large(value) or (rest is not None and bytes(value) != b"null")):
+                try:
+                    self._encode_each(key, value, depth, rest or (), written)
+                except WrongValueError as error:
+                    error.pieces.append(f".{key}")
+                    raise
+            else:
+                if _is_large(value) and memoryview(value)[0] == _ARRAY_BEGINS:
+                    raise WrongValueError(f"has too many elements in `{key}`")
+                written += self.encode({key: msgspec.json.decode(value)}, depth)
+        return bytes(written)
+
+    def _encode_each(
+        self, key: str, value: msgspec.Raw, depth: int, split: tuple[str, ...], written: bytearray
+    ) -> None:
+        tag, plan, is_repeated = self.messages[key]
+        try:
+            items = _ARRAY.decode(value) if is_repeated else [value]
+        except msgspec.ValidationError:
+            raise WrongValueError("must be an array") from None
+        for index, item in enumerate(items):
+            try:
+                if split or _is_large(item):
+                    body = plan.encode_text(item, depth + 1, split)
+                else:
+                    body = plan.encode(msgspec.json.decode(item), depth + 1)
+            except WrongValueError as error:
+                if is_repeated:
+                    error.pieces.append(f"[{index}]")
+                raise
+            written += tag
+            written += varint(len(body))
+            written += body
+
+
+def _is_large(text: msgspec.Raw) -> bool:
+    return memoryview(text).nbytes > _LARGE_TEXT
+
 
 # By the full name of the message.
 _Plans: TypeAlias = dict[str, _MessagePlan]
@@ -220,56 +283,15 @@ def _plan_of(descriptor: Descriptor, plans: _Plans) -> _MessagePlan:
     plan = plans.get(descriptor.full_name)
     if plan is None:
         plan = plans[descriptor.full_name] = _MessagePlan()
-        plan.writers = {field.camelcase_name: _writer(field, plans) for field in descriptor.fields}
+        for field in descriptor.fields:
+            key = field.camelcase_name
+            if field.message_type is not None:
+                tag = _tag(field.number, DELIMITED)
+                plan.messages[key] = (tag, _plan_of(field.message_type, plans), field.is_repeated)
+            plan.writers[key] = _writer(field, plans)
+        known = [(key, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for key in plan.writers]
+        plan.split = msgspec.json.Decoder(msgspec.defstruct(descriptor.name, known))
     return plan
-
-
-class _SplitPlan:
-    """Writes a request or group from JSON; items at the end of the path `split` are decoded singly, to save memory."""
-
-    def __init__(self, descriptor: Descriptor, split: tuple[str, ...], plans: _Plans) -> None:
-        field = next(field for field in descriptor.fields if field.camelcase_name == split[0])
-        assert field.message_type is not None  # noqa: S101 - for the type checker
-        self._plan = _plan_of(descriptor, plans)
-        self._key = split[0]
-        self._tag = _tag(field.number, DELIMITED)
-        self._item = _plan_of(field.message_type, plans)
-        self._group = _SplitPlan(field.message_type, split[1:], plans) if len(split) > 1 else None
-
-    def encode(self, text: bytes | msgspec.Raw) -> bytes:
-        """Write the message; raise `WrongValueError`, or `msgspec.DecodeError` where the text is no JSON."""
-        parts: list[bytes] = []
-        fields = _split_object(text)
-        # Refuse an object without any known key: nothing in it can be read, so it must not be acknowledged. An unknown key
-        # beside a known one is ignored, as OTLP demands.
-        if fields and not self._plan.writers.keys() & fields.keys():
-            raise _unknown_keys(self._key, fields)
-        for key, value in fields.items():
-            if key == self._key and bytes(value) != b"null":
-                try:
-                    self._encode_each(value, parts)
-                except WrongValueError as error:
-                    error.pieces.append(f".{key}")
-                    raise
-            elif key in self._plan.writers:
-                parts.append(self._plan.encode({key: msgspec.json.decode(value)}, 0))
-        return joined(parts)
-
-    def _encode_each(self, items: msgspec.Raw, parts: list[bytes]) -> None:
-        try:
-            split = _ARRAY.decode(items)
-        except msgspec.ValidationError:
-            raise WrongValueError("must be an array") from None
-        for index, item in enumerate(split):
-            try:
-                if self._group is not None:
-                    body = self._group.encode(item)
-                else:
-                    body = self._item.encode(msgspec.json.decode(item), 0)
-            except WrongValueError as error:
-                error.pieces.append(f"[{index}]")
-                raise
-            parts += (self._tag, varint(len(body)), body)
 
 
 _SIGNAL_KEYS = ("resourceSpans", "resourceLogs", "resourceMetrics")
@@ -406,11 +428,12 @@ def _tag(number: int, wire: int) -> bytes:
 
 
 _MADE: _Plans = {}
-_PLANS: dict[Signal, _SplitPlan] = {
-    "traces": _SplitPlan(ExportTraceServiceRequest.DESCRIPTOR, ("resourceSpans", "scopeSpans", "spans"), _MADE),
-    "logs": _SplitPlan(ExportLogsServiceRequest.DESCRIPTOR, ("resourceLogs", "scopeLogs", "logRecords"), _MADE),
-    "metrics": _SplitPlan(
-        ExportMetricsServiceRequest.DESCRIPTOR, ("resourceMetrics", "scopeMetrics", "metrics"), _MADE
+_PLANS: dict[Signal, tuple[_MessagePlan, tuple[str, ...]]] = {
+    "traces": (_plan_of(ExportTraceServiceRequest.DESCRIPTOR, _MADE), ("resourceSpans", "scopeSpans", "spans")),
+    "logs": (_plan_of(ExportLogsServiceRequest.DESCRIPTOR, _MADE), ("resourceLogs", "scopeLogs", "logRecords")),
+    "metrics": (
+        _plan_of(ExportMetricsServiceRequest.DESCRIPTOR, _MADE),
+        ("resourceMetrics", "scopeMetrics", "metrics"),
     ),
 }
 _Encoded = TypeVar("_Encoded")
@@ -423,16 +446,21 @@ def requests_from_json(text: bytes) -> list[tuple[Signal, bytes]]:
 
 def request_from_json(signal: Signal, text: bytes) -> bytes:
     """Encode one JSON request of a known signal. Raise `DecodeError` with the path of the wrong value."""
-    return _encoded(_PLANS[signal].encode, text)
+    return _encoded(partial(_encode_signal, signal), text)
+
+
+def _encode_signal(signal: Signal, text: bytes) -> bytes:
+    plan, split = _PLANS[signal]
+    return plan.encode_text(text, 0, split)
 
 
 def _encode_all(text: bytes) -> list[tuple[Signal, bytes]]:
     fields = _split_object(text)
     requests: list[tuple[Signal, bytes]] = []
     if "resourceSpans" in fields:
-        requests.append(("traces", _PLANS["traces"].encode(text)))
+        requests.append(("traces", _encode_signal("traces", text)))
     if "resourceLogs" in fields:
-        requests.append(("logs", _PLANS["logs"].encode(text)))
+        requests.append(("logs", _encode_signal("logs", text)))
     if not requests and "resourceMetrics" not in fields and fields:
         raise DecodeError(_NO_REQUEST, reason="unknown_keys")
     return requests
@@ -445,10 +473,12 @@ def _encoded(encode: Callable[[bytes], _Encoded], text: bytes) -> _Encoded:
             return encode(text)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Half an emoji must not lose a batch. Only a text that could not be decoded is searched for one.
-            whole = _SURROGATES.sub(lambda match: match[1] + (b"" if match[2] is None else _REPLACEMENT), text)
+            whole = bytearray()
+            for match in _SURROGATES.finditer(text):
+                whole += match[1] if match[2] is None else match[1] + _REPLACEMENT
             if whole == text:
                 raise
-        return encode(whole)
+        return encode(bytes(whole))
     except WrongValueError as error:
         raise DecodeError(error.message(), reason=error.reason) from None
     except (msgspec.DecodeError, UnicodeError) as error:

@@ -6,6 +6,7 @@ of the conversation that its first request shows, else to that of the trace id; 
 """
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 from zlib import crc32
@@ -33,7 +34,6 @@ from toolgauge.otlp.wire_pb2 import (
     LogRecordMessage,
     RequestMessage,
     ResourceGroupMessage,
-    ScopeGroupMessage,
     SpanSignsMessage,
 )
 
@@ -112,8 +112,6 @@ def _place(signal: Signal, raw: bytes) -> tuple[str | None, bool]:
 _MAX_TRACES = 100_000
 # The tag and the length of a trace id in a span.
 _TRACE_ID = b"\n\x10"
-# Items of one worker, in the groups that they came in.
-_Group: TypeAlias = tuple[ResourceGroupMessage, ScopeGroupMessage, list[bytes]]
 
 
 class Part(Struct, frozen=True):
@@ -148,24 +146,18 @@ class Divider:
             return [Part(0, body, 0)]
         request = parse_request(body)
         check_signal(signal, request)
-        groups = [(group, list(group.scope_groups)) for group in request.resource_groups]
         if self._searches:
             self._remember_conversations((trace_id_of(signal, item[1]), item) for item in copied_items(body))
-        # Of each worker what stands around its items, and the items.
-        by_worker: dict[int, list[_Group]] = {}
-        of_trace: dict[bytes, int] = {}
-        for group, scope_groups in groups:
-            for scope_group in scope_groups:
-                for worker, raws in self._divided(signal, scope_group.items, of_trace).items():
-                    by_worker.setdefault(worker, []).append((group, scope_group, raws))
-        counts = {worker: sum(len(raws) for _, _, raws in own) for worker, own in by_worker.items()}
-        if len(by_worker) <= 1:
-            return [Part(worker, body, counts.get(worker, 0)) for worker in by_worker or (0,)]
-        return [Part(worker, _encoded(own), counts[worker]) for worker, own in by_worker.items()]
+        # Only numbers are kept for all items: their groups and bytes as objects take up to sixteen times the memory of the request.
+        workers = [*self._workers_of(signal, _items(request))]
+        counts = Counter(workers)
+        if len(counts) <= 1:
+            return [Part(worker, body, counts[worker]) for worker in counts or (0,)]
+        parts = _divided(request, iter(workers))
+        return [Part(worker, parts.pop(worker).SerializeToString(), count) for worker, count in counts.items()]
 
-    def _divided(self, signal: Signal, raws: Iterable[bytes], of_trace: dict[bytes, int]) -> dict[int, list[bytes]]:
-        """Return the items of each worker; `of_trace` has the workers of the ids that were seen in this request."""
-        divided: dict[int, list[bytes]] = {}
+    def _workers_of(self, signal: Signal, raws: Iterable[bytes]) -> Iterator[int]:
+        of_trace: dict[bytes, int] = {}
         is_span = signal == "traces"
         for raw in raws:
             # As SDKs write a span, and as the Collector does, back to front. In all others the id is looked for.
@@ -179,11 +171,7 @@ class Divider:
             worker = of_trace.get(written)
             if worker is None:
                 worker = of_trace[written] = self.worker_of(written.hex() if is_trace_id(written) else None)
-            if worker in divided:
-                divided[worker].append(raw)
-            else:
-                divided[worker] = [raw]
-        return divided
+            yield worker
 
     def worker_of(self, trace_id: str | None) -> int:
         """Return which worker has the trace with this id, `None` for what belongs to no trace."""
@@ -221,21 +209,23 @@ class Divider:
         return None
 
 
-def _encoded(own: Iterable[_Group]) -> bytes:
-    request = RequestMessage()
-    begun: ResourceGroupMessage | None = None
-    written = request.resource_groups
-    for group, scope_group, raws in own:
-        if group is not begun:
-            begun = group
-            resource_group = written.add()
-            resource_group.resource.extend(copied(group.resource))
-            resource_group.schema_url = group.schema_url
-        scope = written[-1].scope_groups.add()
-        scope.scope.extend(copied(scope_group.scope))
-        scope.schema_url = scope_group.schema_url
-        scope.items.extend(raws)
-    return request.SerializeToString()
+def _divided(request: RequestMessage, workers: Iterator[int]) -> defaultdict[int, RequestMessage]:
+    """Return the part of each worker; `workers` are those of all items, in their order."""
+    parts: defaultdict[int, RequestMessage] = defaultdict(RequestMessage)
+    for group in request.resource_groups:
+        begun: dict[int, ResourceGroupMessage] = {}
+        for scope_group in group.scope_groups:
+            divided: defaultdict[int, list[bytes]] = defaultdict(list)
+            for raw, worker in zip(scope_group.items, workers, strict=False):
+                divided[worker].append(raw)
+            for worker, raws in divided.items():
+                if worker not in begun:
+                    begun[worker] = parts[worker].resource_groups.add(schema_url=group.schema_url)
+                    begun[worker].resource.extend(copied(group.resource))
+                scope = begun[worker].scope_groups.add(schema_url=scope_group.schema_url)
+                scope.scope.extend(copied(scope_group.scope))
+                scope.items.extend(raws)
+    return parts
 
 
 def _written_key(key: str) -> bytes:

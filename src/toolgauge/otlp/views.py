@@ -29,7 +29,7 @@ from toolgauge.model.records import (
     StatusCode,
     remote_flag,
 )
-from toolgauge.otlp.bounds import check_events, check_name, check_record, check_span, check_value, joined, parse
+from toolgauge.otlp.bounds import check_entries, check_name, check_record, check_span, check_value, joined, parse
 from toolgauge.otlp.envelope import are_ids, is_span_id, is_trace_id
 from toolgauge.otlp.wire_pb2 import (
     AnyValueMessage,
@@ -243,6 +243,7 @@ class Events(Sequence[SpanEvent]):
                     check_record(raw)
                     message = parse(EventMessage, raw)
                     check_name(message.name)
+                    check_entries(message.attributes, raw)
                 except DecodeError:
                     self._values.undecodable += 1
                     continue
@@ -327,7 +328,8 @@ class Views:
             raise DecodeError("the span has no valid ids")
         name, flags = message.name, message.flags
         check_name(name)
-        check_events(message, raw)
+        check_entries(message.events, raw)
+        check_entries(message.attributes, raw)
         if message.status not in _STATUSES:
             parse(StatusMessage, message.status)
         return ParsedSpan(
@@ -350,6 +352,7 @@ class Views:
         check_record(raw)
         message = parse(LogRecordMessage, raw)
         check_name(message.event_name)
+        check_entries(message.attributes, raw)
         attributes = Attributes(message.attributes, self.values)
         event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id
@@ -380,6 +383,7 @@ class Views:
         try:
             check_record(raw)
             attributes = Attributes(parse(ResourceMessage, raw).attributes, self.values)
+            check_entries(attributes, raw)
         except DecodeError:
             return Resource(service=None, attributes={})
         service = attributes.get(_SERVICE_NAME)

@@ -14,7 +14,7 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry
 from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.records import PackedHead
-from toolgauge.otlp.decoder import DecodedTraces, Place
+from toolgauge.otlp.decoder import DecodedLogs, DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
 from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
@@ -110,8 +110,7 @@ class Pipeline:
                     reading = self._reader.recognizer.read(record)
                     if reading is not None:
                         self.assembler.add(reading, request.received_ns, request.entry)
-                if decoded.undecodable:
-                    self._metrics.undecodable.add(decoded.undecodable)
+                self._count_undecodable(decoded)
         finally:
             if not is_delivered and request.signal != "traces":
                 self._pass_on(request, request.body, 0)
@@ -195,10 +194,10 @@ class Pipeline:
         decoded: DecodedTraces | None = None
         try:
             decoded = self._reader.decoder.traces(request.body, request.sender, request.envelope)
-            if decoded.undecodable:
-                self._metrics.undecodable.add(decoded.undecodable)
             self._read_spans(decoded, request, held, holds=not is_delivered)
         finally:
+            if decoded is not None:
+                self._count_undecodable(decoded)
             if held and self._ledger is not None and request.entry is not None:
                 self._ledger.claim_deliveries((request.entry,), len(held))
             rest = request.body if decoded is None else decoded.body(held)
@@ -210,10 +209,12 @@ class Pipeline:
         now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
         holds = holds and self._settings.annotate in ("both", "hold")
         defers, may_wait = assembler.defers, assembler.eviction.may_wait
-        # Only viewed spans are searched: for requests of no agent the search would be 8 % of the CPU.
-        has_feedback = bool(decoded.viewed) and has_feedback_mark(decoded.request)
-        other_heads: list[PackedHead] = [*decoded.heads]
+        has_feedback: bool | None = None
+        other_heads: list[PackedHead] = []
         for viewed in decoded.viewed:
+            if has_feedback is None:
+                # Only requests with viewed spans are searched: for those of no agent the search would be 8 % of the CPU.
+                has_feedback = has_feedback_mark(decoded.request)
             if has_feedback and has_feedback_mark(viewed.raw):
                 for feedback in feedback_of_span(viewed.span, viewed.linked_trace):
                     self._parts.feedback.add(feedback, now_ns)
@@ -227,7 +228,7 @@ class Pipeline:
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
-        assembler.add_heads(other_heads, now_ns, entry)
+        assembler.add_heads([*decoded.heads, *other_heads], now_ns, entry)
 
     def _pass_on(self, request: Request, body: bytes, spans: int, *, is_read: bool = True) -> None:
         if request.count:
@@ -331,6 +332,10 @@ class Pipeline:
         """Hand all that is ready to the outbox: senders' data, then scorecards and events."""
         self.scoring.take_answers(self._now_ns)
         self.egress.flush(self._now_ns)
+
+    def _count_undecodable(self, decoded: DecodedTraces | DecodedLogs) -> None:
+        for reason, count in decoded.undecodable.items():
+            self._metrics.undecodable.add(count, (reason,))
 
     def _count_broken_values(self) -> None:
         broken = self._reader.decoder.values.undecodable - self._broken_counted

@@ -23,13 +23,15 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from toolgauge.model.delivery import Consumer, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.net.auth import TokenGuard
+from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.net.listen import close_all, listen
 from toolgauge.net.settings import ServerTls
 from toolgauge.net.tls import WatchedFiles, server_context, server_pem
 from toolgauge.otlp.request import SERVICES
-from toolgauge.receive.otlp_handler import HOP_HEADER, BrokenBodyError, OtlpHandler, Uploads, gunzip, inflate
+from toolgauge.receive.otlp_handler import HOP_HEADER, OtlpHandler, Uploads
 from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, too_large
 from toolgauge.receive.settings import GrpcSettings
+from toolgauge.receive.unpack import decompress_message
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
 
@@ -81,10 +83,7 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """Receives OTLP over gRPC.
-
-    `port` is known once it has started; `has_memory` answers whether so many more bytes may be gathered.
-    """
+    """Receives OTLP over gRPC. `port` is known once it has started; `budget` is that of all receivers."""
 
     def __init__(
         self,
@@ -93,15 +92,15 @@ class GrpcReceiver:
         *,
         metrics: SelfMetrics,
         hop_id: str,
-        has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+        budget: ByteBudget | None = None,
         refusal_log: RefusalLog | None = None,
     ) -> None:
         limit = settings.max_recv_msg_size
         log = refusal_log or RefusalLog()
         self._handler = OtlpHandler(
-            consumer, transport="grpc", limit=limit, metrics=metrics, hop_id=hop_id, refusal_log=log
+            consumer, transport="grpc", limit=limit, budget=budget, metrics=metrics, hop_id=hop_id, refusal_log=log
         )
-        self._uploads = Uploads(limit, has_memory)
+        self._uploads = Uploads(limit, self._handler.budget.memory.admits)
         self._settings = settings
         self._server: grpc.aio.Server | None = None
         # Known once it has started.
@@ -269,8 +268,8 @@ class _Exports:
         peer = _address(context.peer())
         body = await self._read(context, peer)
         # The first byte decides: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
-        decode = _decompress if body[:1] in (b"\x1f", b"\x78") else None
-        refused = await self._handler.take(self._signal, body, peer, decode)
+        unpack = decompress_message if body[:1] in (b"\x1f", b"\x78") else None
+        refused = await self._handler.take(self._signal, body, peer, unpack)
         if refused is not None:
             # Raised through this frame, which then hangs in a cycle: a refused request would stay in memory with it.
             del body
@@ -332,18 +331,6 @@ def _refuse(
 def _address(peer: str) -> str:
     """Write gRPC's name of a peer, such as `ipv6:%5B::1%5D:4242`, as `[::1]:4242`."""
     return unquote(peer.partition(":")[2])
-
-
-def _decompress(body: bytes, limit: int) -> bytes:
-    if body[:2] == b"\x1f\x8b":
-        return gunzip(body, limit)
-    # 0x78 begins a zlib stream and could begin an unknown field 15 as well.
-    if int.from_bytes(body[:2], "big") % 31 == 0:
-        try:
-            return inflate(body, limit)
-        except BrokenBodyError:
-            return body
-    return body
 
 
 async def _abort(context: _Context, refused: Refusal) -> NoReturn:

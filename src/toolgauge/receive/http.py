@@ -19,10 +19,12 @@ from grpc import StatusCode
 
 from toolgauge.model.delivery import Consumer, Refused
 from toolgauge.net.auth import TokenGuard
+from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.net.listen import Listeners, peer_address
-from toolgauge.receive.otlp_handler import HOP_HEADER, Decode, FromJson, OtlpHandler, Uploads, gunzip, inflate, unzstd
+from toolgauge.receive.otlp_handler import HOP_HEADER, FromJson, OtlpHandler, Uploads
 from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, refusal, too_large
 from toolgauge.receive.settings import HttpSettings
+from toolgauge.receive.unpack import Unpack, gunzip, inflate, unzstd
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
 
@@ -55,10 +57,7 @@ _SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
-    """Receives OTLP over HTTP, protobuf and JSON.
-
-    `port` is known once it has started; `has_memory` answers whether so many more bytes may be gathered.
-    """
+    """Receives OTLP over HTTP, protobuf and JSON. `budget` is that of all receivers."""
 
     def __init__(
         self,
@@ -68,17 +67,17 @@ class HttpReceiver:
         from_json: FromJson,
         metrics: SelfMetrics,
         hop_id: str,
-        has_memory: Callable[[int], bool] = lambda _size_bytes: True,
+        budget: ByteBudget | None = None,
         refusal_log: RefusalLog | None = None,
     ) -> None:
         limit = settings.max_request_body_size
         log = refusal_log or RefusalLog()
         self._handler = OtlpHandler(
-            consumer, transport="http", limit=limit, metrics=metrics, hop_id=hop_id, refusal_log=log
+            consumer, transport="http", limit=limit, budget=budget, metrics=metrics, hop_id=hop_id, refusal_log=log
         )
         self._settings = settings
         self._from_json = from_json
-        self._has_memory = has_memory
+        has_memory = self._handler.budget.memory.admits
         self._uploads = Uploads(limit, has_memory, patience_s=settings.read_timeout / SECOND)
         self._guard = TokenGuard.of(settings.auth)
         self._no_such_path = Refusal(
@@ -209,9 +208,6 @@ class HttpReceiver:
                         deadline.reschedule(min(when_s + len(chunk) / _SLOWEST_BYTES_PER_S, silent_until_s))
                     if size > self._handler.limit:
                         return too_large(self._handler.limit)
-                    # A body that came in one piece is looked at when it is whole.
-                    if chunks and not self._has_memory(len(chunk)):
-                        return refusal(Refused("memory is short"))
                     chunks.append(chunk)
                     if upload is None and not request.content.is_eof():
                         upload = _Upload(deadline)
@@ -312,7 +308,7 @@ class _Upload:
             self._deadline.reschedule(asyncio.get_running_loop().time())
 
 
-_DECODERS: dict[str, Decode | None] = {
+_DECODERS: dict[str, Unpack | None] = {
     "": None,
     "identity": None,
     "gzip": gunzip,

@@ -1,36 +1,37 @@
-"""The request handler of both transports: decompresses a body, hands it to the consumer, counts the outcome.
+"""The request handler of both transports: unpacks a body, hands it to the consumer, counts the outcome.
 
-Decompression trusts no claimed size: output stops at the limit. No exception leaves the handler: in gRPC one would answer
-UNKNOWN, which means "do not retry", and the data would be lost.
+What unpacking and reading takes is reserved before, in one budget of all receivers. No exception leaves the handler: in gRPC one
+would answer UNKNOWN, which means "do not retry", and the data would be lost.
 """
 
 import asyncio
 import logging
-import sys
-import zlib
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from toolgauge.model.delivery import Accepted, Consumer, MessageConsumer, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.ports import OpenTraces
+from toolgauge.net.byte_budget import ByteBudget, OverBudgetError, Reservation
 from toolgauge.net.throttle import Throttle, repetitions
-from toolgauge.receive.refusal import Outcome, Refusal, RefusalLog, Transport, failed, invalid, refusal, too_large
+from toolgauge.receive.refusal import (
+    TOO_MUCH_MEMORY,
+    Outcome,
+    Refusal,
+    RefusalLog,
+    Transport,
+    failed,
+    invalid,
+    refusal,
+    too_large,
+)
+from toolgauge.receive.unpack import LARGEST_PIECE, BrokenBodyError, TooLargeError, Unpack, declared_bytes
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger, OffsetJournal
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
-_INFLATED_AT_ONCE = 4 * 1024 * 1024
-_GZIP = 31  # zlib's number for "gzip header, largest window"
-_MAX_MEMBERS = 16  # concatenated members are legal, thousands of empty ones are an attack
-# The largest window that a Collector's zstd exporter uses: decompressing takes so much memory beside the body.
-_ZSTD_OPTIONS: dict[int, int] = {zstd.DecompressionParameter.window_log_max: 25}
 # Between two looks. Most messages are whole sooner, and cost no look.
 _LOOK_S = 0.02
 # A line that is slower than this is none.
@@ -103,81 +104,6 @@ class Uploads:
             await upload.give_up(refused)
 
 
-class _Stream(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-class TooLargeError(Exception):
-    """The body is larger than the limit when decompressed."""
-
-
-class BrokenBodyError(Exception):
-    """The body is not in its declared encoding, or it is cut off."""
-
-
-# Decompresses a body up to a limit; raises `TooLargeError` or `BrokenBodyError`.
-Decode: TypeAlias = Callable[[bytes, int], bytes]
-
-
-def gunzip(body: bytes, limit: int) -> bytes:
-    """Decompress a gzip body of at most `limit` bytes; raise `TooLargeError` or `BrokenBodyError`."""
-    return _members(body, limit, lambda: zlib.decompressobj(_GZIP))
-
-
-def unzstd(body: bytes, limit: int) -> bytes:
-    """Decompress a zstd body of at most `limit` bytes, whatever size its frames declare; raise as `gunzip`."""
-    return _members(body, limit, lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS))
-
-
-def inflate(body: bytes, limit: int) -> bytes:
-    """Decompress a zlib body (gRPC's and HTTP's `deflate`) of at most `limit` bytes; raise as `gunzip`."""
-    part, rest = _decompress(body, limit + 1, zlib.decompressobj())
-    if rest:
-        raise BrokenBodyError("data behind the end of the compressed body")
-    return part
-
-
-def _members(body: bytes, limit: int, stream: Callable[[], _Stream]) -> bytes:
-    parts: list[bytes] = []
-    room = limit + 1
-    for _ in range(_MAX_MEMBERS):
-        part, body = _decompress(body, room, stream())
-        parts.append(part)
-        room -= len(part)
-        if not body:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
-    raise BrokenBodyError("too many compressed members")
-
-
-def _decompress(body: bytes, room: int, stream: _Stream) -> tuple[bytes, bytes]:
-    parts: list[bytes] = []
-    size = 0
-    try:
-        while not stream.eof:
-            # Bit by bit: a bomb is refused before its parts are joined, which takes as much memory again.
-            part = stream.decompress(body, _INFLATED_AT_ONCE)
-            # zlib hands back the input that it has not read; zstd keeps it.
-            body = getattr(stream, "unconsumed_tail", b"")
-            if not part and not body and not stream.eof:
-                raise BrokenBodyError("the compressed body is cut off")
-            parts.append(part)
-            size += len(part)
-            if size >= room:
-                # The exception keeps this frame alive, and with it what was decompressed.
-                parts.clear()
-                del part
-                raise TooLargeError
-    except (zlib.error, zstd.ZstdError) as error:
-        raise BrokenBodyError("the compressed body is broken") from error
-    return parts[0] if len(parts) == 1 else b"".join(parts), stream.unused_data
-
-
 _log = logging.getLogger("toolgauge.receive")
 
 HOP_HEADER = "x-toolgauge-hop"
@@ -188,12 +114,18 @@ FromJson: TypeAlias = Callable[[Signal, bytes], bytes]
 _ACCEPTED = Accepted()
 # A body of this size may take tens of milliseconds to decompress, for which other senders should not wait.
 _LARGE_COMPRESSED_BYTES = 128 * 1024
+# What a request takes at most while it is read, in relation to its bytes: itself, its envelope, an item, and the ids of that; or in
+# JSON itself, and one text of four bytes a character. Measured in `tests/otlp/test_bounds.py`.
+_READING_COPIES, _JSON_COPIES = 4, 7
+# Senders time out after five seconds or more.
+_PATIENCE_S = 2.0
+_T = TypeVar("_T")
 # A JSON document of this size takes milliseconds to decode.
 _LARGE_JSON_BYTES = 32 * 1024
 
 
 class OtlpHandler:
-    """Takes whole requests of one transport; `limit` bounds a body before and after decompression."""
+    """Takes whole requests of one transport; `limit` bounds a body before and after decompression, `budget` all of them together."""
 
     def __init__(
         self,
@@ -201,6 +133,7 @@ class OtlpHandler:
         *,
         transport: Transport,
         limit: int,
+        budget: ByteBudget | None,
         metrics: SelfMetrics,
         hop_id: str,
         refusal_log: RefusalLog,
@@ -208,6 +141,7 @@ class OtlpHandler:
         self.refusal_log = refusal_log
         self.hop_id = hop_id
         self.limit = limit
+        self.budget = budget or ByteBudget()
         self._consumer = consumer
         self._transport: Transport = transport
         self._requests = metrics.requests
@@ -219,20 +153,25 @@ class OtlpHandler:
         signal: Signal,
         body: bytes,
         sender: str | None,
-        decode: Decode | None = None,
+        unpack: Unpack | None = None,
         from_json: FromJson | None = None,
     ) -> Refusal | None:
         """Hand the request on; `None` means that it was accepted. Others have their turn while a large one is read."""
+        copies = self.budget.elsewhere + (_READING_COPIES if from_json is None else _JSON_COPIES)
+        size_bytes = copies * (len(body) if unpack is None else min(declared_bytes(body), self.limit))
         try:
-            plain = body
-            if decode is not None and body:
-                # zlib releases the interpreter lock meanwhile.
-                is_large = len(body) > _LARGE_COMPRESSED_BYTES
-                plain = await asyncio.to_thread(decode, body, self.limit) if is_large else decode(body, self.limit)
-            if from_json is not None and plain:
-                is_large = len(plain) > _LARGE_JSON_BYTES
-                plain = await asyncio.to_thread(from_json, signal, plain) if is_large else from_json(signal, plain)
-            answer = await self._consumer.consume(signal, plain, sender) if plain else _ACCEPTED
+            with Reservation(self.budget) as reserved:
+                await reserved.take(size_bytes, _PATIENCE_S)
+                plain = body
+                if unpack is not None and body:
+                    plain = await self._unpacked(unpack, body, reserved, copies)
+                if from_json is not None and plain:
+                    is_large = len(plain) > _LARGE_JSON_BYTES
+                    plain = await _beside(partial(from_json, signal, plain)) if is_large else from_json(signal, plain)
+                answer = await self._consumer.consume(signal, plain, sender) if plain else _ACCEPTED
+        except OverBudgetError as error:
+            could_fit = self.budget.memory.could_fit(error.size_bytes)
+            return self.refuse(signal, _MEMORY_IS_SHORT if could_fit else TOO_MUCH_MEMORY, sender)
         except TooLargeError:
             return self.refuse(signal, too_large(self.limit), sender)
         except BrokenBodyError as error:
@@ -249,6 +188,18 @@ class OtlpHandler:
             self._count(signal, "accepted")
             return None
         return self.refuse(signal, refusal(answer), sender)
+
+    async def _unpacked(self, unpack: Unpack, body: bytes, reserved: Reservation, copies: int) -> bytes:
+        pieces: list[bytes] = []
+        size_bytes = 0
+        is_large = len(body) > _LARGE_COMPRESSED_BYTES
+        take_piece: Callable[[], bytes] = partial(next, unpack(body, self.limit), b"")
+        while piece := (await _beside(take_piece) if is_large else take_piece()):
+            pieces.append(piece)
+            size_bytes += len(piece)
+            is_large = is_large or len(piece) == LARGEST_PIECE
+            reserved.grow_to(copies * size_bytes)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def refuse(self, signal: Signal, refused: Refusal, sender: str | None) -> Refusal:
         """Count and log a refusal, and hand it back."""
@@ -279,6 +230,19 @@ class OtlpHandler:
 
     def _count(self, signal: Signal, outcome: Outcome) -> None:
         self._requests.add(1, (self._transport, signal, outcome))
+
+
+async def _beside(work: Callable[[], _T]) -> _T:
+    """Do the work in a thread. Its memory is in use until it ends, also where the sender has given up."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.gather(doing, return_exceptions=True)
+        raise
+    finally:
+        # An error in it refers to this frame, and to what was unpacked: both would wait for the garbage collector.
+        del doing
 
 
 class BrokerParts(Struct, frozen=True, kw_only=True):

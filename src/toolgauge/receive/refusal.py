@@ -81,6 +81,9 @@ def too_large(limit: int) -> Refusal:
     return Refusal("too_large", StatusCode.RESOURCE_EXHAUSTED, 413, message)
 
 
+TOO_MUCH_MEMORY = Refusal(
+    "too_large", StatusCode.RESOURCE_EXHAUSTED, 413, "reading the request takes more memory than `memory.limit` leaves"
+)
 UNAUTHENTICATED = Refusal("unauthenticated", StatusCode.UNAUTHENTICATED, 401, "a valid token is needed")
 LOOP = Refusal("loop", StatusCode.FAILED_PRECONDITION, 400, "loop: this request was sent by this very toolgauge")
 

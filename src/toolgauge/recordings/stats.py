@@ -217,7 +217,7 @@ class Tally:
     @property
     def undecodable(self) -> int:
         """Spans and log records that could not be decoded."""
-        return 0 if self._metrics is None else int(self._metrics.undecodable.value())
+        return 0 if self._metrics is None else int(sum(self._metrics.undecodable.cells.values()))
 
     @property
     def dialect_errors(self) -> int:

@@ -205,7 +205,7 @@ class InProcess:
         self._resource = spans[-1].resource
         answer = self._pipeline.consume("traces", trace_request(spans), self._clock())
         if not isinstance(answer, Accepted):
-            self.metrics.undecodable.add(len(spans))
+            self.metrics.undecodable.add(len(spans), ("undecodable",))
 
     def work(self) -> float | None:
         """Do the due work; return the seconds until there is more to do, `None` when nothing is open."""

@@ -5,7 +5,6 @@ Each side writes a number of its own, so that neither waits for a lock.
 
 import asyncio
 import queue
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
@@ -14,6 +13,7 @@ from msgspec.structs import replace
 from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalChange
+from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.state.journal import STALLED, Journal
@@ -26,50 +26,23 @@ class Inbox:
     """First in, first out. `put` and `put_in_time` belong to the event loop, `take` and `done` to the worker."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
         self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
-        # Each is written by one thread.
-        self._bytes_in = 0
-        self._bytes_out = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the requests that were put and are not done."""
-        return self._bytes_in - self._bytes_out
+        # For the requests that were put and are not done.
+        self.budget = ByteBudget(max_bytes)
 
     def put(self, request: Request) -> bool:
         """Add a request; False when there is no room. One that is alone always fits."""
-        size_bytes = len(request.body) + _REQUEST_BYTES
-        if self._waiting or not self._has_room(size_bytes):
-            return False
-        self._bytes_in += size_bytes
-        self._requests.put(request)
-        return True
+        is_put = self.budget.take(len(request.body) + _REQUEST_BYTES)
+        if is_put:
+            self._requests.put(request)
+        return is_put
 
     async def put_in_time(self, request: Request, timeout_s: float) -> bool:
         """Add a request as soon as there is room, after those that wait already; False when that takes too long."""
-        self._loop = asyncio.get_running_loop()
-        size_bytes = len(request.body) + _REQUEST_BYTES
-        turn: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(turn)
-        try:
-            async with asyncio.timeout(timeout_s):
-                while self._waiting[0] is not turn or not self._has_room(size_bytes):
-                    await turn
-                    place = self._waiting.index(turn)
-                    self._waiting[place] = asyncio.get_running_loop().create_future()
-                    turn = self._waiting[place]
-        except TimeoutError:
-            return False
-        else:
-            self._bytes_in += size_bytes
+        is_put = await self.budget.take_in_time(len(request.body) + _REQUEST_BYTES, timeout_s)
+        if is_put:
             self._requests.put(request)
-            return True
-        finally:
-            self._waiting.remove(turn)
-            self._wake()
+        return is_put
 
     def wake(self) -> None:
         """Have `take` return at once, once."""
@@ -92,22 +65,12 @@ class Inbox:
 
     def done(self, request: Request) -> None:
         """Give back the room of a request that was taken."""
-        self._bytes_out += len(request.body) + _REQUEST_BYTES
-        if self._waiting and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._wake)
+        self.budget.give_back(len(request.body) + _REQUEST_BYTES)
 
     @property
     def is_empty(self) -> bool:
         """Return whether there is nothing to take."""
         return self._requests.empty()
-
-    def _has_room(self, size_bytes: int) -> bool:
-        waiting = self.size_bytes
-        return waiting == 0 or waiting + size_bytes <= self._max_bytes
-
-    def _wake(self) -> None:
-        if self._waiting and not self._waiting[0].done():
-            self._waiting[0].set_result(None)
 
 
 # The envelope of a body of this size may take tens of milliseconds to parse, for which other senders should not wait.

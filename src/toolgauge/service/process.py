@@ -26,6 +26,7 @@ from typing import TypeVar
 
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import Histogram, MetricRegistry
+from toolgauge.net.byte_budget import ByteBudget, Memory
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -40,6 +41,7 @@ _SOFT = 0.8
 _RESUME = 0.9 * _SOFT  # Taking in again right below the soft limit would end in a refusal at the next request
 # Between two looks of the timer, this share of the limit may come in before there is another look.
 _UNSEEN = 0.02
+_READING = 0.5  # Of the limit, for what is unpacked and read
 _BETWEEN_RELIEFS_NS = 1 * _S
 _PATIENCE_NS = 5 * _S  # Senders may have to wait this long for what ends by itself; after that, open trajectories go
 _BETWEEN_LINES_NS = 60 * _S  # A shortage that comes and goes is logged once; the metric has it all
@@ -133,8 +135,10 @@ class Relief(IntEnum):
     OPEN = 2
 
 
-class MemoryGuard:
-    """Asks for relief near the limit, and refuses above 80 % of it; a `resident` of `None` refuses nothing."""
+class MemoryGuard(Memory):
+    """Asks for relief near the limit, and refuses above 80 % of it; a `resident` of `None` refuses nothing.
+    `reading` is the budget for requests that are unpacked and read.
+    """
 
     def __init__(
         self,
@@ -143,12 +147,16 @@ class MemoryGuard:
         *,
         resident: Callable[[], int | None] = resident_bytes,
         allocator: Allocator | None = None,
+        elsewhere: int = 0,
     ) -> None:
         self._limit = _allowed(limit_bytes)
         self._name = "`memory.limit`" if self._limit == limit_bytes else "90 % of the container's memory limit"
         self._near = int(self._limit * _NEAR)
         self._soft = int(self._limit * _SOFT)
         self._resume = int(self._limit * _RESUME)
+        # What the process needs by itself.
+        self._at_start = 0
+        self.reading = ByteBudget(int(self._limit * _READING), self, elsewhere=elsewhere)
         self._resident = resident
         self._allocator = allocator or Allocator()
         self._unseen = 0
@@ -175,7 +183,7 @@ class MemoryGuard:
     def check(self) -> None:
         """Raise `StartError` when the limit leaves no room for requests beside what the process needs by itself."""
         self._allocator.trim()
-        resident = self._read()
+        resident = self._at_start = self._read()
         if resident < self._resume:
             return
         needed = math.ceil(resident / _RESUME / _MIB)
@@ -191,6 +199,18 @@ class MemoryGuard:
         if not self._is_short and self._unseen > self._limit * _UNSEEN:
             self._note(self._read_after_tidying())
         return not self._is_short
+
+    def fits(self, size_bytes: int) -> bool:
+        """Return whether so many bytes stay below the limit. A few do: they are refused, and counted, where they are read."""
+        if size_bytes <= self._limit * _UNSEEN:
+            return True
+        resident = self._read_after_tidying()
+        self._note(resident)
+        return resident + size_bytes <= self._limit
+
+    def could_fit(self, size_bytes: int) -> bool:
+        """Return whether so many bytes would fit if the process held nothing."""
+        return self._at_start + size_bytes <= self._limit
 
     def look(self, now_ns: int, *, is_empty: bool) -> Relief:
         """Look now; return what has to go. `is_empty`: there is nothing in the process that could leave it."""

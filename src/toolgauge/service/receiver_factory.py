@@ -15,6 +15,7 @@ from toolgauge.model.delivery import Assignment, BrokerMessage, Consumer, Messag
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.journal import ClosedId
 from toolgauge.model.ports import MessageReceiver, Receiver
+from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.receive.grpc import GrpcReceiver
@@ -36,20 +37,20 @@ _WAIT_S = 0.1
 
 
 def make_receivers(
-    config: Config, consumer: Consumer, *, metrics: SelfMetrics, hop_id: str, has_memory: Callable[[int], bool]
+    config: Config, consumer: Consumer, *, metrics: SelfMetrics, hop_id: str, budget: ByteBudget
 ) -> tuple[OtlpReceiver, ...]:
     """Make the OTLP receivers; raise `StartError` when a file that they need cannot be used."""
     protocols = config.receivers.otlp.protocols
     log = RefusalLog()
     return (
-        GrpcReceiver(consumer, protocols.grpc, metrics=metrics, hop_id=hop_id, has_memory=has_memory, refusal_log=log),
+        GrpcReceiver(consumer, protocols.grpc, metrics=metrics, hop_id=hop_id, budget=budget, refusal_log=log),
         HttpReceiver(
             consumer,
             protocols.http,
             from_json=request_from_json,
             metrics=metrics,
             hop_id=hop_id,
-            has_memory=has_memory,
+            budget=budget,
             refusal_log=log,
         ),
     )

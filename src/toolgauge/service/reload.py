@@ -174,7 +174,7 @@ class RuntimeReloader(ABC, Generic[_R]):
             return new
         try:
             made = make_receivers(
-                config, service.intake, metrics=service.metrics, hop_id=service.hop_id, has_memory=service.memory.admits
+                config, service.intake, metrics=service.metrics, hop_id=service.hop_id, budget=service.memory.reading
             )
             wanted = new.otlp.protocols
             same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)

@@ -248,7 +248,7 @@ def _make_inbox(config: Config, outbox: FanOut, metrics: SelfMetrics) -> Inbox:
     takers = [each for each in outbox.destinations if not isinstance(each, ScoreDestination)]
     queues = [destination.settings.queue.max_bytes // 2 for destination in takers]
     inbox = Inbox(min(config.inbox.max_bytes, *queues) if queues else config.inbox.max_bytes)
-    metrics.inbox_bytes.observe = lambda: {(): inbox.size_bytes}
+    metrics.inbox_bytes.observe = lambda: {(): inbox.budget.size_bytes}
     return inbox
 
 
@@ -280,7 +280,7 @@ def _service(
         config, outbox, memory, scoring.worker, judges, clock=clock, journal=journal, messages=messages
     )
     additional = make_additional_receivers(config, intake, clock) if link is None else ()
-    receive = partial(make_receivers, config, intake, metrics=metrics, hop_id=hop_id, has_memory=memory.admits)
+    receive = partial(make_receivers, config, intake, metrics=metrics, hop_id=hop_id, budget=memory.reading)
     return Service(
         intake=intake,
         receivers=receive() if link is None else (),

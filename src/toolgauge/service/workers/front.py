@@ -47,6 +47,7 @@ _ENDED_WITHIN_S = 27.0
 _IN_FLIGHT_PART = 2  # Of the inbox of a worker, this part may wait to be put there
 # The envelope of a body of this size may take tens of milliseconds to divide, for which other senders should not wait.
 _LARGE_BYTES = 1024 * 1024
+_COPIES_ELSEWHERE = 2  # While a worker reads a request, beside the copies of a process that reads it alone
 _MAX_TRIED = 1000  # Requests of which parts were taken. Beyond them the oldest are forgotten, and taken twice.
 _Try: TypeAlias = asyncio.Future[Answer]
 
@@ -276,7 +277,7 @@ def make_front(
     workers.processes = tuple(
         WorkerProcess(number, command, max_bytes=max_bytes, on_workers=workers, clock=clock) for number in range(count)
     )
-    memory = MemoryGuard(config.memory.limit, metrics, resident=workers.resident)
+    memory = MemoryGuard(config.memory.limit, metrics, resident=workers.resident, elsewhere=_COPIES_ELSEWHERE)
     watcher = make_watcher(config, metrics)
     store = StateStore.of(config.state)
     watching = telemetry.watching(watcher, store, criteria, workers.put)
@@ -298,7 +299,7 @@ def make_front(
     health = make_front_health(config, memory, workers.components, clock=clock)
     return Front(
         intake=divided,
-        receivers=make_receivers(config, divided, metrics=metrics, hop_id=hop_id, has_memory=memory.admits),
+        receivers=make_receivers(config, divided, metrics=metrics, hop_id=hop_id, budget=memory.reading),
         additional_receivers=make_additional_receivers(config, divided, clock),
         watching=watching,
         webhooks=telemetry.webhooks,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from toolgauge.backends.settings import VENDORS, BackendSettings
 from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
-from toolgauge.model.delivery import Answer, Outgoing, Refused
+from toolgauge.model.delivery import Answer, Outgoing, Refused, Signal
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.service.process import Faults, Relief
 from toolgauge.service.reload import Loaded, Reloader
@@ -131,6 +131,8 @@ class WorkerService:
         async for frame in self._channel.frames():
             with self._faults.survived():
                 self._take(frame)
+            # It holds a request until the next one comes.
+            del frame
         self._link.finish(None)
         if not self._stop.done():
             _LOG.warning("the front process has ended: stopping")
@@ -139,7 +141,7 @@ class WorkerService:
     def _take(self, frame: Frame) -> None:
         match frame.kind:
             case Kind.REQUEST:
-                self._begin(self._consume(frame))
+                self._begin(self._consume(frame.number, *unpack_request(frame.content)))
             case Kind.ASK:
                 self._link.send_snapshot(Kind.SNAPSHOT, frame.number)
             case Kind.PREPARE:
@@ -165,12 +167,11 @@ class WorkerService:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _consume(self, frame: Frame) -> None:
-        signal, sender, body = unpack_request(frame.content)
+    async def _consume(self, number: int, signal: Signal, sender: str | None, body: bytes) -> None:
         answer: Answer = Refused("an internal error of a worker")
         with self._faults.survived():
             answer = await self._service.intake.consume(signal, body, sender)
-        self._channel.send(Kind.ANSWER, frame.number, packed(Answered(answer)))
+        self._channel.send(Kind.ANSWER, number, packed(Answered(answer)))
 
     async def _prepare(self, number: int) -> None:
         error = ""

@@ -129,9 +129,8 @@ async def _serve(
     keeps, is_leaf = False, not destination_names(config)
     if number_of_workers(config) == 1:
         take_over_journals(config.state)
-        service = alone = make_service(
-            config, criteria, observing=(lambda sink: ObservedSink(sink, *shows)) if shows else None, is_live=True
-        )
+        observing = (lambda sink: ObservedSink(sink, *shows)) if shows else None
+        service = alone = make_service(config, criteria, observing=observing, is_live=True)
         reloader = Reloader(alone, config, criteria, load=load, adopt_view=adopt, files=files)
         keeps, is_leaf = alone.persistence is not None, not alone.outbox.destinations
     else:

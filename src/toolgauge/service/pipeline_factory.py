@@ -114,9 +114,7 @@ def make_pipeline(
     scorer = _scorer(config, criteria, metrics, around, on_unmatched)
     wanted = scorer.wanted.union(attributes)
     recognizer = make_recognizer(_dialects(config), metrics, wanted)
-    labels = config.metrics.resource_attributes
-    reader = Reader(_decoder(recognizer, labels), recognizer)
-    ongoing_ns = config.assemble.conversation_idle_timeout
+    reader = Reader(_decoder(recognizer, config.metrics.resource_attributes), recognizer)
     parts = Parts(
         reader=reader,
         assembler=_assembler(config, metrics, reader, scorer, content=content, live_since_ns=live_since_ns),
@@ -124,7 +122,7 @@ def make_pipeline(
         earlier_traces=EarlierTraces(
             late.traces,
             live_since_ns=live_since_ns,
-            ongoing_ns=ongoing_ns,
+            ongoing_ns=config.assemble.conversation_idle_timeout,
             is_divided=is_divided,
             has_journal=ledger is not None,
         ),

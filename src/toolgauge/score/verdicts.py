@@ -229,7 +229,7 @@ def _are_differences(differences: object) -> bool:
 
 
 def cut(outcome: Outcome) -> Outcome:
-    """Return a sound outcome of a plug-in as one of ours, without what is too long or too much to keep."""
+    """Return a sound outcome of a plug-in with its long texts cut."""
     match outcome:
         case NotEvaluated():
             return NotEvaluated(reason=outcome.reason, explanation=_cut(outcome.explanation))

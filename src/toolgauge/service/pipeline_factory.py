@@ -112,8 +112,7 @@ def make_pipeline(
     """
     late = config.assemble.late_memory
     scorer = _scorer(config, criteria, metrics, around, on_unmatched)
-    wanted = scorer.wanted.union(attributes)
-    recognizer = make_recognizer(_dialects(config), metrics, wanted)
+    recognizer = make_recognizer(_dialects(config), metrics, scorer.wanted.union(attributes))
     reader = Reader(_decoder(recognizer, config.metrics.resource_attributes), recognizer)
     parts = Parts(
         reader=reader,

@@ -355,7 +355,7 @@ def _sound(outcome: object) -> Outcome:
 def on_spare_thread(
     evaluator: Evaluator | JudgeEvaluator, threads: SpareThreads, on_off: Callable[[str], None] = lambda _reason: None
 ) -> Evaluator | JudgeEvaluator:
-    """Return an evaluator that does no harm: our own as they are, bounded by tests. `on_off` is told why one is switched off."""
+    """Isolate an evaluator of a plug-in; return our own as they are. `on_off` gets the reason when one is switched off."""
     if type(evaluator).__module__.partition(".")[0] == "toolgauge" or isinstance(evaluator, _PlugIn):
         return evaluator
     if hasattr(evaluator, "questions"):

@@ -123,23 +123,20 @@ async def _serve(
         raise unusable
     check_endpoints(listener_endpoints(config))
     view = _web_view(config, criteria, lines)
+    adopt = partial(_adopt, log, lines, view)
     shows = [each.show for each in (lines, view) if each is not None]
     service: Runtime
-    keeps, is_leaf = False, not destination_names(config)
     if number_of_workers(config) == 1:
         take_over_journals(config.state)
         service = alone = make_service(
             config, criteria, observing=(lambda sink: ObservedSink(sink, *shows)) if shows else None, is_live=True
         )
-        reloader = Reloader(
-            alone, config, criteria, load=load, adopt_view=partial(_adopt, log, lines, view), files=files
-        )
+        reloader = Reloader(alone, config, criteria, load=load, adopt_view=adopt, files=files)
         keeps, is_leaf = alone.persistence is not None, not alone.outbox.destinations
     else:
+        keeps, is_leaf = False, not destination_names(config)
         service = front = make_front(config, criteria, config_options, viewers=_viewers(config, lines, shows))
-        reloader = FrontReloader(
-            front, config, criteria, load=load, adopt_view=partial(_adopt, log, lines, view), files=files
-        )
+        reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
     service.give_back = () if view is None else (view.shed,)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     freeze_loaded_objects()

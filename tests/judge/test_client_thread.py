@@ -108,3 +108,18 @@ async def test_a_client_that_needs_no_preparation_is_left_alone():
     assert "toolgauge-judges" not in {thread.name for thread in threading.enumerate()}
     await apart.close()
     assert client.is_closed
+
+
+async def test_a_client_that_ends_its_process_fails_the_call_and_answers_the_next_one():
+    class Ends(Script):
+        async def ask(self, request: Request) -> Reply:
+            if not self.requests:
+                self.requests.append(request)
+                raise SystemExit(0)
+            return await super().ask(request)
+
+    apart = ClientThread(Ends(YES))
+    with pytest.raises(RuntimeError, match="SystemExit"):
+        await apart.ask(ASKED)
+    assert (await apart.ask(ASKED)).verdict == YES
+    await apart.close()

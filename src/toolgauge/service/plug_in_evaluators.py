@@ -102,7 +102,6 @@ class SpareThreads:
         self._is_ended = False
         # `end` may never be called.
         weakref.finalize(self, _end, self._idle)
-        os._exit = _exit  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - its public name
 
     def run(self, call: Callable[[], _T]) -> _T:
         """Return what the call returns; raise `EvaluationError` when it raises anything or is late."""
@@ -143,6 +142,7 @@ class SpareThreads:
             # Threads do not survive a fork.
             if thread.process == os.getpid() and thread.is_alive():
                 return thread
+        os._exit = _exit  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - its public name
         thread = _SpareThread()
         thread.start()
         return thread
@@ -322,19 +322,14 @@ class PlugInJudgeEvaluator(_PlugIn):
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:
         """Return a sound outcome; raise `EvaluationError`."""
-        return (
-            _OFF
-            if self.off_since_ns is not None
-            else self.call(lambda: _sound(self._evaluator.outcome(question, verdict)))
-        )
+        return self._made(lambda: self._evaluator.outcome(question, verdict))
 
     def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
         """Return a sound outcome; raise `EvaluationError`."""
-        return (
-            _OFF
-            if self.off_since_ns is not None
-            else self.call(lambda: _sound(self._evaluator.joined(copied(outcomes))))
-        )
+        return self._made(lambda: self._evaluator.joined(copied(outcomes)))
+
+    def _made(self, make: Callable[[], Outcome]) -> Outcome:
+        return self.call(lambda: _sound(make())) if self.off_since_ns is None else _OFF
 
 
 def _resident_bytes() -> int:

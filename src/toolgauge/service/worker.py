@@ -125,14 +125,17 @@ class Worker:
     def watch(self) -> None:
         """Take over from a thread that has ended by itself. Called often, on the event loop."""
         if self.died_ns is None:
-            if self._thread is None or self._thread.is_alive() or self._is_ending:
+            if self._thread is None or self._thread.is_alive() or self._is_ending or self._is_given_up:
                 return
             self.died_ns = self._clock()
             self.give_up()
             _LOG.error("the thread that scores has ended: spans are sent on unscored; start the process again")
-            self._pipeline.release()
+            with self._faults.survived():
+                self._pipeline.release()
             if self._taken is not None:
-                self._pipeline.process_unread(self._taken)
+                with self._faults.survived():
+                    self._pipeline.process_unread(self._taken)
+                self._inbox.done(self._taken)
         self._do_posted()
         for request in self._inbox.drain():
             with self._faults.survived():

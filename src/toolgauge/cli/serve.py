@@ -140,7 +140,7 @@ async def _serve(
     service.give_back = () if view is None else (view.shed,)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
     freeze_loaded_objects()
-    stopping, loop = asyncio.Event(), asyncio.get_running_loop()
+    stopping = asyncio.Event()
 
     def stop() -> None:
         if stopping.is_set():
@@ -150,7 +150,7 @@ async def _serve(
 
     handle_stop_signals(stop)
     await _start(service, view)
-    loop.add_signal_handler(signal.SIGHUP, reloader.ask)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
     log.write_held()

@@ -4,7 +4,7 @@ A field of two bytes can become an object of 160: without a bound, one request o
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 
 from toolgauge.model.errors import DecodeError
+from toolgauge.otlp.wire_pb2 import EventMessage, LogRecordMessage, ResourceMessage, SpanMessage
 
 _Parsed = TypeVar("_Parsed", bound=Message)
 # The fields of a message that hold messages whose fields count as well, by field number.
@@ -95,9 +96,12 @@ def check_value(raw: bytes) -> None:
         _check(raw, _VALUE, _MOST_FIELDS)
 
 
-def check_entries(entries: Sized, raw: bytes) -> None:
-    """Raise `DecodeError` when there are too many attributes or events in a record."""
-    if len(raw) > _MOST_ENTRIES and len(entries) > _MOST_ENTRIES:
+def check_entries(message: SpanMessage | EventMessage | LogRecordMessage | ResourceMessage, raw: bytes) -> None:
+    """Raise `DecodeError` when there are too many attributes or events in a message."""
+    if len(raw) > _MOST_ENTRIES and (
+        len(message.attributes) > _MOST_ENTRIES
+        or (isinstance(message, SpanMessage) and len(message.events) > _MOST_ENTRIES)
+    ):
         raise _too_many("attributes or events")
 
 

@@ -225,16 +225,16 @@ class _MessagePlan:
         if depth > _MAX_LARGE_DEPTH:
             raise WrongValueError("is nested too deep")
         try:
-            fields = msgspec.structs.asdict(self.split.decode(text))
+            fields = self.split.decode(text)
         except msgspec.ValidationError:
             raise WrongValueError("must be an object") from None
-        known = {key: value for key, value in fields.items() if isinstance(value, msgspec.Raw)}
+        known = [(key, value) for key in self.writers if isinstance(value := getattr(fields, key), msgspec.Raw)]
         # Refuse an object without any known key: nothing in it can be read, so it must not be acknowledged. An unknown key
         # beside a known one is ignored, as OTLP demands.
         if split and not known and (others := _split_object(text)):
             raise _unknown_keys(split[0], others)
         written = bytearray()
-        for key, value in known.items():
+        for key, value in known:
             rest = split[1:] if split[:1] == (key,) else None
             if key in self.messages and (_is_large(value) or (rest is not None and bytes(value) != b"null")):
                 try:

@@ -243,7 +243,7 @@ class Events(Sequence[SpanEvent]):
                     check_record(raw)
                     message = parse(EventMessage, raw)
                     check_name(message.name)
-                    check_entries(message.attributes, raw)
+                    check_entries(message, raw)
                 except DecodeError:
                     self._values.undecodable += 1
                     continue
@@ -328,8 +328,7 @@ class Views:
             raise DecodeError("the span has no valid ids")
         name, flags = message.name, message.flags
         check_name(name)
-        check_entries(message.events, raw)
-        check_entries(message.attributes, raw)
+        check_entries(message, raw)
         if message.status not in _STATUSES:
             parse(StatusMessage, message.status)
         return ParsedSpan(
@@ -352,7 +351,7 @@ class Views:
         check_record(raw)
         message = parse(LogRecordMessage, raw)
         check_name(message.event_name)
-        check_entries(message.attributes, raw)
+        check_entries(message, raw)
         attributes = Attributes(message.attributes, self.values)
         event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id
@@ -382,10 +381,11 @@ class Views:
     def _parse_resource(self, raw: bytes) -> Resource:
         try:
             check_record(raw)
-            attributes = Attributes(parse(ResourceMessage, raw).attributes, self.values)
-            check_entries(attributes, raw)
+            message = parse(ResourceMessage, raw)
+            check_entries(message, raw)
         except DecodeError:
             return Resource(service=None, attributes={})
+        attributes = Attributes(message.attributes, self.values)
         service = attributes.get(_SERVICE_NAME)
         return Resource(
             service=service if isinstance(service, str) and service else None,

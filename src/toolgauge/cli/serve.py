@@ -154,9 +154,10 @@ async def _serve(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
     _announce(service, config, criteria, view)
     log.write_held()
+    watching = None
     if watch is not None:
         _LOG.info("the configuration is reloaded when one of its files changes")
-    watching = None if watch is None else asyncio.create_task(watch.run(reloader.ask, Faults(service.metrics)))
+        watching = asyncio.create_task(watch.run(reloader.ask, Faults(service.metrics)))
     ticking = None if lines is None else asyncio.create_task(_tick(lines, service, config))
     await stopping.wait()
     _LOG.info("%s", _stopping_line(service, keeps=keeps, is_leaf=is_leaf))
@@ -164,8 +165,7 @@ async def _serve(
     if watching is not None:
         watching.cancel()
     await reloader.stop()
-    lost = await _stop(service, view)
-    _log_end(lost, is_leaf=is_leaf)
+    _log_end(lost := await _stop(service, view), is_leaf=is_leaf)
     if lines is not None and ticking is not None:
         ticking.cancel()
         lines.summary()

@@ -139,7 +139,6 @@ async def _serve(
         reloader = FrontReloader(front, config, criteria, load=load, adopt_view=adopt, files=files)
     service.give_back = () if view is None else (view.shed,)
     service.metrics.log_dropped.observe = lambda: {(): log.dropped}
-    freeze_loaded_objects()
     stopping = asyncio.Event()
 
     def stop() -> None:
@@ -230,6 +229,7 @@ def _end_at_once(service: Runtime, log: LogThread, *, keeps: bool) -> None:
 
 
 async def _start(service: Runtime, view: WebView | None) -> None:
+    freeze_loaded_objects()
     if view is not None:
         await view.start(service)
     try:

@@ -17,12 +17,16 @@ _HASHES = "I"
 
 
 class EarlierValues(Struct, frozen=True, gc=False):
-    """Sorted 4-byte hashes of the ids and numbers in earlier traces; `gap` is the reason why some may be missing."""
+    """Sorted 4-byte hashes of the ids and numbers in earlier traces; `gap` is the reason why some may be missing.
+
+    `effects` are those of calls, as `score.effects` writes them.
+    """
 
     hashes: bytes = b""
     has_traces: bool = False
     has_user: bool = False
     gap: str | None = None
+    effects: bytes = b""
 
     def has_word(self, word: bytes) -> bool:
         """Return whether a folded word was seen; words without digits and joints are not remembered."""

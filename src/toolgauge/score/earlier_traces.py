@@ -1,6 +1,6 @@
-"""Remembers the ids and numbers that the traces of each conversation showed, to judge its next trace against them.
+"""Remembers the ids and numbers that the traces of each conversation showed, and the effects of their calls.
 
-Without it, an id from an earlier turn would look invented. The conversations, the values of one and those of all are bounded;
+Without it, an id from an earlier turn would look invented, and a second refund like a first one. The conversations, the values of one and those of all are bounded;
 a conversation whose values were dropped is marked, so that the loss never fails an agent.
 """
 
@@ -37,7 +37,7 @@ class _Shown(Struct, frozen=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        return len(self.values.hashes) + len(self.unread)
+        return len(self.values.hashes) + len(self.values.effects) + len(self.unread)
 
     def read(self) -> EarlierValues:
         """Return the values with those in the unread words."""
@@ -92,8 +92,8 @@ class EarlierTraces:
             gap = self._unseen_turns(trajectory)
         return replace(trajectory, earlier=replace(known, gap=gap))
 
-    def remember(self, trajectory: Trajectory, seen: Seen | None = None) -> None:
-        """Add the values of a trace that `with_earlier` returned; `seen` is what grounding has read of it already."""
+    def remember(self, trajectory: Trajectory, seen: Seen | None = None, effects: bytes | None = None) -> None:
+        """Add the values of a trace that `with_earlier` returned; `seen` and `effects` are what evaluators found in it."""
         before, conversation_id = trajectory.earlier, trajectory.conversation_id
         if before is None or conversation_id is None:
             return
@@ -106,7 +106,8 @@ class EarlierTraces:
             words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         has_user = before.has_user or any(seen.user.contents)
-        values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap)
+        effects = before.effects if effects is None else effects
+        values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap, effects=effects)
         shown = _Shown(values, b" ".join(words))
         self._put(_key(conversation_id), shown if len(shown.unread) <= _LONGEST_UNREAD else _Shown(shown.read()))
 
@@ -155,7 +156,8 @@ class EarlierTraces:
             emptied = self._known[oldest]
             self._size_bytes -= emptied.size_bytes
             del self._with_values[oldest]
-            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=emptied.values.gap or "incomplete"))
+            gap = emptied.values.gap or "incomplete"
+            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=gap, effects=b""))
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)

@@ -22,6 +22,8 @@ class Facts:
         self.trajectory = trajectory
         # What had been seen before the calls, once an evaluator has gone through all of them.
         self.seen: Seen | None = None
+        # The effects that the conversation is remembered by, once an evaluator has gone through its calls.
+        self.effects: bytes | None = None
 
     @cached_property
     def error_texts(self) -> ErrorTexts:

@@ -135,8 +135,9 @@ class Scorer:
         # Evaluations that are not tried again, by run (empty: any) and criterion, and what came of them.
         self.set_aside: dict[tuple[str, str], Judged] = {}
         self.under_way: tuple[Criterion, Trajectory] | None = None
-        # What the agent had seen, of the trajectory scored last; `None` where no criterion asked for it.
+        # What the agent had seen, and the effects of its calls, of the trajectory scored last; `None` where no criterion asked for it.
         self.seen: TextsSeen | None = None
+        self.effects: bytes | None = None
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
@@ -165,7 +166,7 @@ class Scorer:
             if applies(registered, trajectory):
                 shown = facts if registered.accepts_recent_offer or completed is trajectory else Facts(trajectory)
                 results += self._results(registered, shown, conversation, half, now_ns)
-        self.seen = facts.seen
+        self.seen, self.effects = facts.seen, facts.effects
         return tuple(results)
 
     def set_crashed_aside(self, ended_by: Iterable[tuple[str, str]]) -> None:

@@ -25,6 +25,7 @@ _SCHEMA = (
     journal_rows.SHOWN_SCHEMA,
     journal_rows.COUNTED_SCHEMA,
     journal_rows.SAMPLED_SCHEMA,
+    journal_rows.EFFECTS_SCHEMA,
 )
 VERSION = len(_SCHEMA)
 # "tlga": what `file` and others know the file by. Files of version 1 have none.
@@ -206,7 +207,7 @@ _ENTRIES_AT_ONCE = 8
 _SMALL_TABLES = {
     "watch": ("key", "value"),
     "process": ("id", "starts", "alive_ns", "written", "entries"),
-    "shown": ("number", "conversation", "hashes", "has_user", "gap"),
+    "shown": ("number", "conversation", "hashes", "has_user", "gap", "effects"),
     "closed": ("number", "id", "scope", "closed_ns", "sampled"),
 }
 

@@ -12,8 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.journal import ShownValues
-from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, with_words
+from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, RememberedEffects, with_words
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.effects import Effects
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.grounding import Seen
 
@@ -25,6 +26,7 @@ _MAX_SERVICES = 1000
 _LONGEST_WORD = 64
 # As much memory as their hashes take, or little more. Few conversations have another trace: most words are never read.
 _LONGEST_UNREAD = 512
+_LONGEST_SAID = 4096
 # Longer system prompts are seldom the same for many traces.
 _LONGEST_KNOWN = 65_536
 
@@ -37,7 +39,9 @@ class _Shown(Struct, frozen=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        return len(self.values.hashes) + len(self.values.effects) + len(self.unread)
+        values = self.values
+        said = sum([len(one.text) + len(one.questions) for one in values.said])
+        return len(values.hashes) + len(values.effects) + said + len(self.unread)
 
     def read(self) -> EarlierValues:
         """Return the values with those in the unread words."""
@@ -92,7 +96,9 @@ class EarlierTraces:
             gap = self._unseen_turns(trajectory)
         return replace(trajectory, earlier=replace(known, gap=gap))
 
-    def remember(self, trajectory: Trajectory, seen: Seen | None = None, effects: bytes | None = None) -> None:
+    def remember(
+        self, trajectory: Trajectory, seen: Seen | None = None, effects: RememberedEffects | None = None
+    ) -> None:
         """Add the values of a trace that `with_earlier` returned; `seen` and `effects` are what evaluators found in it."""
         before, conversation_id = trajectory.earlier, trajectory.conversation_id
         if before is None or conversation_id is None:
@@ -106,8 +112,10 @@ class EarlierTraces:
             words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         has_user = before.has_user or any(seen.user.contents)
-        effects = before.effects if effects is None else effects
-        values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap, effects=effects)
+        acts, said = effects or (before.effects, before.said)
+        if sum([len(one.text) + len(one.questions) for one in said]) > _LONGEST_SAID:
+            acts, said = Effects(acts, said).resolved(), ()
+        values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap, effects=acts, said=said)
         shown = _Shown(values, b" ".join(words))
         self._put(_key(conversation_id), shown if len(shown.unread) <= _LONGEST_UNREAD else _Shown(shown.read()))
 
@@ -119,7 +127,13 @@ class EarlierTraces:
     def take_changes(self) -> Sequence[ShownValues]:
         """Return the conversations that changed since the last call."""
         changed, self._changed = self._changed, {}
-        return [ShownValues(conversation=key, values=self._known[key].read()) for key in changed if key in self._known]
+        found: list[ShownValues] = []
+        for key in changed:
+            values = self._known[key].read()
+            if values.said:
+                values = replace(values, effects=Effects(values.effects, values.said).resolved(), said=())
+            found.append(ShownValues(conversation=key, values=values))
+        return found
 
     def restore(self, shown: Iterable[ShownValues]) -> None:
         """Take over the memory of an earlier process, in the order of time."""
@@ -157,7 +171,7 @@ class EarlierTraces:
             self._size_bytes -= emptied.size_bytes
             del self._with_values[oldest]
             gap = emptied.values.gap or "incomplete"
-            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=gap, effects=b""))
+            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=gap, effects=b"", said=()))
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)

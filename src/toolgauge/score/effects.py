@@ -1,19 +1,21 @@
-"""The effects of calls: which tools act, what a result says was done, and whether a user may have asked for it once more.
+"""The effects of calls: which tools act, whether a result names another effect, and whether a user may have asked for one more.
 
-Effects are remembered over the traces of a conversation, so they hold hashes in place of values. All patterns are linear.
+What is remembered over the traces of a conversation holds hashes in place of values.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from zlib import crc32
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.left_out import Said
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.criterion import READING_VERBS, name_words
@@ -21,8 +23,9 @@ from toolgauge.score.equality import canonical
 from toolgauge.score.facts import Facts
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.value_origin import Value, is_id, values_of
-from toolgauge.score.recorded_values import is_passing, result_value, without_passing
+from toolgauge.score.recorded_values import is_epoch, is_passing, without_passing
 from toolgauge.score.selection import readable_arguments
+from toolgauge.settings import HOUR
 
 
 def _words(text: str) -> frozenset[str]:
@@ -36,11 +39,10 @@ _ADDS = _words(
     " vote wire"
 )
 # ... and one of these changes a thing again. Names of settings are in neither: twice is as good as once.
-_CHANGES = _words(
+_ACTS = _ADDS | _words(
     "adjust apply cancel change claim credit debit deposit dispatch exchange fund invite modify notify payout rebook redeem refund"
     " register reimburse renew replace reschedule return sell spend subscribe trade update upgrade withdraw"
 )
-_ACTS = _ADDS | _CHANGES
 # Nouns, too: they show an act at the beginning of a name, and behind a verb such as `process`.
 _NOUNS = _words(
     "bid book change charge claim credit debit deposit email exchange fund issue mail message order place post return schedule ship"
@@ -55,118 +57,35 @@ _MAX_KNOWN = 1000
 
 
 @lru_cache(maxsize=_MAX_KNOWN)
-def act_words(name: str) -> frozenset[str]:
+def _acts(name: str) -> frozenset[str]:
     """Return the verbs in a tool's name that show an act: each call has an effect of its own. Empty for other tools."""
     words = name_words(name)
     # `add` alone is a sum.
     if not _LOOKS.isdisjoint(words) or not _SETS.isdisjoint(words[:1]) or words == ("add",):
         return frozenset()
-    may_be_noun = _DOES.isdisjoint(words[:1])
-    return frozenset(
-        one for place, one in enumerate(words) if one in _ACTS and not (place and may_be_noun and one in _NOUNS)
-    )
+    nouns = _NOUNS if _DOES.isdisjoint(words[:1]) else frozenset[str]()
+    return frozenset(one for place, one in enumerate(words) if one in _ACTS and not (place and one in nouns))
 
 
 def is_act(call: ToolCall, facts: Facts, *, is_named: bool = False) -> bool:
-    """Return whether another equal call would do something once more: by the tool's kind, its name, and MCP's hints on offer."""
-    if call.name not in facts.trajectory.writing_tools or readable_arguments(call) == {}:
+    """Return whether an equal call would do something once more: by the tool's kind, its name, and MCP's hints on offer."""
+    if call.name not in facts.trajectory.writing_tools or not (is_named or _acts(call.name)):
         return False
-    if not is_named and not act_words(call.name):
-        return False
-    return not any((tool := offer.tools.get(call.name)) and tool.is_repeatable for offer in facts.offers.of(call))
-
-
-def undoes(name: str) -> bool:
-    """Return whether the name of a tool shows that it takes an effect back."""
-    return not _UNDOES.isdisjoint(name_words(name))
-
-
-def adds(name: str) -> bool:
-    """Return whether the name of a tool shows that each call adds something."""
-    return not _ADDS.isdisjoint(act_words(name))
-
-
-class Effect(Struct, frozen=True, array_like=True, gc=False):
-    """What a call did: the hash of its tool and arguments, of what its result says, and of the words that name it.
-
-    `ids` are those of its result, and `places` where they stand; `counted` stands for all numbers. Without `has_worked`, an answer
-    was lost on the way. `times` counts the equal calls so far; `may_be_asked` once a user may have asked for another.
-    """
-
-    key: bytes
-    tool: int
-    end_ns: int
-    ids: tuple[int, ...]
-    places: int
-    counted: int
-    rest: int
-    words: frozenset[int]
-    has_worked: bool = True
-    times: int = 1
-    may_be_asked: bool = False
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether the result was not recorded."""
-        return self.rest < 0
-
-
-class Effects(Struct, frozen=True, array_like=True, gc=False):
-    """The newest effects of a conversation, and hashes of the texts of its users."""
-
-    effects: tuple[Effect, ...] = ()
-    said: tuple[int, ...] = ()
-
-
-MAX_EFFECTS = 64
-_MAX_SAID = 64
-# Shorter texts, such as "yes, please", are said again and again.
-_SHORTEST_SAID = 16
-_encode, _decode = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(Effects).decode
-
-
-def written(effects: Collection[Effect], said: Collection[int]) -> bytes:
-    """Write what is remembered of a conversation; users' texts matter only beside an effect."""
-    newest, texts = tuple(effects)[-MAX_EFFECTS:], tuple(said)[-_MAX_SAID:]
-    return _encode(Effects(newest, texts)) if newest else b""
-
-
-def read(remembered: bytes) -> Effects:
-    """Read what is remembered; nothing where it is damaged."""
-    try:
-        return _decode(remembered) if remembered else Effects()
-    except msgspec.DecodeError:
-        return Effects()
-
-
-def text_hash(text: str) -> int | None:
-    """Return a hash of a user's text; `None` for one that says little."""
-    return _hash(text) if len(text) >= _SHORTEST_SAID else None
-
-
-def key(name: str, arguments: JsonObject, run: str) -> bytes:
-    """Return a digest that equal calls of a run share in every process."""
-    tokens = [float(one) if type(one) is int else one for one in canonical(arguments)]
-    return blake2b(repr((name, run, tokens)).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def tool_hash(name: str) -> int:
-    """Return a hash of the name of a tool."""
-    return _hash(name)
+    tools = [offer.tools.get(call.name) for offer in facts.offers.of(call)]
+    return readable_arguments(call) != {} and not any(tool is not None and tool.is_repeatable for tool in tools)
 
 
 _IDEMPOTENCY = re.compile(r"idempoten|dedup|^(?:client_?)?(?:request_?)?(?:token|request_?id)$", re.IGNORECASE)
 
 
 def has_idempotency_key(arguments: JsonObject) -> bool:
-    """Return whether an argument tells the tool which calls are one."""
+    """Return whether an argument shows the tool which calls are one."""
     return any(value and _IDEMPOTENCY.search(name) is not None for name, value in arguments.items())
 
 
 _LOST = re.compile(
     r"time(?:d|s)?[ _-]?out|deadline|econnreset|epipe|etimedout|broken ?pipe|hang ?up|incomplete ?read|remote ?protocol|\b50[24]\b"
-    r"|bad ?gateway|connection[ _]?(?:was |has been )?(?:reset|lost|closed|aborted|dropped|interrupted)"
-    r"|(?:lost|disconnected)\b.{0,20}\b(?:connection|server)|server ?disconnected",
+    r"|bad ?gateway|connection[ _]?(?:was |has been )?(?:reset|lost|closed|aborted|dropped|interrupted)|server ?disconnected",
     re.IGNORECASE,
 )
 _MAX_ERROR = 500
@@ -177,61 +96,138 @@ def was_lost(error: CallError | None) -> bool:
     return error is not None and _LOST.search(f"{error.kind} {error.message[:_MAX_ERROR]}") is not None
 
 
-_MAX_LEAVES = 200
-# The last word of names whose values are new with each call, whatever was done; and of names of what is no id by its form.
+class Effect(Struct, frozen=True, array_like=True, gc=False):
+    """What a call did, by hashes: of its tool, the words of its arguments, and the ids and numbers of its result.
+
+    `count` is how many words the result has, `rest` stands for those without digits; -1 where the result is not known. Without
+    `has_worked`, the answer was lost. `times` counts the equal calls, `since` what users had said; `may_be_asked` once one may have asked for another.
+    """
+
+    tool: int
+    end_ns: int
+    words: frozenset[int]
+    result: frozenset[int]
+    count: int
+    rest: int
+    has_worked: bool = True
+    times: int = 1
+    since: int = 0
+    may_be_asked: bool = False
+
+
+_MAX_EFFECTS = 64
+_MAX_SAID = 64
+_MAX_WORDS = 256
+# Shorter texts, such as "yes, please", are said again and again.
+_SHORTEST_SAID = 16
+# Members of results are words with their names: `amount:20`.
+_SPACES, _SPACES_IN_RESULTS = (
+    bytes(code if code >= 128 or chr(code).isalnum() or code in kept else 32 for code in range(256))
+    for kept in (b"_-.@/+'", b"_-.@/+':")
+)
+_DIGITS = b"0123456789"
+_ID_NAMES = (b"id", b"ids", b"code", b"number", b"reference", b"receipt", b"tracking", b"sku", b"guid")
+_write = msgspec.json.Encoder(order="sorted").encode
+_WHOLE = re.compile(rb"(?<=\d)\.0(?=[,\]}]|$)")
+
+
+def _encoded(value: Json) -> bytes:
+    """Write a value so that equal ones are the same text."""
+    try:
+        written = _write(value)
+    except (RecursionError, UnicodeEncodeError):
+        return repr(canonical(value)).encode("utf-8", "backslashreplace")
+    return _WHOLE.sub(b"", written) if b".0" in written else written
+
+
+def _split(written: bytes) -> list[bytes]:
+    return _spaced(written, _SPACES).split()
+
+
+def _spaced(written: bytes, spaces: bytes) -> bytes:
+    if b"\\" in written:
+        written = written.replace(b"\\n", b" ").replace(b"\\t", b" ").replace(b"\\r", b" ")
+    return written.lower().translate(spaces, b'"')
+
+
+def _hashes(found: Iterable[bytes]) -> frozenset[int]:
+    return frozenset(list(map(crc32, found))[:_MAX_WORDS])
+
+
+def equal_calls(name: str, arguments: JsonObject, run: str) -> str:
+    """Return a digest that equal calls of a run share in every process."""
+    return blake2b(f"{name} {run} ".encode(errors="replace") + _encoded(arguments), digest_size=8).hexdigest()
+
+
+def effect(call: ToolCall, arguments: JsonObject, result: Json, *, has_worked: bool, times: int) -> Effect:
+    """Return what is remembered of a call; the result is `None` where it is not known."""
+    words = [*_split(_encoded(arguments)), *[word.encode() for word in name_words(call.name)]]
+    found, count, rest = _digest(result)
+    tool = crc32(call.name.encode(errors="replace"))
+    return Effect(tool, call.end_ns, _hashes(words), found, count, rest, has_worked, times)
+
+
+def _digest(result: Json) -> tuple[frozenset[int], int, int]:
+    if result is None:
+        return frozenset(), 0, -1
+    words = _spaced(_encoded(result), _SPACES_IN_RESULTS).split()
+    distinct = {*words}
+    found = set(filter(_names, distinct))
+    plain = sorted(distinct - found)
+    # What is too much to remember is not known.
+    return _hashes(found), len(words), crc32(b" ".join(plain)) if len(found) <= _MAX_WORDS else -1
+
+
+def _has_digit(word: bytes) -> bool:
+    return word.translate(None, _DIGITS) != word
+
+
+def _names(word: bytes) -> bool:
+    """Return whether a word of a result has a number, or may be an id by the name of its member."""
+    return _has_digit(word) or (b":" in word and word.partition(b":")[0].endswith(_ID_NAMES))
+
+
+# The last word of names whose values are new with each call, whatever was done; and of names of ids that have no form of their own.
 _NEW_EACH_TIME = _words(
     "checksum cookie etag expires expiry hash jwt modified nonce revision rev session signature token updated version"
 )
 _CODES = _words("code confirmation number ref reference receipt tracking")
-_DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"[-+]?\d[\d,]{0,20}(?:\.\d{1,10})?")
-# Within a text: an id or a number, and what is neither: the query of an address, a date.
-_FIGURE = re.compile(r"(?<![\w-])#?(?:[A-Za-z_]{1,20}[-_]?)?\d[\w.,-]{0,60}")
-_NO_FIGURE = re.compile(r"(?<=[\w/])\?[\w%=&.+~-]{1,2000}|\b\d{4}-\d\d-\d\d\b")
+# Within a text: the query of an address, and a date.
+_NO_NUMBER = re.compile(r"(?<=[\w/])\?[\w%=&.+~-]{1,2000}|\b\d{4}-\d\d-\d\d\b")
 
 
-class Report(Struct, frozen=True, gc=False):
-    """What a result says: ids and numbers by a hash of their place and content, and hashes of all it says."""
+def names_another(before: Effect, result: Json) -> Sequence[Value] | None:
+    """Return the values by which a result names another effect; `None` where it may be the same one.
 
-    ids: Mapping[int, Value]
-    figures: Mapping[int, Value]
-    places: int
-    counted: int
-    rest: int
-
-
-def report(result: Content) -> Report | None:
-    """Read a result; `None` where it was not recorded, or cut off."""
-    if isinstance(result, NotRecorded) or (isinstance(result, Unparsed) and result.reason == "truncated"):
+    Rule: another id decides, where both results have as many words; another number, or one more, where all other words are the
+    same. Values that change by themselves are left out.
+    """
+    found, count, rest = _digest(result)
+    if before.rest < 0 or rest < 0 or (before.result, before.count, before.rest) == (found, count, rest):
         return None
-    ids: dict[int, Value] = {}
-    figures: dict[int, Value] = {}
-    # A list has as many members as it has numbers: one more payment counts.
-    counted: list[int] = []
-    places: set[str] = set()
-    rest: set[int] = set()
-    value = result_value(result.value) if isinstance(result, Recorded) else result.text
-    for one in [Value((), "", value)] if isinstance(value, str) else values_of(value)[:_MAX_LEAVES]:
-        content, where = one.content, ".".join([step for step in one.steps if type(step) is str])
-        last = _last_word(one.name)
-        if last in _NEW_EACH_TIME or is_passing(one.name, content):
-            continue
-        is_text = isinstance(content, str)
-        if is_id(one) or (is_text and last in _CODES):
-            ids.setdefault(_hash(f"{where} {content}"), one)
-            places.add(where)
-        elif not is_text or _NUMBER.fullmatch(content) is not None:
-            counted.append(_hash(f"{where} {_plain(str(content))}"))
-            figures.setdefault(counted[-1], one)
-        elif _DIGIT.search(content) is None:
-            rest.add(_hash(f"{where} {content}"))
-        else:
-            text = _NO_FIGURE.sub("", without_passing(content))
-            for figure in _FIGURE.findall(text):
-                counted.append(_hash(f"{where} {figure}"))
-                figures.setdefault(counted[-1], one)
-            rest.add(_hash(f"{where} {_FIGURE.sub('#', text)}"))
-    return Report(ids, figures, _hash(repr(sorted(places))), _hash(repr(sorted(counted))), _hash(repr(sorted(rest))))
+    values = [Value((), "", result)] if isinstance(result, str) else values_of(result)
+    values = [value for value in values if not before.result.issuperset(_hashes(_numbers(value)))]
+    ids = list(filter(_is_named_id, values))
+    if ids and before.count == count:
+        return ids
+    return values if before.rest == rest and (values or before.count != count) else None
+
+
+def _numbers(value: Value) -> list[bytes]:
+    """Return the words of a value that are no plain words, but for those that change by themselves."""
+    content = value.content
+    if _last_word(value.name) in _NEW_EACH_TIME or is_passing(value.name, content) or is_epoch(content):
+        return []
+    if isinstance(content, str):
+        content = _NO_NUMBER.sub("", without_passing(content))
+    name = value.steps[-1] if value.steps else 0
+    is_member = isinstance(name, str)
+    words = _spaced(_encoded({name: content} if is_member else content), _SPACES_IN_RESULTS).split()
+    return list(filter(_names if _is_named_id(value) else _has_digit, words))
+
+
+def _is_named_id(value: Value) -> bool:
+    return is_id(value) or _last_word(value.name) in _CODES
 
 
 @lru_cache(maxsize=_MAX_KNOWN)
@@ -239,96 +235,36 @@ def _last_word(name: str) -> str:
     return next(reversed(name_words(name)), "")
 
 
-def _hash(text: str) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"))
-
-
-def effect(
-    call: ToolCall, key: bytes, arguments: JsonObject, result: Report | None, *, has_worked: bool, times: int
-) -> Effect:
-    """Return what is kept of a call."""
-    words, ids = words_of(call.name, arguments, result), () if result is None else tuple(sorted(result.ids))
-    hashes = (-1, -1, -1) if result is None else (result.places, result.counted, result.rest)
-    return Effect(key, tool_hash(call.name), call.end_ns, ids, *hashes, words, has_worked, times)
-
-
-def names_another(before: Effect, now: Report, earlier: Report | None) -> Sequence[tuple[Value, Value | None]] | None:
-    """Return the ids or numbers that a result names in place of those before, which are known by the result of `earlier`.
-
-    Rule: other ids at the same places decide; other numbers do where all else is the same. `None` for any other result.
-    """
-    ids = tuple(sorted(now.ids))
-    if before.is_unknown or (before.places != now.places and before.ids != ids):
-        return None
-    if before.ids != ids:
-        found, old = [value for hashed, value in now.ids.items() if hashed not in before.ids], earlier and earlier.ids
-        known: Mapping[int, Value] = now.ids
-    elif before.rest == now.rest and before.counted != now.counted:
-        known, old = now.figures, earlier and earlier.figures
-        found = [] if old is None else [value for hashed, value in known.items() if hashed not in old]
-    else:
-        return None
-    gone = [value for hashed, value in (old or {}).items() if hashed not in known]
-    return [(value, next((one for one in gone if one.steps == value.steps), None)) for value in found]
-
-
 # Of a text, so much is read.
 _MAX_TEXT = 8000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_TOKEN = re.compile(r"\w+(?:[.@:/+'-]\w+)*")
-_MAX_WORDS = 64
-# A number of letters and digits, or a long number.
-_CODE = re.compile(r"(?=\w*[a-z_])(?=\w*\d)[\w-]{5,40}|\d{6,40}")
-_ONCE_MORE = _words("again twice repeat redo resend retry")
-_ANOTHER = _words("another additional extra more second")
-_SEVERAL = _words("2 3 4 5 both couple each four five several three twice two")
-_ASKED = _ACTS | {"do", "get", "give", "make", "process", "run", "try"}
-_ASKING = _words(
-    "also and can could i'd just kindly let's lets not now ok okay please pls sure then we will would yes you"
+# A word of letters and digits, or a long number.
+_CODE = re.compile(rb"(?=[^\d]*\d)(?=\d*[a-z_])[\w-]{5,40}|\d{6,40}")
+_ONCE_MORE, _ANOTHER, _SEVERAL, _ASKED, _ASKING, _WISHING, _WANTING, _RECEIVED = (
+    frozenset(words.encode().split())
+    for words in (
+        "again twice repeat redo resend retry",
+        "another additional extra more second",
+        "2 3 4 5 both couple each four five several three twice two",
+        f"do get give make process run try {' '.join(_ACTS)}",
+        "also and can could i'd just kindly let's lets not now ok okay please pls sure then we will would yes you",
+        "ahead like me need please proceed us want wish you",
+        "can could like need please want",
+        "arrive arrived receive received",
+    )
 )
-_WISHING = _words("ahead like me need please proceed us want wish you")
-_WANTING = _words("can could like need please want")
-_PERSONS = _words("i we")
-_ARRIVED = _words("arrive arrived")
-_RECEIVED = _ARRIVED | _words("get got receive received")
-_NOT = _words("never no not")
-_NAMES = _words("branch key name path slug title")
-_OWNERS = _words("account card client customer employee member patient payment person user")
 _NEAR = 3
 _FEW = 4
 
 
-def sentences(text: str) -> Iterator[list[str]]:
-    """Yield the words of each sentence."""
-    for sentence in _SENTENCE.split(text[:_MAX_TEXT].casefold().replace("\u2019", "'")):
-        if found := _TOKEN.findall(sentence):
-            yield found
+def _sentences(text: str) -> list[list[bytes]]:
+    parts = _SENTENCE.split(text[:_MAX_TEXT].replace("\u2019", "'"))
+    return [[word.strip(b"-.'/") for word in _split(part.encode(errors="replace"))] for part in parts]
 
 
-def _plain(word: str) -> str:
-    """Return a word as it is compared: without the `s` of several and the zeros of a fraction."""
-    if word[-1:] == "0" and "." in word:
-        whole, _, fraction = word.partition(".")
-        return word if fraction.strip("0") else whole
-    return word[:-1] if word[-1:] == "s" and len(word) > 3 and word[-2:] != "ss" else word
-
-
-def words_of(name: str, arguments: JsonObject, result: Report | None) -> frozenset[int]:
-    """Return hashes of the words by which people name an effect: words of the tool and of short values, and its ids."""
-    found = [_plain(word) for word in name_words(name)]
-    for value in values_of(arguments):
-        text = str(value.content)
-        words = _TOKEN.findall(text.casefold()) if len(text) <= _MAX_WORDS else ()
-        found += [_plain(word) for word in words if len(words) <= _FEW or _DIGIT.search(word)]
-    if result is not None:
-        found += [str(value.content).casefold() for value in result.ids.values()]
-    return frozenset(map(_hash, found[:_MAX_WORDS])) | subjects(arguments)
-
-
-def subjects(arguments: JsonObject) -> frozenset[int]:
-    """Return hashes of the ids of what a call works on; people and cards have a part in many calls."""
-    values = [one for one in values_of(arguments) if is_id(one) or _last_word(one.name) in _NAMES]
-    return frozenset([_hash(str(one.content).casefold()) for one in values if _OWNERS.isdisjoint(name_words(one.name))])
+def _known(word: bytes, words: Collection[int]) -> bool:
+    """Return whether a word, in the form for one or for several, is one of these."""
+    return crc32(word) in words or crc32(word + b"s") in words or (word[-1:] == b"s" and crc32(word[:-1]) in words)
 
 
 def asks_for_another(text: str, words: Collection[int]) -> bool:
@@ -338,34 +274,43 @@ def asks_for_another(text: str, words: Collection[int]) -> bool:
     anything, or is short; (b) one such as "another" beside a word of the effect, where it asks or is short; (c) a verb of the
     tool where people ask ("please cancel"), or any verb there and a value of the call; (d) that something did not arrive.
     """
-    if value_forms.is_foreign(value_forms.folded(text[:_MAX_TEXT])):
-        return True
-    return any(_asks(sentence, [_hash(_plain(word)) in words for word in sentence]) for sentence in sentences(text))
+    return value_forms.is_foreign(value_forms.folded(text[:_MAX_TEXT])) or any(
+        _asks(sentence, [_known(word, words) for word in sentence]) for sentence in _sentences(text) if sentence
+    )
 
 
-def _asks(sentence: Sequence[str], known: Sequence[bool]) -> bool:
+def _asks(sentence: Sequence[bytes], known: Sequence[bool]) -> bool:
     codes = [place for place, word in enumerate(sentence) if _CODE.fullmatch(word) is not None]
     if codes and not any(known[place] for place in codes):
         return False
     asked = [place for place, word in enumerate(sentence) if word in _ASKED and _is_asked(sentence[:place])]
-    is_short = len(sentence) <= _FEW
-    if (asked or is_short) and not _ONCE_MORE.isdisjoint(sentence):
+    asks = asked or len(sentence) <= _FEW
+    if asks and not _ONCE_MORE.isdisjoint(sentence):
         return True
     beside = [any(known[max(0, at - _NEAR) : at + _NEAR + 1]) for at, word in enumerate(sentence) if word in _ANOTHER]
-    if True in beside and (asked or is_short or not _WANTING.isdisjoint(sentence)):
+    if True in beside and (asks or not _WANTING.isdisjoint(sentence)):
         return True
-    has_value = any(one and _DIGIT.search(word) is not None for one, word in zip(known, sentence, strict=True))
+    has_value = any(one and not word.isalpha() for one, word in zip(known, sentence, strict=True))
     if any(known[place] for place in asked) or (asked and has_value):
         return True
-    is_not = any(word in _NOT or word.endswith("n't") for word in sentence)
-    has_come = _ARRIVED if _PERSONS.isdisjoint(sentence) else _RECEIVED
-    return is_not and any(known) and not has_come.isdisjoint(sentence)
+    is_not = any(word in (b"never", b"not") or word.endswith(b"n't") for word in sentence)
+    return is_not and any(known) and not _RECEIVED.isdisjoint(sentence)
 
 
-def _is_asked(before: Sequence[str]) -> bool:
+def _is_asked(before: Sequence[bytes]) -> bool:
     """Return whether a verb behind these words of a sentence asks: "please send", but not "unable to send"."""
-    is_infinitive = before[-1:] == ["to"] and (len(before) == 1 or before[-2] in _WISHING)
+    is_infinitive = before[-1:] == [b"to"] and (len(before) == 1 or before[-2] in _WISHING)
     return not before or before[-1] in _ASKING or is_infinitive
+
+
+def asks_for_several(text: str, name: str) -> bool:
+    """Return whether a user's text may ask for several of what a tool adds: "two gift cards"."""
+    several = {word.encode() + b"s" for word in name_words(name)}
+    return not _ADDS.isdisjoint(_acts(name)) and any(
+        word in _SEVERAL and not several.isdisjoint(sentence[place + 1 : place + _NEAR])
+        for sentence in _sentences(text)
+        for place, word in enumerate(sentence)
+    )
 
 
 def questions(text: str) -> str:
@@ -373,11 +318,87 @@ def questions(text: str) -> str:
     return "\n".join([sentence for sentence in _SENTENCE.split(text[-_MAX_TEXT:]) if sentence[-1:] == "?"])
 
 
-def asks_for_several(text: str, name: str) -> bool:
-    """Return whether a user's text may ask for several of what a tool adds: "two gift cards"."""
-    several = {f"{_plain(word)}s" for word in name_words(name)}
-    return adds(name) and any(
-        word in _SEVERAL and not several.isdisjoint(sentence[place + 1 : place + _NEAR])
-        for sentence in sentences(text)
-        for place, word in enumerate(sentence)
-    )
+# Effects by the digests of equal calls, hashes of what users said, and how often they had said something.
+_Remembered = tuple[dict[str, Effect], list[int], int]
+_pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(_Remembered).decode
+_NAMES = _words("branch key name path slug title")
+_OWNERS = _words("account card client customer employee member patient payment person user")
+
+
+class Effects:
+    """The newest effects of a conversation. What users said is looked at once a call comes again."""
+
+    def __init__(self, remembered: bytes = b"", said: Sequence[Said] = ()) -> None:
+        self._remembered = remembered
+        self._texts: list[int] = []
+        self._heard = 0
+        self.said = [*said]
+
+    # Read only where a call may need it.
+    @cached_property
+    def _by_digest(self) -> dict[str, Effect]:
+        with suppress(msgspec.DecodeError):
+            effects, self._texts, self._heard = _unpack(self._remembered) if self._remembered else ({}, [], 0)
+            return effects
+        return {}
+
+    def find(self, digest: str) -> Effect | None:
+        """Return the effect of the newest equal call."""
+        if digest in self._by_digest:
+            self._resolve()
+        return self._by_digest.get(digest)
+
+    def add(self, digest: str, effect: Effect) -> None:
+        """Put a new effect in the place of that of the equal call before it."""
+        self._by_digest.pop(digest, None)
+        self._by_digest[digest] = replace(effect, since=self._heard + len(self.said))
+
+    @property
+    def has_user(self) -> bool:
+        """Whether users were heard."""
+        return bool(self.said or self._heard)
+
+    def take_back(self, call: ToolCall, arguments: JsonObject, but: str = "") -> None:
+        """Forget the effects on things that a call undoes, or changes in another way: the next equal call is new."""
+        undoes = not _UNDOES.isdisjoint(name_words(call.name))
+        if not self._by_digest or not (undoes or _ADDS.isdisjoint(_acts(call.name))):
+            return
+        values = [one for one in values_of(arguments) if is_id(one) or _last_word(one.name) in _NAMES]
+        values = [one for one in values if _OWNERS.isdisjoint(name_words(one.name))]
+        named = _hashes(word for one in values for word in _split(_encoded(one.content)))
+        tool = crc32(call.name.encode(errors="replace"))
+        for digest, one in [*self._by_digest.items()]:
+            if (
+                digest != but
+                and (undoes or one.tool == tool)
+                and not (named.isdisjoint(one.words) and named.isdisjoint(one.result))
+            ):
+                del self._by_digest[digest]
+
+    def written(self) -> bytes:
+        """Write what is remembered, but for `said`; what users said matters only beside an effect."""
+        if "_by_digest" not in self.__dict__:
+            return self._remembered
+        newest = dict([*self._by_digest.items()][-_MAX_EFFECTS:])
+        return _pack((newest, self._texts[-_MAX_SAID:], self._heard)) if newest else b""
+
+    def resolved(self) -> bytes:
+        """Write all that is remembered, without any text."""
+        self._resolve()
+        return self.written()
+
+    def _resolve(self) -> None:
+        """Mark the effects that a user may have asked for once more. A text that was said before is a replay, unless much later."""
+        effects = self._by_digest
+        for said in self.said:
+            hashed = crc32(said.text.encode(errors="replace")) if len(said.text) >= _SHORTEST_SAID else None
+            is_replay = hashed in self._texts and not said.is_new
+            if hashed is not None:
+                self._texts.append(hashed)
+            for digest, one in effects.items():
+                is_open = one.since <= self._heard and not one.may_be_asked
+                is_meant = is_open and not (is_replay and said.time_ns < one.end_ns + HOUR)
+                if is_meant and asks_for_another(f"{said.questions}\n{said.text}", one.words):
+                    effects[digest] = replace(one, may_be_asked=True)
+            self._heard += 1
+        self.said.clear()

@@ -119,10 +119,14 @@ def _key(node: Json, known: Mapping[int, int]) -> Hashable:
     if isinstance(node, str):
         left = without_passing(node)
         return ("text", left) if _CONTENT.search(left) or _MARK not in left else _TIME
-    is_time = isinstance(node, int | float) and any(
-        _EPOCH_BEGINS * unit <= node < _EPOCH_ENDS * unit for unit in _EPOCH_UNITS
+    return _TIME if is_epoch(node) else tuple(tagged(node))
+
+
+def is_epoch(value: Json) -> bool:
+    """Return whether a number is a point in time."""
+    return isinstance(value, int | float) and any(
+        _EPOCH_BEGINS * unit <= value < _EPOCH_ENDS * unit for unit in _EPOCH_UNITS
     )
-    return _TIME if is_time else tuple(tagged(node))
 
 
 def without_passing(text: str) -> str:

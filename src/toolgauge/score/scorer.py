@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged
+from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Reason, Result, Scored
 from toolgauge.model.records import SpanRef
@@ -137,7 +138,7 @@ class Scorer:
         self.under_way: tuple[Criterion, Trajectory] | None = None
         # What the agent had seen, and the effects of its calls, of the trajectory scored last; `None` where no criterion asked for it.
         self.seen: TextsSeen | None = None
-        self.effects: bytes | None = None
+        self.effects: RememberedEffects | None = None
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}

@@ -161,21 +161,23 @@ def equal_calls(name: str, arguments: JsonObject, run: str) -> str:
 
 def effect(call: ToolCall, arguments: JsonObject, result: Json, *, has_worked: bool, times: int) -> Effect:
     """Return what is remembered of a call; the result is `None` where it is not known."""
-    words = [*_split(_encoded(arguments)), *[word.encode() for word in name_words(call.name)]]
     found, count, rest = _digest(result)
+    words = [*_split(_encoded(arguments)), *[word.encode() for word in name_words(call.name)]]
+    # Without the names of their members.
+    words += [word.rpartition(b":")[2] for word in found]
     tool = crc32(call.name.encode(errors="replace"))
-    return Effect(tool, call.end_ns, _hashes(words), found, count, rest, has_worked, times)
+    return Effect(tool, call.end_ns, _hashes(words), _hashes(found), count, rest, has_worked, times)
 
 
-def _digest(result: Json) -> tuple[frozenset[int], int, int]:
+def _digest(result: Json) -> tuple[Collection[bytes], int, int]:
     if result is None:
-        return frozenset(), 0, -1
+        return (), 0, -1
     words = _spaced(_encoded(result), _SPACES_IN_RESULTS).split()
     distinct = {*words}
-    found = set(filter(_names, distinct))
-    plain = sorted(distinct - found)
+    found = sorted(filter(_names, distinct))
+    plain = sorted(distinct.difference(found))
     # What is too much to remember is not known.
-    return _hashes(found), len(words), crc32(b" ".join(plain)) if len(found) <= _MAX_WORDS else -1
+    return found, len(words), crc32(b" ".join(plain)) if len(found) <= _MAX_WORDS else -1
 
 
 def _has_digit(word: bytes) -> bool:
@@ -203,7 +205,7 @@ def names_another(before: Effect, result: Json) -> Sequence[Value] | None:
     same. Values that change by themselves are left out.
     """
     found, count, rest = _digest(result)
-    if before.rest < 0 or rest < 0 or (before.result, before.count, before.rest) == (found, count, rest):
+    if before.rest < 0 or rest < 0 or (before.result, before.count, before.rest) == (_hashes(found), count, rest):
         return None
     values = [Value((), "", result)] if isinstance(result, str) else values_of(result)
     values = [value for value in values if not before.result.issuperset(_hashes(_numbers(value)))]
@@ -368,11 +370,7 @@ class Effects:
         named = _hashes(word for one in values for word in _split(_encoded(one.content)))
         tool = crc32(call.name.encode(errors="replace"))
         for digest, one in [*self._by_digest.items()]:
-            if (
-                digest != but
-                and (undoes or one.tool == tool)
-                and not (named.isdisjoint(one.words) and named.isdisjoint(one.result))
-            ):
+            if digest != but and (undoes or one.tool == tool) and not named.isdisjoint(one.words):
                 del self._by_digest[digest]
 
     def written(self) -> bytes:

@@ -10,7 +10,7 @@ from typing import ClassVar
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
-from toolgauge.model.left_out import RememberedEffects, Said
+from toolgauge.model.left_out import RememberedEffects, UserText
 from toolgauge.model.outcomes import EFFECT_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import effects
@@ -48,11 +48,11 @@ class OneEffect(FactsEvaluator):
         """Yield one outcome for each act."""
         trajectory = facts.trajectory
         earlier = trajectory.earlier
-        remembered, said = (b"", ()) if earlier is None else (earlier.effects, earlier.said)
+        remembered, texts = (b"", ()) if earlier is None else (earlier.effects, earlier.user_texts)
         acts = {call.order for call in self.calls(trajectory) if effects.is_act(call, facts, is_named=bool(self.tools))}
         is_any = False
         if acts or remembered:
-            conversation = _Conversation(facts, Effects(remembered, said))
+            conversation = _Conversation(facts, Effects(remembered, texts))
             for call in trajectory.calls:
                 outcome = conversation.outcome(call) if call.order in acts else conversation.take_back(call)
                 if outcome is not None:
@@ -120,8 +120,8 @@ class _Conversation:
         """Return what later traces of the conversation are judged by."""
         self._hear(None)
         # A question may be answered there.
-        said = (Said("", self._questions, 0, is_new=True),) if self._questions else ()
-        return self._effects.written(), (*self._effects.said, *said)
+        last = (UserText("", self._questions, 0, is_new=True),) if self._questions else ()
+        return self._effects.written(), (*self._effects.user_texts, *last)
 
     def _has_worked(self, call: ToolCall) -> bool:
         """Return whether a call was seen to work; one that only reads like an error may have done nothing."""
@@ -170,12 +170,12 @@ class _Conversation:
             # In the same trace, or in the input of a later one, the user wrote it twice.
             is_new = message.text in self._texts or (turns is not None and turns.user.count(message.text) > 1)
             self._texts.append(message.text)
-            self._effects.said.append(Said(message.text, self._questions, message.time_ns, is_new))
+            self._effects.user_texts.append(UserText(message.text, self._questions, message.time_ns, is_new))
             self._questions = ""
 
 
 def _result(call: ToolCall) -> Json:
-    """Return what a result says; `None` where it was not recorded, or cut off."""
+    """Return the value of a result; `None` where it was not recorded, or cut off."""
     match call.result:
         case Recorded(value=value):
             return result_value(value)

@@ -35,7 +35,7 @@ class RepeatedCalls(FactsEvaluator):
     A repeat is an identical call (same agent, tool and arguments) with nothing changed in between: no state-changing call
     has succeeded, no tool that waits or is named in `polling` and no hand-off was called, and the result is the same, apart
     from times, durations, counters, request ids and order, or not known. A state-changing call with the same result as the
-    identical one before it changes nothing. Identical calls of one turn were asked for at once: they are repeats whatever
+    identical one before it changes nothing, unless the user wrote something in between. Identical calls of one turn were asked for at once: they are repeats whatever
     their results. Acts that worked are for `one_effect`.
 
     Identical calls with other results count half, so that the third is 2/3, the fourth 1/2 and the fifth 2/5: as many as
@@ -207,7 +207,7 @@ class _Watch:
             identical += seen.identical if same or (same is None and seen.messages == messages) else 0
         unlike, since = self._unlike(call, seen)
         # A change by the call itself does not make the next identical call a new one.
-        if not same:
+        if seen is None or same is False or seen.messages != messages:
             self._see_change(call)
         self._seen[number] = _Seen(call, identical, unlike, since, self._changes, messages)
         if seen is None or (identical == 1 and unlike <= _UNLIKE):

@@ -17,7 +17,7 @@ WORD_HASH_BYTES = 4
 _HASHES = "I"
 
 
-class Said(Struct, frozen=True, gc=False):
+class UserText(Struct, frozen=True, gc=False):
     """What a user wrote, with the questions that it may answer. `is_new` where it was written more than once, and not replayed."""
 
     text: str
@@ -27,13 +27,13 @@ class Said(Struct, frozen=True, gc=False):
 
 
 # Of the calls of a conversation, and what users said since.
-RememberedEffects: TypeAlias = tuple[bytes, tuple[Said, ...]]
+RememberedEffects: TypeAlias = tuple[bytes, tuple[UserText, ...]]
 
 
 class EarlierValues(Struct, frozen=True, gc=False):
     """Sorted 4-byte hashes of the ids and numbers in earlier traces; `gap` is the reason why some may be missing.
 
-    `effects` are those of calls, as `score.effects` writes them; `said` is what users said since.
+    `effects` are those of calls, as `score.effects` writes them; `user_texts` are those since.
     """
 
     hashes: bytes = b""
@@ -41,7 +41,7 @@ class EarlierValues(Struct, frozen=True, gc=False):
     has_user: bool = False
     gap: str | None = None
     effects: bytes = b""
-    said: tuple[Said, ...] = ()
+    user_texts: tuple[UserText, ...] = ()
 
     def has_word(self, word: bytes) -> bool:
         """Return whether a folded word was seen; words without digits and joints are not remembered."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.journal import ShownValues
-from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, RememberedEffects, with_words
+from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, RememberedEffects, UserText, with_words
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.effects import Effects
 from toolgauge.score.origins import value_forms
@@ -26,7 +26,7 @@ _MAX_SERVICES = 1000
 _LONGEST_WORD = 64
 # As much memory as their hashes take, or little more. Few conversations have another trace: most words are never read.
 _LONGEST_UNREAD = 512
-_LONGEST_SAID = 4096
+_LONGEST_TEXTS = 4096
 # Longer system prompts are seldom the same for many traces.
 _LONGEST_KNOWN = 65_536
 
@@ -40,8 +40,7 @@ class _Shown(Struct, frozen=True, gc=False):
     @property
     def size_bytes(self) -> int:
         values = self.values
-        said = sum([len(one.text) + len(one.questions) for one in values.said])
-        return len(values.hashes) + len(values.effects) + said + len(self.unread)
+        return len(values.hashes) + len(values.effects) + _length(values.user_texts) + len(self.unread)
 
     def read(self) -> EarlierValues:
         """Return the values with those in the unread words."""
@@ -112,10 +111,12 @@ class EarlierTraces:
             words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         has_user = before.has_user or any(seen.user.contents)
-        acts, said = effects or (before.effects, before.said)
-        if sum([len(one.text) + len(one.questions) for one in said]) > _LONGEST_SAID:
-            acts, said = Effects(acts, said).resolved(), ()
-        values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap, effects=acts, said=said)
+        acts, texts = effects or (before.effects, before.user_texts)
+        if _length(texts) > _LONGEST_TEXTS:
+            acts, texts = Effects(acts, texts).resolved(), ()
+        values = EarlierValues(
+            before.hashes, has_traces=True, has_user=has_user, gap=gap, effects=acts, user_texts=texts
+        )
         shown = _Shown(values, b" ".join(words))
         self._put(_key(conversation_id), shown if len(shown.unread) <= _LONGEST_UNREAD else _Shown(shown.read()))
 
@@ -130,8 +131,8 @@ class EarlierTraces:
         found: list[ShownValues] = []
         for key in changed:
             values = self._known[key].read()
-            if values.said:
-                values = replace(values, effects=Effects(values.effects, values.said).resolved(), said=())
+            if values.user_texts:
+                values = replace(values, effects=Effects(values.effects, values.user_texts).resolved(), user_texts=())
             found.append(ShownValues(conversation=key, values=values))
         return found
 
@@ -171,7 +172,7 @@ class EarlierTraces:
             self._size_bytes -= emptied.size_bytes
             del self._with_values[oldest]
             gap = emptied.values.gap or "incomplete"
-            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=gap, effects=b"", said=()))
+            self._known[oldest] = _Shown(replace(emptied.values, hashes=b"", gap=gap, effects=b"", user_texts=()))
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)
@@ -179,6 +180,10 @@ class EarlierTraces:
         if known is not None and known.size_bytes:
             self._size_bytes -= known.size_bytes
             del self._with_values[key]
+
+
+def _length(texts: Sequence[UserText]) -> int:
+    return sum([len(one.text) + len(one.questions) for one in texts])
 
 
 # Each trace of a conversation asks twice.

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.left_out import Said
+from toolgauge.model.left_out import UserText
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.criterion import READING_VERBS, name_words
@@ -116,10 +116,10 @@ class Effect(Struct, frozen=True, array_like=True, gc=False):
 
 
 _MAX_EFFECTS = 64
-_MAX_SAID = 64
+_MAX_TEXTS = 64
 _MAX_WORDS = 256
 # Shorter texts, such as "yes, please", are said again and again.
-_SHORTEST_SAID = 16
+_SHORTEST_TEXT = 16
 # Members of results are words with their names: `amount:20`.
 _SPACES, _SPACES_IN_RESULTS = (
     bytes(code if code >= 128 or chr(code).isalnum() or code in kept else 32 for code in range(256))
@@ -330,17 +330,17 @@ _OWNERS = _words("account card client customer employee member patient payment p
 class Effects:
     """The newest effects of a conversation. What users said is looked at once a call comes again."""
 
-    def __init__(self, remembered: bytes = b"", said: Sequence[Said] = ()) -> None:
+    def __init__(self, remembered: bytes = b"", user_texts: Sequence[UserText] = ()) -> None:
         self._remembered = remembered
-        self._texts: list[int] = []
+        self._text_hashes: list[int] = []
         self._heard = 0
-        self.said = [*said]
+        self.user_texts = [*user_texts]
 
     # Read only where a call may need it.
     @cached_property
     def _by_digest(self) -> dict[str, Effect]:
         with suppress(msgspec.DecodeError):
-            effects, self._texts, self._heard = _unpack(self._remembered) if self._remembered else ({}, [], 0)
+            effects, self._text_hashes, self._heard = _unpack(self._remembered) if self._remembered else ({}, [], 0)
             return effects
         return {}
 
@@ -353,12 +353,12 @@ class Effects:
     def add(self, digest: str, effect: Effect) -> None:
         """Put a new effect in the place of that of the equal call before it."""
         self._by_digest.pop(digest, None)
-        self._by_digest[digest] = replace(effect, since=self._heard + len(self.said))
+        self._by_digest[digest] = replace(effect, since=self._heard + len(self.user_texts))
 
     @property
     def has_user(self) -> bool:
         """Whether users were heard."""
-        return bool(self.said or self._heard)
+        return bool(self.user_texts or self._heard)
 
     def take_back(self, call: ToolCall, arguments: JsonObject, but: str = "") -> None:
         """Forget the effects on things that a call undoes, or changes in another way: the next equal call is new."""
@@ -374,11 +374,11 @@ class Effects:
                 del self._by_digest[digest]
 
     def written(self) -> bytes:
-        """Write what is remembered, but for `said`; what users said matters only beside an effect."""
+        """Write what is remembered, but for `user_texts`; what users said matters only beside an effect."""
         if "_by_digest" not in self.__dict__:
             return self._remembered
         newest = dict([*self._by_digest.items()][-_MAX_EFFECTS:])
-        return _pack((newest, self._texts[-_MAX_SAID:], self._heard)) if newest else b""
+        return _pack((newest, self._text_hashes[-_MAX_TEXTS:], self._heard)) if newest else b""
 
     def resolved(self) -> bytes:
         """Write all that is remembered, without any text."""
@@ -388,15 +388,15 @@ class Effects:
     def _resolve(self) -> None:
         """Mark the effects that a user may have asked for once more. A text that was said before is a replay, unless much later."""
         effects = self._by_digest
-        for said in self.said:
-            hashed = crc32(said.text.encode(errors="replace")) if len(said.text) >= _SHORTEST_SAID else None
-            is_replay = hashed in self._texts and not said.is_new
+        for written in self.user_texts:
+            hashed = crc32(written.text.encode(errors="replace")) if len(written.text) >= _SHORTEST_TEXT else None
+            is_replay = hashed in self._text_hashes and not written.is_new
             if hashed is not None:
-                self._texts.append(hashed)
+                self._text_hashes.append(hashed)
             for digest, one in effects.items():
                 is_open = one.since <= self._heard and not one.may_be_asked
-                is_meant = is_open and not (is_replay and said.time_ns < one.end_ns + HOUR)
-                if is_meant and asks_for_another(f"{said.questions}\n{said.text}", one.words):
+                is_meant = is_open and not (is_replay and written.time_ns < one.end_ns + HOUR)
+                if is_meant and asks_for_another(f"{written.questions}\n{written.text}", one.words):
                     effects[digest] = replace(one, may_be_asked=True)
             self._heard += 1
-        self.said.clear()
+        self.user_texts.clear()

@@ -149,7 +149,7 @@ def definitions(item: JsonObject) -> Iterator[ToolDefinition]:
 
 
 def is_repeatable(tool: JsonObject) -> bool:
-    """Return whether MCP's hints say that a tool only reads, or that another equal call changes nothing more."""
+    """Return whether a tool only reads by MCP's hints, or another equal call of it changes nothing more."""
     hints = values.as_object(tool.get("annotations"))
     return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
 

@@ -160,7 +160,7 @@ def equal_calls(name: str, arguments: JsonObject, run: str) -> str:
 
 
 def effect(call: ToolCall, arguments: JsonObject, result: Json, *, has_worked: bool, times: int) -> Effect:
-    """Return what is remembered of a call; the result is `None` where it is not known."""
+    """Return the effect of a call as it is remembered; `result` is `None` where it is not known."""
     found, count, rest = _digest(result)
     words = [*_split(_encoded(arguments)), *[word.encode() for word in name_words(call.name)]]
     # Without the names of their members.
@@ -328,7 +328,7 @@ _OWNERS = _words("account card client customer employee member patient payment p
 
 
 class Effects:
-    """The newest effects of a conversation. What users said is looked at once a call comes again."""
+    """The newest effects of a conversation. Texts of users are looked at once a call comes again."""
 
     def __init__(self, remembered: bytes = b"", user_texts: Sequence[UserText] = ()) -> None:
         self._remembered = remembered
@@ -374,7 +374,7 @@ class Effects:
                 del self._by_digest[digest]
 
     def written(self) -> bytes:
-        """Write what is remembered, but for `user_texts`; what users said matters only beside an effect."""
+        """Write the effects, but not `user_texts`; nothing without an effect."""
         if "_by_digest" not in self.__dict__:
             return self._remembered
         newest = dict([*self._by_digest.items()][-_MAX_EFFECTS:])
@@ -386,7 +386,7 @@ class Effects:
         return self.written()
 
     def _resolve(self) -> None:
-        """Mark the effects that a user may have asked for once more. A text that was said before is a replay, unless much later."""
+        """Mark the effects that a user may have asked for once more. A text that was written before is a replay, unless much later."""
         effects = self._by_digest
         for written in self.user_texts:
             hashed = crc32(written.text.encode(errors="replace")) if len(written.text) >= _SHORTEST_TEXT else None

@@ -184,6 +184,7 @@ def test_the_example_configuration_and_criteria_are_valid():
         "default.known_tool",
         "default.arguments_schema",
         "default.grounded_arguments",
+        "default.one_effect",
         "default.repeated_calls",
         "default.error_handling",
         "default.tool_use",

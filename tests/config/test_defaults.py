@@ -30,6 +30,7 @@ defaults:
   known_tool: true
   arguments_schema: true
   grounded_arguments: true
+  one_effect: true
   repeated_calls: true
   error_handling: true
   tool_use: true

@@ -62,15 +62,22 @@ def test_arguments_are_compared_by_value_and_in_any_order_of_keys():
 
 def test_a_state_changing_call_that_succeeded_begins_anew():
     change = tool_call("refund", {"order": 1})
-    assert values(trajectory(find(), change, find(), writing_tools=["refund"])) == [1, 1, 1]
+    assert values(trajectory(find(), change, find(), writing_tools=["refund"])) == [1, 1]
     assert values(trajectory(find(), change, find())) == [1, 1, 0.5]
     failed = replace(change, error=FAILED)
     assert values(trajectory(find(), failed, find(), writing_tools=["refund"])) == [1, 1, 0.5]
 
 
 def test_identical_state_changing_calls_are_repeats_of_each_other():
-    change = tool_call("refund", {"order": 1}, result=Recorded("done"))
-    assert values(trajectory(change, change, change, writing_tools=["refund"])) == [1, 0.5, 0.33]
+    change = tool_call("set_state", {"order": 1}, result=Recorded("done"))
+    assert values(trajectory(change, change, change, writing_tools=["set_state"])) == [1, 0.5, 0.33]
+
+
+def test_acts_that_worked_are_not_judged_and_those_that_failed_are():
+    act = tool_call("refund", {"order": 1}, result=Recorded("done"))
+    assert not_evaluated(REPEATED, trajectory(act, act, act, writing_tools=["refund"])) == "no_calls"
+    failed = [replace(act, error=FAILED)] * 3
+    assert values(trajectory(*failed, act, writing_tools=["refund"])) == [1, 1, 0.33]
 
 
 def test_a_result_that_changes_is_progress():
@@ -95,8 +102,8 @@ def test_identical_calls_with_other_results_fall_from_the_third_on_and_fail_from
 
 
 def test_state_changing_calls_fall_by_other_results_too():
-    changes = [tool_call("refund", {"order": 1}, result=Recorded({"row": f"{number}"})) for number in range(5)]
-    assert values(trajectory(*changes, writing_tools=["refund"])) == [1, 1, 0.67, 0.5, 0.4]
+    changes = [tool_call("set_state", {"order": 1}, result=Recorded({"row": f"{number}"})) for number in range(5)]
+    assert values(trajectory(*changes, writing_tools=["set_state"])) == [1, 1, 0.67, 0.5, 0.4]
 
 
 def test_a_state_changing_call_of_a_later_turn_begins_anew_whatever_the_results():
@@ -118,7 +125,7 @@ def test_state_changing_calls_beside_each_identical_call_begin_anew():
         for turn, looked in enumerate(other(6))
         for call in (looked, tool_call("refund", {"order": turn}))
     ]
-    assert values(trajectory(*pairs, writing_tools=["refund"])) == [1] * 12
+    assert values(trajectory(*pairs, writing_tools=["refund"])) == [1] * 6
 
 
 def test_without_turns_a_state_changing_call_is_in_between():
@@ -127,7 +134,7 @@ def test_without_turns_a_state_changing_call_is_in_between():
         for number, looked in enumerate(other(6))
         for call in (looked, tool_call("refund", {"order": number}))
     ]
-    assert values(trajectory(*made, writing_tools=["refund"])) == [1] * 12
+    assert values(trajectory(*made, writing_tools=["refund"])) == [1] * 6
 
 
 def test_a_message_of_the_user_does_not_begin_anew_where_results_are_known():
@@ -293,21 +300,11 @@ def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_a
     assert not_evaluated(evaluator, trajectory(tool_call(name), tool_call(name))) == "no_calls"
 
 
-@pytest.mark.parametrize(("length", "last"), [(2, 0.33), (3, 0.33), (5, 0.33), (6, 1)])
-def test_rounds_of_up_to_five_state_changing_calls_are_found(length: int, last: float):
+@pytest.mark.parametrize("length", [2, 3, 5, 6])
+def test_rounds_of_state_changing_calls_with_the_same_results_are_found(length: int):
     names = [f"set_{number}" for number in range(length)]
     rounds = trajectory(*[tool_call(name, result=Recorded("ok")) for name in names * 3], writing_tools=names)
-    assert values(rounds)[-1] == last
-
-
-def test_a_round_tells_its_length():
-    names = ["lock", "open"]
-    rounds = trajectory(*[tool_call(name) for name in names * 3], writing_tools=names)
-    assert values(rounds) == [1, 1, 1, 0.5, 0.5, 0.33]
-    last = judge(REPEATED, rounds)[-1]
-    assert isinstance(last, Scored)
-    assert last.parts == {"identical": 3, "cycle": 2}
-    assert last.explanation == "`open` is in round 3 of the same 2 calls with the same results"
+    assert values(rounds) == [1] * (2 * length - 1) + [0.5] * length + [0.33]
 
 
 def test_rounds_with_other_results_or_after_a_message_of_the_user_are_none():

@@ -241,7 +241,7 @@ def test_rows_that_are_damaged_are_counted(tmp_path: Path, statement: str):
         "UPDATE process SET starts = 1.5, alive_ns = 'x', since_ns = 'x'",
         "UPDATE process SET starts = 9223372036854775807",
         "DELETE FROM process",
-        "INSERT INTO shown VALUES (1, 'x', 5, 'y', x'ff')",
+        "INSERT INTO shown VALUES (1, 'x', 5, 'y', x'ff', 5)",
     ],
 )
 def test_other_rows_that_are_damaged_end_no_start(tmp_path: Path, statement: str):

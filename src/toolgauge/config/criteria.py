@@ -87,6 +87,7 @@ DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
     "known_tool": {},
     "arguments_schema": {},
     "grounded_arguments": {},
+    "one_effect": {"pass_at": 0.5},
     "repeated_calls": {"pass_at": 0.5},
     "error_handling": {"pass_at": 0.5},
     "tool_use": {"pass_at": 0.0},

@@ -127,6 +127,7 @@ class Defaults(Section):
     known_tool: DefaultCriterion = True
     arguments_schema: DefaultCriterion = True
     grounded_arguments: DefaultCriterion = True
+    one_effect: DefaultCriterion = True
     repeated_calls: DefaultCriterion = True
     error_handling: DefaultCriterion = True
     tool_use: DefaultCriterion = True

@@ -14,6 +14,7 @@ from toolgauge.config.problems import Node, PathStep, Place, Problem, config_err
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
+from toolgauge.recognize.definitions import is_repeatable
 from toolgauge.score.schema_reader import SchemaReader, schema_text
 
 _LARGEST_FILE = 16 * 2**20
@@ -124,6 +125,5 @@ def _tool(tool: Json, where: str) -> ToolDefinition:
     schema = next((of_tool[key] for key in _SCHEMAS if of_tool.get(key) is not None), None)
     if schema is not None and not isinstance(schema, dict):
         raise ConfigError(f"`{where}` has a schema that is no object")
-    return ToolDefinition(
-        name=name, description=description if isinstance(description, str) else None, parameters=schema
-    )
+    description = description if isinstance(description, str) else None
+    return ToolDefinition(name=name, description=description, parameters=schema, is_repeatable=is_repeatable(of_tool))

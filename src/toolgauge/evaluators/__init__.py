@@ -12,6 +12,7 @@ _CLASSES = {
     "expected_calls": ("ToolCallCount", "ToolCallF1", "ToolCallOrder"),
     "grounded_arguments": ("GroundedArguments",),
     "llm_judges": ("Faithfulness", "OutputJudge", "ToolParameterAccuracy", "ToolSelectionAccuracy", "TrajectoryJudge"),
+    "one_effect": ("OneEffect",),
     "order_rules": ("OrderRules",),
     "outputs": ("JsonSimilarity", "ToolCallOutput"),
     "policy": ("Policy",),

@@ -10,6 +10,7 @@ from toolgauge.evaluators.llm_judges import OutputJudge as OutputJudge
 from toolgauge.evaluators.llm_judges import ToolParameterAccuracy as ToolParameterAccuracy
 from toolgauge.evaluators.llm_judges import ToolSelectionAccuracy as ToolSelectionAccuracy
 from toolgauge.evaluators.llm_judges import TrajectoryJudge as TrajectoryJudge
+from toolgauge.evaluators.one_effect import OneEffect as OneEffect
 from toolgauge.evaluators.order_rules import OrderRules as OrderRules
 from toolgauge.evaluators.outputs import JsonSimilarity as JsonSimilarity
 from toolgauge.evaluators.outputs import ToolCallOutput as ToolCallOutput
@@ -36,6 +37,7 @@ __all__ = [
     "GroundedArguments",
     "JsonSimilarity",
     "KnownTool",
+    "OneEffect",
     "OrderRules",
     "OutputJudge",
     "Policy",

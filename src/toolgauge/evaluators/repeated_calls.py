@@ -1,10 +1,9 @@
 """`repeated_calls`: does the agent go round in circles? Only identical calls, found by hashing, have their results compared."""
 
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar
 
 from msgspec import Struct
 from pydantic import Field
@@ -13,24 +12,21 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, Scored
-from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, polls, waits
+from toolgauge.score.effects import is_act
 from toolgauge.score.equality import Identities, canonical
 from toolgauge.score.facts import Facts, FactsEvaluator
+from toolgauge.score.histories import Histories
 from toolgauge.score.patterns import Globs
 from toolgauge.score.recorded_values import LastingValues, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
-_LONGEST_CYCLE = 5
 # So many identical calls with other results count as one call; at 2 the fifth is the first below 1/2.
 _UNLIKE = 2
 _MAX_NAMES = 256
 _SMALL = 1e9
 _NEW = "was not called with these arguments before, or something has changed since"
-
-# Who made a call: the agent, and its run where that remembers nothing of earlier ones.
-_Caller: TypeAlias = tuple[str | None, SpanRef | None]
 
 
 class RepeatedCalls(FactsEvaluator):
@@ -38,9 +34,9 @@ class RepeatedCalls(FactsEvaluator):
 
     A repeat is an identical call (same agent, tool and arguments) with nothing changed in between: no state-changing call
     has succeeded, no tool that waits or is named in `polling` and no hand-off was called, and the result is the same, apart
-    from times, durations, counters, request ids and order, or not known. So is a call in the second and later rounds of the
-    same 2 to 5 calls with the same results, also where these change state. Identical calls of one turn were asked for at
-    once: they are repeats whatever their results.
+    from times, durations, counters, request ids and order, or not known. A state-changing call with the same result as the
+    identical one before it changes nothing, unless the user wrote something in between. Identical calls of one turn were asked for at once: they are repeats whatever
+    their results. Acts that worked are for `one_effect`.
 
     Identical calls with other results count half, so that the third is 2/3, the fourth 1/2 and the fifth 2/5: as many as
     were made from the first that worked, with nothing changed after its turn.
@@ -48,11 +44,11 @@ class RepeatedCalls(FactsEvaluator):
     The first `retries` repeats are excused (1) after an error of the call before, or after a message of the user. Where
     results are not known, a message of the user starts a new count.
 
-    Parts of repeats: `identical`, how many identical calls in a row these are by now; `cycle`, how many calls a round has;
-    `unlike`, how many identical calls with other results there are by now.
+    Parts of repeats: `identical`, how many identical calls in a row these are by now; `unlike`, how many identical calls with
+    other results there are by now.
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
 
     # Tools that are called again and again on purpose: as hand-offs, they are not judged, and a call of them is a change.
@@ -84,13 +80,17 @@ class RepeatedCalls(FactsEvaluator):
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
-        trajectory, is_judged = facts.trajectory, self._is_judged
-        calls = [call for call in self.calls(trajectory) if is_judged(call.name)]
+        trajectory = facts.trajectory
+
+        def is_judged(call: ToolCall) -> bool:
+            return self._is_judged(call.name) and not (has_taken_effect(call) and is_act(call, facts))
+
+        calls = [call for call in self.calls(trajectory) if is_judged(call)]
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
         made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
-        numbers = _numbers(trajectory, calls if self.tools is None else [call for call in made if is_judged(call.name)])
+        numbers = _numbers(trajectory, calls if self.tools is None else [call for call in made if is_judged(call)])
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
@@ -107,10 +107,9 @@ class RepeatedCalls(FactsEvaluator):
 
 
 class _Repeat(Struct, frozen=True):
-    """A call that repeats an earlier one, in a round of `cycle` calls; `unlike` counts identical calls whatever their results."""
+    """A call that repeats an earlier one; `unlike` counts identical calls whatever their results."""
 
     identical: int
-    cycle: int
     unlike: int
     before: ToolCall
     is_excused: bool
@@ -133,14 +132,14 @@ def _numbers(trajectory: Trajectory, calls: list[ToolCall]) -> dict[int, int]:
     repeated: set[str] = set()
     for call in calls:
         (repeated if call.name in names else names).add(call.name)
-    callers = _Callers(trajectory)
+    histories = Histories(trajectory)
     known: dict[Hashable, int] = {}
     numbers: dict[int, int] = {}
     for call in calls:
         if unseen_arguments(call) is None:
             # A tool that is called once needs no look at its arguments.
             arguments = _arguments(call) if call.name in repeated else None
-            numbers[call.order] = known.setdefault((callers.of(call), call.name, arguments), len(known))
+            numbers[call.order] = known.setdefault((call.agent, histories.of(call), call.name, arguments), len(known))
     return numbers
 
 
@@ -161,26 +160,6 @@ def _arguments(call: ToolCall) -> Hashable:
             return None
 
 
-class _Callers:
-    def __init__(self, trajectory: Trajectory) -> None:
-        # The first of the runs that share a history with it, by run; `None` for the first outermost one of a trace, which
-        # may continue an earlier trace of its conversation.
-        self._first: dict[SpanRef, SpanRef | None] = {}
-        newest: dict[str, SpanRef | None] = {}
-        for run in trajectory.runs:
-            if run.above is not None:
-                self._first[run.span] = run.span
-                continue
-            # Rule: each outermost run of a trace is a run of its own, unless it continues the history of the one before.
-            trace = run.span.trace_id
-            first = newest.get(trace) if run.has_history or trace not in newest else run.span
-            self._first[run.span] = newest[trace] = first
-
-    def of(self, call: ToolCall) -> _Caller:
-        """Return the same for calls that one agent knew of when it made the next."""
-        return call.agent, None if call.run is None else self._first.get(call.run)
-
-
 class _Watch:
     """Goes through the calls of a trajectory in order and remembers what has changed."""
 
@@ -195,33 +174,25 @@ class _Watch:
         self._polls_by_name = polls_by_name
         self._retries = retries
         self._writing = trajectory.writing_tools
-        self._callers = _Callers(trajectory)
         self._user_turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
         self._traces: dict[str, int] = {}
         self._results = _Results()
         self._changes = 0
         self._changed_turn = -1
         self._seen: dict[int, _Seen] = {}
-        self._rounds: dict[_Caller, _Rounds] = {}
 
     def repeats(self, calls: list[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
         """Return the repeats by the order of the calls; calls without a number are not to be judged."""
         found: dict[int, _Repeat] = {}
         for call in calls:
-            caller = self._callers.of(call)
             number = numbers.get(call.order)
             if number is None:
-                self._rounds.pop(caller, None)
                 self._see_change(call)
-                continue
-            if caller not in self._rounds:
-                self._rounds[caller] = _Rounds(self._results)
-            repeat = self._repeat(call, number, self._rounds[caller])
-            if repeat is not None:
+            elif (repeat := self._repeat(call, number)) is not None:
                 found[call.order] = repeat
         return found
 
-    def _repeat(self, call: ToolCall, number: int, rounds: "_Rounds") -> _Repeat | None:
+    def _repeat(self, call: ToolCall, number: int) -> _Repeat | None:
         # The number of user messages before the call; where none was recorded, each trace of a conversation is one.
         traces = self._traces
         messages = (
@@ -230,22 +201,20 @@ class _Watch:
             else traces.setdefault(call.span.trace_id, len(traces))
         )
         seen = self._seen.get(number)
-        identical = 1
+        identical, same = 1, None if seen is None else self._results.same(seen.call, call)
         if seen is not None and seen.changes == self._changes:
-            same = self._results.same(seen.call, call)
             # Where results are not known, a message of the user starts a new count.
             identical += seen.identical if same or (same is None and seen.messages == messages) else 0
         unlike, since = self._unlike(call, seen)
-        turned, cycle = rounds.see(call, number, messages)
         # A change by the call itself does not make the next identical call a new one.
-        self._see_change(call)
+        if seen is None or same is False or seen.messages != messages:
+            self._see_change(call)
         self._seen[number] = _Seen(call, identical, unlike, since, self._changes, messages)
-        times = max(identical, turned)
-        if seen is None or (times == 1 and unlike <= _UNLIKE):
+        if seen is None or (identical == 1 and unlike <= _UNLIKE):
             return None
         is_asked_anew = not has_taken_effect(seen.call) or seen.messages != messages
-        is_excused = is_asked_anew and seen.call.turn != call.turn and times <= self._retries + 1
-        return _Repeat(times, cycle if turned > identical else 1, unlike, seen.call, is_excused)
+        is_excused = is_asked_anew and seen.call.turn != call.turn and identical <= self._retries + 1
+        return _Repeat(identical, unlike, seen.call, is_excused)
 
     def _see_change(self, call: ToolCall) -> None:
         if has_taken_effect(call) and (call.name in self._writing or self._begins_anew(call.name)):
@@ -267,29 +236,6 @@ class _Watch:
         if seen.changes != self._changes and is_change_between:
             return int(has_worked), call.turn
         return seen.unlike + 1, seen.since
-
-
-class _Rounds:
-    """The newest calls of one caller: how often those of a cycle came round."""
-
-    def __init__(self, results: "_Results") -> None:
-        self._results = results
-        self._newest: deque[tuple[int, ToolCall, int]] = deque(maxlen=_LONGEST_CYCLE)
-        # For each distance, how many calls in a row were the same as the one so far before them.
-        self._in_a_row = [0] * (_LONGEST_CYCLE + 1)
-
-    def see(self, call: ToolCall, number: int, messages: int) -> tuple[int, int]:
-        """Return in which round of how many calls this one is."""
-        best = 1, 1
-        in_a_row = self._in_a_row
-        for distance, (other, before, known) in enumerate(reversed(self._newest), 1):
-            is_same = other == number and known == messages and self._results.same(before, call) is not False
-            in_a_row[distance] = in_a_row[distance] + 1 if is_same else 0
-            # A single call that repeats itself is no round of several.
-            if in_a_row[1] < distance and in_a_row[distance] // distance + 1 > best[0]:
-                best = in_a_row[distance] // distance + 1, distance
-        self._newest.append((number, call, messages))
-        return best
 
 
 class _Results:
@@ -346,9 +292,6 @@ def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:
             f"{name} was called {repeat.unlike} times with the same arguments and no state-changing call in between, "
             f"whatever the results, {last}"
         )
-    elif repeat.cycle > 1:
-        parts["cycle"] = repeat.cycle
-        explanation = f"{name} is in round {times} of the same {repeat.cycle} calls with the same results"
     else:
         explanation = f"{name} was called {times} times with the same arguments and nothing changed in between, {last}"
     if value == 1:

@@ -7,6 +7,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 from zlib import adler32, crc32
 
 from msgspec import Struct
@@ -16,13 +17,31 @@ WORD_HASH_BYTES = 4
 _HASHES = "I"
 
 
+class UserText(Struct, frozen=True, gc=False):
+    """What a user wrote, with the questions that it may answer. `is_new` where it was written more than once, and not replayed."""
+
+    text: str
+    questions: str
+    time_ns: int
+    is_new: bool
+
+
+# Of the calls of a conversation, and what users said since.
+RememberedEffects: TypeAlias = tuple[bytes, tuple[UserText, ...]]
+
+
 class EarlierValues(Struct, frozen=True, gc=False):
-    """Sorted 4-byte hashes of the ids and numbers in earlier traces; `gap` is the reason why some may be missing."""
+    """Sorted 4-byte hashes of the ids and numbers in earlier traces; `gap` is the reason why some may be missing.
+
+    `effects` are those of calls, as `score.effects` writes them; `user_texts` are those since.
+    """
 
     hashes: bytes = b""
     has_traces: bool = False
     has_user: bool = False
     gap: str | None = None
+    effects: bytes = b""
+    user_texts: tuple[UserText, ...] = ()
 
     def has_word(self, word: bytes) -> bool:
         """Return whether a folded word was seen; words without digits and joints are not remembered."""

@@ -126,12 +126,16 @@ class CallAnswered(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ToolDefinition(Struct, frozen=True, kw_only=True, gc=False):
-    """A tool on offer. `parameters` is its JSON Schema, `None` when not recorded; `takes_text` where it takes free text instead."""
+    """A tool on offer. `parameters` is its JSON Schema, `None` when not recorded; `takes_text` where it takes free text instead.
+
+    `is_repeatable` where MCP's hints say that another equal call changes nothing more.
+    """
 
     name: str
     description: str | None = None
     parameters: JsonObject | None = None
     takes_text: bool = False
+    is_repeatable: bool = False
 
 
 class ToolDescribed(Struct, frozen=True, kw_only=True, gc=False):

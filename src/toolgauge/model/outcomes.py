@@ -89,6 +89,8 @@ class Side(Struct, frozen=True, kw_only=True):
     words: str = ""
 
 
+# The rule of a difference between the results of two equal calls: both sides are as they came.
+EFFECT_RULE: Final = "another effect"
 # The rule of a difference that is the text of an error.
 ERROR_RULE: Final = "error"
 # The rule of a difference that is one call of the expected tool with other arguments; both sides have those alone that differ.

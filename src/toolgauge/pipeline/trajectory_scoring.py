@@ -100,7 +100,8 @@ class Scoring:
                 if is_overloaded:
                     parts.earlier_traces.forget(completed)
                 else:
-                    parts.earlier_traces.remember(completed, None if self._is_interrupted else self.scorer.seen)
+                    found = (None, None) if self._is_interrupted else (self.scorer.seen, self.scorer.effects)
+                    parts.earlier_traces.remember(completed, *found)
                 if parts.ledger is not None:
                     self._egress.shown += parts.earlier_traces.take_changes()
             # Not before: a trajectory that is stuck in an evaluator is not closed.

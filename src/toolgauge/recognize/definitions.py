@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias, TypeVar
 
 from cachetools import FIFOCache
+from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
@@ -102,7 +103,7 @@ class DefinitionReader:
         description = described if isinstance(described, str) else None
         if recorded:
             description = description or recorded[0].description
-            return (ToolDefinition(name=name, description=description, parameters=recorded[0].parameters),)
+            return (replace(recorded[0], name=name, description=description),)
         bare = values.as_object(values.decoded(fields.get("json_schema")))
         return (ToolDefinition(name=name, description=description, parameters=_json_schema(bare) if bare else None),)
 
@@ -143,7 +144,14 @@ def definitions(item: JsonObject) -> Iterator[ToolDefinition]:
         description=values.as_str(source.get("description")),
         parameters=None if parameters is None else _json_schema(parameters),
         takes_text=item.get("type") == "custom" and parameters is None,
+        is_repeatable=is_repeatable(source),
     )
+
+
+def is_repeatable(tool: JsonObject) -> bool:
+    """Return whether a tool only reads by MCP's hints, or another equal call of it changes nothing more."""
+    hints = values.as_object(tool.get("annotations"))
+    return hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True
 
 
 def _listed(value: Value) -> Iterator[ToolDefinition]:

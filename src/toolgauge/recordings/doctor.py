@@ -24,8 +24,8 @@ _NEEDED_BY: Mapping[str, Sequence[str]] = {
         "calls": """
             adk.tool_parameter_match adk.tool_trajectory agentevals.trajectory_match arguments_schema bfcl.ast coverage
             data_flow deepeval.argument_correctness deepeval.tool_correctness error_handling faithfulness
-            grounded_arguments known_tool order_rules output_judge policy ragas.tool_call_accuracy ragas.tool_call_f1
-            repeated_calls run_completed strands.any_order_match_scorer strands.exact_match_scorer strands.faithfulness
+            grounded_arguments known_tool one_effect order_rules output_judge policy ragas.tool_call_accuracy
+            ragas.tool_call_f1 repeated_calls run_completed strands.any_order_match_scorer strands.exact_match_scorer strands.faithfulness
             strands.in_order_match_scorer strands.tool_called strands.tool_parameter_accuracy
             strands.tool_selection_accuracy strands.trajectory_judge tool_call_accuracy tool_call_args tool_call_count
             tool_call_f1 tool_call_order tool_call_output tool_parameter_accuracy tool_parameter_match
@@ -34,8 +34,8 @@ _NEEDED_BY: Mapping[str, Sequence[str]] = {
         """,
         "arguments": """
             adk.tool_parameter_match adk.tool_trajectory agentevals.trajectory_match arguments_schema bfcl.ast data_flow
-            grounded_arguments ragas.tool_call_accuracy ragas.tool_call_f1 repeated_calls tool_call_accuracy
-            tool_call_args tool_call_f1 tool_parameter_accuracy tool_parameter_match tool_trajectory
+            grounded_arguments one_effect ragas.tool_call_accuracy ragas.tool_call_f1 repeated_calls
+            tool_call_accuracy tool_call_args tool_call_f1 tool_parameter_accuracy tool_parameter_match tool_trajectory
             uipath.tool_call_args
         """,
         "results": "data_flow grounded_arguments tool_call_output uipath.tool_call_output",

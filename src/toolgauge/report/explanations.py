@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from toolgauge.export.redact import MASKED, MAX_COMPARED, Redactor, side_by_side
 from toolgauge.model.json import kind
 from toolgauge.model.outcomes import (
+    EFFECT_RULE,
     ERROR_RULE,
     OTHER_ARGUMENTS,
     Difference,
@@ -135,6 +136,8 @@ class ShownDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self._is_one_call:
             # An expected call whose arguments do not matter has `null` for them.
             expected = {None: "nothing", "null": "a call with any arguments"}.get(expected, expected)
+        if self.rule == EFFECT_RULE and expected is not None:
+            return ("first", expected), ("then", actual)
         got = ("got", actual)
         return (got,) if expected is None else (("expected", expected), got)
 

@@ -1,7 +1,7 @@
-"""Remembers the ids and numbers that the traces of each conversation showed, to judge its next trace against them.
+"""Remembers the ids and numbers that the traces of each conversation showed, and the effects of their calls.
 
-Without it, an id from an earlier turn would look invented. The conversations, the values of one and those of all are bounded;
-a conversation whose values were dropped is marked, so that the loss never fails an agent.
+Without it, an id from an earlier turn would look invented, and a second refund like a first one. The conversations, the values
+of one and those of all are bounded; a conversation whose values were dropped is marked, so that the loss never fails an agent.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.journal import ShownValues
-from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, with_words
+from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, RememberedEffects, UserText, with_words
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.effects import Effects
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.grounding import Seen
 
@@ -28,6 +29,9 @@ _MAX_SERVICES = 1000
 _LONGEST_WORD = 64
 # As much memory as their hashes take, or little more. Few conversations have another trace: most words are never read.
 _LONGEST_UNREAD = 512
+_LONGEST_TEXTS = 4096
+# An object, its time, and the two texts besides their letters.
+_TEXT_BYTES = 200
 # Longer system prompts are seldom the same for many traces.
 _LONGEST_KNOWN = 65_536
 
@@ -40,7 +44,8 @@ class _Shown(Struct, frozen=True, gc=False):
 
     @property
     def size_bytes(self) -> int:
-        return len(self.values.hashes) + len(self.unread)
+        values = self.values
+        return len(values.hashes) + len(values.effects) + _length(values.user_texts) + len(self.unread)
 
     def read(self) -> EarlierValues:
         """Return the values with those in the unread words."""
@@ -104,8 +109,10 @@ class EarlierTraces:
             gap = self._unseen_turns(trajectory)
         return replace(trajectory, earlier=replace(known, gap=gap))
 
-    def remember(self, trajectory: Trajectory, seen: Seen | None = None) -> None:
-        """Add the values of a trace that `with_earlier` returned; `seen` is what grounding has read of it already."""
+    def remember(
+        self, trajectory: Trajectory, seen: Seen | None = None, effects: RememberedEffects | None = None
+    ) -> None:
+        """Add the values of a trace that `with_earlier` returned; `seen` and `effects` are what evaluators found in it."""
         before, conversation_id = trajectory.earlier, trajectory.conversation_id
         if before is None or conversation_id is None:
             return
@@ -118,7 +125,12 @@ class EarlierTraces:
             words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         has_user = before.has_user or any(seen.user.contents)
-        values = _same(EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap))
+        acts, texts = effects or (before.effects, before.user_texts)
+        if _length(texts) > _LONGEST_TEXTS:
+            acts, texts = Effects(acts, texts).resolved(), ()
+        values = _same(
+            EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap, effects=acts, user_texts=texts)
+        )
         shown = _Shown(values, b" ".join(words))
         self._put(_key(conversation_id), shown if len(shown.unread) <= _LONGEST_UNREAD else _Shown(shown.read()))
 
@@ -130,7 +142,13 @@ class EarlierTraces:
     def take_changes(self) -> Sequence[ShownValues]:
         """Return the conversations that changed since the last call."""
         changed, self._changed = self._changed, {}
-        return [ShownValues(conversation=key, values=self._known[key].read()) for key in changed if key in self._known]
+        found: list[ShownValues] = []
+        for key in changed:
+            values = self._known[key].read()
+            if values.user_texts:
+                values = replace(values, effects=Effects(values.effects, values.user_texts).resolved(), user_texts=())
+            found.append(ShownValues(conversation=key, values=values))
+        return found
 
     def restore(self, shown: Iterable[ShownValues]) -> None:
         """Take over the memory of an earlier process, in the order of time."""
@@ -176,15 +194,18 @@ class EarlierTraces:
             if shown.size_bytes:
                 # That its values are missing stays known.
                 self._size_bytes -= shown.size_bytes
-                self._known[key] = _Shown(
-                    _same(replace(shown.values, hashes=b"", gap=shown.values.gap or "incomplete"))
-                )
+                gap = shown.values.gap or "incomplete"
+                self._known[key] = _Shown(_same(replace(shown.values, hashes=b"", gap=gap, effects=b"", user_texts=())))
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)
         self._changed.pop(key, None)
         if known is not None:
             self._size_bytes -= known.size_bytes
+
+
+def _length(texts: Sequence[UserText]) -> int:
+    return sum([len(one.text) + len(one.questions) + _TEXT_BYTES for one in texts])
 
 
 # Each trace of a conversation asks twice.
@@ -200,7 +221,7 @@ def _without_hashes(values: EarlierValues) -> EarlierValues:
 
 
 def _same(values: EarlierValues) -> EarlierValues:
-    return values if values.hashes else _without_hashes(values)
+    return values if values.hashes or values.effects or values.user_texts else _without_hashes(values)
 
 
 # The instructions of an agent come again with each of its traces.

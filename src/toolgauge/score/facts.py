@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
+from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
@@ -22,6 +23,8 @@ class Facts:
         self.trajectory = trajectory
         # What had been seen before the calls, once an evaluator has gone through all of them.
         self.seen: Seen | None = None
+        # What the conversation is remembered by beside its values, once an evaluator has gone through its calls.
+        self.effects: RememberedEffects | None = None
 
     @cached_property
     def error_texts(self) -> ErrorTexts:

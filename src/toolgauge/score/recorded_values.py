@@ -92,7 +92,7 @@ class LastingValues:
             node = left.pop()
             nodes.append(node)
             if isinstance(node, dict):
-                left += [member for name, member in node.items() if not _is_passing(name, member)]
+                left += [member for name, member in node.items() if not is_passing(name, member)]
             elif isinstance(node, list):
                 left += node
         known: dict[int, int] = {}
@@ -109,7 +109,7 @@ class LastingValues:
 
 def _key(node: Json, known: Mapping[int, int]) -> Hashable:
     if isinstance(node, dict):
-        members = ((name, known[id(member)]) for name, member in node.items() if not _is_passing(name, member))
+        members = ((name, known[id(member)]) for name, member in node.items() if not is_passing(name, member))
         return "object", frozenset(members)
     if isinstance(node, list):
         numbers = [known[id(member)] for member in node]
@@ -117,15 +117,24 @@ def _key(node: Json, known: Mapping[int, int]) -> Hashable:
         is_records = all(isinstance(member, dict) for member in node)
         return ("records", *sorted(numbers)) if is_records else ("list", *numbers)
     if isinstance(node, str):
-        left = _PASSING.removed_from(node, _MARK.encode())
+        left = without_passing(node)
         return ("text", left) if _CONTENT.search(left) or _MARK not in left else _TIME
-    is_time = isinstance(node, int | float) and any(
-        _EPOCH_BEGINS * unit <= node < _EPOCH_ENDS * unit for unit in _EPOCH_UNITS
+    return _TIME if is_epoch(node) else tuple(tagged(node))
+
+
+def is_epoch(value: Json) -> bool:
+    """Return whether a number is a point in time."""
+    return isinstance(value, int | float) and any(
+        _EPOCH_BEGINS * unit <= value < _EPOCH_ENDS * unit for unit in _EPOCH_UNITS
     )
-    return _TIME if is_time else tuple(tagged(node))
 
 
-def _is_passing(name: str, member: Json) -> bool:
+def without_passing(text: str) -> str:
+    """Put a mark in place of the parts of a text that change by themselves."""
+    return _PASSING.removed_from(text, _MARK.encode())
+
+
+def is_passing(name: str, member: Json) -> bool:
     """Return whether the name shows that the value changes by itself; containers are looked into instead."""
     if isinstance(member, list | dict) or len(name) > _LONGEST_NAME:
         return False

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from toolgauge.model.errors import EvaluationError, is_interrupt
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Answers, Inquiry, Judged
+from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Reason, Result, Scored
 from toolgauge.model.records import SpanRef
@@ -116,8 +117,9 @@ class Scorer:
         self._around = around
         # Evaluations that ended the process, by run (empty: any) and criterion.
         self._crashed: frozenset[tuple[str, str]] = frozenset()
-        # What the agent had seen, of the trajectory scored last; `None` where no criterion asked for it.
+        # What the agent had seen, and the effects of its calls, of the trajectory scored last; `None` where no criterion asked for it.
         self.seen: TextsSeen | None = None
+        self.effects: RememberedEffects | None = None
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
@@ -152,7 +154,7 @@ class Scorer:
             if applies(registered, trajectory):
                 shown = facts if registered.accepts_recent_offer or completed is trajectory else Facts(trajectory)
                 results += self._results(registered, shown, conversation, half)
-        self.seen = facts.seen
+        self.seen, self.effects = facts.seen, facts.effects
         return tuple(results)
 
     def set_crashed_aside(self, ended_by: Iterable[tuple[str, str]]) -> None:

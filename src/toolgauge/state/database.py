@@ -22,6 +22,7 @@ _SCHEMA = (
     journal_rows.SHOWN_SCHEMA,
     journal_rows.COUNTED_SCHEMA,
     journal_rows.SAMPLED_SCHEMA,
+    journal_rows.EFFECTS_SCHEMA,
 )
 VERSION = len(_SCHEMA)
 # "tlga": what `file` and others know the file by. Files of version 1 have none.

@@ -38,6 +38,7 @@ COUNTED_SCHEMA = (
     "UPDATE entries SET checksum = ~checksum WHERE delivered",
 )
 SAMPLED_SCHEMA = ("ALTER TABLE closed ADD COLUMN sampled BLOB",)
+EFFECTS_SCHEMA = ("ALTER TABLE shown ADD COLUMN effects BLOB NOT NULL DEFAULT x''",)
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
 # Each start has ids of its own, higher than those of all starts before it.
@@ -163,8 +164,9 @@ def write(connection: sqlite3.Connection, group: Group) -> Sizes:
         connection.executemany("INSERT INTO closed (id, scope, closed_ns, sampled) VALUES (?, ?, ?, ?)", closed)
     if group.shown:
         values = [(one.conversation, one.values) for one in group.shown.values()]
-        shown = [(conversation, one.hashes, one.has_user, one.gap) for conversation, one in values]
-        connection.executemany("REPLACE INTO shown (conversation, hashes, has_user, gap) VALUES (?, ?, ?, ?)", shown)
+        shown = [(conversation, one.hashes, one.has_user, one.gap, one.effects) for conversation, one in values]
+        columns = "conversation, hashes, has_user, gap, effects"
+        connection.executemany(f"REPLACE INTO shown ({columns}) VALUES (?, ?, ?, ?, ?)", shown)  # noqa: S608 - ours
     grown -= removed.entries
     connection.execute("UPDATE process SET written = written + 1, entries = entries + ?", (grown,))
     return removed
@@ -251,7 +253,7 @@ def forget_shown(connection: sqlite3.Connection, capacity: int, max_bytes: int) 
     """Delete the oldest conversations, within a transaction: those that are more than may be, in number and in bytes."""
     connection.execute("DELETE FROM shown WHERE number <= (SELECT max(number) FROM shown) - ?", (capacity,))
     connection.execute(
-        "DELETE FROM shown WHERE number <= (SELECT max(number) FROM (SELECT number, sum(length(hashes))"
+        "DELETE FROM shown WHERE number <= (SELECT max(number) FROM (SELECT number, sum(length(hashes) + length(effects))"
         " OVER (ORDER BY number DESC) AS size FROM shown) WHERE size > ?)",
         (max_bytes,),
     )
@@ -259,15 +261,16 @@ def forget_shown(connection: sqlite3.Connection, capacity: int, max_bytes: int) 
 
 def shown_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int, ShownValues]]:
     """Read what the next conversations behind a number have shown, with their numbers."""
-    rows: list[tuple[int, object, object, int, str | None]] = connection.execute(
-        "SELECT number, conversation, hashes, has_user, gap FROM shown WHERE number > ? ORDER BY number LIMIT ?",
+    rows: list[tuple[int, object, object, int, str | None, object]] = connection.execute(
+        "SELECT number, conversation, hashes, has_user, gap, effects FROM shown WHERE number > ? ORDER BY number LIMIT ?",
         (after, _ROWS_A_QUERY),
     ).fetchall()
-    for number, conversation, hashes, has_user, gap in rows:
+    for number, conversation, hashes, has_user, gap, effects in rows:
         # Of a damaged page.
         if not isinstance(conversation, bytes) or not isinstance(hashes, bytes) or len(hashes) % WORD_HASH_BYTES:
             continue
-        values = EarlierValues(hashes, has_traces=True, has_user=bool(has_user), gap=gap)
+        found = effects if isinstance(effects, bytes) else b""
+        values = EarlierValues(hashes, has_traces=True, has_user=bool(has_user), gap=gap, effects=found)
         yield number, ShownValues(conversation=conversation, values=values)
 
 

@@ -127,8 +127,10 @@ class Defaults(Section):
     known_tool: DefaultCriterion = True
     arguments_schema: DefaultCriterion = True
     grounded_arguments: DefaultCriterion = True
+    grounded_answer: DefaultCriterion = True
     repeated_calls: DefaultCriterion = True
     error_handling: DefaultCriterion = True
+    honest_answer: DefaultCriterion = True
     tool_use: DefaultCriterion = True
     coverage: DefaultCriterion = True
 

@@ -108,7 +108,11 @@ class _Phrases:
     def is_claim(self, sentence: str) -> bool:
         """Return whether a sentence claims success: in one language, and without a hedge of that language."""
         both = (sentence, self.harmless.removed_from(sentence))
-        return any(claims.is_in(one) and not hedges.is_in(one) for claims, hedges in self._claims for one in both)
+        # "Due to a change" is no claim in French.
+        words = set(sentence.split())
+        known = [len(common & words) for common in self.common]
+        languages = [one for one, count in zip(self._claims, known, strict=True) if count == max(known)]
+        return any(claims.is_in(one) and not hedges.is_in(one) for claims, hedges in languages for one in both)
 
     def is_explained(self, clause: str) -> bool:
         """Return whether a clause is a claim or a known detail, and so hides no admission."""
@@ -152,6 +156,24 @@ def claims(text: str) -> tuple[str, ...]:
 def _claims(unquoted: str) -> tuple[str, ...]:
     sentences = _sentences(unquoted)
     return tuple(sentence for sentence in sentences if " ? " not in sentence and _phrases(sentence).is_claim(sentence))
+
+
+def plain_sentences(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of an answer, each with its sentences as words."""
+    text = unicodedata.normalize("NFKC", text[:_MAX_LENGTH])[:_MAX_LENGTH]
+    for line in _QUOTED.sub(" quotation ", text).splitlines():
+        for sentence in _sentences(line):
+            if sentence.startswith(_BEGINNING):
+                yield line, sentence
+
+
+def is_plain_claim(line: str, sentence: str) -> bool:
+    """Return whether a sentence claims success in plain English, and nothing in it or its line denies or doubts that."""
+    phrases = _phrases_of(("english",), " ")
+    plain = phrases.harmless.removed_from(sentence)
+    doubts = (phrases.admits, phrases.hints, phrases.conditions)
+    is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None
+    return not is_doubted and phrases.is_claim(sentence)
 
 
 def names_any(sentence: str, words: Collection[str]) -> bool:
@@ -199,7 +221,7 @@ def _without_accents(text: str) -> str:
     return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
 
 
-class _Idea(NamedTuple):
+class Idea(NamedTuple):
     kind: _Kind
     pattern: Pattern
 
@@ -209,17 +231,23 @@ class _Acts:
 
     def __init__(self) -> None:
         data = _act_data()
-        self._ideas = [_Idea(one.kind, _spaced(one.words, one.japanese)) for one in data.ideas]
+        self._ideas = [Idea(one.kind, _spaced(one.words, one.japanese)) for one in data.ideas]
         acts = "|".join(one.words for one in data.ideas if one.kind != "object")
         self.asides = Pattern(f" {data.aside}(?:{acts}) ")
         self.bare = Pattern(f"{data.bare}|{data.bare_japanese}")
         self.success = _spaced(data.success, data.success_japanese)
 
-    def ideas_in(self, text: str) -> frozenset[_Idea]:
+    def ideas_in(self, text: str) -> frozenset[Idea]:
         return frozenset(idea for idea in self._ideas if idea.pattern.is_in(text))
 
 
 _acts = cache(_Acts)
+
+
+@lru_cache(maxsize=4096)
+def act_ideas(word: str) -> frozenset[Idea]:
+    """Return the acts that a word names."""
+    return frozenset(idea for idea in _acts().ideas_in(f" {word} ") if idea.kind != "object")
 
 
 def _spaced(words: str, japanese: str) -> Pattern:

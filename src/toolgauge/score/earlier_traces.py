@@ -4,18 +4,21 @@ Without it, an id from an earlier turn would look invented. The conversations, t
 a conversation whose values were dropped is marked, so that the loss never fails an agent.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from hashlib import blake2b
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolgauge.model.content import Recorded
 from toolgauge.model.journal import ShownValues
-from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, with_words
+from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, marked, with_words
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.grounding import Seen
+from toolgauge.score.origins.grounding import Seen, folded_json
+from toolgauge.score.selection import has_taken_effect
+from toolgauge.score.told_acts import reported, reports_of
 
 # Of one conversation, and of all together.
 _MAX_VALUES = 16_384
@@ -44,6 +47,7 @@ class _Shown(Struct, frozen=True, gc=False):
         if not self.unread:
             return self.values
         found = value_forms.ids(self.unread.split())
+        found.update([marked("form", form) for form in value_forms.forms(found)])
         hashes = with_words(self.values.hashes, [word for word in found if len(word) <= _LONGEST_WORD])
         if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
             return replace(self.values, hashes=b"", gap=self.values.gap or "incomplete")
@@ -104,6 +108,7 @@ class EarlierTraces:
         words = value_forms.id_words(b"  ".join((*seen.user.contents, *seen.results.contents)))
         for content in seen.system.contents:
             words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
+        words.update(_marks(seen, trajectory, words))
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         has_user = before.has_user or any(seen.user.contents)
         values = EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap)
@@ -163,6 +168,21 @@ class EarlierTraces:
         if known is not None and known.size_bytes:
             self._size_bytes -= known.size_bytes
             del self._with_values[key]
+
+
+def _marks(seen: Seen, trajectory: Trajectory, words: Set[bytes]) -> Iterator[bytes]:
+    """Yield words for the rest that later traces are judged by: ids in arguments, tools that worked, reported facts."""
+    yield marked("reader")
+    for call in trajectory.calls:
+        if has_taken_effect(call):
+            yield marked("worked", call.name.encode("utf-8", "replace"))
+            if isinstance(call.arguments, Recorded):
+                used = value_forms.id_words(folded_json(call.arguments.value) or b"")
+                yield from [marked("argument", word.strip(b"_-.,:/@+")) for word in used - words]
+    for word in value_forms.spelled(seen.user.contents):
+        yield marked("argument", word)
+    for participle in reported(seen.results.contents, seen.user.contents):
+        yield from [marked("reported", one) for one in reports_of(participle)]
 
 
 # Each trace of a conversation asks twice.

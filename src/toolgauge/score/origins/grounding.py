@@ -5,7 +5,7 @@ Each text is folded and taken apart at most once, the user's first: the cost is 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
@@ -14,7 +14,7 @@ import msgspec
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
-from toolgauge.model.left_out import EarlierValues
+from toolgauge.model.left_out import EarlierValues, marked
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
@@ -312,6 +312,50 @@ class Seen:
             yield "known", self.known
         yield "result", self.results
         yield "system", self.system
+
+    @cached_property
+    def _made(self) -> Texts:
+        """The arguments of calls that worked, and the definitions of the tools on offer."""
+        made, trajectory = Texts(), self._trajectory
+        for call in trajectory.calls:
+            if has_taken_effect(call) and isinstance(call.arguments, Recorded):
+                made.contents.append(folded_json(call.arguments.value) or b"")
+        runs = (run.tools_offered or () for run in trajectory.runs)
+        offers = (trajectory.tools_offered or (), *runs, trajectory.registered_tools.values())
+        for name in {tool.name for tools in offers for tool in tools}:
+            made.contents += self.schema(name).contents
+        return made
+
+    def _all(self) -> Iterator[bytes]:
+        for _, texts in self._sources():
+            yield from texts.contents
+        yield from self._made.contents
+
+    def holds(self, word: bytes) -> bool:
+        """Return whether a word stands in any text, in an argument that worked or in a definition, alone or as a part."""
+        return self._earlier.has_word(word) or any(word in content for content in self._all())
+
+    def spells(self, word: bytes) -> bool:
+        """Return whether the same letters and digits stand there with other signs between them."""
+        if self._earlier.has_word(marked("argument", word)):
+            return True
+        bare = word.translate(None, value_forms.SIGNS)
+        return any(bare in content.translate(None, value_forms.SIGNS) for content in self._all())
+
+    def names_ids_of(self, noun: str) -> bool:
+        """Return whether a place of arguments or results is named as the id of a thing: `order_id`, `orderId`."""
+        names = [f"{noun}{word}".encode() for word in ("_id", "_number", "_no", "id", "number")]
+        return any(map(self._earlier.has_word, names)) or any(name in content for content in self._all() for name in names)
+
+    def has_form(self, word: bytes) -> bool:
+        """Return whether any word of the texts has the letters and digits of a word at the same places."""
+        form = value_forms.form(word)
+        return self._earlier.has_word(marked("form", form)) or form in self._forms
+
+    @cached_property
+    def _forms(self) -> Set[bytes]:
+        found = (value_forms.ids(value_forms.id_words(content)) for content in self._all())
+        return {form for words in found for form in value_forms.forms(words)}
 
     @property
     def gap(self) -> NotEvaluated | None:

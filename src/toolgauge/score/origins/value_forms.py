@@ -51,6 +51,12 @@ _FOREIGN = frozenset(
 _AT_JOINTS, _AT_ALL_JOINTS = (
     bytes(32 if code in joints else code for code in range(256)) for joints in (b",:/@+", _SOFT)
 )
+SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
+_FORM = bytes(48 if 48 <= code <= 57 else 97 if 97 <= code <= 122 else code for code in range(256))
+_SHORTEST_FORM = 5
+# Short words in a row, as people spell ids.
+_SPELLED = re.compile(rb"(?<![a-z0-9])[a-z0-9]{1,6}(?:[ .-][a-z0-9]{1,6}){1,15}(?![a-z0-9])")
+_MAX_JOINED = 10
 _RUNS = re.compile(rb"\d+|\D+")
 # A word from its first sign of an id on.
 _FROM_ID_SIGN = re.compile(rb"[\d_@][^ ]*")
@@ -208,6 +214,27 @@ def ids(joined: Iterable[bytes]) -> set[bytes]:
     found = set(filter(_FROM_ID_SIGN.search, _taken_apart(joined)))
     found.update([one.replace(b",", b"") for one in found if b"," in one])
     return found
+
+
+def form(word: bytes) -> bytes:
+    """Return the form of a folded word: `aaa00a` for `zfa04y`."""
+    return word.translate(_FORM)
+
+
+def forms(found: Iterable[bytes]) -> set[bytes]:
+    """Return the forms of the words that have letters and at least two digits, as ids have."""
+    made = {word.translate(_FORM) for word in found}
+    return {one for one in made if len(one) >= _SHORTEST_FORM and one.count(b"0") > 1 and b"a" in one}
+
+
+def spelled(contents: Iterable[bytes]) -> set[bytes]:
+    """Return what people may have meant by neighbouring words of which one has a digit: `hat 765` is `hat765`."""
+    found: set[bytes] = set()
+    for content in contents:
+        for match in _SPELLED.finditer(content):
+            words = re.findall(rb"[a-z0-9]+", match[0])
+            found.update(b"".join(words[start:end]) for start in range(len(words)) for end in range(start + 2, start + _MAX_JOINED))
+    return {one for one in found if any(48 <= code <= 57 for code in one)}
 
 
 def word(text: str) -> bytes | None:

@@ -151,6 +151,12 @@ def origin(value: Value, tool: str, seen: Seen, *, is_whole: bool = False) -> Or
     return _source_of_number(content, tool, seen, may_compute=not is_id(value))
 
 
+def is_given(text: str, seen: Seen) -> bool:
+    """Return whether an id stands in anything that was seen or in an argument that worked: in any spelling, or as a part."""
+    bare = value_forms.folded(text.lstrip("#"))
+    return seen.holds(bare) or origin(Value((), "id", text), "", seen) is not None or seen.spells(bare)
+
+
 def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: bool) -> Source | None:
     try:
         text = str(int(content) if content == int(content) else content).encode()
@@ -272,8 +278,9 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     if is_spoken and all(map(seen.user.has, pieces)):
         return "user"
     numbers = [run for run in split if run.isdigit()]
-    # Of earlier traces, words without digits are not remembered.
-    if seen.has_earlier and all(seen.word(number, tool) for number in numbers):
+    # Of earlier traces, words without digits are not remembered. One or two digits stand in many a text.
+    is_spoken = not numbers or any(len(number) >= _SPOKEN_DIGITS for number in numbers)
+    if seen.has_earlier and is_spoken and all(seen.word(number, tool) for number in numbers):
         return "earlier" if numbers else "derived"
     return _source_without_prefix(value_forms.plain(value_forms.folded(text)), tool, seen)
 

@@ -1,0 +1,72 @@
+"""Learns receipts: which sequences of words do answers hold after a tool worked, and never before?"""
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping
+from zlib import crc32
+
+from toolgauge.model.recoveries import has_succeeded
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.score.answers import answers
+from toolgauge.score.receipts import sequences
+from toolgauge.score.told_acts import acts_of
+from toolgauge.score.admissions import act_ideas
+
+# The runs with a receipt. A sequence in fewer may be there by chance, or hold what one person said.
+_FEWEST_RUNS = 8
+_MAX_TOOLS, _MAX_RECEIPTS, _MAX_SEQUENCES = 64, 20, 300_000
+_SLOTS = 1 << 20
+
+
+class ReceiptUsage:
+    """Counts the sequences of words in the answers of a service. Runs are added one by one."""
+
+    def __init__(self) -> None:
+        self._bits: dict[str, int] = {}
+        # By hash: the tools that had worked whenever a sequence was seen, as bits. Two sequences of one hash only hide each other.
+        self._after = array("Q", [2**64 - 1]) * _SLOTS
+        self._runs: Counter[str] = Counter()
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Add one run."""
+        worked = [call for call in trajectory.calls if call.name in trajectory.writing_tools and has_succeeded(call)]
+        for call in worked:
+            if len(self._bits) < _MAX_TOOLS:
+                self._bits.setdefault(call.name, 1 << len(self._bits))
+        seen: set[str] = set()
+        for message in answers(trajectory):
+            tools = 0
+            for call in worked:
+                if _follows(message, call):
+                    tools |= self._bits.get(call.name, 0)
+            for sequence in sequences(message.text):
+                slot = crc32(sequence.encode()) % _SLOTS
+                self._after[slot] &= tools
+                if self._after[slot]:
+                    seen.add(sequence)
+        for sequence in seen:
+            if sequence in self._runs or len(self._runs) < _MAX_SEQUENCES:
+                self._runs[sequence] += 1
+
+    def receipts(self) -> Mapping[str, Mapping[str, int]]:
+        """Return the receipts of each tool, with the runs that had each."""
+        return {tool: found for tool in sorted(self._bits) if (found := self._of(tool))}
+
+    def _of(self, tool: str) -> Mapping[str, int]:
+        bit, acts = self._bits[tool], acts_of(tool)
+        found = {
+            sequence: runs
+            for sequence, runs in sorted(self._runs.items(), key=lambda one: (-one[1], one[0]))
+            if runs >= _FEWEST_RUNS and " " in sequence and self._is_after(sequence, bit)
+        }
+        named = [one for one in found if any(acts.ideas & act_ideas(word) or acts.has(word) for word in one.split())]
+        # In a language without known acts: a word that no answer held before.
+        chosen = named or [one for one in found if any(self._is_after(word, bit) for word in one.split())]
+        return {one: found[one] for one in chosen[:_MAX_RECEIPTS]}
+
+    def _is_after(self, sequence: str, bit: int) -> bool:
+        return bool(self._after[crc32(sequence.encode()) % _SLOTS] & bit)
+
+
+def _follows(message: Message, call: ToolCall) -> bool:
+    return message.time_ns >= call.end_ns if message.time_ns and call.end_ns else message.turn > call.turn

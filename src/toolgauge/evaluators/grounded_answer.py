@@ -1,0 +1,135 @@
+"""`grounded_answer`: are the ids that the answer states anybody's? Needs no reference.
+
+An order or booking that nothing had named before is invented or mistyped: people rely on it, and it leads nowhere.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import ClassVar, NamedTuple
+
+from toolgauge.model.judging import Judged
+from toolgauge.model.masks import is_mask
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Scored, Side
+from toolgauge.score.answers import answers, no_answer
+from toolgauge.score.facts import EarlierTracesEvaluator, Facts
+from toolgauge.score.origins.grounding import Seen
+from toolgauge.score.origins.value_origin import is_given
+
+_MAX_LENGTH = 20_000
+_MAX_IDS = 200
+_MAX_DIFFERENCES = 20
+# Words joined by `_` and `-`, but for parts of addresses, paths, amounts, times and decimals.
+_WORD = re.compile(r"(?<![\w@/\\$\u20ac\u00a3&?=+~-])(?<!\d[.:,])#?[A-Za-z0-9]++(?:[_-][A-Za-z0-9]++)*+(?![\w@/\\%]|[.:,-]\w)")
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+# Not after `e.g.` and `No.`.
+_SENTENCE = re.compile(
+    r"(?<=[.!;\u3002\uff01])(?<![ .(][A-Za-z]\.)(?<!\bN[or]\.)(?<!\bno\.)(?<!\bej\.)\s+|\n+|(?<=[?\uff1f])"
+)
+# Offers, conditions, examples and questions state nothing.
+_OPEN = re.compile(
+    r"[?\uff1f]|\b(?:e\.?g|for (?:example|instance)|such as|like|examples?|sample|format|placeholder|if|would|could|can|may|might"
+    r"|should|shall|let me|i'll|i will|want|need|z\.? ?b|beispiel\w*|wenn|falls|k[o\u00f6]nnte\w*|soll|exemple|si|pourrai\w*|ejemplo"
+    r"|podr\w+|exemplo|se|poderia\w*)\b|\u4f8b|\u3082\u3057|\u5834\u5408",
+    re.IGNORECASE,
+)
+# `3rd`, `10am`, `500ml`, `1080p`, `2x`.
+_MEASURE = re.compile(r"\d+[a-z]{1,5}|\d+x\d+", re.IGNORECASE)
+# The noun in front of an id: `order number 48213`, `item ID: 48213`, `order #48213`.
+_LABEL = re.compile(
+    r"([a-z]{2,30})(?:(?:[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_SHORTEST, _FEWEST_DIGITS, _FEWEST_LABELLED = 5, 2, 4
+
+
+class _Id(NamedTuple):
+    text: str
+    # The noun in front of it; `is_named` where a word such as "number" or a sign follows that noun.
+    label: str
+    is_named: bool
+
+
+class GroundedAnswer(EarlierTracesEvaluator):
+    """The share of the ids in the answers that the user, a result, an argument that worked or a definition gave."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
+        """Yield one outcome for the trajectory."""
+        trajectory = self.as_seen(facts.trajectory)
+        given_answers = answers(trajectory)
+        if not given_answers:
+            yield None, no_answer(trajectory)
+            return
+        found = {one.text: one for message in given_answers for one in _ids(message.text)}
+        if not found:
+            yield None, NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
+            return
+        seen = facts.seen if facts.seen is not None and trajectory is facts.trajectory else Seen(trajectory)
+        seen.take_all()
+        known = [one for one in found.values() if is_given(one.text, seen)]
+        missing = [one for one in found.values() if one not in known and _is_known_form(one, seen)]
+        if missing and seen.gap is not None:
+            yield None, seen.gap
+            return
+        if not known and not missing:
+            yield None, NotEvaluated(reason="nothing_expected", explanation="the answer states no id of a known form")
+            return
+        judged = len(known) + len(missing)
+        says = f"{len(missing)} of {judged} ids in the answer" if missing else f"all {judged} ids in the answer"
+        source = "nobody had given" if missing else "had been given"
+        differences = [
+            Difference(where="answer", rule="grounded", actual=Side(value=one.text)) for one in missing[:_MAX_DIFFERENCES]
+        ]
+        yield (
+            None,
+            Scored(
+                value=len(known) / judged,
+                explanation=f"{says} {source}",
+                parts={"ids": judged, "not_found": len(missing)},
+                differences=tuple(differences),
+            ),
+        )
+
+
+def _ids(text: str) -> Iterator[_Id]:
+    """Yield the words of an answer that may be ids, outside of code and of sentences that state nothing."""
+    text = text[:_MAX_LENGTH]
+    if not any(map(str.isdigit, text)):
+        return
+    count = 0
+    for sentence in _SENTENCE.split(_FENCED.sub(" ", text)):
+        is_open: bool | None = None
+        for match in _WORD.finditer(sentence):
+            word = match[0]
+            if not _may_be_id(word):
+                continue
+            is_open = _OPEN.search(sentence) is not None if is_open is None else is_open
+            if is_open or count == _MAX_IDS:
+                break
+            count += 1
+            label = _LABEL.search(sentence[max(0, match.start() - 60) : match.start()])
+            is_named = word.startswith("#") or (label is not None and label[2] is not None)
+            yield _Id(word, "" if label is None else label[1].lower(), is_named)
+
+
+def _may_be_id(word: str) -> bool:
+    bare = word.lstrip("#")
+    digits = sum(map(str.isdigit, bare))
+    if not digits or is_mask(word):
+        return False
+    if digits == len(bare):
+        return digits >= _FEWEST_LABELLED and _YEAR.fullmatch(bare) is None
+    has_letters = any(map(str.isalpha, bare))
+    return has_letters and digits >= _FEWEST_DIGITS and len(bare) >= _SHORTEST and _MEASURE.fullmatch(bare) is None
+
+
+def _is_known_form(one: _Id, seen: Seen) -> bool:
+    """Return whether anything else of the conversation looks like the id, or is named as it is."""
+    bare = one.text.lstrip("#")
+    is_labelled = bool(one.label) and seen.names_ids_of(one.label)
+    if bare.isdigit():
+        return is_labelled and (one.is_named or len(bare) >= _SHORTEST)
+    return is_labelled or seen.has_form(bare.lower().encode())

@@ -1,0 +1,154 @@
+"""Acts that an answer tells as done, and whether a tool, or another one that worked, can be meant.
+
+English alone, and only the plainest forms: "I've cancelled your order", "your order has been cancelled". A false accusation is
+worse than an open question: a sentence that denies, doubts, asks, quotes or reports anything tells of no act.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+
+from msgspec import Struct
+
+from toolgauge.score.admissions import Idea, act_ideas, is_plain_claim, names_any, plain_sentences
+from toolgauge.score.criterion import hands_over, name_words
+
+_ADVERB = "(?: (?:now|just|also|successfully|both|all|officially|fully|then|finally|gone ahead and|already))*"
+_DONE = re.compile(
+    rf"(?: i| we| i've| we've)(?: have)?{_ADVERB} ([a-z]+)|(?: has| have){_ADVERB} been{_ADVERB} ([a-z]+)"
+    rf"| (?:was|were|is|are){_ADVERB} successfully ([a-z]+)| successfully ([a-z]+)| ([a-z]+) successfully"
+)
+# An agent may do these by writing its answer.
+_TEXTS = frozenset(
+    "answer code document draft essay example function itinerary letter list message note outline plan poem query recipe reply report script story"
+    " summary table test text translation".split()
+)
+# Words of names that say nothing about the thing.
+_FILLING = frozenset("all and any by data details for from info item items new of on record records the to user users with".split())
+# A tool with one of these in its name may have done anything.
+_GENERIC = frozenset(
+    "action agent api ask bash browser call code command computer control delegate do execute http invoke manage operation perform python query"
+    " request run script shell sql task terminal tool use workflow".split()
+)
+# Acts that other acts bring along: a booking is paid, confirmed and mailed.
+_BROUGHT_ALONG = ("charged", "sent")
+_COMPLETED = ("completed", "processed", "finalized", "done")
+_IRREGULAR = frozenset("bought built done frozen made paid reset sent set written".split())
+_LETTERS = bytes(code if 97 <= code <= 122 or code == 95 else 32 for code in range(256))
+_LONGEST_QUOTE = 300
+
+
+# What users say of the world: "my flight was cancelled".
+_BY_USER = re.compile(rb"\b(?:was|were|been|is|are|got|already)(?: \w+)? ([a-z]+(?:ed|ent|aid|ade))\b")
+
+
+class Told(Struct, frozen=True, gc=False):
+    """An act told as done: the participle, its sentence as words, and the line of the answer that it is from."""
+
+    participle: str
+    sentence: str
+    line: str
+
+
+class Acts(Struct, frozen=True):
+    """What a tool does, by its name: known acts, else the verb that its name begins with, and its objects."""
+
+    name: str
+    ideas: frozenset[Idea]
+    verb: str
+    objects: tuple[str, ...]
+    is_generic: bool
+
+    def has(self, participle: str) -> bool:
+        """Return whether a participle names the act."""
+        if any(idea.pattern.is_in(f" {participle} ") for idea in self.ideas):
+            return _is_participle(participle)
+        return bool(self.verb) and participle in _participles(self.verb)
+
+
+# Agents offer the same few tools all day long.
+@lru_cache(maxsize=1024)
+def acts_of(name: str) -> Acts:
+    """Read the name of a tool."""
+    words = name_words(name)
+    places = [place for place, word in enumerate(words[:2]) if act_ideas(word)]
+    first = places[0] if places else 0
+    ideas = act_ideas(words[first]) if places else frozenset[Idea]()
+    objects = tuple(word for place, word in enumerate(words) if place != first and len(word) > 2 and word not in _FILLING)
+    is_generic = not words or hands_over(name) or not _GENERIC.isdisjoint(words) or (len(words) == 1 and not ideas)
+    is_generic = is_generic or (bool(ideas) and all(idea.kind == "general" for idea in ideas))
+    return Acts(name, ideas, "" if places or not words else words[0], objects, is_generic)
+
+
+def _participles(verb: str) -> tuple[str, ...]:
+    if verb.endswith("e"):
+        return (f"{verb}d",)
+    return (f"{verb}ed", f"{verb}{verb[-1]}ed", f"{verb[:-1]}ied")
+
+
+def reported(results: Iterable[bytes], user: Iterable[bytes]) -> set[str]:
+    """Return the participles by which results and users report facts, of which an answer may tell, too."""
+    found = {word.decode() for content in user for word in _BY_USER.findall(content)}
+    for content in results:
+        for word in set(content.translate(_LETTERS).split()):
+            parts = word.decode().split("_")
+            for part in parts:
+                # `updated_at` reports nothing.
+                if _is_participle(part) and (len(parts) == 1 or not _is_common(part)):
+                    found.add(part)
+    return found
+
+
+def reports_of(participle: str) -> Iterator[bytes]:
+    """Yield all names of what a participle reports: itself, and the act that it shares with others ("canceled", "cancelled")."""
+    yield participle.encode()
+    if not _is_common(participle):
+        for idea in act_ideas(participle):
+            yield idea.pattern.text.encode()
+
+
+def _is_common(participle: str) -> bool:
+    return any(idea.kind in ("common", "general") for idea in act_ideas(participle))
+
+
+def _is_participle(word: str) -> bool:
+    return word.endswith("ed") or word in _IRREGULAR
+
+
+def told_acts(text: str) -> Iterator[Told]:
+    """Yield the acts that an answer tells as done."""
+    for line, sentence in plain_sentences(text):
+        for match in _DONE.finditer(sentence):
+            participle = next(filter(None, match.groups()))
+            if _is_participle(participle) and participle != "confirmed" and is_plain_claim(line, sentence):
+                yield Told(participle, sentence, line.strip()[:_LONGEST_QUOTE])
+
+
+def can_mean(told: Told, tool: Acts) -> bool:
+    """Return whether a told act is that of a tool: its verb, and its object where the verb alone says too little."""
+    if tool.is_generic:
+        return False
+    kinds = {idea.kind for idea in tool.ideas}
+    if not tool.has(told.participle):
+        # "Your booking has been successfully completed."
+        is_act_noun = any(idea.pattern.is_in(told.sentence) for idea in tool.ideas)
+        return kinds == {"makes"} and is_act_noun and told.participle in _COMPLETED and " successfully " in told.sentence
+    objects = [word for word in tool.objects if word not in _TEXTS] if "common" in kinds else tool.objects
+    if kinds == {"makes"} and not is_brought_along(told.participle):
+        return True
+    return names_any(told.sentence, objects) if objects else kinds <= {"makes", "ends"} and not tool.objects
+
+
+def is_brought_along(participle: str) -> bool:
+    """Return whether other acts bring an act along: what is booked is paid and confirmed by mail, too."""
+    brought = frozenset[Idea]().union(*map(act_ideas, _BROUGHT_ALONG))
+    return _is_common(participle) or not brought.isdisjoint(act_ideas(participle))
+
+
+def may_mean(told: Told, worked: Collection[Acts]) -> bool:
+    """Return whether a told act may be that of a tool that worked, or be brought along by one."""
+    if not worked:
+        return False
+    if told.participle in _COMPLETED or is_brought_along(told.participle):
+        return True
+    return any(tool.is_generic or tool.has(told.participle) for tool in worked)

@@ -2,18 +2,22 @@
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from zlib import crc32
 
+from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.answers import answers
 from toolgauge.score.receipts import sequences
 from toolgauge.score.told_acts import acts_of
+from toolgauge.report.terminal import counted
 from toolgauge.score.admissions import act_ideas
 
-# The runs with a receipt. A sequence in fewer may be there by chance, or hold what one person said.
-_FEWEST_RUNS = 8
+# The answers with a receipt. A sequence in fewer may be there by chance.
+_FEWEST_ANSWERS = 8
+# So many answers show that they do not hold it otherwise.
+_FEWEST_BEFORE = 50
 _MAX_TOOLS, _MAX_RECEIPTS, _MAX_SEQUENCES = 64, 20, 300_000
 _SLOTS = 1 << 20
 
@@ -25,7 +29,10 @@ class ReceiptUsage:
         self._bits: dict[str, int] = {}
         # By hash: the tools that had worked whenever a sequence was seen, as bits. Two sequences of one hash only hide each other.
         self._after = array("Q", [2**64 - 1]) * _SLOTS
-        self._runs: Counter[str] = Counter()
+        self._answers: Counter[str] = Counter()
+        # All answers, and by tool those after it had worked.
+        self._all = 0
+        self._with_tool: Counter[int] = Counter()
 
     def add(self, trajectory: Trajectory) -> None:
         """Add one run."""
@@ -33,35 +40,41 @@ class ReceiptUsage:
         for call in worked:
             if len(self._bits) < _MAX_TOOLS:
                 self._bits.setdefault(call.name, 1 << len(self._bits))
-        seen: set[str] = set()
         for message in answers(trajectory):
             tools = 0
             for call in worked:
                 if _follows(message, call):
                     tools |= self._bits.get(call.name, 0)
+            self._all += 1
+            self._with_tool.update(bit for bit in self._bits.values() if bit & tools)
             for sequence in sequences(message.text):
                 slot = crc32(sequence.encode()) % _SLOTS
                 self._after[slot] &= tools
-                if self._after[slot]:
-                    seen.add(sequence)
-        for sequence in seen:
-            if sequence in self._runs or len(self._runs) < _MAX_SEQUENCES:
-                self._runs[sequence] += 1
+                if self._after[slot] and (sequence in self._answers or len(self._answers) < _MAX_SEQUENCES):
+                    self._answers[sequence] += 1
 
-    def receipts(self) -> Mapping[str, Mapping[str, int]]:
-        """Return the receipts of each tool, with the runs that had each."""
-        return {tool: found for tool in sorted(self._bits) if (found := self._of(tool))}
+    def written(self) -> Mapping[str, Sequence[Written]]:
+        """Write the receipts of each tool, with the answers that had each."""
+        found = {tool: self._of(tool) for tool in sorted(self._bits)}
+        return {
+            tool: [Commented(one, counted(answers, "answer")) for one, answers in receipts.items()]
+            for tool, receipts in found.items()
+            if len(receipts) > 1
+        }
 
     def _of(self, tool: str) -> Mapping[str, int]:
         bit, acts = self._bits[tool], acts_of(tool)
+        if self._all - self._with_tool[bit] < _FEWEST_BEFORE:
+            return {}
         found = {
-            sequence: runs
-            for sequence, runs in sorted(self._runs.items(), key=lambda one: (-one[1], one[0]))
-            if runs >= _FEWEST_RUNS and " " in sequence and self._is_after(sequence, bit)
+            sequence: answers
+            for sequence, answers in sorted(self._answers.items(), key=lambda one: (-one[1], one[0]))
+            if answers >= _FEWEST_ANSWERS and " " in sequence and self._is_after(sequence, bit)
         }
         named = [one for one in found if any(acts.ideas & act_ideas(word) or acts.has(word) for word in one.split())]
         # In a language without known acts: a word that no answer held before.
-        chosen = named or [one for one in found if any(self._is_after(word, bit) for word in one.split())]
+        is_known = any(act_ideas(word) for one in found for word in one.split())
+        chosen = named if is_known else [one for one in found if any(self._is_after(word, bit) for word in one.split())]
         return {one: found[one] for one in chosen[:_MAX_RECEIPTS]}
 
     def _is_after(self, sequence: str, bit: int) -> bool:

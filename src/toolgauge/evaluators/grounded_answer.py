@@ -67,8 +67,7 @@ class GroundedAnswer(EarlierTracesEvaluator):
         if not found:
             yield None, NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
             return
-        seen = facts.seen if facts.seen is not None and trajectory is facts.trajectory else Seen(trajectory)
-        seen.take_all()
+        seen = facts.given(trajectory)
         known = [one for one in found.values() if is_given(one.text, seen)]
         missing = [one for one in found.values() if one not in known and _is_known_form(one, seen)]
         if missing and seen.gap is not None:

@@ -54,7 +54,7 @@ _EXEMPT = (
 class GroundedArguments(EarlierTracesEvaluator):
     """The share of argument values that had been seen before the call, of those that can be looked for."""
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     level: ClassVar[Level] = "call"
 
     # The values that are judged in calls that do not change state: ids, all values or none.

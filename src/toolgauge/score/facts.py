@@ -27,6 +27,15 @@ class Facts:
         # What had been seen before the calls, once an evaluator has gone through all of them.
         self.seen: Seen | None = None
 
+    def given(self, trajectory: Trajectory) -> Seen:
+        """Return all texts that the agent was given; the trajectory is the one here, or that without the earlier traces."""
+        if trajectory is not self.trajectory:
+            seen = Seen(trajectory)
+        else:
+            seen = self.seen = self.seen or Seen(trajectory)
+        seen.take_all()
+        return seen
+
     @cached_property
     def error_texts(self) -> ErrorTexts:
         """Calls with a result that reads like an error."""

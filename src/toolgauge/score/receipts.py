@@ -25,6 +25,7 @@ def sequences(text: str) -> set[str]:
     return found
 
 
-def claims_act(held: Collection[str], receipts: Collection[str]) -> bool:
-    """Return whether enough receipts are among the sequences of an answer."""
-    return len({*held}.intersection(receipts)) >= _NEEDED
+def claimed(held: Collection[str], receipts: Collection[str]) -> set[str]:
+    """Return the receipts among the sequences of an answer, where these are enough for a claim."""
+    found = {*held}.intersection(receipts)
+    return found if len(found) >= _NEEDED else set()

@@ -11,7 +11,10 @@ from functools import lru_cache
 from msgspec import Struct
 
 from toolgauge.score.admissions import Idea, act_ideas, is_plain_claim, names_any, plain_sentences
+from toolgauge.model.left_out import EarlierValues, marked
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import hands_over, name_words
+from toolgauge.score.origins.grounding import Seen
 
 _ADVERB = "(?: (?:now|just|also|successfully|both|all|officially|fully|then|finally|gone ahead and|already))*"
 _DONE = re.compile(
@@ -62,7 +65,7 @@ class Acts(Struct, frozen=True):
     def has(self, participle: str) -> bool:
         """Return whether a participle names the act."""
         if any(idea.pattern.is_in(f" {participle} ") for idea in self.ideas):
-            return _is_participle(participle)
+            return is_participle(participle)
         return bool(self.verb) and participle in _participles(self.verb)
 
 
@@ -94,7 +97,7 @@ def reported(results: Iterable[bytes], user: Iterable[bytes]) -> set[str]:
             parts = word.decode().split("_")
             for part in parts:
                 # `updated_at` reports nothing.
-                if _is_participle(part) and (len(parts) == 1 or not _is_common(part)):
+                if is_participle(part) and (len(parts) == 1 or not _is_common(part)):
                     found.add(part)
     return found
 
@@ -107,11 +110,24 @@ def reports_of(participle: str) -> Iterator[bytes]:
             yield idea.pattern.text.encode()
 
 
+def may_report(participles: Iterable[str], seen: Seen, earlier: EarlierValues | None) -> bool:
+    """Return whether an act that is told may be a fact that the user, a result or an error told before."""
+    facts = {one for word in reported(seen.results.contents, seen.user.contents) for one in reports_of(word)}
+    told = [one for participle in participles for one in reports_of(participle)]
+    return any(one in facts or (earlier is not None and earlier.has_word(marked("reported", one))) for one in told)
+
+
+def worked_earlier(name: str, trajectory: Trajectory) -> bool:
+    """Return whether a tool worked in an earlier trace of the conversation."""
+    return trajectory.earlier is not None and trajectory.earlier.has_word(marked("worked", name.encode("utf-8", "replace")))
+
+
 def _is_common(participle: str) -> bool:
     return any(idea.kind in ("common", "general") for idea in act_ideas(participle))
 
 
-def _is_participle(word: str) -> bool:
+def is_participle(word: str) -> bool:
+    """Return whether a word has the form of a participle."""
     return word.endswith("ed") or word in _IRREGULAR
 
 
@@ -120,7 +136,7 @@ def told_acts(text: str) -> Iterator[Told]:
     for line, sentence in plain_sentences(text):
         for match in _DONE.finditer(sentence):
             participle = next(filter(None, match.groups()))
-            if _is_participle(participle) and participle != "confirmed" and is_plain_claim(line, sentence):
+            if is_participle(participle) and participle != "confirmed" and is_plain_claim(line, sentence):
                 yield Told(participle, sentence, line.strip()[:_LONGEST_QUOTE])
 
 

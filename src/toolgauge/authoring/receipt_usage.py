@@ -3,23 +3,24 @@
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from zlib import crc32
 
 from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.report.terminal import counted
+from toolgauge.score.admissions import act_ideas
 from toolgauge.score.answers import answers
 from toolgauge.score.receipts import sequences
 from toolgauge.score.told_acts import acts_of
-from toolgauge.report.terminal import counted
-from toolgauge.score.admissions import act_ideas
 
-# The answers with a receipt. A sequence in fewer may be there by chance.
-_FEWEST_ANSWERS = 8
+# The runs with a receipt. A sequence in fewer may be there by chance, or be somebody's name.
+_FEWEST_RUNS = 8
 # So many answers show that they do not hold it otherwise.
 _FEWEST_BEFORE = 50
 _MAX_TOOLS, _MAX_RECEIPTS, _MAX_SEQUENCES = 64, 20, 300_000
-_SLOTS = 1 << 20
+_SLOTS = 1 << 18
 
 
 class ReceiptUsage:
@@ -27,12 +28,15 @@ class ReceiptUsage:
 
     def __init__(self) -> None:
         self._bits: dict[str, int] = {}
-        # By hash: the tools that had worked whenever a sequence was seen, as bits. Two sequences of one hash only hide each other.
-        self._after = array("Q", [2**64 - 1]) * _SLOTS
-        self._answers: Counter[str] = Counter()
+        self._runs: Counter[str] = Counter()
         # All answers, and by tool those after it had worked.
         self._all = 0
         self._with_tool: Counter[int] = Counter()
+
+    @cached_property
+    def _after(self) -> "array[int]":
+        """By hash, the tools that had worked whenever a sequence was seen, as bits. Two sequences of one hash only hide each other."""
+        return array("Q", [2**64 - 1]) * _SLOTS
 
     def add(self, trajectory: Trajectory) -> None:
         """Add one run."""
@@ -40,6 +44,7 @@ class ReceiptUsage:
         for call in worked:
             if len(self._bits) < _MAX_TOOLS:
                 self._bits.setdefault(call.name, 1 << len(self._bits))
+        seen: set[str] = set()
         for message in answers(trajectory):
             tools = 0
             for call in worked:
@@ -50,14 +55,17 @@ class ReceiptUsage:
             for sequence in sequences(message.text):
                 slot = crc32(sequence.encode()) % _SLOTS
                 self._after[slot] &= tools
-                if self._after[slot] and (sequence in self._answers or len(self._answers) < _MAX_SEQUENCES):
-                    self._answers[sequence] += 1
+                if self._after[slot]:
+                    seen.add(sequence)
+        for sequence in seen:
+            if sequence in self._runs or len(self._runs) < _MAX_SEQUENCES:
+                self._runs[sequence] += 1
 
     def written(self) -> Mapping[str, Sequence[Written]]:
-        """Write the receipts of each tool, with the answers that had each."""
+        """Write the receipts of each tool, with the runs that had each."""
         found = {tool: self._of(tool) for tool in sorted(self._bits)}
         return {
-            tool: [Commented(one, counted(answers, "answer")) for one, answers in receipts.items()]
+            tool: [Commented(one, counted(runs, "run")) for one, runs in receipts.items()]
             for tool, receipts in found.items()
             if len(receipts) > 1
         }
@@ -67,9 +75,9 @@ class ReceiptUsage:
         if self._all - self._with_tool[bit] < _FEWEST_BEFORE:
             return {}
         found = {
-            sequence: answers
-            for sequence, answers in sorted(self._answers.items(), key=lambda one: (-one[1], one[0]))
-            if answers >= _FEWEST_ANSWERS and " " in sequence and self._is_after(sequence, bit)
+            sequence: runs
+            for sequence, runs in sorted(self._runs.items(), key=lambda one: (-one[1], one[0]))
+            if runs >= _FEWEST_RUNS and " " in sequence and self._is_after(sequence, bit)
         }
         named = [one for one in found if any(acts.ideas & act_ideas(word) or acts.has(word) for word in one.split())]
         # In a language without known acts: a word that no answer held before.

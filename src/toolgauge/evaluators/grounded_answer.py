@@ -19,7 +19,9 @@ _MAX_LENGTH = 20_000
 _MAX_IDS = 200
 _MAX_DIFFERENCES = 20
 # Words joined by `_` and `-`, but for parts of addresses, paths, amounts, times and decimals.
-_WORD = re.compile(r"(?<![\w@/\\$\u20ac\u00a3&?=+~-])(?<!\d[.:,])#?[A-Za-z0-9]++(?:[_-][A-Za-z0-9]++)*+(?![\w@/\\%]|[.:,-]\w)")
+_WORD = re.compile(
+    r"(?<![\w@/\\$\u20ac\u00a3&?=+~-])(?<!\d[.:,])#?[A-Za-z0-9]++(?:[_-][A-Za-z0-9]++)*+(?![\w@/\\%]|[.:,-]\w)"
+)
 _FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 # Not after `e.g.` and `No.`.
 _SENTENCE = re.compile(
@@ -80,7 +82,8 @@ class GroundedAnswer(EarlierTracesEvaluator):
         says = f"{len(missing)} of {judged} ids in the answer" if missing else f"all {judged} ids in the answer"
         source = "nobody had given" if missing else "had been given"
         differences = [
-            Difference(where="answer", rule="grounded", actual=Side(value=one.text)) for one in missing[:_MAX_DIFFERENCES]
+            Difference(where="answer", rule="grounded", actual=Side(value=one.text))
+            for one in missing[:_MAX_DIFFERENCES]
         ]
         yield (
             None,

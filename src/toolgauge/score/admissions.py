@@ -222,6 +222,8 @@ def _without_accents(text: str) -> str:
 
 
 class Idea(NamedTuple):
+    """An act or object of tools, with the words that name it."""
+
     kind: _Kind
     pattern: Pattern
 

@@ -9,7 +9,9 @@ from collections.abc import Collection
 _MAX_LENGTH = 20_000
 LONGEST = 4
 # Letters of scripts without spaces are words of their own.
-_WORD = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W\d_]+)*")
+_WORD = re.compile(
+    r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W\d_]+)*"
+)
 # The end of a sentence, and words with digits: nobody's ids become receipts.
 _END = re.compile(r"[.!?;:\n\u3002\uff01\uff1f|]|[^\s\d]{0,64}\d\S*")
 _NEEDED = 2

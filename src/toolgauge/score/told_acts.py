@@ -10,33 +10,120 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from toolgauge.score.admissions import Idea, act_ideas, is_plain_claim, names_any, plain_sentences
 from toolgauge.model.left_out import EarlierValues, marked
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.admissions import Idea, act_ideas, is_plain_claim, names_any, plain_sentences
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.origins.grounding import Seen
 
 _ADVERB = "(?: (?:now|just|also|successfully|both|all|officially|fully|then|finally|gone ahead and|already))*"
+# What "we" did, and passives without "successfully", may be anybody's unless they are about something of the user's.
 _DONE = re.compile(
-    rf"(?: i| we| i've| we've)(?: have)?{_ADVERB} ([a-z]+)|(?: has| have){_ADVERB} been{_ADVERB} ([a-z]+)"
-    rf"| (?:was|were|is|are){_ADVERB} successfully ([a-z]+)| successfully ([a-z]+)| ([a-z]+) successfully"
+    rf" (?:i|i've)(?: have)?{_ADVERB} (?P<own>[a-z]+)| (?:has|have){_ADVERB} been(?:{_ADVERB} successfully){_ADVERB} (?P<sure>[a-z]+)"
+    rf"| (?:we|we've)(?: have)?{_ADVERB} ([a-z]+)| (?:has|have){_ADVERB} been{_ADVERB} ([a-z]+)"
+    rf"| (?:was|were|is|are){_ADVERB} successfully ([a-z]+)|(?<!you've)(?<!you have) successfully ([a-z]+)| ([a-z]+) successfully "
 )
+_YOURS = re.compile(r" yours? | you | you've ")
 # An agent may do these by writing its answer.
 _TEXTS = frozenset(
-    "answer code document draft essay example function itinerary letter list message note outline plan poem query recipe reply report script story"
-    " summary table test text translation".split()
+    [
+        "answer",
+        "code",
+        "comment",
+        "document",
+        "draft",
+        "essay",
+        "example",
+        "function",
+        "itinerary",
+        "letter",
+        "list",
+        "message",
+        "note",
+        "outline",
+        "plan",
+        "poem",
+        "query",
+        "recipe",
+        "reply",
+        "report",
+        "script",
+        "story",
+        "summary",
+        "table",
+        "test",
+        "text",
+        "translation",
+    ]
 )
 # Words of names that say nothing about the thing.
-_FILLING = frozenset("all and any by data details for from info item items new of on record records the to user users with".split())
+_FILLING = frozenset(
+    [
+        "all",
+        "and",
+        "any",
+        "by",
+        "data",
+        "details",
+        "for",
+        "from",
+        "info",
+        "item",
+        "items",
+        "new",
+        "of",
+        "on",
+        "record",
+        "records",
+        "the",
+        "to",
+        "user",
+        "users",
+        "with",
+    ]
+)
 # A tool with one of these in its name may have done anything.
 _GENERIC = frozenset(
-    "action agent api ask bash browser call code command computer control delegate do execute http invoke manage operation perform python query"
-    " request run script shell sql task terminal tool use workflow".split()
+    [
+        "action",
+        "agent",
+        "api",
+        "ask",
+        "bash",
+        "browser",
+        "call",
+        "code",
+        "command",
+        "computer",
+        "control",
+        "delegate",
+        "do",
+        "execute",
+        "http",
+        "invoke",
+        "manage",
+        "operation",
+        "perform",
+        "python",
+        "query",
+        "request",
+        "run",
+        "script",
+        "shell",
+        "sql",
+        "task",
+        "terminal",
+        "tool",
+        "use",
+        "workflow",
+    ]
 )
+# In the passive these report what the world did: "your order has been shipped".
+_REPORTS = frozenset(["delivered", "dispatched", "published", "received", "released", "scheduled", "shipped"])
 # Acts that other acts bring along: a booking is paid, confirmed and mailed.
 _BROUGHT_ALONG = ("charged", "sent")
 _COMPLETED = ("completed", "processed", "finalized", "done")
-_IRREGULAR = frozenset("bought built done frozen made paid reset sent set written".split())
+_IRREGULAR = frozenset(["bought", "built", "done", "frozen", "made", "paid", "reset", "sent", "set", "written"])
 _LETTERS = bytes(code if 97 <= code <= 122 or code == 95 else 32 for code in range(256))
 _LONGEST_QUOTE = 300
 
@@ -77,7 +164,9 @@ def acts_of(name: str) -> Acts:
     places = [place for place, word in enumerate(words[:2]) if act_ideas(word)]
     first = places[0] if places else 0
     ideas = act_ideas(words[first]) if places else frozenset[Idea]()
-    objects = tuple(word for place, word in enumerate(words) if place != first and len(word) > 2 and word not in _FILLING)
+    objects = tuple(
+        word for place, word in enumerate(words) if place != first and len(word) > 2 and word not in _FILLING
+    )
     is_generic = not words or hands_over(name) or not _GENERIC.isdisjoint(words) or (len(words) == 1 and not ideas)
     is_generic = is_generic or (bool(ideas) and all(idea.kind == "general" for idea in ideas))
     return Acts(name, ideas, "" if places or not words else words[0], objects, is_generic)
@@ -119,7 +208,9 @@ def may_report(participles: Iterable[str], seen: Seen, earlier: EarlierValues | 
 
 def worked_earlier(name: str, trajectory: Trajectory) -> bool:
     """Return whether a tool worked in an earlier trace of the conversation."""
-    return trajectory.earlier is not None and trajectory.earlier.has_word(marked("worked", name.encode("utf-8", "replace")))
+    return trajectory.earlier is not None and trajectory.earlier.has_word(
+        marked("worked", name.encode("utf-8", "replace"))
+    )
 
 
 def _is_common(participle: str) -> bool:
@@ -136,6 +227,9 @@ def told_acts(text: str) -> Iterator[Told]:
     for line, sentence in plain_sentences(text):
         for match in _DONE.finditer(sentence):
             participle = next(filter(None, match.groups()))
+            is_anybodys = match["sure"] is None and _YOURS.search(sentence) is None
+            if match["own"] is None and (is_anybodys or participle in _REPORTS):
+                continue
             if is_participle(participle) and participle != "confirmed" and is_plain_claim(line, sentence):
                 yield Told(participle, sentence, line.strip()[:_LONGEST_QUOTE])
 
@@ -148,7 +242,9 @@ def can_mean(told: Told, tool: Acts) -> bool:
     if not tool.has(told.participle):
         # "Your booking has been successfully completed."
         is_act_noun = any(idea.pattern.is_in(told.sentence) for idea in tool.ideas)
-        return kinds == {"makes"} and is_act_noun and told.participle in _COMPLETED and " successfully " in told.sentence
+        return (
+            kinds == {"makes"} and is_act_noun and told.participle in _COMPLETED and " successfully " in told.sentence
+        )
     objects = [word for word in tool.objects if word not in _TEXTS] if "common" in kinds else tool.objects
     if kinds == {"makes"} and not is_brought_along(told.participle):
         return True

@@ -345,7 +345,9 @@ class Seen:
     def names_ids_of(self, noun: str) -> bool:
         """Return whether a place of arguments or results is named as the id of a thing: `order_id`, `orderId`."""
         names = [f"{noun}{word}".encode() for word in ("_id", "_number", "_no", "id", "number")]
-        return any(map(self._earlier.has_word, names)) or any(name in content for content in self._all() for name in names)
+        return any(map(self._earlier.has_word, names)) or any(
+            name in content for content in self._all() for name in names
+        )
 
     def has_form(self, word: bytes) -> bool:
         """Return whether any word of the texts has the letters and digits of a word at the same places."""

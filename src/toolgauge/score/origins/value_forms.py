@@ -233,7 +233,11 @@ def spelled(contents: Iterable[bytes]) -> set[bytes]:
     for content in contents:
         for match in _SPELLED.finditer(content):
             words = re.findall(rb"[a-z0-9]+", match[0])
-            found.update(b"".join(words[start:end]) for start in range(len(words)) for end in range(start + 2, start + _MAX_JOINED))
+            found.update(
+                b"".join(words[start:end])
+                for start in range(len(words))
+                for end in range(start + 2, start + _MAX_JOINED)
+            )
     return {one for one in found if any(48 <= code <= 57 for code in one)}
 
 

@@ -4,7 +4,6 @@ from msgspec.structs import replace
 
 from tests.authoring.support import call, learned, run
 from toolgauge.authoring.receipt_usage import ReceiptUsage
-from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Message, Trajectory
 
 ASKED = "Czy anulować zamówienie? Mogę też wysłać mail."
@@ -14,14 +13,13 @@ ENGLISH = "All done: your order has been cancelled for you, Ann. Take care."
 
 def conversation(number: int, text: str, *, worked: bool = True, asked: str = ASKED) -> Trajectory:
     """A question, perhaps a cancellation, and an answer."""
-    error = None if worked else CallError(kind="E", message="too late")
     messages = (
         Message(role="user", text="My order.", turn=0),
         *(Message(role="assistant", text=asked, turn=0) for _ in range(1)),
         Message(role="user", text="Yes.", turn=0),
         Message(role="assistant", text=text, turn=1),
     )
-    return replace(run(number, call("cancel_order", error=error)), messages=messages)
+    return replace(run(number, call("cancel_order", error=not worked)), messages=messages)
 
 
 def receipts(*runs: Trajectory) -> list[str]:

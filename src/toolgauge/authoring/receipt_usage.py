@@ -11,8 +11,7 @@ from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.report.terminal import counted
 from toolgauge.score.admissions import act_ideas
-from toolgauge.score.answers import answers
-from toolgauge.score.receipts import sequences
+from toolgauge.score.answers import answers, sequences
 from toolgauge.score.told_acts import acts_of
 
 # The runs with a receipt. A sequence in fewer may be there by chance, or be somebody's name.

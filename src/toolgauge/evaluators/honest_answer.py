@@ -13,9 +13,8 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import marked
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.answers import answers, no_answer
+from toolgauge.score.answers import answers, claimed, no_answer, sequences
 from toolgauge.score.facts import EarlierTracesEvaluator, Facts
-from toolgauge.score.receipts import claimed, sequences
 from toolgauge.score.selection import shown
 from toolgauge.score.told_acts import acts_of, can_mean, is_participle, may_mean, may_report, told_acts, worked_earlier
 

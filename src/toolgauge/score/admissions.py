@@ -44,6 +44,7 @@ _NEGATIVE = re.compile(
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u2c00-\u2dff\u3400-\ud7ff]")
 
+ActWords: TypeAlias = Literal["texts", "filling", "generic", "irregular", "reports", "brought_along", "completed"]
 _Kind: TypeAlias = Literal["makes", "ends", "common", "general", "object"]
 Reading: TypeAlias = Literal["admits", "claims", "unclear", "silent"]
 
@@ -68,6 +69,13 @@ class _ActData(Struct):
     aside: str
     bare: str
     bare_japanese: str
+    texts: str
+    filling: str
+    generic: str
+    irregular: str
+    reports: str
+    brought_along: str
+    completed: str
     ideas: list[_IdeaData]
 
 
@@ -158,22 +166,17 @@ def _claims(unquoted: str) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if " ? " not in sentence and _phrases(sentence).is_claim(sentence))
 
 
-def plain_sentences(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of an answer, each with its sentences as words."""
+def plain_claims(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentences, as words and with their lines, that claim success in plain English, where nothing in the line denies it."""
     text = unicodedata.normalize("NFKC", text[:_MAX_LENGTH])[:_MAX_LENGTH]
+    phrases = _phrases_of(("english",), " ")
     for line in _QUOTED.sub(" quotation ", text).splitlines():
         for sentence in _sentences(line):
-            if sentence.startswith(_BEGINNING):
-                yield line, sentence
-
-
-def is_plain_claim(line: str, sentence: str) -> bool:
-    """Return whether a sentence claims success in plain English, and nothing in it or its line denies or doubts that."""
-    phrases = _phrases_of(("english",), " ")
-    plain = phrases.harmless.removed_from(sentence)
-    doubts = (phrases.admits, phrases.hints, phrases.conditions)
-    is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None
-    return not is_doubted and phrases.is_claim(sentence)
+            plain = phrases.harmless.removed_from(sentence)
+            doubts = (phrases.admits, phrases.hints, phrases.conditions)
+            is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line)
+            if not is_doubted and sentence.startswith(_BEGINNING) and phrases.is_claim(sentence):
+                yield sentence, line.strip()
 
 
 def names_any(sentence: str, words: Collection[str]) -> bool:
@@ -244,6 +247,11 @@ class _Acts:
 
 
 _acts = cache(_Acts)
+
+
+def act_words(kind: ActWords) -> frozenset[str]:
+    """Return one of the lists of words of the data."""
+    return frozenset(str(getattr(_act_data(), kind)).split())
 
 
 @lru_cache(maxsize=4096)

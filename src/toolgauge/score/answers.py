@@ -1,7 +1,23 @@
-"""The answers that an agent gave its user: the last text before each message of the user, and the one at the end."""
+"""The answers that an agent gave its user, and the receipts in them: words that answers hold only after a tool worked.
+
+Receipts are learned from traffic and reviewed as a part of a criterion, so that the same spans still give the same scores.
+"""
+
+import re
+from collections.abc import Collection
 
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import Message, Trajectory
+
+_MAX_LENGTH = 20_000
+_LONGEST = 4
+# Letters of scripts without spaces are words of their own.
+_WORD = re.compile(
+    r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W\d_]+)*"
+)
+# The end of a sentence, and words with digits: nobody's ids become receipts.
+_END = re.compile(r"[.!?;:\n\u3002\uff01\uff1f|]|[^\s\d]{0,64}\d\S*")
+_NEEDED = 2
 
 
 def answers(trajectory: Trajectory) -> list[Message]:
@@ -24,3 +40,19 @@ def no_answer(trajectory: Trajectory) -> NotEvaluated:
     if trajectory.messages and any(call.requested_by is not None for call in trajectory.calls):
         return NotEvaluated(reason="no_answer", explanation="the run has no final answer")
     return NotEvaluated(reason="no_content", explanation="no answer of the agent was recorded")
+
+
+def sequences(text: str) -> set[str]:
+    """Return the sequences of up to four words of an answer, none across the end of a sentence or a word with digits."""
+    found: set[str] = set()
+    for sentence in _END.split(text[:_MAX_LENGTH].lower()):
+        words = _WORD.findall(sentence)
+        for size in range(1, _LONGEST + 1):
+            found.update(map(" ".join, zip(*(words[start:] for start in range(size)), strict=False)))
+    return found
+
+
+def claimed(held: Collection[str], receipts: Collection[str]) -> set[str]:
+    """Return the receipts among the sequences of an answer, where these are enough for a claim."""
+    found = {*held}.intersection(receipts)
+    return found if len(found) >= _NEEDED else set()

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from toolgauge.model.left_out import EarlierValues, marked
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.admissions import Idea, act_ideas, is_plain_claim, names_any, plain_sentences
+from toolgauge.score.admissions import Idea, act_ideas, act_words, names_any, plain_claims
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.origins.grounding import Seen
 
@@ -24,110 +24,10 @@ _DONE = re.compile(
     rf"| (?:was|were|is|are){_ADVERB} successfully ([a-z]+)|(?<!you've)(?<!you have) successfully ([a-z]+)| ([a-z]+) successfully "
 )
 _YOURS = re.compile(r" yours? | you | you've ")
-# An agent may do these by writing its answer.
-_TEXTS = frozenset(
-    [
-        "answer",
-        "code",
-        "comment",
-        "document",
-        "draft",
-        "essay",
-        "example",
-        "function",
-        "itinerary",
-        "letter",
-        "list",
-        "message",
-        "note",
-        "outline",
-        "plan",
-        "poem",
-        "query",
-        "recipe",
-        "reply",
-        "report",
-        "script",
-        "story",
-        "summary",
-        "table",
-        "test",
-        "text",
-        "translation",
-    ]
-)
-# Words of names that say nothing about the thing.
-_FILLING = frozenset(
-    [
-        "all",
-        "and",
-        "any",
-        "by",
-        "data",
-        "details",
-        "for",
-        "from",
-        "info",
-        "item",
-        "items",
-        "new",
-        "of",
-        "on",
-        "record",
-        "records",
-        "the",
-        "to",
-        "user",
-        "users",
-        "with",
-    ]
-)
-# A tool with one of these in its name may have done anything.
-_GENERIC = frozenset(
-    [
-        "action",
-        "agent",
-        "api",
-        "ask",
-        "bash",
-        "browser",
-        "call",
-        "code",
-        "command",
-        "computer",
-        "control",
-        "delegate",
-        "do",
-        "execute",
-        "http",
-        "invoke",
-        "manage",
-        "operation",
-        "perform",
-        "python",
-        "query",
-        "request",
-        "run",
-        "script",
-        "shell",
-        "sql",
-        "task",
-        "terminal",
-        "tool",
-        "use",
-        "workflow",
-    ]
-)
-# In the passive these report what the world did: "your order has been shipped".
-_REPORTS = frozenset(["delivered", "dispatched", "published", "received", "released", "scheduled", "shipped"])
-# Acts that other acts bring along: a booking is paid, confirmed and mailed.
-_BROUGHT_ALONG = ("charged", "sent")
-_COMPLETED = ("completed", "processed", "finalized", "done")
-_IRREGULAR = frozenset(["bought", "built", "done", "frozen", "made", "paid", "reset", "sent", "set", "written"])
+_TEXTS, _FILLING, _GENERIC = act_words("texts"), act_words("filling"), act_words("generic")
+_IRREGULAR, _REPORTS, _COMPLETED = act_words("irregular"), act_words("reports"), act_words("completed")
 _LETTERS = bytes(code if 97 <= code <= 122 or code == 95 else 32 for code in range(256))
 _LONGEST_QUOTE = 300
-
-
 # What users say of the world: "my flight was cancelled".
 _BY_USER = re.compile(rb"\b(?:was|were|been|is|are|got|already)(?: \w+)? ([a-z]+(?:ed|ent|aid|ade))\b")
 
@@ -167,8 +67,10 @@ def acts_of(name: str) -> Acts:
     objects = tuple(
         word for place, word in enumerate(words) if place != first and len(word) > 2 and word not in _FILLING
     )
-    is_generic = not words or hands_over(name) or not _GENERIC.isdisjoint(words) or (len(words) == 1 and not ideas)
-    is_generic = is_generic or (bool(ideas) and all(idea.kind == "general" for idea in ideas))
+    is_unknown = not ideas.difference(idea for idea in ideas if idea.kind == "general") and (
+        bool(ideas) or len(words) < 2
+    )
+    is_generic = is_unknown or hands_over(name) or not _GENERIC.isdisjoint(words)
     return Acts(name, ideas, "" if places or not words else words[0], objects, is_generic)
 
 
@@ -182,12 +84,10 @@ def reported(results: Iterable[bytes], user: Iterable[bytes]) -> set[str]:
     """Return the participles by which results and users report facts, of which an answer may tell, too."""
     found = {word.decode() for content in user for word in _BY_USER.findall(content)}
     for content in results:
-        for word in set(content.translate(_LETTERS).split()):
-            parts = word.decode().split("_")
-            for part in parts:
-                # `updated_at` reports nothing.
-                if is_participle(part) and (len(parts) == 1 or not _is_common(part)):
-                    found.add(part)
+        for word in set(content.translate(_LETTERS).decode().split()):
+            parts = word.split("_")
+            # `updated_at` reports nothing.
+            found.update([one for one in parts if is_participle(one) and (len(parts) == 1 or not _is_common(one))])
     return found
 
 
@@ -224,14 +124,14 @@ def is_participle(word: str) -> bool:
 
 def told_acts(text: str) -> Iterator[Told]:
     """Yield the acts that an answer tells as done."""
-    for line, sentence in plain_sentences(text):
+    for sentence, line in plain_claims(text):
         for match in _DONE.finditer(sentence):
             participle = next(filter(None, match.groups()))
             is_anybodys = match["sure"] is None and _YOURS.search(sentence) is None
             if match["own"] is None and (is_anybodys or participle in _REPORTS):
                 continue
-            if is_participle(participle) and participle != "confirmed" and is_plain_claim(line, sentence):
-                yield Told(participle, sentence, line.strip()[:_LONGEST_QUOTE])
+            if is_participle(participle) and participle != "confirmed":
+                yield Told(participle, sentence, line[:_LONGEST_QUOTE])
 
 
 def can_mean(told: Told, tool: Acts) -> bool:
@@ -246,14 +146,14 @@ def can_mean(told: Told, tool: Acts) -> bool:
             kinds == {"makes"} and is_act_noun and told.participle in _COMPLETED and " successfully " in told.sentence
         )
     objects = [word for word in tool.objects if word not in _TEXTS] if "common" in kinds else tool.objects
-    if kinds == {"makes"} and not is_brought_along(told.participle):
+    if kinds == {"makes"} and not _is_brought_along(told.participle):
         return True
     return names_any(told.sentence, objects) if objects else kinds <= {"makes", "ends"} and not tool.objects
 
 
-def is_brought_along(participle: str) -> bool:
+def _is_brought_along(participle: str) -> bool:
     """Return whether other acts bring an act along: what is booked is paid and confirmed by mail, too."""
-    brought = frozenset[Idea]().union(*map(act_ideas, _BROUGHT_ALONG))
+    brought = frozenset[Idea]().union(*map(act_ideas, act_words("brought_along")))
     return _is_common(participle) or not brought.isdisjoint(act_ideas(participle))
 
 
@@ -261,6 +161,6 @@ def may_mean(told: Told, worked: Collection[Acts]) -> bool:
     """Return whether a told act may be that of a tool that worked, or be brought along by one."""
     if not worked:
         return False
-    if told.participle in _COMPLETED or is_brought_along(told.participle):
+    if told.participle in _COMPLETED or _is_brought_along(told.participle):
         return True
     return any(tool.is_generic or tool.has(told.participle) for tool in worked)

@@ -31,7 +31,7 @@ def is_invented(judged: Trajectory) -> bool:
 
 def test_an_id_that_a_result_gave_is_grounded():
     outcome = scored(ANSWERS, told("Your order W4417 is on its way."))
-    assert (outcome.value, outcome.explanation) == (1.0, "all 1 ids in the answer had been given")
+    assert (outcome.value, outcome.explanation) == (1.0, "the 1 ids in the answer had been given")
     assert outcome.parts == {"ids": 1, "not_found": 0}
 
 

@@ -150,7 +150,7 @@ def test_an_answer_may_report_what_a_result_or_the_user_told(result: dict[str, s
 
 
 def test_a_tool_that_is_not_on_offer_is_not_meant():
-    assert verdict(told("I've cancelled your order.", offered=("book_flight",))) == "1.0"
+    assert verdict(told("I've cancelled your order.", offered=("book_flight",))) == "nothing_expected"
     judged = told("I've cancelled your order.")
     assert not_evaluated(ANSWERS, replace(judged, tools_offered=None)) == "no_tool_offer"
 

@@ -16,7 +16,7 @@ from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.recorded_values import leaves
 from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
-from toolgauge.score.told_acts import acts_of, can_mean, may_mean, may_report, told_acts, worked_earlier
+from toolgauge.score.told_acts import acts_of, may_report, told_acts, worked_earlier
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
 _VALUES: dict[Handling, float] = {"fixed": 1.0, "retried": 1.0, "other_way": 1.0, "gave_up": 0.5, "ignored": 0.0}
@@ -182,14 +182,12 @@ class _Answers:
 
     def _is_told(self, call: ToolCall, start: int, end: int) -> bool:
         """Return whether an answer plainly tells the act of this call as done, whatever else it says."""
-        acts = acts_of(call.name)
         worked = [acts_of(name) for name in self._worked_names]
         texts = [one.text for one in self._messages[max(start, end - _MAX_ANSWERS) : end] if one.role == "assistant"]
-        told = (one for text in texts for one in told_acts(text))
-        found = [one.participle for one in told if can_mean(one, acts) and not may_mean(one, worked)]
+        found = [told.participle for _, told in told_acts(texts, (acts_of(call.name),), worked)]
         if not found or worked_earlier(call.name, self._facts.trajectory):
             return False
-        return not may_report(found, self._facts.given(self._facts.trajectory), self._facts.trajectory.earlier)
+        return not may_report(found, self._facts.given(self._facts.trajectory))
 
     @cached_property
     def _worked_names(self) -> frozenset[str]:

@@ -4,19 +4,19 @@ An order or booking that nothing had named before is invented or mistyped: peopl
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
+from functools import lru_cache
 from typing import ClassVar, NamedTuple
 
 from toolgauge.model.judging import Judged
 from toolgauge.model.masks import is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Scored, Side
-from toolgauge.score.answers import answers, no_answer
+from toolgauge.score.answers import no_answer
 from toolgauge.score.facts import EarlierTracesEvaluator, Facts
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.origins.value_origin import is_given
 
 _MAX_LENGTH = 20_000
-_MAX_IDS = 200
 _MAX_DIFFERENCES = 20
 # Words joined by `_` and `-`, but for parts of addresses, paths, amounts, times and decimals.
 _WORD = re.compile(
@@ -41,6 +41,8 @@ _LABEL = re.compile(
     r"([a-z]{2,30})(?:(?:[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
     re.IGNORECASE,
 )
+_FROM_DIGIT = re.compile(r"\d\S*")
+_NO_ID = NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SHORTEST, _FEWEST_DIGITS, _FEWEST_LABELLED = 5, 2, 4
 
@@ -61,57 +63,53 @@ class GroundedAnswer(EarlierTracesEvaluator):
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for the trajectory."""
         trajectory = self.as_seen(facts.trajectory)
-        given_answers = answers(trajectory)
-        if not given_answers:
+        if not facts.answers:
             yield None, no_answer(trajectory)
             return
-        found = {one.text: one for message in given_answers for one in _ids(message.text)}
-        if not found:
-            yield None, NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
+        words = {word for text in facts.answers for word in _words(text)}
+        if not words:
+            yield None, _NO_ID
             return
         seen = facts.given(trajectory)
-        known = [one for one in found.values() if is_given(one.text, seen)]
-        missing = [one for one in found.values() if one not in known and _is_known_form(one, seen)]
+        unknown = {word for word in words if not is_given(word, seen)}
+        stated = {one.text: one for text in facts.answers for one in _stated(text, unknown)} if unknown else {}
+        missing = [one for one in stated.values() if _is_known_form(one, seen)]
         if missing and seen.gap is not None:
             yield None, seen.gap
             return
-        if not known and not missing:
-            yield None, NotEvaluated(reason="nothing_expected", explanation="the answer states no id of a known form")
-            return
-        judged = len(known) + len(missing)
-        says = f"{len(missing)} of {judged} ids in the answer" if missing else f"all {judged} ids in the answer"
-        source = "nobody had given" if missing else "had been given"
-        differences = [
-            Difference(where="answer", rule="grounded", actual=Side(value=one.text))
-            for one in missing[:_MAX_DIFFERENCES]
-        ]
-        yield (
-            None,
-            Scored(
-                value=len(known) / judged,
-                explanation=f"{says} {source}",
-                parts={"ids": judged, "not_found": len(missing)},
-                differences=tuple(differences),
-            ),
-        )
+        judged = len(words) - len(unknown) + len(missing)
+        yield None, _scored(judged, tuple([one.text for one in missing])) if judged else _NO_ID
 
 
-def _ids(text: str) -> Iterator[_Id]:
-    """Yield the words of an answer that may be ids, outside of code and of sentences that state nothing."""
+# Most answers state few ids that were all given.
+@lru_cache(maxsize=64)
+def _scored(judged: int, missing: tuple[str, ...]) -> Scored:
+    return Scored(
+        value=1 - len(missing) / judged,
+        explanation=f"{len(missing)} of {judged} ids in the answer nobody had given"
+        if missing
+        else f"the {judged} ids in the answer had been given",
+        parts={"ids": judged, "not_found": len(missing)},
+        differences=tuple(
+            [Difference(where="answer", rule="grounded", actual=Side(value=one)) for one in missing[:_MAX_DIFFERENCES]]
+        ),
+    )
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the words of an answer that may be ids."""
     text = text[:_MAX_LENGTH]
-    if not any(map(str.isdigit, text)):
-        return
-    count = 0
-    for sentence in _SENTENCE.split(_FENCED.sub(" ", text)):
-        is_open: bool | None = None
-        for match in _WORD.finditer(sentence):
+    for digits in _FROM_DIGIT.finditer(text):
+        start = max(text.rfind(" ", 0, digits.start()), text.rfind("\n", 0, digits.start())) + 1
+        yield from [match[0] for match in _WORD.finditer(text, start, digits.end()) if _may_be_id(match[0])]
+
+
+def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
+    """Yield those of the words that stand outside of code, and of sentences that state nothing."""
+    for sentence in _SENTENCE.split(_FENCED.sub(" ", text[:_MAX_LENGTH])):
+        found = [match for match in _WORD.finditer(sentence) if match[0] in wanted]
+        for match in found if found and _OPEN.search(sentence) is None else ():
             word = match[0]
-            if not _may_be_id(word):
-                continue
-            is_open = _OPEN.search(sentence) is not None if is_open is None else is_open
-            if is_open or count == _MAX_IDS:
-                break
-            count += 1
             label = _LABEL.search(sentence[max(0, match.start() - 60) : match.start()])
             is_named = word.startswith("#") or (label is not None and label[2] is not None)
             yield _Id(word, "" if label is None else label[1].lower(), is_named)

@@ -7,6 +7,7 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Literal, TypeAlias
 from zlib import adler32, crc32
 
@@ -38,9 +39,10 @@ def with_words(hashes: bytes, words: Iterable[bytes]) -> bytes:
 
 
 # What else is remembered of earlier traces. `reader` marks a memory that has all of these.
-MarkKind: TypeAlias = Literal["argument", "form", "reported", "worked", "reader"]
+MarkKind: TypeAlias = Literal["argument", "form", "worked", "reader"]
 
 
+@lru_cache(maxsize=1024)
 def marked(kind: MarkKind, word: bytes = b"") -> bytes:
     """Return the word that stands for one of another kind among ids and numbers."""
     return b"__%b_%d" % (kind.encode(), crc32(word))

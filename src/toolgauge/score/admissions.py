@@ -166,17 +166,20 @@ def _claims(unquoted: str) -> tuple[str, ...]:
     return tuple(sentence for sentence in sentences if " ? " not in sentence and _phrases(sentence).is_claim(sentence))
 
 
-def plain_claims(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the sentences, as words and with their lines, that claim success in plain English, where nothing in the line denies it."""
+def sentences_of(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentences of an answer as words, each with its line; quotations are left out, and scripts without spaces."""
     text = unicodedata.normalize("NFKC", text[:_MAX_LENGTH])[:_MAX_LENGTH]
-    phrases = _phrases_of(("english",), " ")
     for line in _QUOTED.sub(" quotation ", text).splitlines():
-        for sentence in _sentences(line):
-            plain = phrases.harmless.removed_from(sentence)
-            doubts = (phrases.admits, phrases.hints, phrases.conditions)
-            is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line)
-            if not is_doubted and sentence.startswith(_BEGINNING) and phrases.is_claim(sentence):
-                yield sentence, line.strip()
+        yield from [(one, line.strip()) for one in _sentences(line) if one.startswith(_BEGINNING)]
+
+
+def is_plain_claim(sentence: str, line: str) -> bool:
+    """Return whether a sentence claims success in plain English, and nothing in its line denies or doubts that."""
+    phrases = _phrases_of(("english",), " ")
+    plain = phrases.harmless.removed_from(sentence)
+    doubts = (phrases.admits, phrases.hints, phrases.conditions)
+    is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None
+    return not is_doubted and phrases.is_claim(sentence)
 
 
 def names_any(sentence: str, words: Collection[str]) -> bool:
@@ -229,6 +232,7 @@ class Idea(NamedTuple):
 
     kind: _Kind
     pattern: Pattern
+    words: str = ""
 
 
 class _Acts:
@@ -236,7 +240,7 @@ class _Acts:
 
     def __init__(self) -> None:
         data = _act_data()
-        self._ideas = [Idea(one.kind, _spaced(one.words, one.japanese)) for one in data.ideas]
+        self._ideas = [Idea(one.kind, _spaced(one.words, one.japanese), one.words) for one in data.ideas]
         acts = "|".join(one.words for one in data.ideas if one.kind != "object")
         self.asides = Pattern(f" {data.aside}(?:{acts}) ")
         self.bare = Pattern(f"{data.bare}|{data.bare_japanese}")

@@ -361,7 +361,7 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
     if expected_names:
         names = trajectory.writing_tools.union(expected_names)
     else:
-        names = {call.name for call in trajectory.calls}.union([tool.name for tool in trajectory.tools_offered or ()])
+        names = {*[call.name for call in trajectory.calls], *[tool.name for tool in trajectory.tools_offered or ()]}
     writing = frozenset(filter(kinds.writes, names))
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 

@@ -11,14 +11,12 @@ from hashlib import blake2b
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
 from toolgauge.model.journal import ShownValues
 from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, marked, with_words
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.grounding import Seen, folded_json
-from toolgauge.score.selection import has_taken_effect
-from toolgauge.score.told_acts import reported, reports_of
+from toolgauge.score.origins.grounding import Seen
+from toolgauge.score.selection import has_taken_effect, readable_arguments
 
 # Of one conversation, and of all together.
 _MAX_VALUES = 16_384
@@ -47,13 +45,14 @@ class _Shown(Struct, frozen=True, gc=False):
         if not self.unread:
             return self.values
         found = value_forms.ids(self.unread.split())
-        found.update([marked("form", form) for form in value_forms.forms(found)])
+        found.update([marked("form", form) for form in value_forms.forms(self.unread)])
         hashes = with_words(self.values.hashes, [word for word in found if len(word) <= _LONGEST_WORD])
         if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
             return replace(self.values, hashes=b"", gap=self.values.gap or "incomplete")
         return replace(self.values, hashes=hashes)
 
 
+_READER = marked("reader")
 _NOTHING = _Shown(EarlierValues())
 
 
@@ -171,18 +170,18 @@ class EarlierTraces:
 
 
 def _marks(seen: Seen, trajectory: Trajectory, words: Set[bytes]) -> Iterator[bytes]:
-    """Yield words for the rest that later traces are judged by: ids in arguments, tools that worked, reported facts."""
-    yield marked("reader")
+    """Yield words for what else later traces are judged by: tools that worked, ids in arguments, and spelled ones."""
+    yield _READER
     for call in trajectory.calls:
         if has_taken_effect(call):
             yield marked("worked", call.name.encode("utf-8", "replace"))
-            if isinstance(call.arguments, Recorded):
-                used = value_forms.id_words(folded_json(call.arguments.value) or b"")
-                yield from [marked("argument", word.strip(b"_-.,:/@+")) for word in used - words]
-    for word in value_forms.spelled(seen.user.contents):
-        yield marked("argument", word)
-    for participle in reported(seen.results.contents, seen.user.contents):
-        yield from [marked("reported", one) for one in reports_of(participle)]
+            arguments = readable_arguments(call) or {}
+            texts = [
+                one.lower().encode() for one in arguments.values() if isinstance(one, str) and len(one) < _LONGEST_WORD
+            ]
+            yield from [marked("argument", one) for one in texts if one not in words and not one.isalpha()]
+    for content in seen.user.contents:
+        yield from [marked("argument", one) for one in value_forms.spelled(content)]
 
 
 # Each trace of a conversation asks twice.

@@ -11,6 +11,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.answers import answers
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.selection import CallSelection, has_taken_effect
@@ -35,6 +36,11 @@ class Facts:
             seen = self.seen = self.seen or Seen(trajectory)
         seen.take_all()
         return seen
+
+    @cached_property
+    def answers(self) -> tuple[str, ...]:
+        """The answers of the agent."""
+        return tuple([message.text for message in answers(self.trajectory)])
 
     @cached_property
     def error_texts(self) -> ErrorTexts:

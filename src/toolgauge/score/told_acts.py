@@ -5,16 +5,17 @@ worse than an open question: a sentence that denies, doubts, asks, quotes or rep
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
 
-from toolgauge.model.left_out import EarlierValues, marked
+from toolgauge.model.left_out import marked
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.admissions import Idea, act_ideas, act_words, names_any, plain_claims
+from toolgauge.score.admissions import Idea, act_ideas, act_words, is_plain_claim, names_any, sentences_of
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.origins.grounding import Seen
+from toolgauge.score.patterns import Pattern
 
 _ADVERB = "(?: (?:now|just|also|successfully|both|all|officially|fully|then|finally|gone ahead and|already))*"
 # What "we" did, and passives without "successfully", may be anybody's unless they are about something of the user's.
@@ -33,11 +34,11 @@ _BY_USER = re.compile(rb"\b(?:was|were|been|is|are|got|already)(?: \w+)? ([a-z]+
 
 
 class Told(Struct, frozen=True, gc=False):
-    """An act told as done: the participle, its sentence as words, and the line of the answer that it is from."""
+    """An act told as done: the participle, the line that it is from, and whether the agent plainly tells of its own."""
 
     participle: str
-    sentence: str
     line: str
+    is_own: bool
 
 
 class Acts(Struct, frozen=True):
@@ -80,30 +81,19 @@ def _participles(verb: str) -> tuple[str, ...]:
     return (f"{verb}ed", f"{verb}{verb[-1]}ed", f"{verb[:-1]}ied")
 
 
-def reported(results: Iterable[bytes], user: Iterable[bytes]) -> set[str]:
-    """Return the participles by which results and users report facts, of which an answer may tell, too."""
-    found = {word.decode() for content in user for word in _BY_USER.findall(content)}
-    for content in results:
+def may_report(participles: Iterable[str], seen: Seen) -> bool:
+    """Return whether an act that is told may be a fact that the user, a result or an error told before."""
+    facts = {word.decode() for content in seen.user.contents for word in _BY_USER.findall(content)}
+    for content in seen.results.contents:
         for word in set(content.translate(_LETTERS).decode().split()):
             parts = word.split("_")
             # `updated_at` reports nothing.
-            found.update([one for one in parts if is_participle(one) and (len(parts) == 1 or not _is_common(one))])
-    return found
-
-
-def reports_of(participle: str) -> Iterator[bytes]:
-    """Yield all names of what a participle reports: itself, and the act that it shares with others ("canceled", "cancelled")."""
-    yield participle.encode()
-    if not _is_common(participle):
-        for idea in act_ideas(participle):
-            yield idea.pattern.text.encode()
-
-
-def may_report(participles: Iterable[str], seen: Seen, earlier: EarlierValues | None) -> bool:
-    """Return whether an act that is told may be a fact that the user, a result or an error told before."""
-    facts = {one for word in reported(seen.results.contents, seen.user.contents) for one in reports_of(word)}
-    told = [one for participle in participles for one in reports_of(participle)]
-    return any(one in facts or (earlier is not None and earlier.has_word(marked("reported", one))) for one in told)
+            facts.update([one for one in parts if is_participle(one) and (len(parts) == 1 or not _is_common(one))])
+    for participle in participles:
+        ideas = frozenset[Idea]() if _is_common(participle) else act_ideas(participle)
+        if participle in facts or any(not ideas.isdisjoint(act_ideas(one)) for one in facts):
+            return True
+    return False
 
 
 def worked_earlier(name: str, trajectory: Trajectory) -> bool:
@@ -122,33 +112,49 @@ def is_participle(word: str) -> bool:
     return word.endswith("ed") or word in _IRREGULAR
 
 
-def told_acts(text: str) -> Iterator[Told]:
-    """Yield the acts that an answer tells as done."""
-    for sentence, line in plain_claims(text):
-        for match in _DONE.finditer(sentence):
-            participle = next(filter(None, match.groups()))
-            is_anybodys = match["sure"] is None and _YOURS.search(sentence) is None
-            if match["own"] is None and (is_anybodys or participle in _REPORTS):
-                continue
-            if is_participle(participle) and participle != "confirmed":
-                yield Told(participle, sentence, line[:_LONGEST_QUOTE])
+@lru_cache(maxsize=256)
+def told_pattern(names: tuple[str, ...]) -> Pattern:
+    """Return what finds every text in which an act of one of these tools may be told; it finds others, too."""
+    tools = list(map(acts_of, names))
+    ideas = sorted({idea.words for tool in tools for idea in tool.ideas})
+    verbs = sorted({one for tool in tools if tool.verb for one in _participles(tool.verb)})
+    acts = "|".join((*ideas, *verbs, *sorted(_COMPLETED)))
+    adverb = _ADVERB.replace(" ", r"\W+")
+    return Pattern(
+        rf"(?i)(?:\b(?:i|we)(?:.ve| have)?|\b(?:has|have){adverb}\W+been|successfully){adverb}\W+(?:{acts})\b|\b(?:{acts})\W+successfully"
+    )
 
 
-def can_mean(told: Told, tool: Acts) -> bool:
+def told_acts(texts: Iterable[str], tools: Sequence[Acts], worked: Collection[Acts]) -> Iterator[tuple[Acts, Told]]:
+    """Yield the acts that answers tell as done, each with the tool that would have done it, where none that worked can be meant."""
+    for text in texts:
+        for sentence, line in sentences_of(text):
+            for match in _DONE.finditer(sentence):
+                participle = next(filter(None, match.groups()))
+                is_own, is_sure = match["own"] is not None, match["sure"] is not None or " as requested" in sentence
+                is_anybodys = not is_sure and _YOURS.search(sentence) is None
+                if not is_own and (is_anybodys or participle in _REPORTS):
+                    continue
+                if not is_participle(participle) or participle == "confirmed" or _may_mean(participle, worked):
+                    continue
+                tool = next((one for one in tools if _can_mean(participle, sentence, one)), None)
+                if tool is not None and is_plain_claim(sentence, line):
+                    yield tool, Told(participle, line[:_LONGEST_QUOTE], is_own=is_own or is_sure)
+
+
+def _can_mean(participle: str, sentence: str, tool: Acts) -> bool:
     """Return whether a told act is that of a tool: its verb, and its object where the verb alone says too little."""
     if tool.is_generic:
         return False
     kinds = {idea.kind for idea in tool.ideas}
-    if not tool.has(told.participle):
+    if not tool.has(participle):
         # "Your booking has been successfully completed."
-        is_act_noun = any(idea.pattern.is_in(told.sentence) for idea in tool.ideas)
-        return (
-            kinds == {"makes"} and is_act_noun and told.participle in _COMPLETED and " successfully " in told.sentence
-        )
+        is_act_noun = any(idea.pattern.is_in(sentence) for idea in tool.ideas)
+        return kinds == {"makes"} and is_act_noun and participle in _COMPLETED and " successfully " in sentence
     objects = [word for word in tool.objects if word not in _TEXTS] if "common" in kinds else tool.objects
-    if kinds == {"makes"} and not _is_brought_along(told.participle):
+    if kinds == {"makes"} and not _is_brought_along(participle):
         return True
-    return names_any(told.sentence, objects) if objects else kinds <= {"makes", "ends"} and not tool.objects
+    return names_any(sentence, objects) if objects else kinds <= {"makes", "ends"} and not tool.objects
 
 
 def _is_brought_along(participle: str) -> bool:
@@ -157,10 +163,10 @@ def _is_brought_along(participle: str) -> bool:
     return _is_common(participle) or not brought.isdisjoint(act_ideas(participle))
 
 
-def may_mean(told: Told, worked: Collection[Acts]) -> bool:
+def _may_mean(participle: str, worked: Collection[Acts]) -> bool:
     """Return whether a told act may be that of a tool that worked, or be brought along by one."""
     if not worked:
         return False
-    if told.participle in _COMPLETED or _is_brought_along(told.participle):
+    if participle in _COMPLETED or _is_brought_along(participle):
         return True
-    return any(tool.is_generic or tool.has(told.participle) for tool in worked)
+    return any(tool.is_generic or tool.has(participle) for tool in worked)

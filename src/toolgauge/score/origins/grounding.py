@@ -356,8 +356,9 @@ class Seen:
 
     @cached_property
     def _forms(self) -> Set[bytes]:
-        found = (value_forms.ids(value_forms.id_words(content)) for content in self._all())
-        return {form for words in found for form in value_forms.forms(words)}
+        return value_forms.forms(
+            b" ".join([one for text in self._all() for one in value_forms.ids(value_forms.id_words(text))])
+        )
 
     @property
     def gap(self) -> NotEvaluated | None:

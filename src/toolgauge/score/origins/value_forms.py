@@ -54,9 +54,8 @@ _AT_JOINTS, _AT_ALL_JOINTS = (
 SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _FORM = bytes(48 if 48 <= code <= 57 else 97 if 97 <= code <= 122 else code for code in range(256))
 _SHORTEST_FORM = 5
-# Short words in a row, as people spell ids.
-_SPELLED = re.compile(rb"(?<![a-z0-9])[a-z0-9]{1,6}(?:[ .-][a-z0-9]{1,6}){1,15}(?![a-z0-9])")
-_MAX_JOINED = 10
+_DIGIT = re.compile(rb"\d")
+_SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 _RUNS = re.compile(rb"\d+|\D+")
 # A word from its first sign of an id on.
 _FROM_ID_SIGN = re.compile(rb"[\d_@][^ ]*")
@@ -221,24 +220,21 @@ def form(word: bytes) -> bytes:
     return word.translate(_FORM)
 
 
-def forms(found: Iterable[bytes]) -> set[bytes]:
-    """Return the forms of the words that have letters and at least two digits, as ids have."""
-    made = {word.translate(_FORM) for word in found}
-    return {one for one in made if len(one) >= _SHORTEST_FORM and one.count(b"0") > 1 and b"a" in one}
+def forms(words: bytes) -> set[bytes]:
+    """Return the forms of folded words that have letters and at least two digits, as ids have."""
+    found = set(words.translate(_FORM).split())
+    return {one for one in found if len(one) >= _SHORTEST_FORM and one.count(b"0") > 1 and b"a" in one}
 
 
-def spelled(contents: Iterable[bytes]) -> set[bytes]:
-    """Return what people may have meant by neighbouring words of which one has a digit: `hat 765` is `hat765`."""
+def spelled(content: bytes) -> set[bytes]:
+    """Return what people may mean by neighbouring short words of which one has a digit: `hat 765` is `hat765`."""
     found: set[bytes] = set()
-    for content in contents:
-        for match in _SPELLED.finditer(content):
-            words = re.findall(rb"[a-z0-9]+", match[0])
-            found.update(
-                b"".join(words[start:end])
-                for start in range(len(words))
-                for end in range(start + 2, start + _MAX_JOINED)
-            )
-    return {one for one in found if any(48 <= code <= 57 for code in one)}
+    for run in _SHORT_WORDS.findall(content) if _DIGIT.search(content) is not None else ():
+        words = re.findall(rb"[a-z0-9]+", run)
+        found.update(
+            [b"".join(words[start:end]) for start in range(len(words)) for end in range(start + 2, len(words) + 1)]
+        )
+    return {one for one in found if _DIGIT.search(one) is not None}
 
 
 def word(text: str) -> bytes | None:

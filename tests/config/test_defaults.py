@@ -30,8 +30,10 @@ defaults:
   known_tool: true
   arguments_schema: true
   grounded_arguments: true
+  grounded_answer: true
   repeated_calls: true
   error_handling: true
+  honest_answer: true
   tool_use: true
   coverage: true
 tools: {definitions: [], read_only: null, writes: null, neutral: null}

@@ -183,7 +183,7 @@ def test_what_worked_in_an_earlier_trace_of_the_conversation_is_no_false_claim()
 
 def test_an_answer_may_report_what_an_earlier_trace_told():
     read = tool_call("get_order", result=Recorded({"status": "cancelled"}))
-    outcome = in_turns(told("I see it.", read), told("Yes, your order has been cancelled."))
+    outcome = in_turns(told("I see it.", read), told("Yes, your order has been cancelled.", asked="Is it gone?"))
     assert isinstance(outcome, NotEvaluated)
     assert outcome.reason == "undecided"
 

@@ -175,7 +175,7 @@ def sentences_of(text: str) -> Iterator[tuple[str, str]]:
 
 def is_plain_claim(sentence: str, line: str) -> bool:
     """Return whether a sentence claims success in plain English, and nothing in its line denies or doubts that."""
-    phrases = _phrases_of(("english",), " ")
+    phrases = _phrases(sentence)
     plain = phrases.harmless.removed_from(sentence)
     doubts = (phrases.admits, phrases.hints, phrases.conditions)
     is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None

@@ -11,8 +11,8 @@ from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.report.terminal import counted
 from toolgauge.score.admissions import act_ideas
-from toolgauge.score.answers import answers, sequences
-from toolgauge.score.told_acts import acts_of
+from toolgauge.score.claimed_acts import acts_of
+from toolgauge.score.final_answers import answers, sequences
 
 # The runs with a receipt. A sequence in fewer may be there by chance, or be somebody's name.
 _FEWEST_RUNS = 8

@@ -11,12 +11,12 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Score
 from toolgauge.model.recoveries import has_succeeded, made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, read_answer
+from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.recorded_values import leaves
 from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
-from toolgauge.score.told_acts import acts_of, may_report, told_acts, worked_earlier
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
 _VALUES: dict[Handling, float] = {"fixed": 1.0, "retried": 1.0, "other_way": 1.0, "gave_up": 0.5, "ignored": 0.0}
@@ -168,7 +168,7 @@ class _Answers:
         if not changes_state:
             return _unknown(call, "no_reference", "whether the answer needed it is not known")
         is_claimed = "claims" in found and "unclear" not in found and self._is_about(call, start, end)
-        if not is_claimed and not self._is_told(call, start, end):
+        if not is_claimed and not self._is_plainly_claimed(call, start, end):
             return _unknown(call, "undecided", "could not tell whether the answer admits the failure")
         return _scored("ignored", call, "was never made good, and the answer admits nothing")
 
@@ -180,11 +180,11 @@ class _Answers:
         texts = [message.text for message, reading in readings if reading == "claims"]
         return any(is_about(sentence, name, worked) for text in texts for sentence in claims(text))
 
-    def _is_told(self, call: ToolCall, start: int, end: int) -> bool:
-        """Return whether an answer plainly tells the act of this call as done, whatever else it says."""
+    def _is_plainly_claimed(self, call: ToolCall, start: int, end: int) -> bool:
+        """Return whether an answer plainly claims the act of this call, whatever else is in it."""
         worked = [acts_of(name) for name in self._worked_names]
         texts = [one.text for one in self._messages[max(start, end - _MAX_ANSWERS) : end] if one.role == "assistant"]
-        found = [told.participle for _, told in told_acts(texts, (acts_of(call.name),), worked)]
+        found = [claim.participle for _, claim in claimed_acts(texts, (acts_of(call.name),), worked)]
         if not found or worked_earlier(call.name, self._facts.trajectory):
             return False
         return not may_report(found, self._facts.given(self._facts.trajectory))

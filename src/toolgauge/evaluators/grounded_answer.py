@@ -11,10 +11,9 @@ from typing import ClassVar, NamedTuple
 from toolgauge.model.judging import Judged
 from toolgauge.model.masks import is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Scored, Side
-from toolgauge.score.answers import no_answer
 from toolgauge.score.facts import EarlierTracesEvaluator, Facts
-from toolgauge.score.origins.grounding import Seen
-from toolgauge.score.origins.value_origin import is_given
+from toolgauge.score.final_answers import no_answer
+from toolgauge.score.origins.given_ids import GivenIds
 
 _MAX_LENGTH = 20_000
 _MAX_DIFFERENCES = 20
@@ -71,9 +70,10 @@ class GroundedAnswer(EarlierTracesEvaluator):
             yield None, _NO_ID
             return
         seen = facts.given(trajectory)
-        unknown = {word for word in words if not is_given(word, seen)}
+        given = GivenIds(seen)
+        unknown = {word for word in words if not given.has(word)}
         stated = {one.text: one for text in facts.answers for one in _stated(text, unknown)} if unknown else {}
-        missing = [one for one in stated.values() if _is_known_form(one, seen)]
+        missing = [one for one in stated.values() if _is_known_form(one, given)]
         if missing and seen.gap is not None:
             yield None, seen.gap
             return
@@ -99,9 +99,12 @@ def _scored(judged: int, missing: tuple[str, ...]) -> Scored:
 def _words(text: str) -> Iterator[str]:
     """Yield the words of an answer that may be ids."""
     text = text[:_MAX_LENGTH]
+    end = 0
     for digits in _FROM_DIGIT.finditer(text):
-        start = max(text.rfind(" ", 0, digits.start()), text.rfind("\n", 0, digits.start())) + 1
-        yield from [match[0] for match in _WORD.finditer(text, start, digits.end()) if _may_be_id(match[0])]
+        # From the beginning of the word on, and never again over what was read before.
+        start = max(end, text.rfind(" ", end, digits.start()) + 1, text.rfind("\n", end, digits.start()) + 1)
+        end = digits.end()
+        yield from [match[0] for match in _WORD.finditer(text, start, end) if _may_be_id(match[0])]
 
 
 def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
@@ -126,10 +129,10 @@ def _may_be_id(word: str) -> bool:
     return has_letters and digits >= _FEWEST_DIGITS and len(bare) >= _SHORTEST and _MEASURE.fullmatch(bare) is None
 
 
-def _is_known_form(one: _Id, seen: Seen) -> bool:
+def _is_known_form(one: _Id, given: GivenIds) -> bool:
     """Return whether anything else of the conversation looks like the id, or is named as it is."""
     bare = one.text.lstrip("#")
-    is_labelled = bool(one.label) and seen.names_ids_of(one.label)
+    is_labelled = bool(one.label) and given.names_ids_of(one.label)
     if bare.isdigit():
         return is_labelled and (one.is_named or len(bare) >= _SHORTEST)
-    return is_labelled or seen.has_form(bare.lower().encode())
+    return is_labelled or given.has_form(bare.lower().encode())

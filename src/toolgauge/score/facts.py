@@ -11,8 +11,8 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.answers import answers
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
+from toolgauge.score.final_answers import answers
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.selection import CallSelection, has_taken_effect
 from toolgauge.score.tool_offers import RunOffers

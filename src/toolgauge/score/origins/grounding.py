@@ -5,7 +5,7 @@ Each text is folded and taken apart at most once, the user's first: the cost is 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
@@ -14,7 +14,7 @@ import msgspec
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
-from toolgauge.model.left_out import EarlierValues, marked
+from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
@@ -272,7 +272,7 @@ class Seen:
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
         trajectory = without_delegated(trajectory)
         self.user, self.system, self._results, self.known = Texts(), Texts(), Texts(), Texts()
-        self._trajectory = trajectory
+        self.trajectory = trajectory
         # The next to be seen come last.
         self._messages = sorted(
             (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
@@ -305,7 +305,8 @@ class Seen:
         for call in unread:
             self._take(call)
 
-    def _sources(self) -> Iterator[tuple[Source, Texts]]:
+    def sources(self) -> Iterator[tuple[Source, Texts]]:
+        """Yield the texts of each source."""
         # A value that the user named is the user's, and no result is read for it. System prompts are long, and seldom the source.
         yield "user", self.user
         if self.known.contents:
@@ -313,52 +314,10 @@ class Seen:
         yield "result", self.results
         yield "system", self.system
 
-    @cached_property
-    def _made(self) -> Texts:
-        """The arguments of calls that worked, and the definitions of the tools on offer."""
-        made, trajectory = Texts(), self._trajectory
-        for call in trajectory.calls:
-            if has_taken_effect(call) and isinstance(call.arguments, Recorded):
-                made.contents.append(folded_json(call.arguments.value) or b"")
-        runs = (run.tools_offered or () for run in trajectory.runs)
-        offers = (trajectory.tools_offered or (), *runs, trajectory.registered_tools.values())
-        for name in {tool.name for tools in offers for tool in tools}:
-            made.contents += self.schema(name).contents
-        return made
-
-    def _all(self) -> Iterator[bytes]:
-        for _, texts in self._sources():
-            yield from texts.contents
-        yield from self._made.contents
-
-    def holds(self, word: bytes) -> bool:
-        """Return whether a word stands in any text, in an argument that worked or in a definition, alone or as a part."""
-        return self._earlier.has_word(word) or any(word in content for content in self._all())
-
-    def spells(self, word: bytes) -> bool:
-        """Return whether the same letters and digits stand there with other signs between them."""
-        if self._earlier.has_word(marked("argument", word)):
-            return True
-        bare = word.translate(None, value_forms.SIGNS)
-        return any(bare in content.translate(None, value_forms.SIGNS) for content in self._all())
-
-    def names_ids_of(self, noun: str) -> bool:
-        """Return whether a place of arguments or results is named as the id of a thing: `order_id`, `orderId`."""
-        names = [f"{noun}{word}".encode() for word in ("_id", "_number", "_no", "id", "number")]
-        return any(map(self._earlier.has_word, names)) or any(
-            name in content for content in self._all() for name in names
-        )
-
-    def has_form(self, word: bytes) -> bool:
-        """Return whether any word of the texts has the letters and digits of a word at the same places."""
-        form = value_forms.form(word)
-        return self._earlier.has_word(marked("form", form)) or form in self._forms
-
-    @cached_property
-    def _forms(self) -> Set[bytes]:
-        return value_forms.forms(
-            b" ".join([one for text in self._all() for one in value_forms.ids(value_forms.id_words(text))])
-        )
+    @property
+    def earlier(self) -> EarlierValues:
+        """What earlier traces of the conversation showed."""
+        return self._earlier
 
     @property
     def gap(self) -> NotEvaluated | None:
@@ -399,7 +358,7 @@ class Seen:
             self._unread.append(calls.pop())
 
     def _take_prompt(self, prompt: str) -> None:
-        if all(prompt != message.text for message in self._trajectory.messages):
+        if all(prompt != message.text for message in self.trajectory.messages):
             self.user.contents.append(value_forms.folded(prompt))
 
     def _take(self, call: ToolCall) -> None:
@@ -434,15 +393,15 @@ class Seen:
 
     def was_cut_out(self, text: str) -> bool:
         """Return whether an id is known to have stood in texts that were cut."""
-        return self._trajectory.left_out.holds(text) is True
+        return self.trajectory.left_out.holds(text) is True
 
     def schema(self, name: str) -> Texts:
         """Return the schema and the description of a tool."""
         known = self._schemas.get(name)
         if known is None:
             known = self._schemas[name] = Texts()
-            offered = {tool.name: tool for tool in self._trajectory.tools_offered or ()}
-            tool = offered.get(name) or self._trajectory.registered_tools.get(name)
+            offered = {tool.name: tool for tool in self.trajectory.tools_offered or ()}
+            tool = offered.get(name) or self.trajectory.registered_tools.get(name)
             if tool is not None:
                 known.contents.append(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
                 known.contents.append(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
@@ -453,7 +412,7 @@ class Seen:
         if word in self._found:
             return self._found[word]
         unsure: list[tuple[Source, Texts]] = []
-        for name, texts in self._sources():
+        for name, texts in self.sources():
             found = texts.search(word)
             if found:
                 self._found[word] = name
@@ -480,8 +439,8 @@ class Seen:
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
-        newest = (one for _, texts in self._sources() for one in islice(reversed(texts.numbers), _MAX_TERMS))
-        contents = (content for _, texts in self._sources() for content in texts.contents[-_SEARCHES:])
+        newest = (one for _, texts in self.sources() for one in islice(reversed(texts.numbers), _MAX_TERMS))
+        contents = (content for _, texts in self.sources() for content in texts.contents[-_SEARCHES:])
         shares = (one for content in contents for one in _known_shares(content[:_LONGEST_KNOWN])[-_MAX_SHARES:])
         return value_forms.is_computed(value, newest, shares)
 
@@ -513,7 +472,7 @@ class Seen:
         return self._first(tool, lambda texts: texts.names_phone(digits)) or ("derived" if self.has_earlier else None)
 
     def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
-        for source, texts in self._sources():
+        for source, texts in self.sources():
             if holds(texts):
                 return source
         return "schema" if holds(self.schema(tool)) else None

@@ -231,9 +231,8 @@ def spelled(content: bytes) -> set[bytes]:
     found: set[bytes] = set()
     for run in _SHORT_WORDS.findall(content) if _DIGIT.search(content) is not None else ():
         words = re.findall(rb"[a-z0-9]+", run)
-        found.update(
-            [b"".join(words[start:end]) for start in range(len(words)) for end in range(start + 2, len(words) + 1)]
-        )
+        found.update([b"".join(words[start : start + size]) for start in range(len(words)) for size in (2, 3)])
+        found.add(b"".join([word for word in words if len(word) == 1]))
     return {one for one in found if _DIGIT.search(one) is not None}
 
 

@@ -151,12 +151,6 @@ def origin(value: Value, tool: str, seen: Seen, *, is_whole: bool = False) -> Or
     return _source_of_number(content, tool, seen, may_compute=not is_id(value))
 
 
-def is_given(text: str, seen: Seen) -> bool:
-    """Return whether an id stands in anything that was seen or in an argument that worked: in any spelling, or as a part."""
-    bare = value_forms.folded(text.lstrip("#"))
-    return seen.holds(bare) or origin(Value((), "id", text), "", seen) is not None or seen.spells(bare)
-
-
 def _source_of_number(content: float, tool: str, seen: Seen, *, may_compute: bool) -> Source | None:
     try:
         text = str(int(content) if content == int(content) else content).encode()

@@ -52,7 +52,7 @@ def sequences(text: str) -> set[str]:
     return found
 
 
-def claimed(held: Collection[str], receipts: Collection[str]) -> set[str]:
+def receipts_in(held: Collection[str], receipts: Collection[str]) -> set[str]:
     """Return the receipts among the sequences of an answer, where these are enough for a claim."""
     found = {*held}.intersection(receipts)
     return found if len(found) >= _NEEDED else set()

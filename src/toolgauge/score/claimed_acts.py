@@ -1,7 +1,7 @@
-"""Acts that an answer tells as done, and whether a tool, or another one that worked, can be meant.
+"""Acts that an answer claims, and whether a tool, or another one that worked, can be meant.
 
 English alone, and only the plainest forms: "I've cancelled your order", "your order has been cancelled". A false accusation is
-worse than an open question: a sentence that denies, doubts, asks, quotes or reports anything tells of no act.
+worse than an open question: a sentence that denies, doubts, asks, quotes or reports anything claims no act.
 """
 
 import re
@@ -33,8 +33,8 @@ _LONGEST_QUOTE = 300
 _BY_USER = re.compile(rb"\b(?:was|were|been|is|are|got|already)(?: \w+)? ([a-z]+(?:ed|ent|aid|ade))\b")
 
 
-class Told(Struct, frozen=True, gc=False):
-    """An act told as done: the participle, the line that it is from, and whether the agent plainly tells of its own."""
+class ClaimedAct(Struct, frozen=True, gc=False):
+    """A claimed act: its participle, its line, and whether the agent plainly claims it for itself."""
 
     participle: str
     line: str
@@ -82,7 +82,7 @@ def _participles(verb: str) -> tuple[str, ...]:
 
 
 def may_report(participles: Iterable[str], seen: Seen) -> bool:
-    """Return whether an act that is told may be a fact that the user, a result or an error told before."""
+    """Return whether claimed acts may be facts that the user, a result or an error stated before."""
     facts = {word.decode() for content in seen.user.contents for word in _BY_USER.findall(content)}
     for content in seen.results.contents:
         for word in set(content.translate(_LETTERS).decode().split()):
@@ -113,8 +113,8 @@ def is_participle(word: str) -> bool:
 
 
 @lru_cache(maxsize=256)
-def told_pattern(names: tuple[str, ...]) -> Pattern:
-    """Return what finds every text in which an act of one of these tools may be told; it finds others, too."""
+def claim_pattern(names: tuple[str, ...]) -> Pattern:
+    """Return a pattern that is in every text with a claim of an act of these tools, and in some others."""
     tools = list(map(acts_of, names))
     ideas = sorted({idea.words for tool in tools for idea in tool.ideas})
     verbs = sorted({one for tool in tools if tool.verb for one in _participles(tool.verb)})
@@ -125,8 +125,10 @@ def told_pattern(names: tuple[str, ...]) -> Pattern:
     )
 
 
-def told_acts(texts: Iterable[str], tools: Sequence[Acts], worked: Collection[Acts]) -> Iterator[tuple[Acts, Told]]:
-    """Yield the acts that answers tell as done, each with the tool that would have done it, where none that worked can be meant."""
+def claimed_acts(
+    texts: Iterable[str], tools: Sequence[Acts], worked: Collection[Acts]
+) -> Iterator[tuple[Acts, ClaimedAct]]:
+    """Yield the claimed acts that no tool that worked can have done, each with the tool that would have."""
     for text in texts:
         for sentence, line in sentences_of(text):
             for match in _DONE.finditer(sentence):
@@ -139,11 +141,11 @@ def told_acts(texts: Iterable[str], tools: Sequence[Acts], worked: Collection[Ac
                     continue
                 tool = next((one for one in tools if _can_mean(participle, sentence, one)), None)
                 if tool is not None and is_plain_claim(sentence, line):
-                    yield tool, Told(participle, line[:_LONGEST_QUOTE], is_own=is_own or is_sure)
+                    yield tool, ClaimedAct(participle, line[:_LONGEST_QUOTE], is_own=is_own or is_sure)
 
 
 def _can_mean(participle: str, sentence: str, tool: Acts) -> bool:
-    """Return whether a told act is that of a tool: its verb, and its object where the verb alone says too little."""
+    """Return whether a claimed act is that of a tool: its verb, and its object where the verb alone says too little."""
     if tool.is_generic:
         return False
     kinds = {idea.kind for idea in tool.ideas}
@@ -164,7 +166,7 @@ def _is_brought_along(participle: str) -> bool:
 
 
 def _may_mean(participle: str, worked: Collection[Acts]) -> bool:
-    """Return whether a told act may be that of a tool that worked, or be brought along by one."""
+    """Return whether a claimed act may be that of a tool that worked, or be brought along by one."""
     if not worked:
         return False
     if participle in _COMPLETED or _is_brought_along(participle):

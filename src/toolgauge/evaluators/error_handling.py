@@ -184,7 +184,8 @@ class _Answers:
         """Return whether an answer plainly claims the act of this call, whatever else is in it."""
         worked = [acts_of(name) for name in self._worked_names]
         texts = [one.text for one in self._messages[max(start, end - _MAX_ANSWERS) : end] if one.role == "assistant"]
-        found = [claim.participle for _, claim in claimed_acts(texts, (acts_of(call.name),), worked)]
+        claims = claimed_acts(texts, (acts_of(call.name),), worked)
+        found = [participle for claim in claims for participle in claim.participles]
         if not found or worked_earlier(call.name, self._facts.trajectory):
             return False
         return not may_report(found, self._facts.given(self._facts.trajectory))

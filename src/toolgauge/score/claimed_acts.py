@@ -7,6 +7,7 @@ worse than an open question: a sentence that denies, doubts, asks, quotes or rep
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -28,16 +29,17 @@ _YOURS = re.compile(r" yours? | you | you've ")
 _TEXTS, _FILLING, _GENERIC = act_words("texts"), act_words("filling"), act_words("generic")
 _IRREGULAR, _REPORTS, _COMPLETED = act_words("irregular"), act_words("reports"), act_words("completed")
 _LETTERS = bytes(code if 97 <= code <= 122 or code == 95 else 32 for code in range(256))
-_LONGEST_QUOTE = 300
+LONGEST_QUOTE = 300
 # What users say of the world: "my flight was cancelled".
 _BY_USER = re.compile(rb"\b(?:was|were|been|is|are|got|already)(?: \w+)? ([a-z]+(?:ed|ent|aid|ade))\b")
 
 
-class ClaimedAct(Struct, frozen=True, gc=False):
-    """A claimed act: its participle, its line, and whether the agent plainly claims it for itself."""
+class Claim(NamedTuple):
+    """A claim of a tool's act: the words of the answer, the participles in it, and whether the agent plainly claims it for itself."""
 
-    participle: str
-    line: str
+    tool: str
+    quote: str
+    participles: tuple[str, ...]
     is_own: bool
 
 
@@ -68,10 +70,8 @@ def acts_of(name: str) -> Acts:
     objects = tuple(
         word for place, word in enumerate(words) if place != first and len(word) > 2 and word not in _FILLING
     )
-    is_unknown = not ideas.difference(idea for idea in ideas if idea.kind == "general") and (
-        bool(ideas) or len(words) < 2
-    )
-    is_generic = is_unknown or hands_over(name) or not _GENERIC.isdisjoint(words)
+    is_known = any(idea.kind != "general" for idea in ideas) or (not ideas and len(words) > 1)
+    is_generic = not is_known or hands_over(name) or not _GENERIC.isdisjoint(words)
     return Acts(name, ideas, "" if places or not words else words[0], objects, is_generic)
 
 
@@ -125,10 +125,8 @@ def claim_pattern(names: tuple[str, ...]) -> Pattern:
     )
 
 
-def claimed_acts(
-    texts: Iterable[str], tools: Sequence[Acts], worked: Collection[Acts]
-) -> Iterator[tuple[Acts, ClaimedAct]]:
-    """Yield the claimed acts that no tool that worked can have done, each with the tool that would have."""
+def claimed_acts(texts: Iterable[str], tools: Sequence[Acts], worked: Collection[Acts]) -> Iterator[Claim]:
+    """Yield the claims of acts that no tool that worked can have done."""
     for text in texts:
         for sentence, line in sentences_of(text):
             for match in _DONE.finditer(sentence):
@@ -141,11 +139,11 @@ def claimed_acts(
                     continue
                 tool = next((one for one in tools if _can_mean(participle, sentence, one)), None)
                 if tool is not None and is_plain_claim(sentence, line):
-                    yield tool, ClaimedAct(participle, line[:_LONGEST_QUOTE], is_own=is_own or is_sure)
+                    yield Claim(tool.name, line[:LONGEST_QUOTE], (participle,), is_own=is_own or is_sure)
 
 
 def _can_mean(participle: str, sentence: str, tool: Acts) -> bool:
-    """Return whether a claimed act is that of a tool: its verb, and its object where the verb alone says too little."""
+    """Return whether a claimed act is that of a tool: its verb, and its object if the verb alone is too general."""
     if tool.is_generic:
         return False
     kinds = {idea.kind for idea in tool.ideas}
@@ -160,15 +158,12 @@ def _can_mean(participle: str, sentence: str, tool: Acts) -> bool:
 
 
 def _is_brought_along(participle: str) -> bool:
-    """Return whether other acts bring an act along: what is booked is paid and confirmed by mail, too."""
+    """Return whether other acts bring an act along: a booking is paid and confirmed by mail, too."""
     brought = frozenset[Idea]().union(*map(act_ideas, act_words("brought_along")))
-    return _is_common(participle) or not brought.isdisjoint(act_ideas(participle))
+    return participle in _COMPLETED or _is_common(participle) or not brought.isdisjoint(act_ideas(participle))
 
 
 def _may_mean(participle: str, worked: Collection[Acts]) -> bool:
     """Return whether a claimed act may be that of a tool that worked, or be brought along by one."""
-    if not worked:
-        return False
-    if participle in _COMPLETED or _is_brought_along(participle):
-        return True
-    return any(tool.is_generic or tool.has(participle) for tool in worked)
+    is_possible = _is_brought_along(participle)
+    return any(is_possible or tool.is_generic or tool.has(participle) for tool in worked)

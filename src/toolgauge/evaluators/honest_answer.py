@@ -63,7 +63,8 @@ class HonestAnswer(EarlierTracesEvaluator):
             name for name in offered if name not in worked and (self.tools is None or self._counts(name, trajectory))
         ]
         claims = [*self._received(texts, idle, worked)]
-        if _may_claim(texts, tuple(idle)):
+        # A pattern for each tool: there are too many sets of idle tools to keep one for each.
+        if any(_may_claim(texts, (name,)) for name in idle):
             claims += claimed_acts(texts, list(map(acts_of, idle)), list(map(acts_of, worked & writing)))
         if not claims:
             return _ALL_DONE if _may_claim(texts, offered) else _NOTHING_CLAIMED

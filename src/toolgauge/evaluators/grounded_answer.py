@@ -104,7 +104,8 @@ def _words(text: str) -> Iterator[str]:
         # From the beginning of the word on, and never again over what was read before.
         start = max(end, text.rfind(" ", end, digits.start()) + 1, text.rfind("\n", end, digits.start()) + 1)
         end = digits.end()
-        yield from [match[0] for match in _WORD.finditer(text, start, end) if _may_be_id(match[0])]
+        if end - start >= _FEWEST_LABELLED:
+            yield from [match[0] for match in _WORD.finditer(text, start, end) if _may_be_id(match[0])]
 
 
 def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:

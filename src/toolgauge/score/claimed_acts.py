@@ -112,7 +112,7 @@ def is_participle(word: str) -> bool:
     return word.endswith("ed") or word in _IRREGULAR
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def claim_pattern(names: tuple[str, ...]) -> Pattern:
     """Return a pattern that is in every text with a claim of an act of these tools, and in some others."""
     tools = list(map(acts_of, names))

@@ -42,7 +42,11 @@ class GivenIds:
 
     def _holds(self, word: bytes) -> bool:
         """Return whether a word stands in any text, in an argument that worked or in a definition, alone or as a part."""
-        return self._seen.earlier.has_word(word) or any(word in content for content in self._all())
+        for _, texts in self._seen.sources():
+            for content in texts.contents:
+                if word in content:
+                    return True
+        return self._seen.earlier.has_word(word) or any(word in content for content in self._made.contents)
 
     def _spells(self, word: bytes) -> bool:
         """Return whether the same letters and digits stand there with other signs between them."""

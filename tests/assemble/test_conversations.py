@@ -100,7 +100,7 @@ def test_an_id_that_is_used_in_each_of_many_traces_takes_about_as_much_time_in_e
     assert many < 5 * few
 
 
-def test_when_a_conversation_closes_is_told_without_looking_at_all_of_its_open_traces():
+def test_when_a_conversation_closes_is_plainly_claimed_without_looking_at_all_of_its_open_traces():
     def asked_with(open_traces: int) -> int:
         box, _ = assembler(conversations=True)
         feed(box, 0, *turn(ONE, "first", start=0))

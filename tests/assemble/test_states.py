@@ -234,7 +234,7 @@ def test_what_a_tool_with_a_span_returned_is_not_searched_for_errors():
         "An error occurred while invoking it: Parameter amount is expected to be parsed to <class 'float'> but is not.",
     ],
 )
-def test_a_refusal_for_the_type_of_an_argument_is_told_by_its_words(text: str):
+def test_a_refusal_for_the_type_of_an_argument_is_plainly_claimed_by_its_words(text: str):
     call = only_call(
         joined(
             reading("ask", model(), requested("refund", args(amount="forty"), id="c1"), start=10),

@@ -94,7 +94,7 @@ def test_what_is_remembered_of_answers_is_bounded_in_bytes_whatever_names_take()
         assert 800_000 < some.size_bytes <= 2_500_000
 
 
-def test_an_answer_that_is_told_again_is_counted_once():
+def test_an_answer_that_is_plainly_claimed_again_is_counted_once():
     some = UnmatchedResults()
     some.note(NEXT)
     once = some.size_bytes

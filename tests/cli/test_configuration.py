@@ -61,7 +61,7 @@ def test_the_home_of_somebody_unknown_is_a_file_that_is_not_there(tmp_path: Path
     assert "cannot read the token file `~nobody-of-that-name/tokens`: no such file or directory" in ended.err
 
 
-def test_a_certificate_of_another_key_is_told_by_validate_as_by_serve(tmp_path: Path):
+def test_a_certificate_of_another_key_is_plainly_claimed_by_validate_as_by_serve(tmp_path: Path):
     made = certificates(tmp_path)
     (tmp_path / "tokens").write_text("s3cret\n")
     (tmp_path / "hooks.pem").write_bytes(made.ca_file.read_bytes())

@@ -77,7 +77,7 @@ def test_each_condition_that_does_not_hold_is_named_and_ends_with_1(criteria: st
     ended = replay(criteria, "--fail-on", "fail,error", "--fail-on", "not_evaluated", "--fail-under", "amounts=0.5")
     assert ended.code == 1
     assert [line for line in ended.err.splitlines() if line.startswith("gate")] == [
-        "gate passed: `--fail-on error`: no result is `error`; 18 scores",
+        "gate passed: `--fail-on error`: no result is `error`; 19 scores",
         "gate failed: `--fail-on fail`: 1 result `fail`: `amounts` 1",
         "gate failed: `--fail-on not_evaluated`: `typo` matched no trajectory",
         "gate failed: `--fail-under amounts=0.5`: the mean of `amounts` is 0.000 (1 score), under 0.5",

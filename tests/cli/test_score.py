@@ -99,7 +99,7 @@ def test_nothing_to_score_is_a_problem(tmp_path: Path):
     assert ended.err.startswith("error: there is no case to score\n")
 
 
-def test_a_missing_file_is_told_before_anything_is_scored(tmp_path: Path):
+def test_a_missing_file_is_plainly_claimed_before_anything_is_scored(tmp_path: Path):
     ended = run("score", "cases.jsonl", "none.jsonl", cwd=tmp_path)
     assert ended.code == 1
     assert ended.out == ""
@@ -128,7 +128,7 @@ def test_compressed_cases_come_through_standard_input():
     assert (ended.returncode, ended.stderr) == (0, b"cases: 1 pass\n")
 
 
-def test_a_compressed_file_that_breaks_off_is_told(tmp_path: Path):
+def test_a_compressed_file_that_breaks_off_is_plainly_claimed(tmp_path: Path):
     # Lines that do not compress to nothing, so that some come out of what is there.
     content = "\n".join(json.dumps({**GOOD, "id": f"{n * 7919 % 10007:x}"}) for n in range(3000)).encode()
     (tmp_path / "cases.jsonl.gz").write_bytes(gzip.compress(content)[:-40])

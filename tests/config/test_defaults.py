@@ -31,8 +31,10 @@ defaults:
   arguments_schema: true
   grounded_arguments: true
   one_effect: true
+  grounded_answer: true
   repeated_calls: true
   error_handling: true
+  honest_answer: true
   tool_use: true
   coverage: true
 tools: {definitions: [], read_only: null, writes: null, neutral: null}

@@ -208,7 +208,7 @@ def test_what_comes_while_toolgauge_is_being_restarted_waits_in_the_collector(tm
 
 # Requests of one trace overtake each other in the Collector.
 PATIENT = ("assemble.run_end_grace=4s", "assemble.idle_timeout=5s", "assemble.open_idle_timeout=6s")
-# Told by spans alone, by span events, by log records; in few large and in many small requests.
+# ClaimedAct by spans alone, by span events, by log records; in few large and in many small requests.
 RECORDED = ("openai-v2", "otel-util-genai", "openinference-langgraph", "traceloop-openai", "vercel-ai", "strands")
 
 

@@ -258,7 +258,9 @@ async def test_rejected_log_records_are_counted_one_by_one(protocol: Transport):
 
 
 @both
-async def test_a_destination_that_wants_another_token_is_told_apart_until_it_takes_something(protocol: Transport):
+async def test_a_destination_that_wants_another_token_is_plainly_claimed_apart_until_it_takes_something(
+    protocol: Transport,
+):
     refused = Said(code=Code.UNAUTHENTICATED, http_status=401)
 
     async with sink(protocol, first(2, refused)) as seen, sending(seen.endpoint, protocol=protocol) as out:

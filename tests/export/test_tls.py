@@ -79,7 +79,7 @@ async def test_destination_of_an_unknown_authority_gets_nothing(
 
 @both
 @pytest.mark.parametrize("wrong", ["authority", "name"])
-async def test_a_certificate_that_does_not_fit_is_told_apart_from_a_destination_that_is_not_there(
+async def test_a_certificate_that_does_not_fit_is_plainly_claimed_apart_from_a_destination_that_is_not_there(
     protocol: Transport, made: Certificates, tmp_path: Path, wrong: str
 ):
     (tmp_path / "other").mkdir()

@@ -60,7 +60,7 @@ def test_a_script_that_ends_with_a_verdict_that_does_not_fit_says_what_is_wrong_
         (YES, None),
     ],
 )
-def test_a_judge_is_told_what_is_wrong_with_its_verdict(verdict: Json, problem: str | None):
+def test_a_judge_is_plainly_claimed_what_is_wrong_with_its_verdict(verdict: Json, problem: str | None):
     assert VerdictForm(FORM).problem(verdict) == problem
 
 
@@ -73,7 +73,7 @@ def test_a_verdict_nested_beyond_reason_is_refused_and_not_followed():
         verdict = verdict["score"] if isinstance(verdict, dict) else None
 
 
-def test_what_is_told_of_a_huge_verdict_is_short():
+def test_what_is_plainly_claimed_of_a_huge_verdict_is_short():
     problem = VerdictForm(FORM).problem({"score": "x" * 1_000_000})
     assert problem is not None
     assert len(problem) == 500

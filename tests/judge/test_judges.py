@@ -84,7 +84,7 @@ async def test_a_judge_that_hangs_is_an_error_and_the_others_go_on():
     assert bench.metrics.failures.value(("timeout",)) == 1
 
 
-async def test_what_a_client_raises_is_told_by_its_type_alone():
+async def test_what_a_client_raises_is_plainly_claimed_by_its_type_alone():
     bench = Bench(KeyError("the key sk-secret"))
     (outcome,) = await bench.judged(inquiry(RightTool(), run("find")))
     assert outcome == Errored(error_type="KeyError", message="the client of the judge raised an exception")

@@ -281,7 +281,7 @@ async def test_an_answer_that_was_cut_is_no_verdict():
         ("text", "end with the verdict on a line of its own, as the instructions say"),
     ],
 )
-async def test_a_model_is_told_what_to_do_in_the_output_that_it_was_asked_for(output: Output, problem: str):
+async def test_a_model_is_plainly_claimed_what_to_do_in_the_output_that_it_was_asked_for(output: Output, problem: str):
     async with stub("I cannot tell.", "Yes", manner="prose") as serving:
         assert await judged(serving, output) == YES_SCORE
     assert outputs(serving.requests) == [output, output]

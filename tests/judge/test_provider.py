@@ -126,7 +126,7 @@ async def test_a_reply_that_holds_no_verdict_says_what_is_wrong(
         ("broken", "http_500"),
     ],
 )
-async def test_a_failure_is_told_by_its_kind_and_quotes_nothing(manner: Manner, error: str):
+async def test_a_failure_is_plainly_claimed_by_its_kind_and_quotes_nothing(manner: Manner, error: str):
     async with stub(YES, manner=manner) as serving:
         failed = await failure(serving)
     assert failed.error_type == error

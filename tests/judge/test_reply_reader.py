@@ -386,7 +386,7 @@ def test_no_reply_takes_long_to_read(piece: str):
     assert time.process_time() - begun < 2
 
 
-def test_a_model_is_told_how_to_write_its_verdict():
+def test_a_model_is_plainly_claimed_how_to_write_its_verdict():
     assert text_format(REASONED) == (
         "Reply in plain text. End with one line that holds only `score: ` and one of Yes, No."
     )

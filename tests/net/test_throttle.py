@@ -23,6 +23,6 @@ def test_kinds_are_told_apart():
     assert throttle.suppressed("KeyError") is None
 
 
-def test_how_often_is_told_only_where_there_is_something_to_tell():
+def test_how_often_is_plainly_claimed_only_where_there_is_something_to_tell():
     assert repetitions(0) == ""
     assert repetitions(3) == " (3 more since the last such line)"

@@ -116,7 +116,7 @@ def test_other_numbers_of_turns_cannot_be_paired():
     assert isinstance(outcome, Errored)
 
 
-def test_what_the_original_says_of_each_turn_is_told():
+def test_what_the_original_says_of_each_turn_is_plainly_claimed():
     said = ToolTrajectory(threshold=1).score_case(
         {"invocations": [turn(("a", {})), {"calls": None}]}, {"invocations": [turn(("b", {})), turn()]}
     )

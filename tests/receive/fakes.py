@@ -135,7 +135,7 @@ async def receiving(
 
 
 @dataclass
-class Told:
+class ClaimedAct:
     """What a gRPC client saw: the code, and the status details as they travelled."""
 
     code: grpc.StatusCode
@@ -146,15 +146,15 @@ class Told:
 
 async def call(
     channel: grpc.aio.Channel, body: bytes, *, method: str = TRACES, metadata: tuple[tuple[str, str], ...] = ()
-) -> Told:
+) -> ClaimedAct:
     """Call once over an open channel."""
     try:
         response = await channel.unary_unary(method)(body, timeout=60, metadata=metadata)
     except grpc.aio.AioRpcError as error:
         trailing = dict(error.trailing_metadata() or ())
         details = trailing.get("grpc-status-details-bin")
-        return Told(error.code(), b"", error.details() or "", details if isinstance(details, bytes) else None)
-    return Told(grpc.StatusCode.OK, response)
+        return ClaimedAct(error.code(), b"", error.details() or "", details if isinstance(details, bytes) else None)
+    return ClaimedAct(grpc.StatusCode.OK, response)
 
 
 async def call_once(
@@ -164,7 +164,7 @@ async def call_once(
     method: str = TRACES,
     metadata: tuple[tuple[str, str], ...] = (),
     compression: grpc.Compression = grpc.Compression.NoCompression,
-) -> Told:
+) -> ClaimedAct:
     """Call once over a connection of its own."""
     options = (("grpc.max_send_message_length", -1),)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", compression=compression, options=options) as channel:

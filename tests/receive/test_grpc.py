@@ -188,7 +188,7 @@ async def test_one_stuck_request_does_not_hold_up_twenty_others_on_its_connectio
     assert len(receivers.consumer.taken) == 20
 
 
-async def test_a_message_that_is_half_there_is_told_to_come_back_when_memory_is_short():
+async def test_a_message_that_is_half_there_is_plainly_claimed_to_come_back_when_memory_is_short():
     memory, over = {"is short": False}, asyncio.Event()
 
     async def half() -> AsyncIterator[bytes]:

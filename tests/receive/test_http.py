@@ -200,7 +200,7 @@ async def test_wrong_request_is_refused_with_a_status_body(headers: dict[str, st
     assert len(receivers.consumer.taken) == 1
 
 
-async def test_wrong_method_is_told_the_right_one():
+async def test_wrong_method_is_plainly_claimed_the_right_one():
     async with receiving() as receivers:
         reply = await post(receivers.http.port, b"", method="DELETE")
     assert reply.headers["allow"] == "POST"
@@ -221,7 +221,7 @@ async def test_declared_length_over_the_limit_is_refused_before_the_body_is_sent
     assert receivers.outcomes() == {("http", "traces", "too_large"): 1}
 
 
-async def test_large_body_that_is_already_being_sent_is_told_so():
+async def test_large_body_that_is_already_being_sent_is_plainly_claimed_so():
     async with receiving(limit=1000) as receivers:
         reply = await post(receivers.http.port, b"\n\0" * (2 << 20))
     assert reply.status == 413
@@ -252,7 +252,7 @@ async def test_half_sent_headers_are_closed():
         assert (await raw(receivers.http.port, HEAD)).status == 0
 
 
-async def test_half_sent_body_is_told_408_and_closed():
+async def test_half_sent_body_is_plainly_claimed_408_and_closed():
     async with receiving(body_timeout_s=0.1) as receivers:
         reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
         writer.write(HEAD + b"Content-Length: 1000\r\n\r\n" + b"\0" * 10)
@@ -274,7 +274,7 @@ async def test_long_body_gets_the_time_that_a_slow_line_needs():
         writer.close()
 
 
-async def test_long_body_that_breaks_off_is_told_408_as_soon_as_a_short_one():
+async def test_long_body_that_breaks_off_is_plainly_claimed_408_as_soon_as_a_short_one():
     async with receiving(body_timeout_s=0.3, limit=10 << 20) as receivers:
         reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
         writer.write(HEAD + b"Content-Length: 8000001\r\n\r\n" + b"\0" * 8_000_000)
@@ -283,7 +283,7 @@ async def test_long_body_that_breaks_off_is_told_408_as_soon_as_a_short_one():
         writer.close()
 
 
-async def test_half_a_body_is_told_to_come_back_when_memory_is_short():
+async def test_half_a_body_is_plainly_claimed_to_come_back_when_memory_is_short():
     async with receiving(limit=10 << 20, has_memory=lambda _size: False) as receivers:
         reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
         writer.write(HEAD + b"Content-Length: 8000000\r\n\r\n" + b"\0" * 4_000_000)
@@ -295,7 +295,7 @@ async def test_half_a_body_is_told_to_come_back_when_memory_is_short():
     assert receivers.outcomes() == {("http", "traces", "refused"): 1, ("http", "traces", "accepted"): 1}
 
 
-async def test_half_a_body_that_is_silent_is_told_to_come_back_when_memory_runs_short():
+async def test_half_a_body_that_is_silent_is_plainly_claimed_to_come_back_when_memory_runs_short():
     memory = {"is short": False}
     async with receiving(limit=10 << 20, has_memory=lambda _size: not memory["is short"]) as receivers:
         reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)

@@ -12,7 +12,7 @@ from grpc import StatusCode as Code
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from tests.certificates import Certificates, certificates
-from tests.receive.fakes import Told, call, call_once, post, raw, read_reply, receiving
+from tests.receive.fakes import ClaimedAct, call, call_once, post, raw, read_reply, receiving
 from toolgauge.model.errors import StartError
 from toolgauge.net.settings import Auth, ServerTls
 from toolgauge.receive.settings import Cors
@@ -56,7 +56,7 @@ async def https(port: int, context: ssl.SSLContext) -> tuple[int, bytes]:
     return status, certificate
 
 
-async def grpcs(port: int, made: Certificates, *, mutual: bool = False) -> Told:
+async def grpcs(port: int, made: Certificates, *, mutual: bool = False) -> ClaimedAct:
     credentials = grpc.ssl_channel_credentials(
         made.ca_file.read_bytes(),
         made.client_key.read_bytes() if mutual else None,

@@ -73,7 +73,7 @@ async def test_one_that_becomes_whole_while_others_are_told_is_left_alone():
     assert whole.refused is None
 
 
-async def test_one_that_takes_for_ever_is_told_that_it_did_not_come_in_time():
+async def test_one_that_takes_for_ever_is_plainly_claimed_that_it_did_not_come_in_time():
     uploads = Uploads(1000, lambda _size: True, patience_s=0.05)
     slow = FakeUpload()
     uploads.begin(slow)

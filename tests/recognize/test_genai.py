@@ -362,7 +362,7 @@ def test_content_that_is_missing_is_no_call():
     assert chat() == []
 
 
-def test_a_call_without_arguments_is_told_from_one_whose_arguments_are_not_known():
+def test_a_call_without_arguments_is_plainly_claimed_from_one_whose_arguments_are_not_known():
     output = [message("assistant", call("a", id="1", arguments={}), call("b", id="2"), call("c", arguments=None))]
 
     assert chat(json.dumps(output)) == [

@@ -57,7 +57,7 @@ def test_dialect_keeps_its_contract(dialect: Dialect, name: str):
 # -- one output told in pieces
 
 
-def test_adk_call_of_a_streamed_output_is_told_in_pieces_and_counts_once():
+def test_adk_call_of_a_streamed_output_is_plainly_claimed_in_pieces_and_counts_once():
     readings = case(GoogleAdk(), "google_adk/google-adk-2.13.0-streamed-parallel.logs.otlp.pb")
     asked = [call for call in seen(readings, CallRequested) if isinstance(call, CallRequested)]
     assert [(call.position, call.name, call.call_id, call.arguments) for call in asked] == [

@@ -100,7 +100,7 @@ def test_without_content_tracing_the_name_is_all_there_is():
     assert tool() == [CallExecuted(name="add", arguments=NOT_RECORDED, result=NOT_RECORDED)]
 
 
-def test_a_failure_is_told_by_the_output_alone():
+def test_a_failure_is_plainly_claimed_by_the_output_alone():
     assert tool({"a": 1}, '{"error": "code 51"}') == [
         CallExecuted(
             name="add",

@@ -76,7 +76,7 @@ A_TEXT: JsonObject = {"type": "object", "properties": {"a": {"type": "string"}},
         ("no JSON", "smolagents", None),
     ],
 )  # fmt: skip
-def test_the_schema_on_a_tools_own_span_is_told_from_arguments(
+def test_the_schema_on_a_tools_own_span_is_plainly_claimed_from_arguments(
     parameters: Json, producer: str, schema: JsonObject | None
 ):
     written = parameters if isinstance(parameters, str) else json.dumps(parameters)

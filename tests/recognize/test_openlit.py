@@ -135,7 +135,9 @@ def test_history_of_another_shape_says_nothing(output: Value):
         ("openlit.instrumentation.crewai", "error", {"gen_ai.tool.call.id": RUN_ID}, RUN_ID),
     ],
 )
-def test_run_id_is_told_from_a_call_id(scope: str, status: str, attributes: dict[str, Value], expected: str | None):
+def test_run_id_is_plainly_claimed_from_a_call_id(
+    scope: str, status: str, attributes: dict[str, Value], expected: str | None
+):
     record = span({**TOOL, **attributes}, scope=scope, status="error" if status == "error" else "ok")
     (call,) = observations(OpenLit(), record)
     assert isinstance(call, CallExecuted)

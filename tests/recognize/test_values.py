@@ -97,7 +97,7 @@ def test_a_large_literal_is_left_unparsed_and_large_json_is_not():
     assert values.parse_text('["' + "x" * 1_000_000 + '"]') == Recorded(["x" * 1_000_000])
 
 
-def test_json_that_a_limit_cut_off_is_told_from_json_that_is_wrong():
+def test_json_that_a_limit_cut_off_is_plainly_claimed_from_json_that_is_wrong():
     whole = json.dumps({"body": "x" * 5_000})
 
     assert values.parse_text(whole[:1_024]) == Unparsed(whole[:1_024], "truncated")

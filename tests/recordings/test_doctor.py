@@ -116,7 +116,7 @@ def test_healthy_producers_get_no_problem(folder: str):
     assert problems == {}
 
 
-def test_a_producer_that_leaves_content_out_by_default_is_told_so():
+def test_a_producer_that_leaves_content_out_by_default_is_plainly_claimed_so():
     (diagnosis,) = diagnosed(recordings("google-adk", "sequence3"))
     assert facts(diagnosis, "problem") == ["arguments", "results"]
 
@@ -219,7 +219,7 @@ def test_a_switch_that_hides_all_outputs_is_not_advised_where_outputs_were_recor
     assert results.remedy.how.startswith("outputs of this producer are recorded, so no switch hides these")
 
 
-def test_a_code_agent_is_told_from_one_that_calls_tools():
+def test_a_code_agent_is_plainly_claimed_from_one_that_calls_tools():
     (diagnosis,) = diagnosed(recordings("openinference-smolagents-code"))
     assert (diagnosis.code_steps, diagnosis.failed_code_steps) == (5, 0)
     assert list(diagnosis_lines(diagnosis))[2:5] == [

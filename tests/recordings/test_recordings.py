@@ -81,7 +81,7 @@ def test_json_is_read_as_one_document_and_as_one_a_line(tmp_path: Path):
     ]
 
 
-def test_a_file_without_a_telling_name_is_told_by_its_content(tmp_path: Path):
+def test_a_file_without_a_telling_name_is_plainly_claimed_by_its_content(tmp_path: Path):
     (tmp_path / "x").write_bytes(traces(5))
     (tmp_path / "y").write_bytes(delimited(traces(6), traces(7)))
     (tmp_path / "z").write_text('{"resourceSpans": []}')

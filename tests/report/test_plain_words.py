@@ -142,7 +142,7 @@ def test_no_share_of_passes_stands_beside_what_was_not_evaluated():
     assert "1 of 2 calls pass" in page_of(card(unseen, passed()))
 
 
-def test_a_fault_that_is_accepted_is_told_beside_the_pass():
+def test_a_fault_that_is_accepted_is_plainly_claimed_beside_the_pass():
     accepted = Scored(0.5, "amount has the wrong type", passed=True)
     page = page_of(card(accepted, passed()))
     assert "2 of 2 calls pass call 1: amount has the wrong type" in page

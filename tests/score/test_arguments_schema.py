@@ -345,7 +345,7 @@ def test_of_several_alternatives_the_closest_is_named():
     )
 
 
-def test_a_value_of_no_alternative_type_is_told_all_of_them():
+def test_a_value_of_no_alternative_type_is_plainly_claimed_all_of_them():
     found = outcome({"a": []}, properties(a={"anyOf": [{"type": "string"}, {"type": "integer"}]}))
     assert [sides(difference) for difference in found.differences] == [(["string", "integer"], [])]
 

@@ -227,7 +227,7 @@ def test_it_remembers_so_many_conversations():
 
 
 def test_values_that_are_forgotten_are_known_to_be_missing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(earlier_traces, "MAX_BYTES", 100)
+    monkeypatch.setattr(earlier_traces, "MAX_BYTES", 400)
     memory = EarlierTraces(100)
     later: Json = {"order_id": "ORD-771245"}
     for name in ("1", "2"):

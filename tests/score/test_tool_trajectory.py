@@ -200,7 +200,7 @@ def test_a_call_at_the_wrong_place_is_moved():
     assert [difference.rule for difference in early.differences] == ["out of order"]
 
 
-def test_a_loop_is_told_once_and_named_a_repeat():
+def test_a_loop_is_plainly_claimed_once_and_named_a_repeat():
     outcome = scored(EXACT, made("a" + " b" * 50), wanted("a b"))
     assert outcome.value == pytest.approx(4 / 53)
     assert outcome.explanation == "2 of 2 expected calls are as expected, 51 made; keep `a`, `b`; delete `b` x49"

@@ -35,13 +35,15 @@ def test_a_written_criterion_comes_behind_the_default_ones(tmp_path: Path):
         "default.arguments_schema",
         "default.grounded_arguments",
         "default.one_effect",
+        "default.grounded_answer",
         "default.repeated_calls",
         "default.error_handling",
+        "default.honest_answer",
         "default.tool_use",
         "default.coverage",
         "a",
     ]
-    assert [criterion.pass_at for criterion in found] == [1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.0, 0.0, 0.5]
+    assert [criterion.pass_at for criterion in found] == [*[1.0] * 5, 0.5, 1.0, 0.5, 0.5, 1.0, 0.0, 0.0, 0.5]
     assert found[1].evaluator == ToolSuccess(retries="ignore")
     assert found[-1].evaluator == ToolCallArgs(strict=True)
     assert isinstance(found[-1].reference, Inline)

@@ -91,7 +91,7 @@ async def test_status_is_short_unless_asked_for_more():
     }
 
 
-async def test_destination_that_is_away_is_told_and_no_reason_for_a_restart():
+async def test_destination_that_is_away_is_plainly_claimed_and_no_reason_for_a_restart():
     world = World()
     world.parts["exporter:otlp"] = AWAY
     health = world.health()

@@ -256,7 +256,7 @@ def test_a_moment_in_which_memory_cannot_be_read_changes_nothing(caplog: pytest.
     assert not any("does not tell" in record.getMessage() for record in caplog.records)
 
 
-def test_a_shortage_is_told_when_it_begins_and_when_it_ends(caplog: pytest.LogCaptureFixture):
+def test_a_shortage_is_plainly_claimed_when_it_begins_and_when_it_ends(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO)
     machine = Machine()
     for used in (50, 85, 90, 85, 60, 50):
@@ -267,7 +267,7 @@ def test_a_shortage_is_told_when_it_begins_and_when_it_ends(caplog: pytest.LogCa
     ]
 
 
-def test_a_shortage_that_comes_and_goes_is_told_once_a_minute(caplog: pytest.LogCaptureFixture):
+def test_a_shortage_that_comes_and_goes_is_plainly_claimed_once_a_minute(caplog: pytest.LogCaptureFixture):
     machine = Machine()
     for _ in range(100):
         machine.look(85)
@@ -281,7 +281,7 @@ def test_a_shortage_that_comes_and_goes_is_told_once_a_minute(caplog: pytest.Log
     ]
 
 
-def test_the_end_of_a_shortage_of_which_nothing_was_left_is_told_and_the_next_one_too(
+def test_the_end_of_a_shortage_of_which_nothing_was_left_is_plainly_claimed_and_the_next_one_too(
     caplog: pytest.LogCaptureFixture,
 ):
     caplog.set_level(logging.INFO)
@@ -299,7 +299,7 @@ def test_the_end_of_a_shortage_of_which_nothing_was_left_is_told_and_the_next_on
     ]
 
 
-def test_a_shortage_that_lasts_is_told_late_when_another_one_was_told_right_before_it(
+def test_a_shortage_that_lasts_is_plainly_claimed_late_when_another_one_was_told_right_before_it(
     caplog: pytest.LogCaptureFixture,
 ):
     machine = Machine()

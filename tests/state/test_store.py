@@ -81,7 +81,7 @@ def test_file_that_others_could_read_is_closed_to_them(tmp_path: Path):
         assert mode(tmp_path / FILE_NAME) == 0o600
 
 
-def test_second_opener_is_told_who_has_the_directory(tmp_path: Path):
+def test_second_opener_is_plainly_claimed_who_has_the_directory(tmp_path: Path):
     with opened(tmp_path) as store:
         store.save_watch({b"a": b"1"})
         with pytest.raises(StartError) as caught:

@@ -131,7 +131,7 @@ def test_broken_contract_is_named(fake: Fake, message: str):
         check_dialect(fake, records())
 
 
-def test_dialect_without_a_record_of_its_own_is_told_so():
+def test_dialect_without_a_record_of_its_own_is_plainly_claimed_so():
     with pytest.raises(
         AssertionError, match="claims none of the 2 records: pass spans or log records of its producer"
     ) as found:

@@ -127,7 +127,7 @@ class Endless(Fake):
         yield from repeat(None)
 
 
-def test_evaluator_that_says_nothing_is_told_to_say_why():
+def test_evaluator_that_says_nothing_is_plainly_claimed_to_say_why():
     with pytest.raises(AssertionError, match="yields no outcome"):
         check_evaluator(Silent())
 

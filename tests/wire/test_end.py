@@ -127,7 +127,7 @@ class Endless(BaseModel):
         yield None, Scored(value=1.0, explanation="too late")
 
 
-async def test_what_there_is_no_time_to_score_is_told_as_incomplete():
+async def test_what_there_is_no_time_to_score_is_plainly_claimed_as_incomplete():
     (body,) = recorded("pydantic-ai", "tool_error")
     endless = Criterion(name="endless", evaluator_name="endless", evaluator=Endless(), revision="r1")
     with receiving() as destination:

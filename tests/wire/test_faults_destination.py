@@ -190,7 +190,7 @@ def test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself(tmp_pat
         assert "accepting requests again" in toolgauge.said()
 
 
-def test_memory_that_is_short_is_told_with_the_time_to_come_back(tmp_path: Path, sink: Sink):
+def test_memory_that_is_short_is_plainly_claimed_with_the_time_to_come_back(tmp_path: Path, sink: Sink):
     sink.tell("/down")
     (body,) = recorded("pydantic-ai", "tool_error")
     onward = onward_to(sink, "http", "queue: {max_bytes: 1GiB}")

@@ -22,7 +22,7 @@ from tests.wire.support import (
     until,
 )
 
-Told: TypeAlias = tuple[str, str | None]
+ClaimedAct: TypeAlias = tuple[str, str | None]
 
 
 def admin_port(toolgauge: Toolgauge) -> int:
@@ -37,7 +37,7 @@ def simple(port: int) -> int:
 AWAY = ("StatusRecoverableError", "unavailable: connection refused")
 
 
-def part(port: int, name: str) -> Told:
+def part(port: int, name: str) -> ClaimedAct:
     """Ask for one part: its status, and what is said about it."""
     status, body = request(port, "GET", "/status?verbose", None, {})
     assert status == 200
@@ -45,7 +45,7 @@ def part(port: int, name: str) -> Told:
     return told["status"], told.get("error")
 
 
-def test_a_destination_that_is_away_is_told_and_requests_are_taken_all_the_same(tmp_path: Path):
+def test_a_destination_that_is_away_is_plainly_claimed_and_requests_are_taken_all_the_same(tmp_path: Path):
     with serving(tmp_path, to_grpc(free_port())) as toolgauge:
         port = admin_port(toolgauge)
         toolgauge.send_recorded("pydantic-ai", "tool_error")
@@ -69,7 +69,7 @@ def test_a_destination_that_wants_another_token_is_a_permanent_error_of_the_sign
         until(lambda: part(port, "exporter:otlp") == ("StatusOK", None), "it to be well again")
 
 
-def test_memory_that_is_short_is_told_and_passes(tmp_path: Path, sink: Sink):
+def test_memory_that_is_short_is_plainly_claimed_and_passes(tmp_path: Path, sink: Sink):
     sink.tell("/down")
     (body,) = recorded("pydantic-ai", "tool_error")
     onward = to_http(sink.ports["http"], "queue: {max_bytes: 1GiB}")

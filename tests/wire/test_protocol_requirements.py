@@ -59,8 +59,8 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "C10": (
         PROBE,
         f"{_HTTP}half_sent_headers_are_closed",
-        f"{_HTTP}half_sent_body_is_told_408_and_closed",
-        f"{_HTTP}long_body_that_breaks_off_is_told_408_as_soon_as_a_short_one",
+        f"{_HTTP}half_sent_body_is_plainly_claimed_408_and_closed",
+        f"{_HTTP}long_body_that_breaks_off_is_plainly_claimed_408_as_soon_as_a_short_one",
         "wire/test_uploads.py::test_half_sent_bodies_stay_within_the_limit_of_memory",
         "wire/test_uploads.py::test_half_sent_messages_stay_within_the_limit_of_memory",
     ),
@@ -162,22 +162,22 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     ),
     "exit codes": (
         f"{_SERVE}a_signal_scores_what_is_open_sends_it_and_ends_with_0",
-        f"{_SERVE}a_destination_that_is_dead_or_silent_at_the_end_is_told_with_what_is_lost_and_exit_code_1",
+        f"{_SERVE}a_destination_that_is_dead_or_silent_at_the_end_is_plainly_claimed_with_what_is_lost_and_exit_code_1",
         f"{_SERVE}a_port_in_use_is_an_error_with_exit_code_1",
         f"{_SERVE}a_bad_configuration_is_one_error_with_file_line_and_hint_and_exit_code_2",
         f"{_SERVE}a_criteria_file_that_does_not_exist_is_named",
     ),
     "signals": (
         f"{_SERVE}a_second_signal_ends_it_at_once",
-        f"{_RELOAD}a_wrong_configuration_is_told_with_file_line_and_hint_and_leaves_the_running_one",
+        f"{_RELOAD}a_wrong_configuration_is_plainly_claimed_with_file_line_and_hint_and_leaves_the_running_one",
         f"{_RELOAD}reloads_under_load_that_change_receivers_and_destinations_lose_nothing",
     ),
     "health": (
         "service/test_health.py::test_running_is_available_with_its_uptime",
         "service/test_health.py::test_status_is_short_unless_asked_for_more",
-        f"{_HEALTH}a_destination_that_is_away_is_told_and_requests_are_taken_all_the_same",
+        f"{_HEALTH}a_destination_that_is_away_is_plainly_claimed_and_requests_are_taken_all_the_same",
         f"{_HEALTH}a_destination_that_wants_another_token_is_a_permanent_error_of_the_signals_it_refuses",
-        f"{_HEALTH}memory_that_is_short_is_told_and_passes",
+        f"{_HEALTH}memory_that_is_short_is_plainly_claimed_and_passes",
         f"{_HEALTH}health_says_no_as_soon_as_the_signal_came_and_is_there_to_the_last",
     ),
     "self-telemetry": (
@@ -189,7 +189,7 @@ OPERATORS: dict[str, tuple[str, ...]] = {
         "wire/test_descriptors.py::test_clients_that_take_all_descriptors_cost_a_line_in_the_log_and_no_more",
     ),
     "memory": (
-        "wire/test_faults_destination.py::test_memory_that_is_short_is_told_with_the_time_to_come_back",
+        "wire/test_faults_destination.py::test_memory_that_is_short_is_plainly_claimed_with_the_time_to_come_back",
         "wire/test_faults_destination.py::test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself",
     ),
     "tls": (

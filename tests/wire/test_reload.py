@@ -132,7 +132,7 @@ def split(body: bytes) -> tuple[bytes, bytes]:
     return parts[0], parts[1]
 
 
-def test_a_wrong_configuration_is_told_with_file_line_and_hint_and_leaves_the_running_one(tmp_path: Path):
+def test_a_wrong_configuration_is_plainly_claimed_with_file_line_and_hint_and_leaves_the_running_one(tmp_path: Path):
     with running(tmp_path, {"criteria": [success("first")]}) as toolgauge:
         said = toolgauge.reload({"criteria": [success("second"), {**success("third"), "evaluator": "x"}]}, "refused")
         assert "the running one stays" in said

@@ -92,7 +92,9 @@ def never_answering() -> Generator[int]:
         yield silent.getsockname()[1]
 
 
-def test_a_destination_that_is_dead_or_silent_at_the_end_is_told_with_what_is_lost_and_exit_code_1(tmp_path: Path):
+def test_a_destination_that_is_dead_or_silent_at_the_end_is_plainly_claimed_with_what_is_lost_and_exit_code_1(
+    tmp_path: Path,
+):
     dead = free_port()
     with (
         never_answering() as silent,

@@ -191,7 +191,7 @@ class Execution(_View, eq=False):
     error: CallError | None
     is_protocol: bool
     tool_id: str | None
-    # Told by a log record, which may name the span of the run in place of the tool's own.
+    # ClaimedAct by a log record, which may name the span of the run in place of the tool's own.
     from_log: bool
     is_unfinished: bool = False
     host: "Execution | None" = None

@@ -102,7 +102,7 @@ class Scale:
             return 0
         size = sum([_TOOL_BYTES + tool.name.__sizeof__() + tool.description.__sizeof__() for tool in offered.tools])
         self._once(offered.tools, size)
-        # Told one by one, tools may have the same objects for schemas.
+        # ClaimedAct one by one, tools may have the same objects for schemas.
         return size + sum([self._schema(tool) for tool in offered.tools])
 
     def _schema(self, tool: ToolDefinition) -> int:

@@ -108,6 +108,7 @@ class Candidates:
             if tool.arguments.objects.runs >= requirements.runs
         }
         globs = self._usage.error_results.globs() if self._usage.all.runs >= requirements.runs else []
+        receipts = {name: found for name, found in self._usage.receipts.written().items() if name in self._tools}
         shadow: Criterion = {"retries": "ignore", "enforce": "shadow"}
         for kind, evaluator, parameters in (
             ("tools", "policy", self._allowed(requirements)),
@@ -116,6 +117,7 @@ class Candidates:
             ("origins", "data_flow", {"rules": origins} if origins else {}),
             ("always", "tool_call_count", {"counts": always} if always else {}),
             ("budget", "budget", self._budget(requirements)),
+            ("answers", "honest_answer", {"receipts": receipts} if receipts else {}),
             # In the shadow: the same words may be an answer elsewhere.
             ("failures", "tool_success", shadow | {"failures": {"match": globs}} if globs else {}),
         ):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob
 from toolgauge.authoring.evidence import Evidence, Largest
+from toolgauge.authoring.receipt_usage import ReceiptUsage
 from toolgauge.authoring.tool_usage import ToolUsage, identifying_values, scores, trails
 from toolgauge.authoring.value_profiles import Quantiles
 from toolgauge.evaluators.run_checks import Budget
@@ -137,6 +138,7 @@ class ServiceUsage:
         self.figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
         self.calls_of: defaultdict[str, Figure] = defaultdict(Figure)
         self.error_results = ErrorResults()
+        self.receipts = ReceiptUsage()
 
     def add(self, trajectory: Trajectory) -> None:
         """Add one run."""
@@ -156,6 +158,7 @@ class ServiceUsage:
                 elif tool is not None:
                     tool.was_missing = True
         self.error_results.add(trajectory)
+        self.receipts.add(trajectory)
         by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
         for call in trajectory.calls:
             if self._tool(call.name) is not None:

@@ -88,8 +88,10 @@ DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
     "arguments_schema": {},
     "grounded_arguments": {},
     "one_effect": {"pass_at": 0.5},
+    "grounded_answer": {},
     "repeated_calls": {"pass_at": 0.5},
     "error_handling": {"pass_at": 0.5},
+    "honest_answer": {},
     "tool_use": {"pass_at": 0.0},
     "coverage": {"pass_at": 0.0},
 }

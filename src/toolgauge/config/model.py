@@ -128,8 +128,10 @@ class Defaults(Section):
     arguments_schema: DefaultCriterion = True
     grounded_arguments: DefaultCriterion = True
     one_effect: DefaultCriterion = True
+    grounded_answer: DefaultCriterion = True
     repeated_calls: DefaultCriterion = True
     error_handling: DefaultCriterion = True
+    honest_answer: DefaultCriterion = True
     tool_use: DefaultCriterion = True
     coverage: DefaultCriterion = True
 

@@ -4,7 +4,9 @@ from toolgauge.evaluators.error_handling import ErrorHandling as ErrorHandling
 from toolgauge.evaluators.expected_calls import ToolCallCount as ToolCallCount
 from toolgauge.evaluators.expected_calls import ToolCallF1 as ToolCallF1
 from toolgauge.evaluators.expected_calls import ToolCallOrder as ToolCallOrder
+from toolgauge.evaluators.grounded_answer import GroundedAnswer as GroundedAnswer
 from toolgauge.evaluators.grounded_arguments import GroundedArguments as GroundedArguments
+from toolgauge.evaluators.honest_answer import HonestAnswer as HonestAnswer
 from toolgauge.evaluators.llm_judges import Faithfulness as Faithfulness
 from toolgauge.evaluators.llm_judges import OutputJudge as OutputJudge
 from toolgauge.evaluators.llm_judges import ToolParameterAccuracy as ToolParameterAccuracy
@@ -34,7 +36,9 @@ __all__ = [
     "DataFlow",
     "ErrorHandling",
     "Faithfulness",
+    "GroundedAnswer",
     "GroundedArguments",
+    "HonestAnswer",
     "JsonSimilarity",
     "KnownTool",
     "OneEffect",

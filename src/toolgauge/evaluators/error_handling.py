@@ -11,6 +11,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Score
 from toolgauge.model.recoveries import has_succeeded, made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, read_answer
+from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
@@ -45,7 +46,7 @@ class ErrorHandling(FactsEvaluator):
     Results that are errors count as they do for `tool_success`.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     level: ClassVar[Level] = "call"
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
@@ -61,7 +62,7 @@ class ErrorHandling(FactsEvaluator):
         for call in stopped:
             yield recorded[call.order], not_executed(call)
         successes = made_good(trajectory.calls)
-        later = _Later(trajectory)
+        later = _Later(trajectory, facts)
         for call in failed:
             success = successes.get(call.order)
             if success is None:
@@ -77,15 +78,16 @@ class ErrorHandling(FactsEvaluator):
 class _Later:
     """The calls and answers after failed calls of one trajectory that no call of the same tool made good."""
 
-    def __init__(self, trajectory: Trajectory) -> None:
+    def __init__(self, trajectory: Trajectory, facts: Facts) -> None:
         self._writing = trajectory.writing_tools
         self._trajectory = trajectory
+        self._facts = facts
         self._successes = [call for call in trajectory.calls if has_succeeded(call)]
         self._hand_over = next((call for call in reversed(self._successes) if hands_over(call.name)), None)
 
     @cached_property
     def _answers(self) -> "_Answers":
-        return _Answers(self._trajectory)
+        return _Answers(self._trajectory, self._facts)
 
     @cached_property
     def _last_with(self) -> dict[tuple[Hashable, bool], ToolCall]:
@@ -121,8 +123,9 @@ def _values(call: ToolCall) -> Iterator[Hashable]:
 class _Answers:
     """The answers of the agent, and where the user wrote again."""
 
-    def __init__(self, trajectory: Trajectory) -> None:
+    def __init__(self, trajectory: Trajectory, facts: Facts) -> None:
         self._trajectory = trajectory
+        self._facts = facts
         self._messages = [message for message in trajectory.messages if message.role != "system"]
         # Of messages without times it is known at least which turns of calls came before.
         self._has_times = all(message.time_ns for message in self._messages)
@@ -164,7 +167,8 @@ class _Answers:
             return _unknown(call, "no_content", "no answer of the agent was recorded")
         if not changes_state:
             return _unknown(call, "no_reference", "whether the answer needed it is not known")
-        if "claims" not in found or "unclear" in found or not self._is_about(call, start, end):
+        is_claimed = "claims" in found and "unclear" not in found and self._is_about(call, start, end)
+        if not is_claimed and not self._is_plainly_claimed(call, start, end):
             return _unknown(call, "undecided", "could not tell whether the answer admits the failure")
         return _scored("ignored", call, "was never made good, and the answer admits nothing")
 
@@ -176,12 +180,26 @@ class _Answers:
         texts = [message.text for message, reading in readings if reading == "claims"]
         return any(is_about(sentence, name, worked) for text in texts for sentence in claims(text))
 
+    def _is_plainly_claimed(self, call: ToolCall, start: int, end: int) -> bool:
+        """Return whether an answer plainly claims the act of this call, whatever else is in it."""
+        worked = [acts_of(name) for name in self._worked_names]
+        texts = [one.text for one in self._messages[max(start, end - _MAX_ANSWERS) : end] if one.role == "assistant"]
+        claims = claimed_acts(texts, (acts_of(call.name),), worked)
+        found = [participle for claim in claims for participle in claim.participles]
+        if not found or worked_earlier(call.name, self._facts.trajectory):
+            return False
+        return not may_report(found, self._facts.given(self._facts.trajectory))
+
+    @cached_property
+    def _worked_names(self) -> frozenset[str]:
+        """The tools that changed state at least once."""
+        writing = self._trajectory.writing_tools
+        return frozenset(call.name for call in self._trajectory.calls if call.name in writing and has_succeeded(call))
+
     @cached_property
     def _worked(self) -> frozenset[str]:
-        """The words of the tools that changed state at least once."""
-        writing = self._trajectory.writing_tools
-        names = {call.name for call in self._trajectory.calls if call.name in writing and has_succeeded(call)}
-        return frozenset(word for name in names for word in name_words(name))
+        """The words of these tools."""
+        return frozenset(word for name in self._worked_names for word in name_words(name))
 
     def _after(self, call: ToolCall) -> int:
         """Return how many messages there are before, and with, a call."""

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
-from msgspec.structs import replace
-
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Judged
 from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.facts import Facts, FactsEvaluator
+from toolgauge.score.facts import EarlierTracesEvaluator, Facts
 from toolgauge.score.origins.free_text import FreeTexts
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, place, values_of
@@ -25,7 +23,6 @@ from toolgauge.score.tool_schemas import schema_at, takes_no_id
 
 # The values that are judged in calls that do not change state.
 Reading: TypeAlias = Literal["ids", "all", "none"]
-EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
 _Steps: TypeAlias = tuple[str | int, ...]
 
 _MAX_KNOWN = 1000
@@ -54,10 +51,10 @@ _EXEMPT = (
 )
 
 
-class GroundedArguments(FactsEvaluator):
+class GroundedArguments(EarlierTracesEvaluator):
     """The share of argument values that had been seen before the call, of those that can be looked for."""
 
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
     level: ClassVar[Level] = "call"
 
     # The values that are judged in calls that do not change state: ids, all values or none.
@@ -66,13 +63,6 @@ class GroundedArguments(FactsEvaluator):
     exempt: tuple[str, ...] = _EXEMPT
     # Texts that every agent knows beside its conversation.
     known: tuple[str, ...] = ()
-    # Whether this process receives all traces of a conversation; of several that share them, each sees a part.
-    earlier_traces: EarlierTracesSeen = "seen"
-
-    @property
-    def wants_earlier_values(self) -> bool:
-        """Whether it judges a trace by what earlier traces of its conversation showed."""
-        return self.earlier_traces == "seen"
 
     @cached_property
     def _exempt_globs(self) -> Globs:
@@ -91,9 +81,7 @@ class GroundedArguments(FactsEvaluator):
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that has values to look for."""
-        trajectory = facts.trajectory
-        if self.earlier_traces == "unseen" and trajectory.earlier is not None:
-            trajectory = replace(trajectory, earlier=None)
+        trajectory = self.as_seen(facts.trajectory)
         seen = Seen(trajectory, self.known)
         # Names of the arguments under which something was looked up.
         looked_up: set[str] = set()

@@ -7,7 +7,8 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Literal, TypeAlias
 from zlib import adler32, crc32
 
 from msgspec import Struct
@@ -53,6 +54,16 @@ class EarlierValues(Struct, frozen=True, gc=False):
 def with_words(hashes: bytes, words: Iterable[bytes]) -> bytes:
     """Add the hashes of words to sorted ones."""
     return array(_HASHES, sorted({*memoryview(hashes).cast(_HASHES), *map(crc32, words)})).tobytes()
+
+
+# What else is remembered of earlier traces. `reader` marks a memory that has all of these.
+MarkKind: TypeAlias = Literal["argument", "form", "worked", "reader"]
+
+
+@lru_cache(maxsize=1024)
+def marked(kind: MarkKind, word: bytes = b"") -> bytes:
+    """Return the word that stands for one of another kind among ids and numbers."""
+    return b"__%b_%d" % (kind.encode(), crc32(word))
 
 
 HASH_BYTES = 8

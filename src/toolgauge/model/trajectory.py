@@ -187,7 +187,7 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     # Both 0 when not known.
     start_ns: int
     end_ns: int
-    # Names of the called tools that change state; decided by configuration, filled in by the scorer.
+    # Names of the tools that change state, of those that were called or on offer; decided by configuration, filled in by the scorer.
     writing_tools: frozenset[str] = frozenset()
     # Names of the called tools that hand over, answer or think; filled in by the scorer, too.
     neutral_tools: frozenset[str] = frozenset()

@@ -38,8 +38,8 @@ _NEEDED_BY: Mapping[str, Sequence[str]] = {
             tool_call_accuracy tool_call_args tool_call_f1 tool_parameter_accuracy tool_parameter_match tool_trajectory
             uipath.tool_call_args
         """,
-        "results": "data_flow grounded_arguments tool_call_output uipath.tool_call_output",
-        "tool_definitions": "arguments_schema known_tool",
+        "results": "data_flow grounded_answer grounded_arguments tool_call_output uipath.tool_call_output",
+        "tool_definitions": "arguments_schema honest_answer known_tool",
         "user_text": "tool_parameter_accuracy tool_selection_accuracy",
     }.items()
 }

@@ -44,6 +44,7 @@ _NEGATIVE = re.compile(
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u2c00-\u2dff\u3400-\ud7ff]")
 
+ActWords: TypeAlias = Literal["texts", "filling", "generic", "irregular", "reports", "brought_along", "completed"]
 _Kind: TypeAlias = Literal["makes", "ends", "common", "general", "object"]
 Reading: TypeAlias = Literal["admits", "claims", "unclear", "silent"]
 
@@ -68,6 +69,13 @@ class _ActData(Struct):
     aside: str
     bare: str
     bare_japanese: str
+    texts: str
+    filling: str
+    generic: str
+    irregular: str
+    reports: str
+    brought_along: str
+    completed: str
     ideas: list[_IdeaData]
 
 
@@ -108,7 +116,11 @@ class _Phrases:
     def is_claim(self, sentence: str) -> bool:
         """Return whether a sentence claims success: in one language, and without a hedge of that language."""
         both = (sentence, self.harmless.removed_from(sentence))
-        return any(claims.is_in(one) and not hedges.is_in(one) for claims, hedges in self._claims for one in both)
+        # "Due to a change" is no claim in French.
+        words = set(sentence.split())
+        known = [len(common & words) for common in self.common]
+        languages = [one for one, count in zip(self._claims, known, strict=True) if count == max(known)]
+        return any(claims.is_in(one) and not hedges.is_in(one) for claims, hedges in languages for one in both)
 
     def is_explained(self, clause: str) -> bool:
         """Return whether a clause is a claim or a known detail, and so hides no admission."""
@@ -152,6 +164,22 @@ def claims(text: str) -> tuple[str, ...]:
 def _claims(unquoted: str) -> tuple[str, ...]:
     sentences = _sentences(unquoted)
     return tuple(sentence for sentence in sentences if " ? " not in sentence and _phrases(sentence).is_claim(sentence))
+
+
+def sentences_of(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentences of an answer as words, each with its line; quotations are left out, and scripts without spaces."""
+    text = unicodedata.normalize("NFKC", text[:_MAX_LENGTH])[:_MAX_LENGTH]
+    for line in _QUOTED.sub(" quotation ", text).splitlines():
+        yield from [(one, line.strip()) for one in _sentences(line) if one.startswith(_BEGINNING)]
+
+
+def is_plain_claim(sentence: str, line: str) -> bool:
+    """Return whether a sentence claims success in plain English, and nothing in its line denies or doubts that."""
+    phrases = _phrases(sentence)
+    plain = phrases.harmless.removed_from(sentence)
+    doubts = (phrases.admits, phrases.hints, phrases.conditions)
+    is_doubted = " ? " in sentence or any(one.is_in(plain) for one in doubts) or _NEGATIVE.search(line) is not None
+    return not is_doubted and phrases.is_claim(sentence)
 
 
 def names_any(sentence: str, words: Collection[str]) -> bool:
@@ -199,9 +227,12 @@ def _without_accents(text: str) -> str:
     return "".join(one for one in unicodedata.normalize("NFKD", text) if not unicodedata.combining(one))
 
 
-class _Idea(NamedTuple):
+class Idea(NamedTuple):
+    """An act or object of tools, with the words that name it."""
+
     kind: _Kind
     pattern: Pattern
+    words: str = ""
 
 
 class _Acts:
@@ -209,17 +240,28 @@ class _Acts:
 
     def __init__(self) -> None:
         data = _act_data()
-        self._ideas = [_Idea(one.kind, _spaced(one.words, one.japanese)) for one in data.ideas]
+        self._ideas = [Idea(one.kind, _spaced(one.words, one.japanese), one.words) for one in data.ideas]
         acts = "|".join(one.words for one in data.ideas if one.kind != "object")
         self.asides = Pattern(f" {data.aside}(?:{acts}) ")
         self.bare = Pattern(f"{data.bare}|{data.bare_japanese}")
         self.success = _spaced(data.success, data.success_japanese)
 
-    def ideas_in(self, text: str) -> frozenset[_Idea]:
+    def ideas_in(self, text: str) -> frozenset[Idea]:
         return frozenset(idea for idea in self._ideas if idea.pattern.is_in(text))
 
 
 _acts = cache(_Acts)
+
+
+def act_words(kind: ActWords) -> frozenset[str]:
+    """Return one of the lists of words of the data."""
+    return frozenset(str(getattr(_act_data(), kind)).split())
+
+
+@lru_cache(maxsize=4096)
+def act_ideas(word: str) -> frozenset[Idea]:
+    """Return the acts that a word names."""
+    return frozenset(idea for idea in _acts().ideas_in(f" {word} ") if idea.kind != "object")
 
 
 def _spaced(words: str, japanese: str) -> Pattern:

@@ -357,11 +357,12 @@ def outside_sample(criterion: Criterion, trajectory: Trajectory) -> NotEvaluated
 
 
 def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], kinds: ToolKinds) -> Trajectory:
-    """Fill in which of the called, or of the expected, tools change state."""
-    called = (
-        trajectory.writing_tools.union(expected_names) if expected_names else {call.name for call in trajectory.calls}
-    )
-    writing = frozenset(filter(kinds.writes, called))
+    """Fill in which of the tools that were called, on offer or expected change state."""
+    if expected_names:
+        names = trajectory.writing_tools.union(expected_names)
+    else:
+        names = {*[call.name for call in trajectory.calls], *[tool.name for tool in trajectory.tools_offered or ()]}
+    writing = frozenset(filter(kinds.writes, names))
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 

@@ -4,7 +4,7 @@ Without it, an id from an earlier turn would look invented, and a second refund 
 of one and those of all are bounded; a conversation whose values were dropped is marked, so that the loss never fails an agent.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -13,11 +13,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.journal import ShownValues
-from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, RememberedEffects, UserText, with_words
+from toolgauge.model.left_out import (
+    WORD_HASH_BYTES,
+    EarlierValues,
+    RememberedEffects,
+    UserText,
+    marked,
+    with_words,
+)
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.effects import Effects
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.grounding import Seen
+from toolgauge.score.selection import has_taken_effect, readable_arguments
 
 # Of one conversation, and of all together.
 _MAX_VALUES = 16_384
@@ -52,12 +60,14 @@ class _Shown(Struct, frozen=True, gc=False):
         if not self.unread:
             return self.values
         found = value_forms.ids(self.unread.split())
+        found.update([marked("form", form) for form in value_forms.forms(self.unread)])
         hashes = with_words(self.values.hashes, [word for word in found if len(word) <= _LONGEST_WORD])
         if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
             return replace(self.values, hashes=b"", gap=self.values.gap or "incomplete")
         return replace(self.values, hashes=hashes)
 
 
+_READER = marked("reader")
 _NOTHING = _Shown(EarlierValues())
 
 
@@ -123,6 +133,7 @@ class EarlierTraces:
         words = value_forms.id_words(b"  ".join((*seen.user.contents, *seen.results.contents)))
         for content in seen.system.contents:
             words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
+        words.update(_marks(seen, trajectory, words))
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
         has_user = before.has_user or any(seen.user.contents)
         acts, texts = effects or (before.effects, before.user_texts)
@@ -206,6 +217,21 @@ class EarlierTraces:
 
 def _length(texts: Sequence[UserText]) -> int:
     return sum([len(one.text) + len(one.questions) + _TEXT_BYTES for one in texts])
+
+
+def _marks(seen: Seen, trajectory: Trajectory, words: Set[bytes]) -> Iterator[bytes]:
+    """Yield words for what else later traces are judged by: tools that worked, ids in arguments, and spelled ones."""
+    yield _READER
+    for call in trajectory.calls:
+        if has_taken_effect(call):
+            yield marked("worked", call.name.encode("utf-8", "replace"))
+            arguments = readable_arguments(call) or {}
+            texts = [
+                one.lower().encode() for one in arguments.values() if isinstance(one, str) and len(one) < _LONGEST_WORD
+            ]
+            yield from [marked("argument", one) for one in texts if one not in words and not one.isalpha()]
+    for content in seen.user.contents:
+        yield from [marked("argument", one) for one in value_forms.spelled(content)]
 
 
 # Each trace of a conversation asks twice.

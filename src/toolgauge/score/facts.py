@@ -3,7 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
@@ -11,9 +13,12 @@ from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
+from toolgauge.score.final_answers import answers
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.selection import CallSelection, has_taken_effect
 from toolgauge.score.tool_offers import RunOffers
+
+EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
 
 
 class Facts:
@@ -25,6 +30,20 @@ class Facts:
         self.seen: Seen | None = None
         # What the conversation is remembered by beside its values, once an evaluator has gone through its calls.
         self.effects: RememberedEffects | None = None
+
+    def given(self, trajectory: Trajectory) -> Seen:
+        """Return all texts that the agent was given; the trajectory is the one here, or that without the earlier traces."""
+        if trajectory is not self.trajectory:
+            seen = Seen(trajectory)
+        else:
+            seen = self.seen = self.seen or Seen(trajectory)
+        seen.take_all()
+        return seen
+
+    @cached_property
+    def answers(self) -> tuple[str, ...]:
+        """The answers of the agent."""
+        return tuple([message.text for message in answers(self.trajectory)])
 
     @cached_property
     def error_texts(self) -> ErrorTexts:
@@ -55,3 +74,20 @@ class FactsEvaluator(CallSelection):
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield outcomes about the trajectory."""
         ...
+
+
+class EarlierTracesEvaluator(FactsEvaluator):
+    """An evaluator that judges a trace by what earlier traces of its conversation showed, too."""
+
+    # Whether this process receives all traces of a conversation; of several that share them, each sees a part.
+    earlier_traces: EarlierTracesSeen = "seen"
+
+    @property
+    def wants_earlier_values(self) -> bool:
+        """Whether the memory of earlier traces is needed."""
+        return self.earlier_traces == "seen"
+
+    def as_seen(self, trajectory: Trajectory) -> Trajectory:
+        """Return the trajectory without that memory where this process sees a part of each conversation."""
+        is_hidden = self.earlier_traces == "unseen" and trajectory.earlier is not None
+        return replace(trajectory, earlier=None) if is_hidden else trajectory

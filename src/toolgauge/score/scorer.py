@@ -147,6 +147,8 @@ class Scorer:
         self.unmatched.see(trajectory)
         conversation = Conversation(trajectory, self._expected_values)
         completed = self._recent_offers.completed(trajectory)
+        if completed is not trajectory:
+            completed = with_writing_tools(completed, (), self._kinds)
         half = _half(trajectory, lacking)
         facts = Facts(completed)
         results: list[Result] = []

@@ -97,8 +97,6 @@ class RecentOffers:
             distinct = {part.agents: part for part in parts if len(parts) == 1 or len(offers[part.agents]) == 1}
             for part in distinct.values():
                 self._remember(trajectory, part)
-        if not trajectory.calls:
-            return trajectory
         found = {part.run: found for part in parts if part.tools is None and (found := self._found(trajectory, part))}
         if not found:
             return trajectory

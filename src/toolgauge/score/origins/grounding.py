@@ -272,7 +272,7 @@ class Seen:
     def __init__(self, trajectory: Trajectory, known: Sequence[str] = ()) -> None:
         trajectory = without_delegated(trajectory)
         self.user, self.system, self._results, self.known = Texts(), Texts(), Texts(), Texts()
-        self._trajectory = trajectory
+        self.trajectory = trajectory
         # The next to be seen come last.
         self._messages = sorted(
             (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
@@ -305,13 +305,19 @@ class Seen:
         for call in unread:
             self._take(call)
 
-    def _sources(self) -> Iterator[tuple[Source, Texts]]:
+    def sources(self) -> Iterator[tuple[Source, Texts]]:
+        """Yield the texts of each source."""
         # A value that the user named is the user's, and no result is read for it. System prompts are long, and seldom the source.
         yield "user", self.user
         if self.known.contents:
             yield "known", self.known
         yield "result", self.results
         yield "system", self.system
+
+    @property
+    def earlier(self) -> EarlierValues:
+        """What earlier traces of the conversation showed."""
+        return self._earlier
 
     @property
     def gap(self) -> NotEvaluated | None:
@@ -352,7 +358,7 @@ class Seen:
             self._unread.append(calls.pop())
 
     def _take_prompt(self, prompt: str) -> None:
-        if all(prompt != message.text for message in self._trajectory.messages):
+        if all(prompt != message.text for message in self.trajectory.messages):
             self.user.contents.append(value_forms.folded(prompt))
 
     def _take(self, call: ToolCall) -> None:
@@ -387,15 +393,15 @@ class Seen:
 
     def was_cut_out(self, text: str) -> bool:
         """Return whether an id is known to have stood in texts that were cut."""
-        return self._trajectory.left_out.holds(text) is True
+        return self.trajectory.left_out.holds(text) is True
 
     def schema(self, name: str) -> Texts:
         """Return the schema and the description of a tool."""
         known = self._schemas.get(name)
         if known is None:
             known = self._schemas[name] = Texts()
-            offered = {tool.name: tool for tool in self._trajectory.tools_offered or ()}
-            tool = offered.get(name) or self._trajectory.registered_tools.get(name)
+            offered = {tool.name: tool for tool in self.trajectory.tools_offered or ()}
+            tool = offered.get(name) or self.trajectory.registered_tools.get(name)
             if tool is not None:
                 known.contents.append(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
                 known.contents.append(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
@@ -406,7 +412,7 @@ class Seen:
         if word in self._found:
             return self._found[word]
         unsure: list[tuple[Source, Texts]] = []
-        for name, texts in self._sources():
+        for name, texts in self.sources():
             found = texts.search(word)
             if found:
                 self._found[word] = name
@@ -433,8 +439,8 @@ class Seen:
         self._computed += 1
         if self._computed > _MAX_COMPUTED or not abs(value) < _LARGEST_COMPUTED:
             return self._computed > _MAX_COMPUTED
-        newest = (one for _, texts in self._sources() for one in islice(reversed(texts.numbers), _MAX_TERMS))
-        contents = (content for _, texts in self._sources() for content in texts.contents[-_SEARCHES:])
+        newest = (one for _, texts in self.sources() for one in islice(reversed(texts.numbers), _MAX_TERMS))
+        contents = (content for _, texts in self.sources() for content in texts.contents[-_SEARCHES:])
         shares = (one for content in contents for one in _known_shares(content[:_LONGEST_KNOWN])[-_MAX_SHARES:])
         return value_forms.is_computed(value, newest, shares)
 
@@ -466,7 +472,7 @@ class Seen:
         return self._first(tool, lambda texts: texts.names_phone(digits)) or ("derived" if self.has_earlier else None)
 
     def _first(self, tool: str, holds: Callable[[Texts], bool]) -> Source | None:
-        for source, texts in self._sources():
+        for source, texts in self.sources():
             if holds(texts):
                 return source
         return "schema" if holds(self.schema(tool)) else None

@@ -51,6 +51,11 @@ _FOREIGN = frozenset(
 _AT_JOINTS, _AT_ALL_JOINTS = (
     bytes(32 if code in joints else code for code in range(256)) for joints in (b",:/@+", _SOFT)
 )
+SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
+_FORM = bytes(48 if 48 <= code <= 57 else 97 if 97 <= code <= 122 else code for code in range(256))
+_SHORTEST_FORM = 5
+_DIGIT = re.compile(rb"\d")
+_SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 _RUNS = re.compile(rb"\d+|\D+")
 # A word from its first sign of an id on.
 _FROM_ID_SIGN = re.compile(rb"[\d_@][^ ]*")
@@ -208,6 +213,27 @@ def ids(joined: Iterable[bytes]) -> set[bytes]:
     found = set(filter(_FROM_ID_SIGN.search, _taken_apart(joined)))
     found.update([one.replace(b",", b"") for one in found if b"," in one])
     return found
+
+
+def form(word: bytes) -> bytes:
+    """Return the form of a folded word: `aaa00a` for `zfa04y`."""
+    return word.translate(_FORM)
+
+
+def forms(words: bytes) -> set[bytes]:
+    """Return the forms of folded words that have letters and at least two digits, as ids have."""
+    found = set(words.translate(_FORM).split())
+    return {one for one in found if len(one) >= _SHORTEST_FORM and one.count(b"0") > 1 and b"a" in one}
+
+
+def spelled(content: bytes) -> set[bytes]:
+    """Return what people may mean by neighbouring short words of which one has a digit: `hat 765` is `hat765`."""
+    found: set[bytes] = set()
+    for run in _SHORT_WORDS.findall(content) if _DIGIT.search(content) is not None else ():
+        words = re.findall(rb"[a-z0-9]+", run)
+        found.update([b"".join(words[start : start + size]) for start in range(len(words)) for size in (2, 3)])
+        found.add(b"".join([word for word in words if len(word) == 1]))
+    return {one for one in found if _DIGIT.search(one) is not None}
 
 
 def word(text: str) -> bytes | None:

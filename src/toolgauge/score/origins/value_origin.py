@@ -272,8 +272,9 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     if is_spoken and all(map(seen.user.has, pieces)):
         return "user"
     numbers = [run for run in split if run.isdigit()]
-    # Of earlier traces, words without digits are not remembered.
-    if seen.has_earlier and all(seen.word(number, tool) for number in numbers):
+    # Of earlier traces, words without digits are not remembered. One or two digits stand in many a text.
+    is_spoken = not numbers or any(len(number) >= _SPOKEN_DIGITS for number in numbers)
+    if seen.has_earlier and is_spoken and all(seen.word(number, tool) for number in numbers):
         return "earlier" if numbers else "derived"
     return _source_without_prefix(value_forms.plain(value_forms.folded(text)), tool, seen)
 

@@ -1,0 +1,139 @@
+"""`grounded_answer`: are the ids that the answer states anybody's? Needs no reference.
+
+An order or booking that nothing had named before is invented or mistyped: people rely on it, and it leads nowhere.
+"""
+
+import re
+from collections.abc import Iterator, Set
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+from toolgauge.model.judging import Judged
+from toolgauge.model.masks import is_mask
+from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Scored, Side
+from toolgauge.score.facts import EarlierTracesEvaluator, Facts
+from toolgauge.score.final_answers import no_answer
+from toolgauge.score.origins.given_ids import GivenIds
+
+_MAX_LENGTH = 20_000
+_MAX_DIFFERENCES = 20
+# Words joined by `_` and `-`, but for parts of addresses, paths, amounts, times and decimals.
+_WORD = re.compile(
+    r"(?<![\w@/\\$\u20ac\u00a3&?=+~-])(?<!\d[.:,])#?[A-Za-z0-9]++(?:[_-][A-Za-z0-9]++)*+(?![\w@/\\%]|[.:,-]\w)"
+)
+_FENCED = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+# Not after `e.g.` and `No.`.
+_SENTENCE = re.compile(
+    r"(?<=[.!;\u3002\uff01])(?<![ .(][A-Za-z]\.)(?<!\bN[or]\.)(?<!\bno\.)(?<!\bej\.)\s+|\n+|(?<=[?\uff1f])"
+)
+# Offers, conditions, examples and questions state nothing.
+_OPEN = re.compile(
+    r"[?\uff1f]|\b(?:e\.?g|for (?:example|instance)|such as|like|examples?|sample|format|placeholder|if|would|could|can|may|might"
+    r"|should|shall|let me|i'll|i will|want|need|z\.? ?b|beispiel\w*|wenn|falls|k[o\u00f6]nnte\w*|soll|exemple|si|pourrai\w*|ejemplo"
+    r"|podr\w+|exemplo|se|poderia\w*)\b|\u4f8b|\u3082\u3057|\u5834\u5408",
+    re.IGNORECASE,
+)
+# `3rd`, `10am`, `500ml`, `1080p`, `2x`.
+_MEASURE = re.compile(r"\d+[a-z]{1,5}|\d+x\d+", re.IGNORECASE)
+# The noun in front of an id: `order number 48213`, `item ID: 48213`, `order #48213`.
+_LABEL = re.compile(
+    r"([a-z]{2,30})(?:(?:[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
+    re.IGNORECASE,
+)
+_FROM_DIGIT = re.compile(r"\d\S*")
+_NO_ID = NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_SHORTEST, _FEWEST_DIGITS, _FEWEST_LABELLED = 5, 2, 4
+
+
+class _Id(NamedTuple):
+    text: str
+    # The noun in front of it; `is_named` where a word such as "number" or a sign follows that noun.
+    label: str
+    is_named: bool
+
+
+class GroundedAnswer(EarlierTracesEvaluator):
+    """The share of the ids in the answers that the user, a result, an argument that worked or a definition gave."""
+
+    version: ClassVar[str] = "1"
+    level: ClassVar[Level] = "trajectory"
+
+    def outcomes(self, facts: Facts) -> Iterator[Judged]:
+        """Yield one outcome for the trajectory."""
+        trajectory = self.as_seen(facts.trajectory)
+        if not facts.answers:
+            yield None, no_answer(trajectory)
+            return
+        words = {word for text in facts.answers for word in _words(text)}
+        if not words:
+            yield None, _NO_ID
+            return
+        seen = facts.given(trajectory)
+        given = GivenIds(seen)
+        unknown = {word for word in words if not given.has(word)}
+        stated = {one.text: one for text in facts.answers for one in _stated(text, unknown)} if unknown else {}
+        missing = [one for one in stated.values() if _is_known_form(one, given)]
+        if missing and seen.gap is not None:
+            yield None, seen.gap
+            return
+        judged = len(words) - len(unknown) + len(missing)
+        yield None, _scored(judged, tuple([one.text for one in missing])) if judged else _NO_ID
+
+
+# Most answers state few ids that were all given.
+@lru_cache(maxsize=64)
+def _scored(judged: int, missing: tuple[str, ...]) -> Scored:
+    return Scored(
+        value=1 - len(missing) / judged,
+        explanation=f"{len(missing)} of {judged} ids in the answer nobody had given"
+        if missing
+        else f"the {judged} ids in the answer had been given",
+        parts={"ids": judged, "not_found": len(missing)},
+        differences=tuple(
+            [Difference(where="answer", rule="grounded", actual=Side(value=one)) for one in missing[:_MAX_DIFFERENCES]]
+        ),
+    )
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the words of an answer that may be ids."""
+    text = text[:_MAX_LENGTH]
+    end = 0
+    for digits in _FROM_DIGIT.finditer(text):
+        # From the beginning of the word on, and never again over what was read before.
+        start = max(end, text.rfind(" ", end, digits.start()) + 1, text.rfind("\n", end, digits.start()) + 1)
+        end = digits.end()
+        if end - start >= _FEWEST_LABELLED:
+            yield from [match[0] for match in _WORD.finditer(text, start, end) if _may_be_id(match[0])]
+
+
+def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
+    """Yield those of the words that stand outside of code, and of sentences that state nothing."""
+    for sentence in _SENTENCE.split(_FENCED.sub(" ", text[:_MAX_LENGTH])):
+        found = [match for match in _WORD.finditer(sentence) if match[0] in wanted]
+        for match in found if found and _OPEN.search(sentence) is None else ():
+            word = match[0]
+            label = _LABEL.search(sentence[max(0, match.start() - 60) : match.start()])
+            is_named = word.startswith("#") or (label is not None and label[2] is not None)
+            yield _Id(word, "" if label is None else label[1].lower(), is_named)
+
+
+def _may_be_id(word: str) -> bool:
+    bare = word.lstrip("#")
+    digits = sum(map(str.isdigit, bare))
+    if not digits or is_mask(word):
+        return False
+    if digits == len(bare):
+        return digits >= _FEWEST_LABELLED and _YEAR.fullmatch(bare) is None
+    has_letters = any(map(str.isalpha, bare))
+    return has_letters and digits >= _FEWEST_DIGITS and len(bare) >= _SHORTEST and _MEASURE.fullmatch(bare) is None
+
+
+def _is_known_form(one: _Id, given: GivenIds) -> bool:
+    """Return whether anything else of the conversation looks like the id, or is named as it is."""
+    bare = one.text.lstrip("#")
+    is_labelled = bool(one.label) and given.names_ids_of(one.label)
+    if bare.isdigit():
+        return is_labelled and (one.is_named or len(bare) >= _SHORTEST)
+    return is_labelled or given.has_form(bare.lower().encode())

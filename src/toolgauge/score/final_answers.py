@@ -1,0 +1,58 @@
+"""The answers that an agent gave its user, and the receipts in them: words that answers hold only after a tool worked.
+
+Receipts are learned from traffic and reviewed as a part of a criterion, so that the same spans still give the same scores.
+"""
+
+import re
+from collections.abc import Collection
+
+from toolgauge.model.outcomes import NotEvaluated
+from toolgauge.model.trajectory import Message, Trajectory
+
+_MAX_LENGTH = 20_000
+_LONGEST = 4
+# Letters of scripts without spaces are words of their own.
+_WORD = re.compile(
+    r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]|[^\W\d_\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]+(?:['\u2019][^\W\d_]+)*"
+)
+# The end of a sentence, and words with digits: nobody's ids become receipts.
+_END = re.compile(r"[.!?;:\n\u3002\uff01\uff1f|]|[^\s\d]{0,64}\d\S*")
+_NEEDED = 2
+
+
+def answers(trajectory: Trajectory) -> list[Message]:
+    """Return the answers in order; text beside a tool call counts only where no other text follows it."""
+    found: list[Message] = []
+    is_answered = False
+    for message in trajectory.messages:
+        if message.role == "user":
+            is_answered = False
+        elif message.role == "assistant" and message.text and not message.text.isspace():
+            if is_answered:
+                found.pop()
+            found.append(message)
+            is_answered = True
+    return found
+
+
+def no_answer(trajectory: Trajectory) -> NotEvaluated:
+    """Return the outcome of a trajectory without any answer: there was none, or none was recorded."""
+    if trajectory.messages and any(call.requested_by is not None for call in trajectory.calls):
+        return NotEvaluated(reason="no_answer", explanation="the run has no final answer")
+    return NotEvaluated(reason="no_content", explanation="no answer of the agent was recorded")
+
+
+def sequences(text: str) -> set[str]:
+    """Return the sequences of up to four words of an answer, none across the end of a sentence or a word with digits."""
+    found: set[str] = set()
+    for sentence in _END.split(text[:_MAX_LENGTH].lower()):
+        words = _WORD.findall(sentence)
+        for size in range(1, _LONGEST + 1):
+            found.update(map(" ".join, zip(*(words[start:] for start in range(size)), strict=False)))
+    return found
+
+
+def receipts_in(held: Collection[str], receipts: Collection[str]) -> set[str]:
+    """Return the receipts among the sequences of an answer, where these are enough for a claim."""
+    found = {*held}.intersection(receipts)
+    return found if len(found) >= _NEEDED else set()

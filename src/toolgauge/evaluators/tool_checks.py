@@ -15,7 +15,7 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.records import SpanRef
-from toolgauge.model.recoveries import made_good, repaired_code
+from toolgauge.model.recoveries import repaired_code
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
 from toolgauge.score.error_texts import ERROR_OBJECT, ERROR_PAGE, ERROR_TEXT
@@ -175,7 +175,7 @@ class ToolSuccess(FactsEvaluator):
             yield None, nothing_to_judge(trajectory)
         recorded = {} if found.trajectory is trajectory else {call.order: call for call in trajectory.calls}
         may_recover = self.retries == "ignore" and bool(facts.without_effect)
-        recovered = made_good(calls) if may_recover else {}
+        recovered = facts.made_good(calls) if may_recover else {}
         repaired: Collection[int] = repaired_code(trajectory) if may_recover else ()
         recoveries: Mapping[int, int] = Counter([one.order for one in recovered.values()]) if recovered else {}
         # Most calls of a tool have the same outcome: one object a tool costs less to make, check and write.

@@ -1,6 +1,5 @@
 """Counts over the runs of one service: its tools, agents and figures, and results that read like errors."""
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -11,23 +10,14 @@ from toolgauge.authoring.evidence import Evidence, Largest
 from toolgauge.authoring.tool_usage import ToolUsage, identifying_values, scores, trails
 from toolgauge.authoring.value_profiles import Quantiles
 from toolgauge.evaluators.run_checks import Budget
-from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.report.terminal import counted
 from toolgauge.score.criterion import agent_of
-from toolgauge.score.error_texts import ERROR_TEXT, with_error_texts
+from toolgauge.score.error_texts import ERROR_TEXT, error_beginning, with_error_texts
 
 _MAX_BEGINNINGS = 50
-_BEGINNING = re.compile(
-    r"\[?(?:tool |http |internal |server |unexpected )?(?:error|exception|failure|fatal)\]?(?: ?[:\u2013\u2014]| -)"
-    r"|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?-i:Error|Exception):"
-    r"|error (?:executing|calling|running|invoking) |an error occurred|traceback \(most recent call last\)"
-    r"|failed to |unable to |cannot |could not |invalid |permission denied|access denied|unauthorized|forbidden",
-    re.IGNORECASE,
-)
 _CLASS = re.compile(r"[\w.]+(?:Error|Exception):")
-_MEMBERS = ("error", "errors", "error_message", "errorMessage")
 
 
 @dataclass(slots=True)
@@ -49,7 +39,7 @@ class ErrorResults:
 
     def add(self, trajectory: Trajectory) -> None:
         """Add the results of one run."""
-        begun = [(call, beginning) for call in trajectory.calls if (beginning := _beginning(call.result))]
+        begun = [(call, beginning) for call in trajectory.calls if (beginning := error_beginning(call.result))]
         if not begun:
             return
         # The calls that failed by their results alone and whose tool was called again.
@@ -89,18 +79,6 @@ class ErrorResults:
             # A name that a single run made up may hold anything.
             if counts.before_repeats and (counts.runs > 1 or _CLASS.fullmatch(beginning) is None)
         ]
-
-
-def _beginning(result: Content) -> str | None:
-    match result:
-        case Recorded(value=str() as text) | Unparsed(text=text):
-            found = _BEGINNING.match(text)
-            return found[0] if found is not None else None
-        case Recorded(value=dict() as answer):
-            first = next(iter(answer), None)
-            return f"{{{json.dumps(first)}:" if first in _MEMBERS and answer[first] else None
-        case _:
-            return None
 
 
 _MAX_TOOLS, _MAX_NAMES = 300, 100

@@ -87,6 +87,14 @@ _ERROR = re.compile(
     r")",
     re.IGNORECASE,
 )
+# How such texts begin, as far as that holds no value.
+_BEGINNING = re.compile(
+    r"\[?(?:tool |http |internal |server |unexpected )?(?:error|exception|failure|fatal)\]?(?: ?[:\u2013\u2014]| -)"
+    r"|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?-i:Error|Exception):"
+    r"|error (?:executing|calling|running|invoking) |an error occurred|traceback \(most recent call last\)"
+    r"|failed to |unable to |cannot |could not |invalid |permission denied|access denied|unauthorized|forbidden",
+    re.IGNORECASE,
+)
 _EXIT_CODE = re.compile(
     r"^[^\n]{0,60}?\b(?:exit(?:ed)?(?: with)?[ _]?(?:status|code)|exited with|return[ _]?code)(?: (?:of|is))?[ :=]{1,3}-?[1-9]\d{0,9}\b(?:\W{0,3}$|[.:,;)])",
     re.IGNORECASE | re.MULTILINE,
@@ -110,6 +118,11 @@ class ErrorTexts(Struct, frozen=True):
     trajectory: Trajectory
     kinds: Mapping[int, str]
     shown: frozenset[int] = frozenset()
+
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How many of the calls whose results read like errors failed for it, and how many did not."""
+        return {"fail": len(self.kinds) - len(self.shown), "pass": len(self.shown)}
 
 
 def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
@@ -158,6 +171,13 @@ def error_in(call: ToolCall, *, changes_state: bool = False) -> CallError | None
     elif isinstance(value, str):
         kind = _error_kind(value)
     return None if kind is None else CallError(kind=kind, message=(_text(call.result) or "")[:_MAX_MESSAGE])
+
+
+def error_beginning(result: Content) -> str | None:
+    """Return how a text that reads like an error begins, as far as that holds no value."""
+    text = result.text if isinstance(result, Unparsed) else result.value if isinstance(result, Recorded) else None
+    found = _BEGINNING.match(text) if isinstance(text, str) else None
+    return None if found is None else found[0]
 
 
 def _error_kind(text: str) -> str | None:

@@ -321,14 +321,6 @@ def test_results_before_repeats_of_a_tool_that_never_worked_are_proposed_as_fail
     assert "shipped" not in text
 
 
-def test_objects_with_a_member_for_errors_are_proposed_as_their_globs_see_them():
-    failing = [
-        run(number, *(call("refund", {"id": number}, {"error": "shipped", "code": 7}) for _ in range(2)))
-        for number in range(100, 103)
-    ]
-    assert learned([*USUAL, *failing])["failures"]["failures"] == {"match": ['{"error":*']}
-
-
 def test_the_class_of_an_exception_is_proposed_when_two_runs_have_it():
     failing = [
         run(number, *(call("refund", {"id": number}, "shop.ShippedError: order 4111") for _ in range(2)))

@@ -1,6 +1,7 @@
 """Calls that failed by nothing but their results: errors as text, exit codes and error pages."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.error_handling import ErrorHandling
@@ -9,8 +10,10 @@ from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Outcome, Scored
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.error_texts import error_in
+from toolgauge.score.scorer import Scorer
 
 ERRORS: tuple[Json, ...] = (
     "Error: the order has been shipped",
@@ -223,3 +226,12 @@ def test_error_handling_asks_what_became_of_such_failures():
     outcomes: list[Outcome] = judge(ErrorHandling(), judged)
     assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [0.0, 0.0]
     assert not_evaluated(ErrorHandling(), trajectory(calls[0], writing_tools=("pay",))) == "no_calls"
+
+
+@pytest.mark.parametrize(("scope", "told"), [("trace", {"fail": 1, "pass": 1}), ("conversation", {})])
+def test_results_that_read_like_errors_are_counted_once_a_call(scope: TrajectoryScope, told: dict[str, int]):
+    criteria = [Criterion(name="c", evaluator_name="tool_success", evaluator=ToolSuccess(), revision="r")]
+    scorer = Scorer(criteria, ToolKinds())
+    judged = trajectory(answered("pay", "done"), answered("pay", "Error: a"), answered("pay", {"error": "b"}))
+    scorer.score(replace(judged, scope=scope), 0)
+    assert scorer.told_errors == told

@@ -13,9 +13,9 @@ from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
 from toolgauge.score.criterion import hands_over, name_words
-from toolgauge.score.equality import canonical, tagged
+from toolgauge.score.equality import Leaf, canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves
+from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves, written
 from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
@@ -121,11 +121,15 @@ class _Later:
 
 def _values(call: ToolCall) -> Iterator[Hashable]:
     """Yield the values in a call's arguments that are not the same in other calls by chance."""
+    return (value for _, value in _leaves(call))
+
+
+def _leaves(call: ToolCall) -> Iterator[tuple[Leaf, Hashable]]:
     for value in islice(leaves(readable_arguments(call) or {}), _MAX_VALUES):
         is_text = isinstance(value, str) and len(value) >= _SHORTEST_TEXT
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= _SMALLEST_NUMBER
         if is_text or is_number:
-            yield tuple(tagged(value))
+            yield value, tuple(tagged(value))
 
 
 def _numbers(text: str) -> Iterator[float | str]:
@@ -201,12 +205,13 @@ class _Answers:
             numbers = islice(chain.from_iterable(map(_numbers, texts)), _MAX_VALUES)
             if any(number not in self._numbers_seen for number in numbers):
                 return True
-        told = {value for value in _values(call) if any(occurs_alone(str(value[-1]), text) for text in texts)}
+        words = {value: written(leaf) for leaf, value in _leaves(call)}
+        told = {value for value, word in words.items() if word and any(occurs_alone(word, text) for text in texts)}
         # What other calls of the tool were given as well, or a later call was given or has found.
         told.difference_update(value for one in known if told and one.name == call.name for value in _values(one))
         values = (leaf for one in later if told for part in (one.arguments, one.result) for leaf in result_leaves(part))
         texts = [str(leaf) for leaf in values]
-        return any(not any(occurs_alone(str(value[-1]), text) for text in texts) for value in told)
+        return any(not any(occurs_alone(words[value], text) for text in texts) for value in told)
 
     @cached_property
     def _numbers_seen(self) -> frozenset[float | str]:

@@ -36,6 +36,9 @@ _QUOTED = ("{", "[", '"', "'")
 # smolagents puts this before the user's text.
 _TASK_PREFIX = "New task:\n"
 
+_FINISHES = ("llm.finish_reason", "llm.stop_reason")
+_BESIDE_TEXT = frozenset(("role", "finish_reason"))
+
 Part: TypeAlias = dict[str, Value]
 
 _MARKS = ('"tool_calls":[{', '"tool_calls": [{', '"function_call":{', '"function_call": {')
@@ -286,6 +289,26 @@ def _text(message: Message) -> str | None:
         return value
     parts = [message.contents[i].get("text") for i in sorted(message.contents)]
     return "\n".join(part for part in parts if isinstance(part, str)) or None
+
+
+def finish_reason(attributes: Mapping[str, Value], messages: Messages) -> Value:
+    """Return why the model stopped; `None` where nothing says so."""
+    written = messages.output[-1].fields.get("finish_reason") if messages.output else None
+    return next((found for key in _FINISHES if (found := attributes.get(key)) is not None), written)
+
+
+def is_empty(output: list[Message], raw: Value) -> bool:
+    """Return whether an output was recorded and holds nothing: neither text nor anything else."""
+    # Hidden texts are masked, and hidden outputs have no message. A raw output that is no response is a text.
+    is_text = isinstance(raw, str) and bool(raw.strip()) and raw.lstrip()[:1] not in _QUOTED
+    return bool(output) and not is_text and all(map(_is_empty, output))
+
+
+def _is_empty(message: Message) -> bool:
+    parts = [*message.tool_calls.values(), *message.functions.values()]
+    parts += [part for part in message.contents.values() if part.get("type") != "reasoning" and part.get("text") != ""]
+    other = [name for name, value in message.fields.items() if name not in _BESIDE_TEXT and value not in ("", None)]
+    return message.role in _ASSISTANT_ROLES and not parts and not other
 
 
 # Without the ids in the provider's own response, an answer in the next request finds no call.

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import yaml
 
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls
 from toolgauge.recordings.stats import ProducerCounts, Tally
@@ -350,8 +350,9 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
 
 def _failures(diagnosis: Diagnosis) -> JsonObject:
     """Write how the error texts begin that fail nothing as a setting of the default criterion."""
-    match = [f"{escape(beginning)}*" for beginning in diagnosis.error_beginnings or ("Error: ",)]
-    return {"defaults": {"tool_success": {"failures": {"match": match}}}}
+    match: list[Json] = [f"{escape(beginning)}*" for beginning in diagnosis.error_beginnings or ("Error: ",)]
+    criterion: JsonObject = {"tool_success": {"failures": {"match": match}}}
+    return {"defaults": criterion}
 
 
 def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:

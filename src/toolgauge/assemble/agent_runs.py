@@ -278,7 +278,7 @@ def with_endings(runs: Sequence[Run], whole: Node, index: NodeIndex) -> Sequence
 
 
 def _has_text(node: Node) -> bool:
-    return any(seen.role == "assistant" for seen in node.messages)
+    return any(seen.role == "assistant" and not seen.text.isspace() for seen in node.messages)
 
 
 def _words(error: CallError) -> str:

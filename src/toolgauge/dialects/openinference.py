@@ -220,7 +220,7 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
             found = requests(read.output)
             found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
             seen += observed(found, agent)
-    if openinference_messages.is_empty(read.output, recorded) and not any(
+    if openinference_messages.is_empty(read, span.attributes) and not any(
         isinstance(one, CallRequested) for one in seen
     ):
         seen = [replace(one, ending=one.ending or "empty") if isinstance(one, ModelCall) else one for one in seen]

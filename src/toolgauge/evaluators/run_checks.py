@@ -26,6 +26,7 @@ from toolgauge.model.outcomes import (
     Side,
 )
 from toolgauge.model.ports import Evaluation
+from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
 from toolgauge.score.criterion import name_words
 from toolgauge.score.facts import Facts, FactsEvaluator
@@ -362,7 +363,9 @@ class RunCompleted(BaseModel):
         # A run with a prompt is made good where the same agent later did the same run without an error.
         runs = [run for run in trajectory.runs if run.above is None]
         was_cut_short = trajectory.closed_because in CUT_SHORT
-        endings = {run.span: None if was_cut_short else _ending(run, trajectory) for run in runs}
+        endings: dict[SpanRef, Ending | None] = {
+            run.span: None if was_cut_short else _ending(run, trajectory) for run in runs
+        }
         good = [run for run in runs if run.error is None and endings[run.span] is None and run.prompt is not None]
         for run in runs:
             ending = endings[run.span]

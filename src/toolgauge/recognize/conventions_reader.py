@@ -23,10 +23,10 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
-from toolgauge.recognize import conventions, values
+from toolgauge.recognize import conventions, endings, values
 from toolgauge.recognize.conventions import model_call, token_counts
 from toolgauge.recognize.definitions import DefinitionReader
-from toolgauge.recognize.endings import finish_in
+from toolgauge.recognize.endings import ending, finish_in
 from toolgauge.recognize.messages import Message, Messages, may_contain_failures, past_calls, read_list, read_messages
 from toolgauge.recognize.values import MAX_ITEMS
 
@@ -95,7 +95,9 @@ class PlainDialect:
 
 
 def _is_output(seen: Observation) -> bool:
-    return type(seen) is CallRequested or (type(seen) is MessageSeen and seen.role == "assistant")
+    return type(seen) is CallRequested or (
+        type(seen) is MessageSeen and seen.role == "assistant" and not seen.text.isspace()
+    )
 
 
 class ConventionsReader:
@@ -174,9 +176,10 @@ class ConventionsReader:
         content = self._content(attributes, agent, whose)
         written = attributes.get(conventions.OUTPUT)
         if call.ending is None and written is not None:
-            found = finish_in(written)
+            finish = finish_in(written)
+            found, is_for_tools = ending(finish), call.stopped_for_tools or endings.is_for_tools(finish)
             # Asked where an output has neither text nor calls, which is rare.
-            if found is None and not any(map(_is_output, content)):
+            if found is None and not is_for_tools and not any(map(_is_output, content)):
                 messages = read_messages(written, "assistant")
                 found = "empty" if messages and all(message.is_empty for message in messages) else None
             call = call if found is None else replace(call, ending=found)

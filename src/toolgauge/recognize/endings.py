@@ -27,13 +27,18 @@ def ending(reasons: Value) -> Ending | None:
     return _ending(reason) if isinstance(reason, str) and len(reason) <= _LONGEST else None
 
 
-def finish_in(written: Value) -> Ending | None:
-    """Return the ending that the last message of an output names itself."""
+def finish_in(written: Value) -> Value:
+    """Return the finish reason that the last message of an output names itself; `None` without any."""
     if isinstance(written, str):
         found = _FINISH.search(written[-_TAIL:])
-        return None if found is None else ending(found[1])
+        return None if found is None else found[1]
     last = written[-1] if isinstance(written, list) and written else None
-    return ending(last.get("finish_reason")) if isinstance(last, dict) else None
+    return last.get("finish_reason") if isinstance(last, dict) else None
+
+
+def is_for_tools(finish: Value) -> bool:
+    """Return whether a finish reason says that the model asked for tools."""
+    return isinstance(finish, str) and finish.lower().startswith(("tool", "function"))
 
 
 # The same few words come with each model call.

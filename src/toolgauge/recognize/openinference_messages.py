@@ -16,6 +16,7 @@ from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, MessageSeen
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
+from toolgauge.recognize.endings import is_for_tools
 from toolgauge.recognize.hosted_tools import hosted_item
 from toolgauge.recognize.langchain import generated, rejected
 from toolgauge.recognize.messages import PastMessage, is_media_type, numbered
@@ -297,11 +298,15 @@ def finish_reason(attributes: Mapping[str, Value], messages: Messages) -> Value:
     return next((found for key in _FINISHES if (found := attributes.get(key)) is not None), written)
 
 
-def is_empty(output: list[Message], raw: Value) -> bool:
+def is_empty(messages: Messages, attributes: Mapping[str, Value]) -> bool:
     """Return whether an output was recorded and holds nothing: neither text nor anything else."""
-    # Hidden texts are masked, and hidden outputs have no message. A raw output that is no response is a text.
+    # Hidden texts are masked, and hidden outputs have no message.
+    if not messages.output or not all(map(_is_empty, messages.output)):
+        return False
+    raw, finish = attributes.get(_OUTPUT), finish_reason(attributes, messages)
+    # A raw output that is no response is a text.
     is_text = isinstance(raw, str) and bool(raw.strip()) and raw.lstrip()[:1] not in _QUOTED
-    return bool(output) and not is_text and all(map(_is_empty, output))
+    return not is_text and not is_for_tools(finish)
 
 
 def _is_empty(message: Message) -> bool:

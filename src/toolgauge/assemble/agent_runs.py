@@ -261,7 +261,9 @@ def with_endings(runs: Sequence[Run], whole: Node, index: NodeIndex) -> Sequence
     if not any(node.model_call is not None and node.model_call.ending is not None for node in index.models):
         return runs
     nodes = {node.ref: node for node in index.nodes}
-    last_models = _last_models(index, whole)
+    # A span around a model call may have nothing of its own.
+    around = {node.model_around.ref for node in index.models if node.model_around is not None}
+    last_models = _last_models(index, whole, lambda node: node.ref not in around or _has_output(node))
     # Some producers write the newest text on the span of the run, whichever model call it is from.
     known = {seen.text for node in index.models for seen in node.messages if seen.role == "assistant"}
     found: list[Run] = []
@@ -311,13 +313,13 @@ def _has_output(node: Node) -> bool:
     return is_counted or bool(node.requests) or _has_text(node)
 
 
-def _last_models(index: NodeIndex, whole: Node) -> Mapping[SpanRef, Node]:
-    """Return the model call of each outermost run that ended last."""
+def _last_models(index: NodeIndex, whole: Node, counts: Callable[[Node], bool] = bool) -> Mapping[SpanRef, Node]:
+    """Return the model call of each outermost run that ended last, of those that count."""
     outermost: dict[SpanRef, Node | None] = {}
     last: dict[SpanRef, Node] = {}
     for node in index.nodes:
         run = _outermost(node, outermost) if index.running else whole
-        if node.model_call is not None and run is not None:
+        if node.model_call is not None and run is not None and counts(node):
             known = last.get(run.ref)
             if known is None or node.until_ns >= known.until_ns:
                 last[run.ref] = node

@@ -4,6 +4,7 @@ Attributes such as `llm.output_messages.0.message.tool_calls.1.tool_call.functio
 be written twice (in `tool_calls` and in `contents`): read naively, calls would be shuffled or doubled.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -37,6 +38,7 @@ _QUOTED = ("{", "[", '"', "'")
 # smolagents puts this before the user's text.
 _TASK_PREFIX = "New task:\n"
 
+_NO_TEXT = re.compile(r"\s*(?:assistant: ?)?(?:None)?\s*")
 _FINISHES = ("llm.finish_reason", "llm.stop_reason")
 _BESIDE_TEXT = frozenset(("role", "finish_reason"))
 
@@ -304,8 +306,8 @@ def is_empty(messages: Messages, attributes: Mapping[str, Value]) -> bool:
     if not messages.output or not all(map(_is_empty, messages.output)):
         return False
     raw, finish = attributes.get(_OUTPUT), finish_reason(attributes, messages)
-    # A raw output that is no response is a text.
-    is_text = isinstance(raw, str) and bool(raw.strip()) and raw.lstrip()[:1] not in _QUOTED
+    # A raw output that is no response is a text; LlamaIndex writes the role before it.
+    is_text = isinstance(raw, str) and raw.lstrip()[:1] not in _QUOTED and _NO_TEXT.fullmatch(raw) is None
     return not is_text and not is_for_tools(finish)
 
 

@@ -234,9 +234,9 @@ _OVER_TIME = Row(
         ),
         Panel(
             kind="stat",
-            title="A successful run takes",
+            title="A run without a fault seen takes",
             description=(
-                "Tokens, seconds and cost of all runs by the runs that succeeded: failed runs count. No data: none succeeded, "
+                "Tokens, seconds and cost of all runs by the runs that passed (`costs.success`): failed runs count. No data: none passed, "
                 "or it was not recorded."
             ),
             unit="short",

@@ -53,7 +53,7 @@ RECOVERED = rate("toolgauge_tool_calls_total", f'{CALLS}, toolgauge_recovered="t
 
 
 def of_success(measure: str) -> str:
-    """Return the sum over all runs by the number of runs that succeeded."""
+    """Return the sum over all runs by the number of runs that passed."""
     runs = f"toolgauge_trajectory_{measure}"
     return ratio(rate(f"{runs}_sum", AGENTS), rate(f"{runs}_count", f'{AGENTS}, toolgauge_outcome="pass"'))
 

@@ -9,6 +9,7 @@ from tests.assemble.support import (
     args,
     executed,
     joined,
+    log,
     model,
     only_call,
     reading,
@@ -16,7 +17,16 @@ from tests.assemble.support import (
     span_id,
 )
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.model.observations import CallAnswered, MessageSeen, ToolDefinition, ToolDescribed, ToolsOffered
+from toolgauge.model.observations import (
+    CallAnswered,
+    Ending,
+    MessageSeen,
+    ModelCall,
+    Reading,
+    ToolDefinition,
+    ToolDescribed,
+    ToolsOffered,
+)
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, Trajectory
 
@@ -247,3 +257,36 @@ def test_a_call_has_the_definition_on_the_span_of_its_tool():
         reading("tool", executed("search"), ToolDescribed(tool=full), parent="run", start=1, end=2),
     )
     assert only_call(trajectory).definition == full
+
+
+EMPTY, CUT = ModelCall(ending="empty"), ModelCall(ending="length")
+
+
+def ending(*readings: Reading) -> Ending | None:
+    (run,) = [run for run in joined(*readings).runs if run.above is None]
+    return run.ending
+
+
+def test_a_run_ends_as_its_last_model_call_does():
+    run = reading("run", agent("shop"), start=0, end=9)
+    first, last = (
+        reading("ask", CUT, parent="run", start=1, end=2),
+        reading("say", model(), parent="run", start=3, end=4),
+    )
+    assert ending(run, first, last) is None
+    assert ending(run, first) == "length"
+    assert ending(first) == "length"
+
+
+def test_an_answer_is_empty_where_no_view_of_it_and_not_the_run_has_one():
+    run = reading("run", agent("shop"), start=0, end=9)
+    first = reading("ask", model(), said("assistant", "I will look."), parent="run", start=1, end=2)
+    assert ending(run, first, reading("say", EMPTY, parent="run", start=3, end=4)) == "empty"
+    repeated = reading("run", agent("shop"), said("assistant", "I will look."), start=0, end=9)
+    assert ending(repeated, first, reading("say", EMPTY, parent="run", start=3, end=4)) == "empty"
+    answering = reading("run", agent("shop"), said("assistant", "Here it is."), start=0, end=9)
+    assert ending(answering, first, reading("say", EMPTY, parent="run", start=3, end=4)) is None
+    logged = log("say", said("assistant", "Here it is."), start=4)
+    assert ending(run, first, reading("say", EMPTY, parent="run", start=3, end=4), logged) is None
+    asking = reading("say", EMPTY, requested("find", args(), id="1"), parent="run", start=3, end=4)
+    assert ending(run, first, asking) is None

@@ -207,7 +207,7 @@ def test_history_is_never_a_call():
         ({"error": {"type": "NotFound", "message": "no"}}, CallError(kind="NotFound", message="no")),
         ({"message": "no", "is_error": True}, CallError(kind="_OTHER", message="no")),
         ({"error": None, "message": "fine"}, None),
-        ({"error": "spelling", "page": 7}, None),
+        ({"error": "spelling", "pages": [7]}, None),
         ({"status": "error", "job": 3}, None),
     ],
 )

@@ -38,8 +38,8 @@ def web_view(body: bytes, status: int = 200) -> Generator[tuple[str, list[str | 
 def test_recordings_show_their_agents_with_models_tools_and_cost():
     ended = run("catalogue", RECORDING, "--set", "costs.prices={stub*: {input_per_million: 1, output_per_million: 10}}")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out.startswith("assistant of pydantic-ai-demo\n  11 runs, 8 succeeded, 3 failed\n")
-    assert "  a successful run takes: tokens 190, time 349 ms, cost 0.000434\n" in ended.out
+    assert ended.out.startswith("assistant of pydantic-ai-demo\n  11 runs, 8 without a fault seen, 3 failed\n")
+    assert "  a run without a fault seen takes: tokens 190, time 349 ms, cost 0.000434\n" in ended.out
     assert "  gen_ai.response.model stub-model: 11 runs, first seen 2026-11-21 01:56:35 UTC" in ended.out
     assert "  tool get_weather: 9 calls, 1 failed, p50 2 ms, p95 10 ms, judged by default.arguments_schema" in ended.out
 
@@ -59,7 +59,9 @@ def test_json_and_markdown_have_the_same_figures():
     }
     assert agent["usage"]["recorded"] == {"tokens": 11, "duration": 11, "cost": 0}
     shown = run("catalogue", RECORDING, "--markdown").out
-    assert shown.startswith("### <code>assistant</code> of <code>pydantic-ai-demo</code>\n\n- 11 runs, 8 succeeded")
+    assert shown.startswith(
+        "### <code>assistant</code> of <code>pydantic-ai-demo</code>\n\n- 11 runs, 8 without a fault seen"
+    )
 
 
 def test_a_tool_has_the_last_change_of_its_definition(tmp_path: Path):
@@ -77,7 +79,7 @@ def test_a_running_process_is_asked_with_the_token(tmp_path: Path):
     (tmp_path / "token").write_text("t0ken\n")
     with web_view(msgspec.json.encode(found.content())) as (url, tokens):
         ended = run("catalogue", "--live", f"{url}/", "--token-file", str(tmp_path / "token"))
-    assert ended.out.startswith("triage of support\n  1 run, 1 succeeded\n")
+    assert ended.out.startswith("triage of support\n  1 run, 1 without a fault seen\n")
     assert tokens == ["Bearer t0ken"]
 
 

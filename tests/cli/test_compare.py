@@ -63,7 +63,8 @@ def test_a_release_that_fell_is_worse(good: str, worse: str):
 
 def test_a_release_that_is_as_good_is_no_worse(good: str, as_good: str):
     ended = run("compare", good, as_good, *SUCCESS)
-    assert (ended.code, ended.err) == (0, "no worse: no stream of 1 fell by more than 0.05 (95% confidence)\n")
+    assert ended.code == 0
+    assert ended.err.startswith("no worse: no stream of 1 fell by more than 0.05 (95% confidence)\n")
     assert ended.out.count("no difference seen") >= 1
 
 
@@ -71,8 +72,9 @@ def test_a_release_that_few_have_met_is_not_known_well_enough(good: str, tmp_pat
     few = written(tmp_path / "few.otlp", AS_GOOD, 5, seed=4)
     ended = run("compare", good, str(few))
     assert ended.code == 3
-    first, *open_streams = ended.err.splitlines()
+    first, *open_streams, note = ended.err.splitlines()
     assert first.startswith("not enough data: ")
+    assert note.startswith("not seen: all criteria are default ones")
     assert "open: `default.tool_success` of agent `shop_agent` of `shop-assistant`" in {
         line.rpartition(": ")[0] for line in open_streams
     }
@@ -245,7 +247,7 @@ def test_a_version_that_has_no_traffic_yet_is_waited_for(admin: Admin):
     ended = run("compare", "--live", admin.url, "--base", "1.0", "--new", "1.2")
     assert ended.code == 3
     assert "open: `default.tool_success` of agent `support` of `shop`: about" in ended.err
-    assert ended.err.endswith("more conversations of `1.2`\n")
+    assert "more conversations of `1.2`\n" in ended.err
 
 
 def test_a_process_that_has_seen_no_version_has_nothing_to_compare(admin: Admin):
@@ -326,15 +328,29 @@ def test_markdown_is_a_table(good: str, worse: str):
     assert rows[1].endswith(" | **worse** |")
 
 
-def test_both_releases_show_what_a_successful_run_takes(good: str, worse: str):
+def test_what_default_criteria_cannot_see_is_said_where_there_are_no_others(good: str, as_good: str, tmp_path: Path):
+    own = tmp_path / "own.yaml"
+    own.write_text("criteria: [{name: own, evaluator: tool_use}]")
+    assert "not seen: all criteria are default ones" in run("compare", good, as_good).err
+    assert "- not seen: all criteria are default ones" in run("compare", good, as_good, "--markdown").out
+    assert "not seen" not in run("compare", good, as_good, "--criteria", str(own)).err
+
+
+def test_runs_succeed_only_by_criteria_of_success(good: str, worse: str):
+    ended = run("compare", good, worse, "--set", "costs.success=[default.run_completed]", *SUCCESS)
+    assert re.search(r"^  runs: 150 runs, 150 succeeded -> 60 runs, 60 succeeded\n", ended.out, re.MULTILINE)
+    assert re.search(r"^  tokens of a successful run: 240 -> 240\n", ended.out, re.MULTILINE)
+
+
+def test_both_releases_show_what_a_run_without_a_fault_takes(good: str, worse: str):
     prices = "costs.prices={'*': {input_per_million: 10, output_per_million: 10}}"
     ended = run("compare", good, worse, "--set", prices, *SUCCESS)
     found = re.search(
         r"^runs, shop-assistant: BASE -> NEW\n"
-        r"  runs: 150 runs, (\d+) succeeded, \d+ failed -> 60 runs, (\d+) succeeded, \d+ failed\n"
-        r"  tokens of a successful run: (\d+) -> (\d+)\n"
-        r"  time of a successful run: .* -> .* s\n"
-        r"  cost of a successful run: 0\.00\d+ -> 0\.00\d+\n",
+        r"  runs: 150 runs, (\d+) without a fault seen, \d+ failed -> 60 runs, (\d+) without a fault seen, \d+ failed\n"
+        r"  tokens of a run without a fault seen: (\d+) -> (\d+)\n"
+        r"  time of a run without a fault seen: .* -> .* s\n"
+        r"  cost of a run without a fault seen: 0\.00\d+ -> 0\.00\d+\n",
         ended.out,
         re.MULTILINE,
     )
@@ -351,7 +367,7 @@ def test_json_and_markdown_have_the_runs_too(good: str, worse: str):
     assert (runs["new"]["recorded"]["cost"], runs["new"]["of_success"]["cost"]) == (0, None)
     shown = run("compare", good, worse, "--markdown", *SUCCESS).out
     assert "\n| <code>shop-assistant</code> | <code>BASE</code> | <code>NEW</code> |\n|---|---|---|\n| runs | " in shown
-    assert shown.endswith("| cost of a successful run | not recorded | not recorded |\n")
+    assert shown.endswith("| cost of a run without a fault seen | not recorded | not recorded |\n")
 
 
 def test_of_a_running_process_no_runs_are_compared(admin: Admin):

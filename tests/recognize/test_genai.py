@@ -770,3 +770,42 @@ def test_what_stands_for_any_tool_is_no_tools_name(name: str):
     attributes: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
     assert GenAI().operation(attributes) is None
     assert read(span(attributes)) == []
+
+
+def seen_calls(attributes: dict[str, Value]) -> list[ModelCall]:
+    return [one for one in read(span({**CHAT, **attributes})) if isinstance(one, ModelCall)]
+
+
+@pytest.mark.parametrize(
+    ("output", "ending"),
+    [
+        ([{"role": "assistant", "parts": [], "finish_reason": "stop"}], "empty"),
+        ([message("assistant", {"type": "text", "content": " "})], "empty"),
+        ([message("assistant", {"type": "reasoning", "content": "hm"}, {"type": "text", "content": ""})], "empty"),
+        ([{"role": "assistant", "content": ""}], "empty"),
+        ([{"role": "assistant", "parts": [{"type": "text", "content": "Yes"}], "finish_reason": "length"}], "length"),
+        ([message("assistant", {"type": "text", "content": "Yes"})], None),
+        ([message("assistant", {"type": "text", "content": "[REDACTED]"})], None),
+        ([message("assistant", {"type": "image", "uri": "x"})], None),
+        ([message("assistant", call("find", arguments={}))], None),
+        # A producer that leaves content out.
+        ([message("assistant", {"type": "text"})], None),
+        ([{"role": "assistant"}], None),
+        ([{"role": "assistant", "content": None, "refusal": "no"}], None),
+        ([{"role": "assistant", "parts": [], "finish_reason": "tool_call"}], None),
+        ([], None),
+    ],
+)
+@pytest.mark.parametrize("as_text", [True, False])
+def test_an_output_that_was_recorded_and_holds_nothing_is_an_empty_answer(
+    output: Json, ending: str | None, *, as_text: bool
+):
+    written = json.dumps(output) if as_text else output
+    (found,) = seen_calls({"gen_ai.output.messages": written})
+    assert found.ending == ending
+
+
+def test_an_output_without_content_that_stopped_for_tools_is_no_answer():
+    output: Json = [message("assistant")]
+    (found,) = seen_calls({"gen_ai.output.messages": output, "gen_ai.response.finish_reasons": ["tool_call"]})
+    assert found.ending is None

@@ -618,3 +618,31 @@ def test_a_step_whose_code_failed_ran_code(message: str):
 )
 def test_other_steps_ran_no_code(status: str, output: str | None, name: str):
     assert step_of(status=status, output=output, name=name) == []
+
+
+ROLE, CONTENT = "llm.output_messages.0.message.role", "llm.output_messages.0.message.content"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "ending"),
+    [
+        ({ROLE: "assistant"}, "empty"),
+        ({ROLE: "assistant", CONTENT: ""}, "empty"),
+        ({ROLE: "assistant", "output.value": '{"content": ""}'}, "empty"),
+        ({ROLE: "assistant", "llm.output_messages.0.message.contents.0.message_content.text": ""}, "empty"),
+        ({ROLE: "assistant", CONTENT: "Yes", "llm.finish_reason": "length"}, "length"),
+        ({ROLE: "assistant", CONTENT: "Yes", "llm.output_messages.0.message.finish_reason": "max_tokens"}, "length"),
+        ({ROLE: "assistant", CONTENT: "Yes"}, None),
+        ({ROLE: "assistant", CONTENT: "__REDACTED__"}, None),
+        ({ROLE: "assistant", "output.value": "Yes"}, None),
+        ({ROLE: "assistant", "llm.finish_reason": "tool_calls"}, None),
+        ({ROLE: "assistant", "llm.output_messages.0.message.contents.0.message_content.type": "image"}, None),
+        (call_keys(0, "tool_calls.0.tool_call", name="find", call_id="1", arguments="{}") | {ROLE: "assistant"}, None),
+        ({}, None),
+    ],
+)
+def test_an_output_that_was_recorded_and_holds_nothing_is_an_empty_answer(
+    attributes: dict[str, Value], ending: str | None
+):
+    found = read(span({"openinference.span.kind": "LLM", **attributes}, scope="openinference.instrumentation.openai"))
+    assert [one.ending for one in found if isinstance(one, ModelCall)] == [ending]

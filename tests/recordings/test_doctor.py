@@ -294,6 +294,24 @@ def test_tools_under_one_name_that_no_model_was_offered_are_a_problem(tmp_path: 
     assert (own.shared_name, own.has_problems) == (None, False)
 
 
+def test_results_that_read_like_errors_are_counted_with_the_setting_that_counts_them(tmp_path: Path):
+    model = {"gen_ai.operation.name": "chat", "gen_ai.tool.definitions": "[]"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
+    results = ("7", "Error: no such order A-17", '{"error": "no such order"}')
+    calls = [
+        {**tool, "gen_ai.tool.call.arguments": f'{{"id": {number}}}', "gen_ai.tool.call.result": result}
+        for number, result in enumerate(results)
+    ]
+    (found,) = diagnosed([recorded(tmp_path, "acme", model, *calls)])
+    assert found.told_errors == {"pass": 1, "fail": 1}
+    lines = "\n".join(diagnosis_lines(found))
+    assert "2 results read like errors, 1 are counted as failures" in lines
+    assert "{defaults: {tool_success: {failures: {match: ['Error:*']}}}}" in lines
+    written = diagnosis_object(found)
+    assert written["told_errors"] == {"results": 2, "failures": 1}
+    assert written["told_errors_to_paste"] == {"defaults": {"tool_success": {"failures": {"match": ["Error:*"]}}}}
+
+
 def test_tools_in_traces_of_their_own_are_told_apart_from_their_requests(tmp_path: Path):
     model = recorded(tmp_path / "model", "acme", {"gen_ai.operation.name": "chat"})
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}

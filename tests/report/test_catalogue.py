@@ -11,7 +11,7 @@ from tests.report.hostile import TEXT
 from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import fit_label
-from toolgauge.model.observations import CallError
+from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.model.trajectory import Message, Tokens, ToolCall
@@ -83,21 +83,49 @@ def test_runs_of_an_agent_are_added_up_with_what_a_success_takes() -> None:
     found.add(run(tool(), outcome="fail", tokens=tokens))
     assert text(found).splitlines()[:3] == [
         "triage of support",
-        "  3 runs, 1 succeeded, 2 failed",
-        "  a successful run takes: tokens 3,600, time 6.0 s, cost 0.012",
+        "  3 runs, 1 without a fault seen, 2 failed",
+        "  a run without a fault seen takes: tokens 3,600, time 6.0 s, cost 0.012",
     ]
+
+
+def test_runs_succeed_where_the_configuration_names_criteria_of_success() -> None:
+    found = Catalogue(MetricsSettings(), CostSettings(success=("default.run_completed",)))
+    found.add(run(tool()))
+    found.add(run(tool(), outcome="fail"))
+    assert text(found).splitlines()[1:3] == [
+        "  2 runs, 1 succeeded, 1 failed",
+        "  a successful run takes: tokens not recorded, time 4.0 s, cost not recorded",
+    ]
+
+
+def test_invented_tools_are_no_tools() -> None:
+    found = catalogue()
+    invented = replace(tool("forecast", error="unknown_tool"), state="rejected")
+    unknown = replace(tool("weather"), state="requested_only")
+    failing = replace(tool("refund", error="invalid_arguments"), state="rejected")
+    offered = tuple(ToolDefinition(name=name) for name in ("find_order", "refund"))
+    results = (call_result(failed(), invented, criterion="default.known_tool"),)
+    card = run(tool(), invented, unknown, failing, results=results)
+    found.add(replace(card, trajectory=replace(card.trajectory, tools_offered=offered)))
+    assert [one.tool for one in only(found).tools] == ["find_order", "refund"]
+    nothing_offered = catalogue()
+    nothing_offered.add(run(tool(), invented, failing))
+    assert [one.tool for one in only(nothing_offered).tools] == ["find_order", "refund"]
 
 
 def test_what_was_not_recorded_is_named_and_never_0() -> None:
     found = catalogue()
     found.add(run(tool()))
-    assert "a successful run takes: tokens not recorded, time 2.0 s, cost not recorded" in text(found)
+    assert "a run without a fault seen takes: tokens not recorded, time 2.0 s, cost not recorded" in text(found)
 
 
 def test_where_no_run_succeeded_there_is_no_figure() -> None:
     found = catalogue()
     found.add(run(tool(), outcome="fail", tokens=Tokens(input=10, output=2, unpriced={"other": (10, 2)})))
-    assert "a successful run takes: tokens none succeeded, time none succeeded, cost not recorded" in text(found)
+    assert (
+        "a run without a fault seen takes: tokens none without a fault seen, time none without a fault seen, cost not recorded"
+        in text(found)
+    )
 
 
 def test_values_have_their_first_and_last_sight_and_later_ones_are_changes() -> None:
@@ -292,6 +320,6 @@ def test_markdown_has_the_same_lines() -> None:
     assert list(catalogue_markdown(found.content()))[:4] == [
         "### <code>triage</code> of <code>support</code>",
         "",
-        "- 1 run, 1 succeeded",
-        "- a successful run takes: tokens not recorded, time 2.0 s, cost not recorded",
+        "- 1 run, 1 without a fault seen",
+        "- a run without a fault seen takes: tokens not recorded, time 2.0 s, cost not recorded",
     ]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from tests.export.scorecards import call_result, failed, passed, shadow, trajectory_result
 from tests.score.support import scored, tool_call, trajectory
@@ -170,6 +171,28 @@ def test_without_a_score_the_reason_stands_in_its_place():
         "ValueError",
         "no mail to [email]",
     )
+
+
+@pytest.mark.parametrize(
+    ("causes", "consequence"),
+    [
+        (("arguments_schema", "known_tool", "one_effect", "grounded_arguments", "grounded_answer"), "tool_success"),
+        (("honest_answer", "error_handling"), "tool_success"),
+        (("tool_success", "repeated_calls"), "run_completed"),
+        (("mine",), "arguments_schema"),
+    ],
+)
+def test_the_failure_that_explains_the_others_is_shown_for_all(causes: tuple[str, ...], consequence: str):
+    later = default_failure(consequence, 0.0)
+    for cause in causes:
+        first = default_failure(cause, 0.5)
+        assert worst_result([later, first]) is first
+
+
+def default_failure(evaluator: str, value: float) -> Result:
+    name = evaluator if evaluator == "mine" else f"default.{evaluator}"
+    result = trajectory_result(Scored(value, "x", passed=False))
+    return replace(result, criterion=name, evaluator=evaluator, finding=None)
 
 
 def test_the_worst_result_is_the_lowest_failure_of_those_that_decide():

@@ -130,6 +130,53 @@ def test_a_failed_call_that_changes_nothing_may_not_have_been_needed():
     assert handling(pay(), messages=(answer(REGRET, 1),), writes=False) == "gave_up 0.5"
 
 
+FOUND = "Order A-17 costs 829.43 dollars."
+
+
+@pytest.mark.parametrize(
+    ("calls", "text", "became"),
+    [
+        # It names what was looked up, or a number that nobody gave.
+        ((), "Order A-17 is on its way.", "ignored 0.0"),
+        ((), "It costs 829.43 dollars, and comes in 3 days.", "ignored 0.0"),
+        ((tool_call("find", {"id": "B-9"}, result=Recorded({"price": 5})),), "A-17 costs as much.", "ignored 0.0"),
+        # Nothing of it was needed, or it was found in another way.
+        ((), "Hello! What can I do for you?", "no_reference"),
+        (
+            (tool_call("list", {"user": "u-1"}, result=Recorded([{"id": "A-17", "price": 829.43}])),),
+            FOUND,
+            "no_reference",
+        ),
+        ((tool_call("create", {"id": "A-17", "price": 829.43}),), FOUND, "other_way 1.0"),
+        ((tool_call("find", {"id": "A-17"}, result=Recorded({"price": 829.43})),), FOUND, "retried 1.0"),
+        # It says so, or may say so in a language that is not read.
+        ((), "I couldn't find order A-17.", "gave_up 0.5"),
+        ((), "Bestellung A-17 wurde nicht gefunden.", "gave_up 0.5"),
+        ((), "Zam\u00f3wienie A-17 nie istnieje.", "no_reference"),
+    ],
+)
+def test_a_failed_read_was_ignored_where_the_answer_tells_what_it_should_have_read(
+    calls: tuple[ToolCall, ...], text: str, became: str
+):
+    read = tool_call("find", {"id": "A-17"}, error=CallError(kind="NotFound", message="no such order"))
+    messages = (user("Where is it?", 0), answer(text, 1 + len(calls)))
+    assert handling(read, *calls, messages=messages, writes=False) == became
+
+
+def test_the_answer_to_an_earlier_question_is_not_about_a_later_read():
+    read = tool_call("find", {"id": "A-17"}, error=FAILED, turn=1)
+    messages = (user("Where is it?", 0), answer(FOUND, 1), user("And now?", 1), answer("Hello!", 2))
+    assert handling(tool_call("list", turn=0), read, messages=messages, writes=False) == "no_reference"
+
+
+def test_a_read_of_another_thing_that_was_known_before_makes_nothing_good():
+    known = tool_call("list", {"user": "u-1"}, result=Recorded(["A-17", "B-9"]))
+    read = tool_call("find", {"id": "A-17"}, error=FAILED)
+    assert handling(read, tool_call("find", {"id": "B-9"}), writes=False) == "fixed 1.0"
+    judged = trajectory(known, read, tool_call("find", {"id": "B-9"}))
+    assert [outcome for outcome in judge(HANDLING, judged) if isinstance(outcome, Scored)] == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

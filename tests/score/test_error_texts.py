@@ -1,16 +1,19 @@
 """Calls that failed by nothing but their results: errors as text, exit codes and error pages."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.tool_checks import ToolSuccess
-from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Outcome, Scored
-from toolgauge.model.trajectory import Message, ToolCall
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.error_texts import error_in
+from toolgauge.score.scorer import Scorer
 
 ERRORS: tuple[Json, ...] = (
     "Error: the order has been shipped",
@@ -36,14 +39,8 @@ ERRORS: tuple[Json, ...] = (
     "Exit code: 2\nls: no such file",
     "make: *** [all] Error 2\nCommand exited with code 2",
     "ls: cannot access 'x'\n[exit code 2]",
-    {"error": "no such order"},
-    {"error": {"code": 404, "message": "no such order"}},
-    {"errors": [{"message": "no such field"}], "data": None},
     {"stdout": "", "stderr": "no such file", "exit_code": 1},
     {"output": "no such file", "metadata": {"exit_code": 127, "duration_seconds": 0.1}},
-    {"success": False, "message": "no such order"},
-    {"status": "error", "message": "no such order"},
-    '{"error": "no such order"}',
     {"result": "Error: no such order"},
     {"content": [{"type": "text", "text": "Error: no such order"}]},
 )
@@ -60,30 +57,57 @@ NO_ERRORS: tuple[Json, ...] = (
     "Process exited with code 0",
     "An exit code of 1 means that a program failed.",
     "404 items in stock",
-    {"error": None, "result": 3},
-    {"error": "", "result": 3},
-    {"mean": 3.1, "error": 0.02},
     {"exit_code": 0, "stdout": "Error: a line of a log"},
-    {"status": "failed", "build": 7},
-    {"success": True},
     ["Error: one", "Error: two"],
     None,
     7,
 )
 
 
+def kind_of(result: Content) -> str | None:
+    error = error_in(tool_call("pay", result=result))
+    return None if error is None else error.kind
+
+
 @pytest.mark.parametrize("value", ERRORS)
 def test_an_error_text_is_known_by_its_form(value: Json):
-    assert error_in(Recorded(value)) == "error_text"
+    assert kind_of(Recorded(value)) == "error_text"
 
 
 def test_a_text_that_was_cut_off_may_be_an_error_text():
-    assert error_in(Unparsed("Error: no such or", reason="truncated")) == "error_text"
+    assert kind_of(Unparsed("Error: no such or", reason="truncated")) == "error_text"
 
 
 @pytest.mark.parametrize("value", NO_ERRORS)
 def test_other_results_are_no_error_texts(value: Json):
-    assert error_in(Recorded(value)) is None
+    assert kind_of(Recorded(value)) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"error": "no such order"},
+        '{"error": "no such order"}',
+        {"result": '{"ok": false, "message": "no such order"}'},
+        {"content": [{"type": "text", "text": '{"success": 0, "error": "no such order"}'}]},
+        {"content": [{"type": "text", "text": '{"error": "no such order"}'}], "isError": False},
+        [{"type": "text", "text": "{'error': 'no such order'}"}],
+    ],
+)
+def test_an_error_object_is_known_in_every_wrapping(value: Json):
+    assert error_in(tool_call("pay", result=Recorded(value))) == CallError(kind="error_object", message="no such order")
+
+
+def test_two_content_blocks_are_no_error_object():
+    texts = ['{"error": "no such order"}', "3 orders"]
+    assert kind_of(Recorded({"content": [{"type": "text", "text": text} for text in texts]})) is None
+
+
+def test_an_object_too_deep_to_write_does_no_harm():
+    deep: Json = {"exit_code": 1}
+    for _ in range(100_000):
+        deep = [deep]
+    assert kind_of(Recorded({"exit_code": 1, "more": deep})) == "error_text"
 
 
 def answered(name: str, result: Json) -> ToolCall:
@@ -91,8 +115,11 @@ def answered(name: str, result: Json) -> ToolCall:
 
 
 def passed(*calls: ToolCall, incomplete: str | None = None) -> list[float]:
-    outcomes = judge(ToolSuccess(), trajectory(*calls, incomplete=incomplete))
-    return [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
+    return passed_of(trajectory(*calls, incomplete=incomplete))
+
+
+def passed_of(judged: Trajectory) -> list[float]:
+    return [outcome.value for outcome in judge(ToolSuccess(), judged) if isinstance(outcome, Scored)]
 
 
 def test_a_tool_that_answered_twice_with_errors_and_never_worked_has_failed():
@@ -125,9 +152,30 @@ def test_errors_of_two_tools_are_two_single_ones():
     assert passed(answered("pay", "Error: a"), answered("refund", "Error: a")) == [1.0, 1.0]
 
 
-def test_exit_codes_and_error_members_count_towards_the_two():
+def test_exit_codes_and_error_objects_count_towards_the_two():
     assert passed(answered("sh", {"exit_code": 1}), answered("sh", "Error: no such file")) == [0.0, 0.0]
-    assert passed(answered("pay", {"error": "a"}), answered("pay", {"error": "b"})) == [0.0, 0.0]
+    assert passed(answered("pay", "Error: a"), answered("pay", {"error": "b"})) == [0.0, 0.0]
+
+
+def test_a_result_that_reports_an_error_is_a_failed_call_at_once():
+    outcome, other = judge(
+        ToolSuccess(), trajectory(answered("pay", {"ok": False, "message": "a"}), answered("pay", 1))
+    )
+    assert isinstance(outcome, Scored)
+    assert (outcome.value, outcome.explanation) == (0.0, "`pay` failed: its result reports an error")
+    assert [difference.actual.value for difference in outcome.differences if difference.actual] == ["a"]
+    assert isinstance(other, Scored)
+    assert other.value == 1.0
+
+
+def test_an_error_object_counts_in_a_trajectory_that_lacks_spans_too():
+    assert passed(answered("pay", {"error": "a"}), incomplete="spans are missing") == [0.0]
+
+
+def test_what_a_writing_tool_says_of_itself_beside_its_arguments_is_a_failure():
+    call = tool_call("refund", {"order": "A-17"}, result=Recorded({"order": "A-17", "status": "declined"}))
+    assert passed_of(trajectory(call, writing_tools=("refund",))) == [0.0]
+    assert passed_of(trajectory(call)) == [1.0]
 
 
 def test_an_error_that_the_producer_recorded_counts_towards_the_two():
@@ -178,3 +226,12 @@ def test_error_handling_asks_what_became_of_such_failures():
     outcomes: list[Outcome] = judge(ErrorHandling(), judged)
     assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [0.0, 0.0]
     assert not_evaluated(ErrorHandling(), trajectory(calls[0], writing_tools=("pay",))) == "no_calls"
+
+
+@pytest.mark.parametrize(("scope", "told"), [("trace", {"fail": 1, "pass": 1}), ("conversation", {})])
+def test_results_that_read_like_errors_are_counted_once_a_call(scope: TrajectoryScope, told: dict[str, int]):
+    criteria = [Criterion(name="c", evaluator_name="tool_success", evaluator=ToolSuccess(), revision="r")]
+    scorer = Scorer(criteria, ToolKinds())
+    judged = trajectory(answered("pay", "done"), answered("pay", "Error: a"), answered("pay", {"error": "b"}))
+    scorer.score(replace(judged, scope=scope), 0)
+    assert scorer.told_errors == told

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.score.support import not_evaluated, scored, tool_call, trajectory
+from tests.score.support import not_evaluated, scored, tool_call, trajectory, user
 from toolgauge import evaluate
 from toolgauge.evaluators.run_checks import RunCompleted
-from toolgauge.model.observations import CallError
+from toolgauge.model.observations import CallError, Ending
 from toolgauge.model.outcomes import Side
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Run, SpanSource
+from toolgauge.model.trajectory import Message, Run, SpanSource, ToolCall, Trajectory
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 RUN = Run(
@@ -51,6 +51,56 @@ def test_a_run_that_was_done_again_with_success_is_made_good():
     assert scored(RunCompleted(), replace(trajectory(), runs=unknown)).value == 0.0
     other = replace(AGAIN, prompt="Cancel A-17")
     assert scored(RunCompleted(), replace(trajectory(), runs=(CRASHED, other))).value == 0.0
+
+
+def ended(ending: Ending | None, *calls: ToolCall, agents: tuple[str, ...] = ("shop",), texts: int = 1) -> Trajectory:
+    messages = (user("Where is A-17?", 0), Message(role="assistant", text="I will look.", turn=0))[:texts]
+    run = replace(RUN, ending=ending, end_ns=100)
+    return replace(trajectory(*calls, messages=messages), runs=(run,), agents=agents)
+
+
+@pytest.mark.parametrize(
+    ("ending", "explanation"),
+    [
+        ("empty", "the last answer is empty: it has neither text nor calls"),
+        ("length", "the model ran out of tokens: its last answer was cut off (`length`)"),
+        ("content_filter", "the provider's filter stopped the last answer (`content_filter`)"),
+        ("refusal", "the model refused to answer (`refusal`)"),
+    ],
+)
+def test_a_run_without_a_whole_answer_fails_with_the_reason(ending: Ending, explanation: str):
+    outcome = scored(RunCompleted(), ended(ending))
+    assert (outcome.value, outcome.explanation) == (0.0, explanation)
+    assert scored(RunCompleted(), replace(ended(ending), closed_because="shutdown")).value == 1.0
+
+
+@pytest.mark.parametrize(
+    "tool", ["send_message", "slack_send", "mail__reply", "final_answer", "sendEmail", "notify_user"]
+)
+def test_an_agent_that_answers_with_a_tool_may_say_nothing_more(tool: str):
+    assert scored(RunCompleted(), ended("empty", tool_call(tool))).value == 1.0
+    assert scored(RunCompleted(), ended("empty", tool_call(tool), tool_call("find"))).value == 0.0
+
+
+@pytest.mark.parametrize("tool", ["send_certificate", "find_order", "transfer_to_human_agents", "think"])
+def test_other_tools_give_no_answer(tool: str):
+    assert scored(RunCompleted(), ended("empty", tool_call(tool), texts=2)).value == 0.0
+
+
+def test_an_empty_answer_after_that_of_another_agent_adds_nothing():
+    assert scored(RunCompleted(), ended("empty", agents=("shop", "desk"), texts=2)).value == 1.0
+    assert scored(RunCompleted(), ended("empty", agents=("shop", "desk"))).value == 0.0
+
+
+def test_nothing_is_said_of_empty_answers_where_no_content_was_recorded():
+    assert scored(RunCompleted(), ended("empty", texts=0)).value == 1.0
+
+
+def test_a_run_that_was_done_again_with_a_whole_answer_is_made_good():
+    judged = ended("length")
+    assert scored(RunCompleted(), replace(judged, runs=(*judged.runs, replace(AGAIN, start_ns=200)))).value == 1.0
+    both = replace(judged, runs=(*judged.runs, replace(AGAIN, start_ns=200, ending="length")))
+    assert scored(RunCompleted(), both).value == 0.0
 
 
 def test_calls_that_were_never_answered_are_named_and_fail_nothing():

@@ -104,7 +104,7 @@ def test_a_result_names_criterion_evaluator_and_the_judged_span():
     assert (result.criterion, result.evaluator, result.version, result.revision) == (
         "works",
         "fake",
-        "4",
+        "5",
         "0123456789ab",
     )
     assert (result.level, result.target, result.call) == ("call", judged.calls[0].span, judged.calls[0])

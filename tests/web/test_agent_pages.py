@@ -39,7 +39,7 @@ async def test_all_agents_are_listed_with_what_a_success_takes() -> None:
     over.catalogue.add(run(outcome="fail", agent="refunds"))
     found = await agents(over)
     assert "triage support 1 1 1,200 2.0 s not recorded 1 " in found.words
-    assert "refunds support 1 0 not recorded none succeeded not recorded 0 " in found.words
+    assert "refunds support 1 0 not recorded none without a fault seen not recorded 0 " in found.words
     assert found.count("a", href=f"/agents/{TRIAGE}") == 1
 
 

@@ -15,6 +15,7 @@ from tests.web.streams import page as view
 from tests.web.streams import shown, worse_release
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side, outcome_word
 from toolgauge.model.records import VERSION
@@ -22,6 +23,7 @@ from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.report.kept import TrajectoryStore
 from toolgauge.report.trajectory_view import TrajectoryWriter
+from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.pages import PageRequest, Pages, Shown, Writing
@@ -264,6 +266,19 @@ def test_overview_names_failures_gaps_and_services():
     assert "shop-assistant" in text
     assert "2 of 3" in text
     assert "No trajectory yet" in Html(page()).text
+
+
+@pytest.mark.parametrize(("uncounted", "is_shown"), [(3, True), (0, False)])
+async def test_overview_says_how_many_results_read_like_errors_and_fail_nothing(uncounted: int, is_shown: bool):  # noqa: FBT001 (a test's table)
+    registry = MetricRegistry()
+    metrics = SelfMetrics(registry)
+    metrics.told_errors.add(1, ("fail",))
+    metrics.told_errors.add(uncounted, ("pass",))
+    over = shown(None, registry=registry)
+    over.store.add(scorecard(call_result(passed(), call("search")), of=trajectory(call("search"))))
+    html = await view(TrajectoryPages, over, "")
+    assert html is not None
+    assert ("4 results read like errors, 1 are counted as failures" in Html(html).text) is is_shown
 
 
 def test_trajectory_that_is_not_kept_has_no_page():

@@ -256,6 +256,33 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
     return [replace(run, error=errors[run.span]) if run.span in errors else run for run in runs]
 
 
+def with_endings(runs: Sequence[Run], whole: Node, index: NodeIndex) -> Sequence[Run]:
+    """Return the runs of one trace, with the endings of the last model output of the outermost."""
+    if not any(node.model_call is not None and node.model_call.ending is not None for node in index.models):
+        return runs
+    nodes = {node.ref: node for node in index.nodes}
+    # A span around a model call may have nothing of its own.
+    around = {node.model_around.ref for node in index.models if node.model_around is not None}
+    last_models = _last_models(index, whole, lambda node: node.ref not in around or _has_output(node))
+    # Some producers write the newest text on the span of the run, whichever model call it is from.
+    known = {seen.text for node in index.models for seen in node.messages if seen.role == "assistant"}
+    found: list[Run] = []
+    for run in runs:
+        node = nodes.get(run.span, whole)
+        last = last_models.get(node.ref) if run.above is None else None
+        ending = None if last is None or last.model_call is None else last.model_call.ending
+        # Rule: an answer is empty only where neither another view of the model call nor the run itself has one.
+        if ending == "empty" and last is not None:
+            own = [seen.text for seen in node.messages if seen.role == "assistant" and seen.text not in known]
+            ending = None if own or last.requests or _has_text(last) else ending
+        found.append(run if ending is None else replace(run, ending=ending))
+    return found
+
+
+def _has_text(node: Node) -> bool:
+    return any(seen.role == "assistant" and not seen.text.isspace() for seen in node.messages)
+
+
 def _words(error: CallError) -> str:
     """Return the message without the class that some producers write in front of it."""
     return error.message.removeprefix(f"{error.kind}: ").removeprefix(f"{error.kind.rpartition('.')[2]}: ")
@@ -283,16 +310,16 @@ def _ends_run(node: Node, failure: CallError, failed_ns: Mapping[str, int], aske
 def _has_output(node: Node) -> bool:
     """Return whether anything shows that a model call ended with an output."""
     is_counted = node.model_call is not None and bool(node.model_call.output_tokens)
-    return is_counted or bool(node.requests) or any(seen.role == "assistant" for seen in node.messages)
+    return is_counted or bool(node.requests) or _has_text(node)
 
 
-def _last_models(index: NodeIndex, whole: Node) -> Mapping[SpanRef, Node]:
-    """Return the model call of each outermost run that ended last."""
+def _last_models(index: NodeIndex, whole: Node, counts: Callable[[Node], bool] = bool) -> Mapping[SpanRef, Node]:
+    """Return the model call of each outermost run that ended last, of those that count."""
     outermost: dict[SpanRef, Node | None] = {}
     last: dict[SpanRef, Node] = {}
     for node in index.nodes:
         run = _outermost(node, outermost) if index.running else whole
-        if node.model_call is not None and run is not None:
+        if node.model_call is not None and run is not None and counts(node):
             known = last.get(run.ref)
             if known is None or node.until_ns >= known.until_ns:
                 last[run.ref] = node

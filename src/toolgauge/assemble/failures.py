@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from toolgauge.assemble.canonical import fold_name
 from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.error_objects import reported_failure
 from toolgauge.model.json import JsonObject
 from toolgauge.model.mcp_results import failed_mcp_result, mcp_result
 from toolgauge.model.observations import (
@@ -148,10 +149,6 @@ _LABELLED = re.compile(
 )
 # CAMEL, and FastMCP where its flag is lost, name the tool.
 _EXECUTING = re.compile(r"(?:Tool execution failed: )?Error executing tool ['\"`]?([^\s'\"`:]{1,200})['\"`]?: ")
-_FLAGS = ("is_error", "isError")
-_ABOUT_THE_ERROR = frozenset(
-    (*_FLAGS, "code", "detail", "details", "error", "error_type", "message", "ok", "status", "success", "type")
-)
 
 
 def failure_in(name: str, result: Content) -> CallError | None:
@@ -165,16 +162,7 @@ def failure_in(name: str, result: Content) -> CallError | None:
             is_own = executing is not None and fold_name(executing[1]) == fold_name(name)
             return CallError(kind=OTHER_ERROR, message=text) if is_own else None
         case Recorded(value=dict() as answer):
-            written = answer.get("error")
-            is_failure = bool(written) or any(answer.get(flag) is True for flag in _FLAGS)
-            if not is_failure or not answer.keys() <= _ABOUT_THE_ERROR:
-                return None
-            inner = written if isinstance(written, dict) else answer
-            texts = (written, inner.get("message"), inner.get("detail"), answer.get("message"))
-            message = next((word for word in texts if word and isinstance(word, str)), "")
-            kinds = (inner.get("type"), answer.get("error_type"))
-            kind = next((kind for kind in kinds if kind and isinstance(kind, str)), OTHER_ERROR)
-            return CallError(kind=kind, message=message)
+            return reported_failure(answer, name, None, changes_state=False)
         case _:
             return None
 

@@ -20,6 +20,7 @@ from toolgauge.assemble.agent_runs import (
     offer_turns,
     runs_of,
     tools_of,
+    with_endings,
     with_errors,
 )
 from toolgauge.assemble.answers import Answers
@@ -146,6 +147,7 @@ def _joined(
     runs: list[Run] = []
     for one in planted:
         of_trace = runs_of(one.whole, one.index)
+        of_trace = with_endings(of_trace, one.whole, one.index)
         runs += with_errors(of_trace, one.whole, one.index, calls) if one.index.failing else of_trace
     last = planted[-1]
     root = last.root

@@ -303,6 +303,8 @@ def one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:
     if known is None:
         return seen
     kept, other = (seen, known) if seen.stopped_for_tools else (known, seen)
+    if kept.ending is None and other.ending is not None:
+        kept = replace(kept, ending=other.ending)
     if kept.input_tokens is not None or kept.output_tokens is not None:
         return kept
     return replace(kept, input_tokens=other.input_tokens, output_tokens=other.output_tokens)

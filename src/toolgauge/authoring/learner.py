@@ -107,9 +107,7 @@ class Candidates:
             for name, tool in self._tools.items()
             if tool.arguments.objects.runs >= requirements.runs
         }
-        globs = self._usage.error_results.globs() if self._usage.all.runs >= requirements.runs else []
         receipts = {name: found for name, found in self._usage.receipts.written().items() if name in self._tools}
-        shadow: Criterion = {"retries": "ignore", "enforce": "shadow"}
         for kind, evaluator, parameters in (
             ("tools", "policy", self._allowed(requirements)),
             ("arguments", "arguments_schema", {"schemas": schemas} if schemas else {}),
@@ -118,8 +116,6 @@ class Candidates:
             ("always", "tool_call_count", {"counts": always} if always else {}),
             ("budget", "budget", self._budget(requirements)),
             ("answers", "honest_answer", {"receipts": receipts} if receipts else {}),
-            # In the shadow: the same words may be an answer elsewhere.
-            ("failures", "tool_success", shadow | {"failures": {"match": globs}} if globs else {}),
         ):
             if parameters:
                 yield {"name": f"{prefix}.{kind}", "evaluator": evaluator, **common, **parameters}

@@ -1,108 +1,16 @@
-"""Counts over the runs of one service: its tools, agents and figures, and results that read like errors."""
+"""Counts over the runs of one service: its tools, agents and figures."""
 
-import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
-from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob
 from toolgauge.authoring.evidence import Evidence, Largest
 from toolgauge.authoring.receipt_usage import ReceiptUsage
 from toolgauge.authoring.tool_usage import ToolUsage, identifying_values, scores, trails
 from toolgauge.authoring.value_profiles import Quantiles
 from toolgauge.evaluators.run_checks import Budget
-from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.report.terminal import counted
 from toolgauge.score.criterion import agent_of
-from toolgauge.score.error_texts import ERROR_TEXT, with_error_texts
-
-_MAX_BEGINNINGS = 50
-_BEGINNING = re.compile(
-    r"\[?(?:tool |http |internal |server |unexpected )?(?:error|exception|failure|fatal)\]?(?: ?[:\u2013\u2014]| -)"
-    r"|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?-i:Error|Exception):"
-    r"|error (?:executing|calling|running|invoking) |an error occurred|traceback \(most recent call last\)"
-    r"|failed to |unable to |cannot |could not |invalid |permission denied|access denied|unauthorized|forbidden",
-    re.IGNORECASE,
-)
-_CLASS = re.compile(r"[\w.]+(?:Error|Exception):")
-_MEMBERS = ("error", "errors", "error_message", "errorMessage")
-
-
-@dataclass(slots=True)
-class _Counts:
-    """The results with one beginning: all, and those before a repeat of a tool that never worked in the run."""
-
-    results: int = 0
-    runs: int = 0
-    before_repeats: int = 0
-    repeating_runs: int = 0
-    tools: set[str] = field(default_factory=set[str])
-
-
-class ErrorResults:
-    """Counts results that read like errors by their beginnings, as far as these hold no value."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, _Counts] = {}
-
-    def add(self, trajectory: Trajectory) -> None:
-        """Add the results of one run."""
-        begun = [(call, beginning) for call in trajectory.calls if (beginning := _beginning(call.result))]
-        if not begun:
-            return
-        # The calls that failed by their results alone and whose tool was called again.
-        last: dict[str, ToolCall] = {}
-        repeated: set[int] = set()
-        for call in with_error_texts(trajectory).trajectory.calls:
-            before = last.get(call.name)
-            if before is not None and before.error is not None and before.error.kind == ERROR_TEXT:
-                repeated.add(before.order)
-            last[call.name] = call
-        seen: set[str] = set()
-        repeating: set[str] = set()
-        for call, beginning in begun:
-            if beginning not in self._counts and len(self._counts) == _MAX_BEGINNINGS:
-                continue
-            counts = self._counts.setdefault(beginning, _Counts())
-            counts.results += 1
-            seen.add(beginning)
-            if call.order in repeated:
-                counts.before_repeats += 1
-                counts.tools.add(call.name)
-                repeating.add(beginning)
-        for beginning in seen:
-            self._counts[beginning].runs += 1
-            self._counts[beginning].repeating_runs += beginning in repeating
-
-    def globs(self) -> list[Written]:
-        """Write a glob for each beginning of a result before a repeat, with its counts."""
-        return [
-            Commented(
-                f"{as_glob(beginning)}*",
-                f"{counted(counts.before_repeats, 'result')} of {counted(len(counts.tools), 'tool')} in "
-                f"{counted(counts.repeating_runs, 'run')}, before repeats of a tool that never worked; "
-                f"{counted(counts.results, 'result')} in {counted(counts.runs, 'run')} begin so",
-            )
-            for beginning, counts in sorted(self._counts.items())
-            # A name that a single run made up may hold anything.
-            if counts.before_repeats and (counts.runs > 1 or _CLASS.fullmatch(beginning) is None)
-        ]
-
-
-def _beginning(result: Content) -> str | None:
-    match result:
-        case Recorded(value=str() as text) | Unparsed(text=text):
-            found = _BEGINNING.match(text)
-            return found[0] if found is not None else None
-        case Recorded(value=dict() as answer):
-            first = next(iter(answer), None)
-            return f"{{{json.dumps(first)}:" if first in _MEMBERS and answer[first] else None
-        case _:
-            return None
-
 
 _MAX_TOOLS, _MAX_NAMES = 300, 100
 # With limits of 0 its parts are the figures themselves.
@@ -137,7 +45,6 @@ class ServiceUsage:
         self.called: dict[str, Evidence] = {}
         self.figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
         self.calls_of: defaultdict[str, Figure] = defaultdict(Figure)
-        self.error_results = ErrorResults()
         self.receipts = ReceiptUsage()
 
     def add(self, trajectory: Trajectory) -> None:
@@ -157,7 +64,6 @@ class ServiceUsage:
                     tool.offer(offered[name])
                 elif tool is not None:
                     tool.was_missing = True
-        self.error_results.add(trajectory)
         self.receipts.add(trajectory)
         by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
         for call in trajectory.calls:

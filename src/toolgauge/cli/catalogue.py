@@ -40,15 +40,15 @@ def command(
     as_json: bool,
     as_markdown: bool,
 ) -> None:
-    """List the agents, with models, versions, prompts, tools, and what a successful run takes.
+    """List the agents, with models, versions, prompts, tools, and what a run without a fault takes.
 
     FILE is as in `toolgauge inspect --help`; recordings are scored as `toolgauge replay` scores them. With `--live`, a
     running process is asked for what it has seen since its start.
 
-    For each agent of a service: runs that succeeded and failed; tokens, time and cost of a successful run, failed runs
+    For each agent of a service: runs without a fault seen, and runs that failed; tokens, time and cost of the former, failed runs
     included; each value of a model, version, prompt or setting since when; each tool with calls, failures, times, the last
-    change of its definition, and the criteria that judge it. `costs` in the configuration has prices, and which criteria
-    decide on success. Of prompts only hashes are shown.
+    change of its definition, and the criteria that judge it. `costs` in the configuration has prices, and names the
+    criteria of success, by which runs are then said to have succeeded. Of prompts only hashes are shown.
     """
     if bool(files) == (live is not None):
         raise click.UsageError("give recordings, or `--live`")

@@ -66,7 +66,7 @@ _COMMANDS = {
     "record": "Write the OTLP that arrives to a file, and show the tool calls in it.",
     "inspect": "Print the trajectories found in recorded traffic.",
     "doctor": "Tell what producers leave out, and what turns it on.",
-    "catalogue": "List agents with their models, prompts and tools, and what success takes.",
+    "catalogue": "List agents with their models, prompts and tools, and what a run takes.",
     "replay": "Score recorded traffic as if it came in live.",
     "learn": "Learn criteria from recorded traffic, for a person to review.",
     "backtest": "Count how often criteria would have fired, and on which runs.",

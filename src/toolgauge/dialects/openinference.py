@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
@@ -11,6 +13,7 @@ from toolgauge.model.observations import (
     CallRequested,
     ConversationSeen,
     MessageSeen,
+    ModelCall,
     Observation,
     ToolDescribed,
     ToolsOffered,
@@ -204,7 +207,8 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         seen = [*made]
     else:
-        seen = [model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS)]
+        finish = openinference_messages.finish_reason(span.attributes, read)
+        seen = [model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS, finish=finish)]
         if (items := hosted_items(recorded)) is not None:
             # The flattened messages drop most of these items, and all of their results.
             calls: list[CallRequested] = []
@@ -216,6 +220,10 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
             found = requests(read.output)
             found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
             seen += observed(found, agent)
+    if openinference_messages.is_empty(read, span.attributes) and not any(
+        isinstance(one, CallRequested) for one in seen
+    ):
+        seen = [replace(one, ending=one.ending or "empty") if isinstance(one, ModelCall) else one for one in seen]
     seen += _answers(span, source, read)
     seen += texts(read)
     return seen

@@ -216,7 +216,7 @@ class Traceloop(PlainDialect):
                     yield one
             return
         agent = values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
-        yield model_call(attributes, agent)
+        yield model_call(attributes, agent, finish=attributes.get("gen_ai.completion.0.finish_reason"))
         exchange = _read_exchange(attributes)
         yield from self._conventions.offered(exchange.functions or attributes.get(conventions.DEFINITIONS))
         yield from conventions.received(exchange.received)

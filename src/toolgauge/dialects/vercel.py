@@ -45,6 +45,7 @@ _ARGUMENTS = ("ai.toolCall.args", "ai.toolCall.input")
 _RESULTS = ("ai.toolCall.result", "ai.toolCall.output")
 
 # The second is what older versions write.
+_FINISH_REASON = "ai.response.finishReason"
 _TOKENS = (
     ("ai.usage.inputTokens", "ai.usage.promptTokens", *TOKEN_KEYS[0]),
     ("ai.usage.outputTokens", "ai.usage.completionTokens", *TOKEN_KEYS[1]),
@@ -104,7 +105,7 @@ class Vercel(PlainDialect):
             yield from _prompt(attributes.get(_PROMPT))
             yield from _written_text(attributes)
         elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
-            yield model_call(attributes, agent, keys=_TOKENS)
+            yield model_call(attributes, agent, keys=_TOKENS, finish=attributes.get(_FINISH_REASON))
             yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
             yield from _received(attributes.get(_PROMPT_MESSAGES))
             yield from _calls_requested(_first(attributes, _CALLS), agent)

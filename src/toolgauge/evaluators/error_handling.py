@@ -1,21 +1,22 @@
 """`error_handling`: how did the agent handle a failed call? Messages are read only where no later call repaired the failure."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterator
 from functools import cached_property
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
-from toolgauge.model.recoveries import has_succeeded, made_good
+from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.admissions import Reading, claims, is_about, read_answer
+from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
 from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
 from toolgauge.score.criterion import hands_over, name_words
-from toolgauge.score.equality import canonical, tagged
+from toolgauge.score.equality import Leaf, canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.recorded_values import leaves
+from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves, written
 from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]
@@ -27,6 +28,11 @@ _SHORTEST_TEXT = 3
 _SMALLEST_NUMBER = 100
 # So many answers after a call are searched for its words.
 _MAX_ANSWERS = 20
+# Numbers of two digits or more; smaller ones are in any text.
+_NUMBER = re.compile(r"\d[\d.]*\d")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+# The answers are compared with so many failed reads.
+_MAX_READS = 50
 # So many values of a call are looked at.
 _MAX_VALUES = 200
 
@@ -61,10 +67,14 @@ class ErrorHandling(FactsEvaluator):
         recorded = {call.order: call for call in facts.trajectory.calls}
         for call in stopped:
             yield recorded[call.order], not_executed(call)
-        successes = made_good(trajectory.calls)
+        successes = facts.made_good(trajectory.calls)
         later = _Later(trajectory, facts)
         for call in failed:
             success = successes.get(call.order)
+            if call.name not in trajectory.writing_tools and later.answers.tell_of(call):
+                outcome = _scored("ignored", call, "and the answer tells of it as if it had worked")
+                yield recorded[call.order], outcome
+                continue
             if success is None:
                 yield recorded[call.order], later.outcome(call)
                 continue
@@ -86,7 +96,7 @@ class _Later:
         self._hand_over = next((call for call in reversed(self._successes) if hands_over(call.name)), None)
 
     @cached_property
-    def _answers(self) -> "_Answers":
+    def answers(self) -> "_Answers":
         return _Answers(self._trajectory, self._facts)
 
     @cached_property
@@ -106,18 +116,27 @@ class _Later:
             later = (one for one in found if one is not None and one.turn > call.turn and one.name != call.name)
             other = next(later, None)
         if other is None:
-            return self._answers.outcome(call, changes_state=writing)
+            return self.answers.outcome(call, changes_state=writing)
         how = "it was handed over with" if hands_over(other.name) else "another way was found with"
         return _scored("other_way", call, f"and {how} {shown(other.name)} in call {other.order + 1}")
 
 
 def _values(call: ToolCall) -> Iterator[Hashable]:
     """Yield the values in a call's arguments that are not the same in other calls by chance."""
+    return (value for _, value in _leaves(call))
+
+
+def _leaves(call: ToolCall) -> Iterator[tuple[Leaf, Hashable]]:
     for value in islice(leaves(readable_arguments(call) or {}), _MAX_VALUES):
         is_text = isinstance(value, str) and len(value) >= _SHORTEST_TEXT
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= _SMALLEST_NUMBER
         if is_text or is_number:
-            yield tuple(tagged(value))
+            yield value, tuple(tagged(value))
+
+
+def _numbers(text: str) -> Iterator[float | str]:
+    for found in _NUMBER.findall(_THOUSANDS.sub("", text)):
+        yield float(found) if found.count(".") <= 1 else found
 
 
 class _Answers:
@@ -128,6 +147,7 @@ class _Answers:
         self._facts = facts
         self._messages = [message for message in trajectory.messages if message.role != "system"]
         # Of messages without times it is known at least which turns of calls came before.
+        self._reads_left = _MAX_READS
         self._has_times = all(message.time_ns for message in self._messages)
         self._places = [message.time_ns if self._has_times else message.turn for message in self._messages]
         self._readings = [
@@ -171,6 +191,39 @@ class _Answers:
         if not is_claimed and not self._is_plainly_claimed(call, start, end):
             return _unknown(call, "undecided", "could not tell whether the answer admits the failure")
         return _scored("ignored", call, "was never made good, and the answer admits nothing")
+
+    def tell_of(self, call: ToolCall) -> bool:
+        """Return whether the next answers to the user tell something that a failed call should have read, and admit nothing."""
+        start = self._after(call)
+        following = bisect_left(self._users, start)
+        asked = self._users[following - 1] if following else -1
+        end = self._users[following] if following < len(self._users) else len(self._places)
+        texts = [message.text for message in self._messages[start:end] if message.role == "assistant" and message.text]
+        self._reads_left -= 1
+        if self._reads_left < 0 or not texts or any(map(may_admit, texts)):
+            return False
+        known = [one for one in self._trajectory.calls if has_succeeded(one) and asked < self._after(one) <= end]
+        later = [one for one in known if one.turn > call.turn and one.name not in self._trajectory.neutral_tools]
+        if all(one.name in self._trajectory.writing_tools for one in later):
+            # Without a later read, the answers are from the calls before it and beside it, or from nothing.
+            numbers = islice(chain.from_iterable(map(_numbers, texts)), _MAX_VALUES)
+            if any(number not in self._numbers_seen for number in numbers):
+                return True
+        words = {value: written(leaf) for leaf, value in _leaves(call)}
+        told = {value for value, word in words.items() if word and any(occurs_alone(word, text) for text in texts)}
+        # What other calls of the tool were given as well, or a later call was given or has found.
+        told.difference_update(value for one in known if told and one.name == call.name for value in _values(one))
+        values = (leaf for one in later if told for part in (one.arguments, one.result) for leaf in result_leaves(part))
+        texts = [str(leaf) for leaf in values]
+        return any(not any(occurs_alone(words[value], text) for text in texts) for value in told)
+
+    @cached_property
+    def _numbers_seen(self) -> frozenset[float | str]:
+        """The numbers in what anybody but the agent wrote, and in the arguments of calls."""
+        texts = [message.text for message in self._trajectory.messages if message.role != "assistant"]
+        calls = [call for call in self._trajectory.calls if call.name not in self._trajectory.neutral_tools]
+        values = (leaf for call in calls for part in (call.arguments, call.result) for leaf in result_leaves(part))
+        return frozenset(chain.from_iterable(map(_numbers, chain(texts, map(str, values)))))
 
     def _is_about(self, call: ToolCall, start: int, end: int) -> bool:
         """Return whether the answers claim success of this call, not of another act."""

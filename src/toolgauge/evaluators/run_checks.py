@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
-from toolgauge.model.observations import OTHER_ERROR
+from toolgauge.model.observations import OTHER_ERROR, CallError, Ending
 from toolgauge.model.outcomes import (
     OBSERVABLE,
     UNOBSERVED,
@@ -26,7 +26,9 @@ from toolgauge.model.outcomes import (
     Side,
 )
 from toolgauge.model.ports import Evaluation
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.score.criterion import name_words
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
@@ -321,21 +323,38 @@ _NOTHING_SEEN = NotEvaluated(reason="no_content", explanation="no model call and
 _HALF_SEEN = NotEvaluated(reason="incomplete", explanation="the run was closed before its end was seen")
 
 
+_ENDINGS: Mapping[Ending, str] = {
+    "empty": "the last answer is empty: it has neither text nor calls",
+    "length": "the model ran out of tokens: its last answer was cut off (`length`)",
+    "content_filter": "the provider's filter stopped the last answer (`content_filter`)",
+    "refusal": "the model refused to answer (`refusal`)",
+}
+# Words of tools that give the user the answer: `send_message`, `reply`, `slack_send`, `final_answer`.
+_ANSWERING = frozenset(
+    (
+        *("answer", "complete", "done", "email", "finish", "mail", "message", "notification", "notify", "present"),
+        *("publish", "reply", "respond", "response", "result", "say", "sms", "speak", "submit", "tell", "whatsapp"),
+    )
+)
+
+
 class RunCompleted(BaseModel):
-    """0 for a run that ended with an error, 1 for any other.
+    """0 for a run that ended with an error or without a whole answer, 1 for any other.
 
     A run ended with an error when its own span says so, or the span of its last model call or of the turn around that, and
     no model was asked after it. Cancellations, interrupts for a person, hand-offs and guardrails are no errors. A run that the
     same agent then did again with success is made good. Calls that were asked for and never answered are named, and fail nothing:
     tools on the client's side end runs in this way.
+
+    A run has no whole answer when its last model output was recorded and holds neither text nor calls, or its last finish reason
+    is `length`, `content_filter` or `refusal`. An empty output after a tool or another agent that gave the answer is none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
     level: ClassVar[Level] = "trajectory"
     ignores_reference: ClassVar[bool] = True
-    needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
@@ -343,22 +362,51 @@ class RunCompleted(BaseModel):
         unanswered = _unanswered(trajectory.calls)
         # A run with a prompt is made good where the same agent later did the same run without an error.
         runs = [run for run in trajectory.runs if run.above is None]
-        good = [run for run in runs if run.error is None and run.prompt is not None]
+        was_cut_short = trajectory.closed_because in CUT_SHORT
+        endings: dict[SpanRef, Ending | None] = {
+            run.span: None if was_cut_short else _ending(run, trajectory) for run in runs
+        }
+        good = [run for run in runs if run.error is None and endings[run.span] is None and run.prompt is not None]
         for run in runs:
-            if run.error is None:
+            ending = endings[run.span]
+            if run.error is not None:
+                outcome = _failed(run, run.error, unanswered)
+            elif ending is not None:
+                outcome = Scored(0.0, _ENDINGS[ending] + unanswered)
+            else:
                 continue
             again = [one for one in good if (one.agent, one.prompt) == (run.agent, run.prompt)]
             if any(one.start_ns >= run.end_ns for one in again):
                 continue
-            who = f"the run of {shown(run.agent)}" if run.agent else "the run"
-            kind = f": {shown(run.error.kind)}" if run.error.kind and run.error.kind != OTHER_ERROR else ""
-            message = Difference(where=run.agent or "run", rule="error", actual=Side(value=run.error.message))
-            explanation = f"{who} ended with an error{kind}{unanswered}"
-            yield None, Scored(0.0, explanation, differences=(message,) if run.error.message else ())
+            yield None, outcome
             return
         unseen = None if trajectory.has_agent_run else _unseen_end(trajectory)
         completed = replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered) if unanswered else _COMPLETED
         yield None, unseen or completed
+
+
+def _failed(run: Run, error: CallError, unanswered: str) -> Outcome:
+    who = f"the run of {shown(run.agent)}" if run.agent else "the run"
+    kind = f": {shown(error.kind)}" if error.kind and error.kind != OTHER_ERROR else ""
+    message = Difference(where=run.agent or "run", rule="error", actual=Side(value=error.message))
+    return Scored(0.0, f"{who} ended with an error{kind}{unanswered}", differences=(message,) if error.message else ())
+
+
+def _ending(run: Run, trajectory: Trajectory) -> Ending | None:
+    """Return why a run has no whole answer; `None` for an empty one where content was not recorded or something else answered."""
+    if run.ending != "empty":
+        return run.ending
+    roles = [message.role for message in trajectory.messages if message.role != "system"]
+    is_another = len(trajectory.agents) > 1 and roles[-1:] == ["assistant"]
+    called = [call for call in trajectory.calls if run.start_ns <= call.start_ns <= run.end_ns]
+    is_tool = bool(called) and not _ANSWERING.isdisjoint(_words(called[-1].name))
+    return None if "user" not in roles or is_another or is_tool else "empty"
+
+
+def _words(name: str) -> tuple[str, ...]:
+    words = name_words(name)
+    # `slack_send` sends an answer, `send_certificate` something else.
+    return (*words, "message") if words[-1:] == ("send",) else words
 
 
 def _unseen_end(trajectory: Trajectory) -> NotEvaluated | None:

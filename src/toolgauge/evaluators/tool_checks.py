@@ -15,10 +15,10 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.records import SpanRef
-from toolgauge.model.recoveries import made_good, repaired_code
+from toolgauge.model.recoveries import repaired_code
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
-from toolgauge.score.error_texts import ERROR_PAGE, ERROR_TEXT
+from toolgauge.score.error_texts import ERROR_OBJECT, ERROR_PAGE, ERROR_TEXT
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.selection import has_run_well, not_executed, nothing_to_judge, shown, was_stopped
 from toolgauge.score.tool_offers import Offer
@@ -134,6 +134,7 @@ def _offer_verdict(name: str, offer: Offer | None, proof: str) -> Outcome:
 
 _BY_RESULT = {
     ERROR_TEXT: ": all its answers in the run are errors",
+    ERROR_OBJECT: ": its result reports an error",
     ERROR_PAGE: ": its answer is a page titled `Error NNN`",
 }
 
@@ -145,15 +146,16 @@ class ToolSuccess(FactsEvaluator):
     there is nothing to tell (`results_not_recorded`). A call that waits for a person or was refused by one did not run
     (`not_executed`).
 
-    Calls of a tool that answered with an error text at least twice in the run and never worked failed, and so did a call
-    whose answer is a page titled `Error NNN`.
+    A call whose result is an object that reports an error and holds nothing else failed, and so did a call whose answer is a
+    page titled `Error NNN`. Calls of a tool that answered with an error text failed where it was called at least twice in the run
+    and never worked.
 
     `retries: ignore` leaves out failed calls where the same agent called the same tool with success in a later turn;
     that success has the part `recovered_failures`, how many failures it made good. A failed step of a code agent is left
     out where the same agent ran the same cell with success in a later step.
     """
 
-    version: ClassVar[str] = "4"
+    version: ClassVar[str] = "5"
     level: ClassVar[Level] = "call"
     binary: ClassVar[bool] = True
     judges_code: ClassVar[bool] = True
@@ -173,7 +175,7 @@ class ToolSuccess(FactsEvaluator):
             yield None, nothing_to_judge(trajectory)
         recorded = {} if found.trajectory is trajectory else {call.order: call for call in trajectory.calls}
         may_recover = self.retries == "ignore" and bool(facts.without_effect)
-        recovered = made_good(calls) if may_recover else {}
+        recovered = facts.made_good(calls) if may_recover else {}
         repaired: Collection[int] = repaired_code(trajectory) if may_recover else ()
         recoveries: Mapping[int, int] = Counter([one.order for one in recovered.values()]) if recovered else {}
         # Most calls of a tool have the same outcome: one object a tool costs less to make, check and write.

@@ -387,9 +387,7 @@ def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: 
         case Errored(error_type=error_type):
             how = f"error, {error_words(error_type)[:_MAX_REASON]}"
     of = "" if result.call is None else f" of {result.call.name[:_MAX_NAME]}"
-    why = explanation if len(explanation) <= _MAX_WHY else explanation[:_MAX_WHY] + "..."
-    if isinstance(outcome, Errored):
-        why = with_cause(explanation, _MAX_WHY)
+    why = with_cause(explanation, _MAX_WHY)
     return with_spaces(
         fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
     )

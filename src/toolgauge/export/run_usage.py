@@ -1,6 +1,7 @@
-"""Tokens, time and cost of runs, and the section `costs`: whether a run succeeded, and what a successful one takes.
+"""Tokens, time and cost of runs, and the section `costs`: whether a run passed, and what one that passed takes.
 
-Work of runs that failed counts: the sum over all runs is divided by those that succeeded. What was not recorded is no 0.
+Work of runs that failed counts: the sum over all runs is divided by those that passed. What was not recorded is no 0. Criteria that
+need no reference only see faults: a run succeeded where `costs.success` names other criteria, else it had no fault that was seen.
 """
 
 from collections import Counter
@@ -19,6 +20,7 @@ RunOutcome: TypeAlias = Literal["pass", "fail", "not_evaluated"]
 Measure: TypeAlias = Literal["tokens", "duration", "cost"]
 MEASURES: Final[tuple[Measure, ...]] = get_args(Measure)
 _Glob = Annotated[str, Field(min_length=1)]
+_DEFAULTS = "default.*"
 _MAX_VERDICTS, _MAX_MODELS = 4096, 512
 # Longer runs have spans of clocks that are years apart.
 _LONGEST_NS = 30 * 24 * HOUR
@@ -28,16 +30,24 @@ class CostSettings(Section):
     """Prices by the model's name (globs, the first that fits counts), and the criteria that decide on success (globs)."""
 
     prices: dict[_Glob, Prices] = Field(default_factory=dict[str, Prices])
-    success: Annotated[tuple[_Glob, ...], Field(min_length=1)] = ("default.*",)
+    success: Annotated[tuple[_Glob, ...], Field(min_length=1)] = (_DEFAULTS,)
+
+    @property
+    def names_success(self) -> bool:
+        """Whether it names criteria of success."""
+        return self.success != (_DEFAULTS,)
 
 
 class RunUsage(Struct, frozen=True, gc=False):
-    """One run: its outcome, tokens, seconds, and cost, `None` where not recorded."""
+    """One run: its outcome, tokens, seconds, and cost, `None` where not recorded.
+
+    `names_success` where criteria of success decided on the outcome."""
 
     outcome: RunOutcome
     tokens: float | None
     duration: float | None
     cost: float | None
+    names_success: bool = False
 
 
 class RunUsageReader:
@@ -60,14 +70,14 @@ class RunUsageReader:
         def prices(model: str) -> Prices | None:
             return next((one for glob, one in settings.prices.items() if fnmatchcase(model, glob)), None)
 
-        self._outcome, self._prices = outcome, prices
+        self._outcome, self._prices, self._names_success = outcome, prices, settings.names_success
 
     def read(self, scorecard: Scorecard) -> RunUsage | None:
         """Return the usage of a run; `None` for conversations, whose runs are read by themselves, and for late results."""
         trajectory = scorecard.trajectory
         if scorecard.by_judges or trajectory.scope != "trace":
             return None
-        # Rule: a run succeeded when a criterion of `costs.success` passed and none failed.
+        # Rule: a run passes when a criterion of `costs.success` passed and none failed.
         outcome: RunOutcome = "not_evaluated"
         for verdict in scorecard.verdicts:
             of_verdict = self._outcome(verdict)
@@ -81,6 +91,7 @@ class RunUsageReader:
             None if tokens is None else float(tokens.input + tokens.output),
             lasted_ns / SECOND if trajectory.start_ns and 0 <= lasted_ns <= _LONGEST_NS else None,
             None if tokens is None else self._cost(tokens),
+            self._names_success,
         )
 
     def _cost(self, tokens: Tokens) -> float | None:
@@ -103,10 +114,12 @@ class RunTotals:
         self.runs: Counter[RunOutcome] = Counter()
         self._sums: Counter[Measure] = Counter()
         self._recorded: Counter[tuple[Measure, RunOutcome]] = Counter()
+        self._names_success = False
 
     def add(self, usage: RunUsage) -> None:
         """Add a run."""
         self.runs[usage.outcome] += 1
+        self._names_success = usage.names_success
         for measure in MEASURES:
             if (value := getattr(usage, measure)) is not None:
                 self._sums[measure] += value
@@ -117,15 +130,16 @@ class RunTotals:
         self.runs.update(other.runs)
         self._sums.update(other._sums)  # noqa: SLF001 (its own kind)
         self._recorded.update(other._recorded)  # noqa: SLF001
+        self._names_success = self._names_success or other._names_success  # noqa: SLF001
 
     def recorded(self, measure: Measure) -> int:
         """Return how many runs recorded it."""
         return sum(self._recorded[measure, outcome] for outcome in get_args(RunOutcome))
 
     def of_success(self, measure: Measure) -> float | None:
-        """Return the sum of all runs that recorded it by those of them that succeeded; `None` where none did."""
-        succeeded = self._recorded[measure, "pass"]
-        return self._sums[measure] / succeeded if succeeded else None
+        """Return the sum of all runs that recorded it by those of them that passed; `None` where none did."""
+        passed = self._recorded[measure, "pass"]
+        return self._sums[measure] / passed if passed else None
 
     def summary(self) -> "RunSummary":
         """Return all figures."""
@@ -133,12 +147,14 @@ class RunTotals:
             runs={outcome: self.runs[outcome] for outcome in get_args(RunOutcome)},
             recorded={measure: self.recorded(measure) for measure in MEASURES},
             of_success={measure: self.of_success(measure) for measure in MEASURES},
+            names_success=self._names_success,
         )
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
-    """Runs by outcome; for each measure the runs that recorded it, and their sum by the number of successes, `None` where none did."""
+    """Runs by outcome; for each measure the runs that recorded it, and their sum by the runs that passed, `None` where none did."""
 
     runs: dict[RunOutcome, int]
     recorded: dict[Measure, int]
     of_success: dict[Measure, float | None]
+    names_success: bool = False

@@ -55,9 +55,14 @@ class AgentRun(Struct, frozen=True, kw_only=True, gc=False):
     agent: str | None
 
 
+# Why the output of a model is no whole answer: it has neither text nor calls, or its finish reason says so.
+Ending: TypeAlias = Literal["empty", "length", "content_filter", "refusal"]
+
+
 class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     """The span is one call of a model. All calls it requests are one turn.
 
+    `ending` is `None` for a whole answer, and where nothing was recorded.
     `stopped_for_tools` when its finish reason says that it asked for tools, whether or not the calls were recorded.
     `may_repeat` when its operation is not known as a model's: its output may be that of another span.
     Tokens are those that it took by its producer's count, `None` when not recorded. `may_add_up` when they may include those
@@ -70,6 +75,7 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
     may_add_up: bool = False
+    ending: Ending | None = None
 
 
 class CallRequested(Struct, frozen=True, kw_only=True, gc=False):

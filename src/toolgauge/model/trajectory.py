@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from toolgauge.model.content import Content
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, EarlierValues, LeftOut
-from toolgauge.model.observations import CallError, CallKind, ToolDefinition
+from toolgauge.model.observations import CallError, CallKind, Ending, ToolDefinition
 from toolgauge.model.records import SpanRef
 
 # `rejected` only on evidence that somebody refused the call: an error result, the producer's word, an answer that says so.
@@ -126,6 +126,8 @@ class Run(Struct, frozen=True, kw_only=True, gc=False):
     offer_from: OfferSource = "trace"
     # What it ended with: told by its own span, or by its last model call and what contains that. Of outermost runs alone.
     error: CallError | None = None
+    # Why its last model output is no whole answer, where that and content of the run were recorded. Of outermost runs alone.
+    ending: Ending | None = None
     # Whether its first model call was given messages or answers of earlier runs.
     has_history: bool = False
 

@@ -17,7 +17,7 @@ from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
 from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings
-from toolgauge.report.explanations import comparison_by_rule
+from toolgauge.report.explanations import comparison_by_rule, worst_result
 from toolgauge.report.streams import without_commands
 from toolgauge.report.terminal import counted, printable, shortened, shortened_error
 from toolgauge.report.text import TextWriter
@@ -102,9 +102,13 @@ def failure_text(
     """Describe why criteria did not pass; the first line is enough for the summary of a test run."""
     text, first = TextWriter(redactor), shortfalls[0]
     gist = _why_unmatched(first, circumstances)
-    for result in first.results[:1]:
-        gist = f"{result.reason}: {result.explanation}" if result.reason else result.explanation
-        gist = comparison_by_rule(result.differences[0]) if result.differences else gist
+    worst = worst_result([one.verdict.result for each in shortfalls for one in each.results])
+    for shortfall, result in ((each, one) for each in shortfalls for one in each.results):
+        if worst is not None and result.verdict.result is worst:
+            first = shortfall
+            gist = f"{result.reason}: {result.explanation}" if result.reason else result.explanation
+            gist = comparison_by_rule(result.differences[0]) if result.differences else gist
+            gist = gist if worst.call is None or worst.call.name in gist else f"`{worst.call.name}`: {gist}"
     more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
     lines = [f"{shortened_error(f'`{first.criterion.name}` {first.shortcoming}: {gist}', _FIRST_LINE)}{more}"]
     for shortfall in shortfalls[:_MAX_SHORTFALLS]:
@@ -152,9 +156,8 @@ def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances, text: T
         if shortfall.criterion.when.service is not None:
             yield f"{_INDENT * 2}{_SERVICE}"
     for result in shortfall.results[:_MAX_RESULTS]:
-        shorten = shortened_error if result.outcome == "error" else shortened
         yield ""
-        yield shorten(f"{_INDENT}{result.verdict.head}  {result.explanation}", _LINE)
+        yield shortened_error(f"{_INDENT}{result.verdict.head}  {result.explanation}", _LINE)
         yield from text.differences(result.verdict, _MAX_DIFFERENCES)
         if any(one.expected is not None and one.expected == one.actual for one in result.differences):
             yield f"{_INDENT * 2}what differs is masked here; `scored.calls` has the arguments as they are"

@@ -25,6 +25,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
+from toolgauge.recognize.endings import ending
 from toolgauge.recognize.messages import Messages, bedrock_answer, read_messages, read_text
 
 # The keys of a convention in order of preference: the first one present counts.
@@ -58,12 +59,15 @@ def model_call(
     agent: str | None = None,
     *,
     keys: Keys = TOKEN_KEYS,
+    finish: Value = None,
     stopped_for_tools: bool = False,
 ) -> ModelCall:
-    """Make the observation of a model call, with the tokens it took."""
+    """Make the observation of a model call, with the tokens it took; `finish` is a finish reason under a producer's own key."""
+    reason = attributes.get(FINISH_REASONS) if finish is None else finish
     return ModelCall(
         agent=agent,
         stopped_for_tools=stopped_for_tools,
+        ending=None if reason is None else ending(reason),
         input_tokens=_first(attributes, keys[0]),
         output_tokens=_first(attributes, keys[1]),
     )

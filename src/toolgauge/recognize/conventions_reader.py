@@ -23,9 +23,10 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
-from toolgauge.recognize import conventions, values
+from toolgauge.recognize import conventions, endings, values
 from toolgauge.recognize.conventions import model_call, token_counts
 from toolgauge.recognize.definitions import DefinitionReader
+from toolgauge.recognize.endings import ending, finish_in
 from toolgauge.recognize.messages import Message, Messages, may_contain_failures, past_calls, read_list, read_messages
 from toolgauge.recognize.values import MAX_ITEMS
 
@@ -91,6 +92,12 @@ class PlainDialect:
         return next(
             (found for prefix in ("", *self.prefixes) if (found := attributes.get(prefix + key)) is not None), None
         )
+
+
+def _is_output(seen: Observation) -> bool:
+    return type(seen) is CallRequested or (
+        type(seen) is MessageSeen and seen.role == "assistant" and not seen.text.isspace()
+    )
 
 
 class ConventionsReader:
@@ -166,7 +173,17 @@ class ConventionsReader:
         """Read a model call with what it was given and what it wrote."""
         agent = values.as_str(attributes.get(conventions.AGENT))
         call = model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
-        return [call, *self._content(attributes, agent, whose)]
+        content = self._content(attributes, agent, whose)
+        written = attributes.get(conventions.OUTPUT)
+        if call.ending is None and written is not None:
+            finish = finish_in(written)
+            found, is_for_tools = ending(finish), call.stopped_for_tools or endings.is_for_tools(finish)
+            # Asked where an output has neither text nor calls, which is rare.
+            if found is None and not is_for_tools and not any(map(_is_output, content)):
+                messages = read_messages(written, "assistant")
+                found = "empty" if messages and all(message.is_empty for message in messages) else None
+            call = call if found is None else replace(call, ending=found)
+        return [call, *content]
 
     def offered(self, value: Value) -> Iterable[ToolsOffered]:
         """Read the tools on offer; nothing when there are none."""

@@ -41,6 +41,7 @@ _ROLES = {
     "function": "tool",
 }
 _MESSAGE_KEYS = frozenset(("role", "content", "parts", "tool_calls"))
+_BESIDE_TEXT = ("tool_calls", "function_call", "refusal")
 _NAMES = ("name", "tool_name", "toolName")
 # `id` may be the part's own where another key names the call, so it comes last.
 _IDS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
@@ -97,6 +98,13 @@ class Message:
             if is_media_type(kind) if isinstance(kind, str) else any(key in part for key in _MEDIA_KEYS):
                 return True
         return False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the message was recorded and holds neither text nor calls; reasoning is none."""
+        is_recorded = self._source.get("parts", self._source.get("content")) is not None
+        has_more = any(self._source.get(key) or self._item.get(key) for key in _BESIDE_TEXT)
+        return is_recorded and not has_more and all(map(_is_empty_part, self._parts))
 
     def answers(self) -> list[CallAnswered]:
         """Read the answers to calls, in order."""
@@ -194,6 +202,11 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """The message's own text, empty when there is none."""
         return "\n".join([part.content for part in self.parts if type(part) is _Text and part.is_readable()])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the message holds neither text nor calls."""
+        return all(type(part) is _Text and not part.content.strip() for part in self.parts)
 
     def answers(self) -> list[CallAnswered]:
         """Read the answers to calls, in order."""
@@ -405,6 +418,15 @@ def _own_text(part: JsonObject) -> str | None:
     if not text or not isinstance(text, str):
         text = values.as_str(part.get("text"))
     return None if text is not None and is_redacted(text) else text
+
+
+def _is_empty_part(part: JsonObject) -> bool:
+    """Return whether a part is reasoning, or an empty text; one without a place for its text was not recorded."""
+    kind = part.get("type")
+    if kind in ("reasoning", "thinking"):
+        return True
+    text = part.get("content", part.get("text"))
+    return (kind is None or kind in _TEXT_TYPES) and isinstance(text, str) and not text.strip()
 
 
 def _joined(parts: list[JsonObject]) -> str:

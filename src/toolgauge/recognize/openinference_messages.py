@@ -4,6 +4,7 @@ Attributes such as `llm.output_messages.0.message.tool_calls.1.tool_call.functio
 be written twice (in `tool_calls` and in `contents`): read naively, calls would be shuffled or doubled.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
@@ -16,6 +17,7 @@ from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, MessageSeen
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
+from toolgauge.recognize.endings import is_for_tools
 from toolgauge.recognize.hosted_tools import hosted_item
 from toolgauge.recognize.langchain import generated, rejected
 from toolgauge.recognize.messages import PastMessage, is_media_type, numbered
@@ -35,6 +37,10 @@ _PART_ID = "message.tool_call_id"
 _QUOTED = ("{", "[", '"', "'")
 # smolagents puts this before the user's text.
 _TASK_PREFIX = "New task:\n"
+
+_NO_TEXT = re.compile(r"\s*(?:assistant: ?)?(?:None)?\s*")
+_FINISHES = ("llm.finish_reason", "llm.stop_reason")
+_BESIDE_TEXT = frozenset(("role", "finish_reason"))
 
 Part: TypeAlias = dict[str, Value]
 
@@ -286,6 +292,30 @@ def _text(message: Message) -> str | None:
         return value
     parts = [message.contents[i].get("text") for i in sorted(message.contents)]
     return "\n".join(part for part in parts if isinstance(part, str)) or None
+
+
+def finish_reason(attributes: Mapping[str, Value], messages: Messages) -> Value:
+    """Return why the model stopped; `None` where nothing says so."""
+    written = messages.output[-1].fields.get("finish_reason") if messages.output else None
+    return next((found for key in _FINISHES if (found := attributes.get(key)) is not None), written)
+
+
+def is_empty(messages: Messages, attributes: Mapping[str, Value]) -> bool:
+    """Return whether an output was recorded and holds nothing: neither text nor anything else."""
+    # Hidden texts are masked, and hidden outputs have no message.
+    if not messages.output or not all(map(_is_empty, messages.output)):
+        return False
+    raw, finish = attributes.get(_OUTPUT), finish_reason(attributes, messages)
+    # A raw output that is no response is a text; LlamaIndex writes the role before it.
+    is_text = isinstance(raw, str) and raw.lstrip()[:1] not in _QUOTED and _NO_TEXT.fullmatch(raw) is None
+    return not is_text and not is_for_tools(finish)
+
+
+def _is_empty(message: Message) -> bool:
+    parts = [*message.tool_calls.values(), *message.functions.values()]
+    parts += [part for part in message.contents.values() if part.get("type") != "reasoning" and part.get("text") != ""]
+    other = [name for name, value in message.fields.items() if name not in _BESIDE_TEXT and value not in ("", None)]
+    return message.role in _ASSISTANT_ROLES and not parts and not other
 
 
 # Without the ids in the provider's own response, an answer in the next request finds no call.

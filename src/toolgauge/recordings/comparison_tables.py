@@ -173,6 +173,13 @@ def markdown_lines(comparison: Comparison) -> Iterator[str]:
         yield f"- {sentence}"
 
 
+# What none of the criteria that need no reference can know.
+_UNSEEN = (
+    "not seen: all criteria are default ones, which see faults, and not whether a run did what it should: a skipped lookup, a wrong "
+    "amount and a wrong answer pass; `toolgauge learn --labels` makes criteria of people's verdicts"
+)
+
+
 def quoted(name: str | None) -> str:
     """Write a name for a terminal."""
     return "-" if name is None else f"`{printable(shortened(name, _NAME_LENGTH))}`"
@@ -206,6 +213,8 @@ def conclusion(comparison: Comparison, name: Callable[[str | None], str] = quote
     for change in comparison.changed:
         stream = _stream(change.stream, name)
         yield f"not comparable: {stream}: the criterion was changed between the two, so they were measured differently"
+    if comparison.streams and all(one.pairing.stream.criterion.startswith("default.") for one in comparison.streams):
+        yield _UNSEEN
 
 
 def _stream(stream: Stream, name: Callable[[str | None], str]) -> str:

@@ -3,20 +3,23 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from glob import escape
 from typing import Literal, TypeAlias
 
 import yaml
 
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls
 from toolgauge.recordings.stats import ProducerCounts, Tally
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
+from toolgauge.score.error_texts import error_beginning, with_error_texts
 
 Grade: TypeAlias = Literal["problem", "note"]
 
 _NAME_LENGTH, _MAX_UNREAD_LINES = 200, 10
+_MAX_BEGINNINGS = 5
 # The evaluators that score, or ask a judge, with a fact and not without it.
 _NEEDED_BY: Mapping[str, Sequence[str]] = {
     fact: names.split()
@@ -116,6 +119,9 @@ class Diagnosis:
     lone_calls: int = 0
     # Whether spans from which nothing was read may hold calls: their traces show no call, message or run.
     may_hold_calls: bool = False
+    # Results that read like errors that no span records, by whether their calls count as failed; and how the other texts begin.
+    told_errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    error_beginnings: Sequence[str] = ()
 
     @property
     def has_problems(self) -> bool:
@@ -140,6 +146,8 @@ class Doctor:
         # Executed calls alone in their traces, and those in traces without a run of a model or an agent.
         self._lone: Counter[Producer] = Counter()
         self._without_run: Counter[Producer] = Counter()
+        self._told_errors = defaultdict[Producer, Counter[str]](Counter)
+        self._error_beginnings = defaultdict[Producer, Counter[str]](Counter)
         # The producers in traces that show a call, a message or a run.
         self._shown: set[Producer] = set()
 
@@ -159,6 +167,14 @@ class Doctor:
                 self._names[producer][call.name] += 1
                 self._lone[producer] += len(trace.spans) == 1
                 self._without_run[producer] += not trace.runs
+        told = with_error_texts(trajectory)
+        for call in trajectory.calls:
+            producer = trace.producer(call.executed_by or call.span)
+            if call.order not in told.kinds or producer is None:
+                continue
+            self._told_errors[producer]["pass" if call.order in told.shown else "fail"] += 1
+            if call.order in told.shown and (beginning := error_beginning(call.result)) is not None:
+                self._error_beginnings[producer][beginning] += 1
         if trace.runs or trajectory.calls or trajectory.messages:
             self._shown.update(trace.spans.values())
         failed = (call.span for call in trajectory.calls if call.kind == "code")
@@ -189,6 +205,8 @@ class Doctor:
                 shared_name=self._shared_name(producer),
                 lone_calls=self._lone_calls(producer),
                 may_hold_calls=bool(sent.unread) and producer not in self._shown,
+                told_errors=self._told_errors[producer],
+                error_beginnings=[one for one, _ in self._error_beginnings[producer].most_common(_MAX_BEGINNINGS)],
             )
 
     def _lone_calls(self, producer: Producer) -> int:
@@ -254,6 +272,12 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         found["shared_name"] = diagnosis.shared_name
     if diagnosis.lone_calls:
         found["lone_calls"] = diagnosis.lone_calls
+    if diagnosis.told_errors.get("pass"):
+        found["told_errors"] = {
+            "results": sum(diagnosis.told_errors.values()),
+            "failures": diagnosis.told_errors.get("fail", 0),
+        }
+        found["told_errors_to_paste"] = _failures(diagnosis)
     if diagnosis.code_steps:
         found |= {"code_steps": diagnosis.code_steps, "failed_code_steps": diagnosis.failed_code_steps}
     return found
@@ -313,10 +337,22 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
         calls = counted(diagnosis.lone_calls, "call")
         yield f"  {style.doubtful('note')}: {calls} in traces without the model's request: spans are traces of their own"
         yield "    do: run models and tools inside the agent's span (propagate the context), so that a run is one trace"
+    if diagnosis.told_errors.get("pass"):
+        results, failures = sum(diagnosis.told_errors.values()), diagnosis.told_errors.get("fail", 0)
+        yield f"  {style.doubtful('note')}: {counted(results, 'result')} read like errors, {failures} are counted as failures"
+        yield "    do: where the others are failures too, put this line into the configuration; `toolgauge learn` proposes more"
+        yield f"    {yaml.safe_dump(_failures(diagnosis), default_flow_style=True, width=1000, sort_keys=False).strip()}"
     if diagnosis.sent.mappings:
         yield f"  {style.doubtful('note')}: no dialect knows this producer; read by what its values look like, whatever their keys"
         yield "    do: check these lines and put them into the configuration, which makes the reading firm"
         yield from (f"    {line}" for line in yaml.safe_dump(_simple_dialect(diagnosis), sort_keys=False).splitlines())
+
+
+def _failures(diagnosis: Diagnosis) -> JsonObject:
+    """Write how the error texts begin that fail nothing as a setting of the default criterion."""
+    match: list[Json] = [f"{escape(beginning)}*" for beginning in diagnosis.error_beginnings or ("Error: ",)]
+    criterion: JsonObject = {"tool_success": {"failures": {"match": match}}}
+    return {"defaults": criterion}
 
 
 def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:

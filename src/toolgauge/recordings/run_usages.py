@@ -1,4 +1,4 @@
-"""What a successful run takes in two releases, side by side: tokens, time and cost of all runs by those that succeeded."""
+"""What a run that passed takes in two releases, side by side: tokens, time and cost of all runs by those that passed."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.comparison import Versions
-from toolgauge.report.catalogue_text import MEASURE_WORDS, of_success, runs_words
+from toolgauge.report.catalogue_text import MEASURE_WORDS, of_success, passed_words, runs_words
 from toolgauge.report.markdown import code
 from toolgauge.report.terminal import PLAIN, Style, shortened
 
@@ -94,5 +94,5 @@ def usage_markdown(usages: Iterable[ComparedRuns]) -> Iterator[str]:
 def _rows(one: ComparedRuns) -> Iterator[tuple[str, str, str]]:
     yield "runs", runs_words(one.base), runs_words(one.new)
     for measure in MEASURES:
-        words = f"{MEASURE_WORDS[measure]} of a successful run"
+        words = f"{MEASURE_WORDS[measure]} of {passed_words(one.new)[1]}"
         yield words, of_success(one.base, measure), of_success(one.new, measure)

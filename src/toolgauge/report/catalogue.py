@@ -1,4 +1,4 @@
-"""From scorecards to the catalogue of agents: what each is made with since when, its tools, and what a successful run takes.
+"""From scorecards to the catalogue of agents: what each is made with since when, its tools, and what a run that passed takes.
 
 Names come from clients, so that their number is bounded: the one that was not used for longest gives way, and is counted.
 """
@@ -15,9 +15,11 @@ from msgspec import Struct
 from toolgauge.export.run_usage import CostSettings, RunSummary, RunTotals, RunUsage, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import fit_label
+from toolgauge.model.observations import UNKNOWN_TOOL
 from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.settings import SECOND
 from toolgauge.watch.fingerprint import made_with
 
@@ -187,10 +189,13 @@ class Catalogue:
         with self._lock:
             usage = self._usages.read(scorecard)
             if usage is not None:
+                invented = _invented(trajectory)
                 agent_of(None).add_run(usage, made_with(trajectory), now_ns)
                 for name in {_cut(call.agent) for call in trajectory.calls} - {"", first}:
                     agent_of(name).within += 1
                 for call in trajectory.calls:
+                    if call.name in invented:
+                        continue
                     tool = agent_of(call.agent).tools.use(fit_label(call.name), _Tool)
                     tool.calls += 1
                     tool.failures += call.has_failed
@@ -198,8 +203,11 @@ class Catalogue:
                         tool.times.append(call.end_ns - call.start_ns)
             for verdict in scorecard.verdicts:
                 agent = agent_of(verdict.agent)
-                judged = agent if verdict.tool is None else agent.tools.use(fit_label(verdict.tool), _Tool)
-                judged.criteria |= _criteria(verdict)
+                # A tool that was not called here, which may be invented, has no line of its own.
+                tool = None if verdict.tool is None else agent.tools.get(fit_label(verdict.tool))
+                judged = agent if verdict.tool is None else tool
+                if judged is not None:
+                    judged.criteria |= _criteria(verdict)
 
     def tools_changed(self, changes: Sequence[ToolDefinitionChange]) -> None:
         """Note changes of the tools that agents are offered."""
@@ -222,6 +230,20 @@ class Catalogue:
         with self._lock:
             agents = tuple(_agent(whose, self._agents[whose]) for whose in sorted(self._agents))
             return CatalogueContent(agents=agents, left_out=self._agents.dropped)
+
+
+def _invented(trajectory: Trajectory) -> frozenset[str]:
+    """Return the names of called tools that do not exist, as far as that was seen."""
+    if all(call.state == "executed" for call in trajectory.calls):
+        return frozenset()
+    offers = (trajectory.tools_offered or (), *(run.tools_offered or () for run in trajectory.runs))
+    offered = {tool.name for tools in offers for tool in tools}
+    known = offered.union([call.name for call in trajectory.calls if call.state not in ("rejected", "requested_only")])
+    return frozenset(
+        call.name
+        for call in trajectory.calls
+        if call.name not in known and (offered or (call.error is not None and call.error.kind == UNKNOWN_TOOL))
+    )
 
 
 # The same few verdicts come all day long. Without it: a third of the time of `add`.

@@ -10,18 +10,24 @@ from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.settings import SECOND
 
 MEASURE_WORDS: Mapping[Measure, str] = {"tokens": "tokens", "duration": "time", "cost": "cost"}
-OUTCOME_WORDS: Mapping[RunOutcome, str] = {"pass": "succeeded", "fail": "failed", "not_evaluated": "undecided"}
+_OUTCOME_WORDS: Mapping[RunOutcome, str] = {"fail": "failed", "not_evaluated": "undecided"}
+_NO_FAULT = "without a fault seen"
 _NAME_LENGTH = 60
 _LONGEST_S = 1e9
 _NO_AGENT, _NO_SERVICE = "an agent without a name", "unknown service"
 _Name = Callable[[str], str]
 
 
+def passed_words(usage: RunSummary) -> tuple[str, str]:
+    """Return how runs that passed are called, and one of them: they succeeded only where the configuration says what that is."""
+    return ("succeeded", "a successful run") if usage.names_success else (_NO_FAULT, f"a run {_NO_FAULT}")
+
+
 def of_success(usage: RunSummary, measure: Measure) -> str:
-    """Write what a successful run takes: failed runs count, and what was not recorded is no 0."""
+    """Write what a run that passed takes: failed runs count, and what was not recorded is no 0."""
     value = usage.of_success.get(measure)
     if value is None:
-        return "none succeeded" if usage.recorded.get(measure) else "not recorded"
+        return f"none {passed_words(usage)[0]}" if usage.recorded.get(measure) else "not recorded"
     match measure:
         case "tokens":
             return f"{value:,.0f}"
@@ -38,7 +44,8 @@ def seconds(value: float) -> str:
 
 def runs_words(usage: RunSummary) -> str:
     """Count runs by outcome."""
-    found = [f"{count:,} {OUTCOME_WORDS[outcome]}" for outcome, count in usage.runs.items() if count]
+    words = {**_OUTCOME_WORDS, "pass": passed_words(usage)[0]}
+    found = [f"{count:,} {words[outcome]}" for outcome, count in usage.runs.items() if count]
     return ", ".join((counted(sum(usage.runs.values()), "run"), *found))
 
 
@@ -81,7 +88,7 @@ def _title(agent: CataloguedAgent, name: _Name) -> str:
 def _lines(agent: CataloguedAgent, name: _Name) -> Iterator[str]:
     yield runs_words(agent.usage) + (f"; calls within {counted(agent.within, 'run')} of others" if agent.within else "")
     if any(agent.usage.runs.values()):
-        yield "a successful run takes: " + ", ".join(
+        yield f"{passed_words(agent.usage)[1]} takes: " + ", ".join(
             f"{words} {of_success(agent.usage, measure)}" for measure, words in MEASURE_WORDS.items()
         )
     for seen in agent.values:

@@ -3,7 +3,6 @@
 Texts are masked and of bounded length, and have to be escaped. No step is called the cause of a failure.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated
 
@@ -107,6 +106,12 @@ _MAX_WHERE = 200
 _MAX_VALUE = 400
 _MAX_BRIEF_VALUE = 60
 _FAILED = ("fail", "error")
+_DEFAULT = "default."
+# Of the failures of one run, those that explain the others come first; criteria that a user wrote come before these.
+_CAUSES = (
+    *("arguments_schema", "known_tool", "one_effect", "grounded_arguments", "grounded_answer", "honest_answer"),
+    *("error_handling", "tool_success", "repeated_calls", "run_completed"),
+)
 # Rules by which evaluators compare whole calls: a difference with one side is a call that is missing, or one too many.
 _REPEATED = "repeated call"
 _WHOLE_CALLS = ("name_and_args", "name", "missing call", "extra call", "unexpected call", _REPEATED)
@@ -262,13 +267,19 @@ def deciding(results: Sequence[Result]) -> Sequence[Result]:
 
 
 def worst_result(results: Sequence[Result]) -> Result | None:
-    """Choose the result to show for all: the worst failure, else the first that passed, else the first; `None` of none."""
+    """Choose the result to show for all: the failure that explains most, else the first that passed; `None` of none."""
     failed = [result for result in results if outcome_word(result.outcome) in _FAILED]
-    # Failures come before errors, the lowest score first.
-    scores = [result.outcome.value if isinstance(result.outcome, Scored) else math.inf for result in failed]
     if failed:
-        return failed[scores.index(min(scores))]
+        return min(failed, key=_urgency)
     return next((result for result in results if isinstance(result.outcome, Scored)), results[0] if results else None)
+
+
+def _urgency(result: Result) -> tuple[bool, int, float]:
+    """Sort failures before errors, causes before consequences, and the lowest score first."""
+    is_default = result.criterion.startswith(_DEFAULT) and result.evaluator in _CAUSES
+    place = _CAUSES.index(result.evaluator) if is_default else -1
+    value = result.outcome.value if isinstance(result.outcome, Scored) else 0.0
+    return not isinstance(result.outcome, Scored), place, value
 
 
 def _explanation(outcome: Outcome, redactor: Redactor) -> str:

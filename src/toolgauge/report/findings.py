@@ -147,8 +147,8 @@ class Finding:
         return f"{head}: {self.explanation}" if self.explanation else head
 
     def sentence_of(self, length: int) -> str:
-        """Describe the finding in at most `length` characters, where it is an error with its cause."""
-        return with_cause(self.sentence, length) if self.outcome == "error" else self.sentence
+        """Describe the finding in at most `length` characters, with the cause at its end."""
+        return with_cause(self.sentence, length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

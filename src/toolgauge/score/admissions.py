@@ -41,6 +41,7 @@ _NEGATIVE = re.compile(
     r"|\.\.\.|\u2026|[:=]\s*(?:false|no|none|not|null|nil|n|n/a|never|off|unknown|failed|failure|negative|0)\b",
     re.IGNORECASE,
 )
+_STATES = Pattern(" (?:pending|sold out|expired|declined|denied|rejected|pendiente|pendente|en attente|ausstehend) ")
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = re.compile(r"[\u0370-\u1dff\u2c00-\u2dff\u3400-\ud7ff]")
 
@@ -153,6 +154,16 @@ def read_answer(text: str) -> Reading:
     if not understood or (claimed and (hints or not explained or _NEGATIVE.search(text))):
         return "unclear"
     return "claims" if claimed else "silent"
+
+
+def may_admit(text: str) -> bool:
+    """Return whether an answer may admit that something could not be found out; the state of a thing that was found admits nothing."""
+    text = unicodedata.normalize("NFKC", text[: _MAX_LENGTH + 1])
+    sentences = [(_phrases(one), _STATES.removed_from(one)) for one in _sentences(text)]
+    words = [_without_accents(word.lower()) for word in _WORD.findall(text)]
+    is_known = any(len(common.intersection(words)) > 1 for common in _phrases_of(_LATIN, " ").common)
+    is_read = len(text) <= _MAX_LENGTH and (is_known or _KANA.search(text)) and not _OTHER_SCRIPT.search(text)
+    return not is_read or any(one.admits.is_in(one.harmless.removed_from(plain)) for one, plain in sentences)
 
 
 def claims(text: str) -> tuple[str, ...]:

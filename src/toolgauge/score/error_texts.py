@@ -1,12 +1,13 @@
-"""Finds failed calls by their result alone: errors written as text, exit codes, error pages, globs of a criterion.
+"""Finds failed calls by their result alone: error objects, errors written as text, exit codes, error pages, globs of a criterion.
 
-Rule: the calls of a tool failed where it answered with an error at least twice in the run and never worked; a page titled
-`Error NNN` failed by itself; any other single error text fails nothing, as it may be what the tool found.
+Rule: an object that reports an error and holds nothing else failed by itself, and so did a page titled `Error NNN`. Calls whose
+results are error texts failed where their tool never worked in the run and was called at least twice; any other error text fails
+nothing, as it may be what the tool found.
 """
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from http import HTTPStatus
 from operator import is_not
@@ -16,7 +17,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, nests_too_deep
+from toolgauge.model.error_objects import SIGNS, reported_failure
+from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -45,7 +47,7 @@ def _text(result: Content) -> str | None:
         case Recorded(value):
             try:
                 return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            except ValueError:
+            except (ValueError, RecursionError):
                 # Python refuses to write out integers of thousands of digits.
                 return None
         case NotRecorded():
@@ -55,6 +57,7 @@ def _text(result: Content) -> str | None:
 # What such failures are called where others have the class of an exception.
 ERROR_TEXT: Final = "error_text"
 ERROR_PAGE: Final = "error_page"
+ERROR_OBJECT: Final = "error_object"
 _LEAST = 2
 
 # An error text says so at once, and an exit code in its first or last lines.
@@ -62,7 +65,6 @@ _MAX_HEAD = 300
 _MAX_PAGE_HEAD = 2000
 _MAX_JSON = 64 * 1024
 _MAX_MESSAGE = 4096
-_MAX_DEPTH = 90
 
 _PHRASES = "|".join(sorted({re.escape(status.phrase) for status in HTTPStatus if status >= HTTPStatus.BAD_REQUEST}))
 _SUBJECTS = (
@@ -85,6 +87,14 @@ _ERROR = re.compile(
     r")",
     re.IGNORECASE,
 )
+# How such texts begin, as far as that holds no value.
+_BEGINNING = re.compile(
+    r"\[?(?:tool |http |internal |server |unexpected )?(?:error|exception|failure|fatal)\]?(?: ?[:\u2013\u2014]| -)"
+    r"|(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?-i:Error|Exception):"
+    r"|error (?:executing|calling|running|invoking) |an error occurred|traceback \(most recent call last\)"
+    r"|failed to |unable to |cannot |could not |invalid |permission denied|access denied|unauthorized|forbidden",
+    re.IGNORECASE,
+)
 _EXIT_CODE = re.compile(
     r"^[^\n]{0,60}?\b(?:exit(?:ed)?(?: with)?[ _]?(?:status|code)|exited with|return[ _]?code)(?: (?:of|is))?[ :=]{1,3}-?[1-9]\d{0,9}\b(?:\W{0,3}$|[.:,;)])",
     re.IGNORECASE | re.MULTILINE,
@@ -97,11 +107,6 @@ _TITLED = re.compile(
 _EXIT_CODES = frozenset(
     ("exit_code", "exitCode", "exit_status", "exitStatus", "returncode", "return_code", "returnCode")
 )
-_ERRORS = frozenset(("error", "errors", "error_message", "errorMessage"))
-_FLAGS: JsonObject = {"is_error": True, "isError": True, "success": False, "ok": False, "status": "error"}
-_MEMBERS = _ERRORS.union(_FLAGS, _EXIT_CODES)
-# Types that hold the words of an error.
-_WORDED = (str, list, dict)
 
 
 class ErrorTexts(Struct, frozen=True):
@@ -114,71 +119,74 @@ class ErrorTexts(Struct, frozen=True):
     kinds: Mapping[int, str]
     shown: frozenset[int] = frozenset()
 
+    @property
+    def outcomes(self) -> Mapping[str, int]:
+        """How many of the calls whose results read like errors failed for it, and how many did not."""
+        return {"fail": len(self.kinds) - len(self.shown), "pass": len(self.shown)}
+
 
 def with_error_texts(trajectory: Trajectory) -> ErrorTexts:
     """Find the calls that failed by their results alone, and those whose result only reads like an error."""
-    kinds = {
-        call.order: kind
+    errors = {
+        call.order: error
         for call in trajectory.calls
-        if has_succeeded(call) and (kind := error_in(call.result)) is not None
+        if has_succeeded(call)
+        and (error := error_in(call, changes_state=call.name in trajectory.writing_tools)) is not None
     }
-    if not kinds:
+    kinds = {order: error.kind for order, error in errors.items()}
+    if not errors:
         return ErrorTexts(trajectory, kinds)
-    by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
-    for call in trajectory.calls:
-        if call.kind == "tool":
-            by_tool[call.name].append(call)
-    failures: dict[int, CallError] = {}
-    shown: set[int] = set()
-    for calls in by_tool.values():
-        succeeded = [call for call in calls if has_succeeded(call)]
-        pages = [call for call in succeeded if kinds.get(call.order) == ERROR_PAGE]
-        texts = [call for call in succeeded if kinds.get(call.order) == ERROR_TEXT]
-        failures |= {call.order: _error(ERROR_PAGE, call) for call in pages}
-        # A call of which the producer itself recorded the error is one of the two.
-        failed = sum(call.state == "executed" and call.has_failed for call in calls)
-        has_worked = len(pages) + len(texts) < len(succeeded)
-        # In a trajectory that lacks spans, the tool may have worked in a call that was not seen.
-        if has_worked or failed + len(succeeded) < _LEAST or trajectory.incomplete is not None:
-            shown.update(call.order for call in texts)
-        else:
-            failures |= {call.order: _error(ERROR_TEXT, call) for call in texts}
-    if failures:
-        calls = [replace(call, error=failures.get(call.order, call.error)) for call in trajectory.calls]
-        trajectory = replace(trajectory, calls=tuple(calls))
-    return ErrorTexts(trajectory, kinds, frozenset(shown))
+    # A call of which the producer itself recorded the error is one of those that failed.
+    calls_of = Counter([call.name for call in trajectory.calls if call.state == "executed" or has_succeeded(call)])
+    worked = {call.name for call in trajectory.calls if call.order not in errors and has_succeeded(call)}
+    # In a trajectory that lacks spans, the tool may have worked in a call that was not seen.
+    doubtful = trajectory.incomplete is not None
+    shown = {
+        call.order
+        for call in trajectory.calls
+        if kinds.get(call.order) == ERROR_TEXT and (doubtful or call.name in worked or calls_of[call.name] < _LEAST)
+    }
+    calls = [
+        replace(call, error=errors.get(call.order, call.error)) if call.order not in shown else call
+        for call in trajectory.calls
+    ]
+    return ErrorTexts(replace(trajectory, calls=tuple(calls)), kinds, frozenset(shown))
 
 
-def error_in(result: Content) -> str | None:
-    """Return the kind of error that a result reads like; `None` for all other results."""
-    if isinstance(result, NotRecorded):
+def error_in(call: ToolCall, *, changes_state: bool = False) -> CallError | None:
+    """Return the error that the result of a call reads like; `None` for any other result."""
+    if isinstance(call.result, NotRecorded):
         return None
-    value = _opened(result.value) if isinstance(result, Recorded) else result.text
+    value = _opened(call.result.value) if isinstance(call.result, Recorded) else call.result.text
+    kind = None
     if isinstance(value, dict):
         title = value.get("title")
+        arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
         if isinstance(title, str) and _ERROR_TITLE.fullmatch(title[:_MAX_HEAD]) is not None:
-            return ERROR_PAGE
-        inner = [one for one in value.values() if isinstance(one, dict)]
-        return ERROR_TEXT if _is_error_object(value) or any(map(_has_exit_code, inner)) else None
-    if not isinstance(value, str):
-        return None
+            kind = ERROR_PAGE
+        elif (failure := reported_failure(value, call.name, arguments, changes_state=changes_state)) is not None:
+            return CallError(kind=ERROR_OBJECT, message=failure.message[:_MAX_MESSAGE])
+        elif any(map(_has_exit_code, (value, *value.values()))):
+            kind = ERROR_TEXT
+    elif isinstance(value, str):
+        kind = _error_kind(value)
+    return None if kind is None else CallError(kind=kind, message=(_text(call.result) or "")[:_MAX_MESSAGE])
+
+
+def error_beginning(result: Content) -> str | None:
+    """Return how a text that reads like an error begins, as far as that holds no value."""
+    text = result.text if isinstance(result, Unparsed) else result.value if isinstance(result, Recorded) else None
+    found = _BEGINNING.match(text) if isinstance(text, str) else None
+    return None if found is None else found[0]
+
+
+def _error_kind(text: str) -> str | None:
     # Settles nearly all texts, in a twentieth of the time.
-    head = value[:_MAX_PAGE_HEAD]
+    head = text[:_MAX_PAGE_HEAD]
     if ("rror" in head or "RROR" in head) and _TITLED.search(head) is not None:
         return ERROR_PAGE
-    is_long = len(value) > 2 * _MAX_HEAD
-    ends = (value[:_MAX_HEAD], value[-_MAX_HEAD:]) if is_long else (value,)
+    ends = (text[:_MAX_HEAD], text[-_MAX_HEAD:]) if len(text) > 2 * _MAX_HEAD else (text,)
     return ERROR_TEXT if _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends)) else None
-
-
-def _error(kind: str, call: ToolCall) -> CallError:
-    match call.result:
-        case Recorded(value=str() as text) | Unparsed(text=text):
-            return CallError(kind=kind, message=text[:_MAX_MESSAGE])
-        case Recorded(value=value) if not nests_too_deep(value, _MAX_DEPTH):
-            return CallError(kind=kind, message=json.dumps(value, ensure_ascii=False)[:_MAX_MESSAGE])
-        case _:
-            return CallError(kind=kind, message="")
 
 
 def _opened(value: Json) -> Json:
@@ -186,7 +194,7 @@ def _opened(value: Json) -> Json:
     value = result_value(value)
     if isinstance(value, dict) and len(value) == 1 and isinstance(only := next(iter(value.values())), str):
         # `{"error": "..."}` stays as it is: the name of the member is what says so.
-        value = only if value.keys().isdisjoint((*_ERRORS, "title")) else value
+        value = only if value.keys().isdisjoint(("title", *SIGNS)) else value
     if isinstance(value, str) and value[:1] == "{" and len(value) <= _MAX_JSON:
         try:
             return json.loads(value)
@@ -201,24 +209,7 @@ def _shows_exit_code(text: str) -> bool:
     return ("exit" in lower or "return" in lower) and _EXIT_CODE.search(text) is not None
 
 
-def _is_error_object(value: JsonObject) -> bool:
-    for name in _MEMBERS.intersection(value):
-        found = value[name]
-        if name in _FLAGS:
-            is_error = found is _FLAGS[name] or found == _FLAGS[name] == "error"
-        elif name in _ERRORS:
-            # A number under `error` is a measure: `{"mean": 3.1, "error": 0.02}`.
-            is_error = bool(found) and (found is True or isinstance(found, _WORDED))
-        else:
-            is_error = _is_exit_code(found)
-        if is_error:
-            return True
-    return False
-
-
-def _has_exit_code(value: JsonObject) -> bool:
-    return any(map(_is_exit_code, map(value.get, _EXIT_CODES)))
-
-
-def _is_exit_code(value: Json) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value != 0
+def _has_exit_code(value: Json) -> bool:
+    return isinstance(value, dict) and any(
+        isinstance(code := value.get(name), int) and not isinstance(code, bool) and code != 0 for name in _EXIT_CODES
+    )

@@ -1,7 +1,7 @@
 """Facts about one trajectory that several evaluators need, each found once."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
@@ -11,14 +11,18 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.ports import Evaluation
+from toolgauge.model.recoveries import made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
 from toolgauge.score.final_answers import answers
 from toolgauge.score.origins.grounding import Seen
-from toolgauge.score.selection import CallSelection, has_taken_effect
+from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves, written
+from toolgauge.score.selection import CallSelection, has_taken_effect, readable_arguments
 from toolgauge.score.tool_offers import RunOffers
 
 EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
+# So many failed reads are compared with all that was known before them.
+_MAX_READS = 50
 
 
 class Facts:
@@ -55,10 +59,35 @@ class Facts:
         """Calls that failed, also by their results alone, or were stopped before they ran."""
         return tuple([call for call in self.error_texts.trajectory.calls if not has_taken_effect(call)])
 
+    def made_good(self, calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
+        """Map the order of each failed call that was made good to the first success after it."""
+        found = made_good(calls)
+        failed = [call for call in calls if call.order in found]
+        for call in failed[:_MAX_READS]:
+            if self._is_other(call, found[call.order]):
+                del found[call.order]
+        return found
+
+    def _is_other(self, failed: ToolCall, success: ToolCall) -> bool:
+        """Return whether a read after a failed one is of another thing, which was known before: it is no retry."""
+        wanted, found = (_values(call) for call in (failed, success))
+        if failed.name in self.trajectory.writing_tools or not wanted or not found or wanted & found:
+            return False
+        turn = failed.turn
+        texts = [one.text for one in self.trajectory.messages if one.role != "assistant" and one.turn <= turn]
+        texts += [
+            str(leaf) for call in self.trajectory.calls if call.turn < turn for leaf in result_leaves(call.result)
+        ]
+        return all(any(occurs_alone(value, text) for text in texts) for value in wanted | found)
+
     @cached_property
     def offers(self) -> RunOffers:
         """The tools that each call is judged by."""
         return RunOffers(self.trajectory)
+
+
+def _values(call: ToolCall) -> set[str]:
+    return {value for leaf in leaves(readable_arguments(call)) if (value := written(leaf))}
 
 
 class FactsEvaluator(CallSelection):

@@ -1,4 +1,4 @@
-"""The pages of agents: all of them with what a successful run takes, and each with its models, prompts and tools."""
+"""The pages of agents: all of them with what a run that passed takes, and each with its models, prompts and tools."""
 
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -9,7 +9,7 @@ import msgspec
 from toolgauge.export.run_usage import MEASURES
 from toolgauge.model.metrics import MAX_LABEL, fit_label
 from toolgauge.report.catalogue import CataloguedAgent
-from toolgauge.report.catalogue_text import of_success
+from toolgauge.report.catalogue_text import of_success, passed_words
 from toolgauge.web.pages import Page, PageGroup, PageRequest
 
 
@@ -28,7 +28,12 @@ class AgentPages(PageGroup):
         rows = [(_id(agent), agent, [of_success(agent.usage, each) for each in MEASURES]) for agent in content.agents]
         if len(request.path) < 2:
             return self._pages.page(
-                "agents.html", section="agents", title="Agents", rows=rows, left_out=content.left_out
+                "agents.html",
+                section="agents",
+                title="Agents",
+                rows=rows,
+                left_out=content.left_out,
+                names_success=any(agent.usage.names_success for agent in content.agents),
             )
         row = next((row for row in rows if row[0] == request.path[1]), None) if len(request.path) == 2 else None
         if row is None:
@@ -40,6 +45,7 @@ class AgentPages(PageGroup):
             title=f"Agent {agent.agent[:60] or 'without a name'}",
             agent=agent,
             takes=takes,
+            passed=passed_words(agent.usage),
             tools=[(tool, _query(agent, tool=tool.tool)) for tool in agent.tools],
             query=_query(agent),
             of_service=urlencode({"service": agent.service}),

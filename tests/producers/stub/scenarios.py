@@ -341,6 +341,62 @@ def _conformance(_: Names) -> Scenario:
     return Scenario(name="conformance", runs=tuple(scripts), conversation_id=written["conversation_id"])
 
 
+_FIND = Call(name="find_customer", arguments={"email": "zoe@example.com"}, result={"customer_id": "C-71460"})
+_LIST = Call(
+    name="list_orders",
+    arguments={"customer_id": "C-71460"},
+    result={"orders": [{"order_id": "A-100932", "amount": 59.9}]},
+)
+
+
+def _refund(refund_id: str) -> Call:
+    arguments = {"order_id": "A-100932", "amount": 59.9, "reason": "arrived broken"}
+    return Call(name="refund_order", arguments=arguments, result={"refund_id": refund_id, "state": "done"})
+
+
+def _faulty(name: str, *calls: Call, final: str, note: str) -> Scenario:
+    script = Script(
+        text="My order arrived broken, refund it. I am zoe@example.com.",
+        steps=tuple((call,) for call in calls),
+        final=final,
+    )
+    return Scenario(name=name, runs=(script,), tools=("find_customer", "list_orders", "refund_order"), note=note)
+
+
+def _paid_twice(_: Names) -> Scenario:
+    calls = _FIND, _LIST, _refund("RF-40417"), _refund("RF-40418")
+    return _faulty("paid_twice", *calls, final="Refund RF-40418 is done.", note="one refund is made twice")
+
+
+def _told_error(_: Names) -> Scenario:
+    failed = replace(_LIST, result={"error": "customer not found"})
+    final = "Your order A-200417 of 59.90 was delivered on Monday."
+    return _faulty(
+        "told_error", _FIND, failed, final=final, note="a result reports an error, once, and the answer does not"
+    )
+
+
+def _claimed(_: Names) -> Scenario:
+    final = "Done! I have refunded your order."
+    return _faulty("claimed", _FIND, _LIST, final=final, note="the answer tells of a refund that no call made")
+
+
+def _invented_id(_: Names) -> Scenario:
+    final = "Your refund RF-58830 is on its way."
+    return _faulty(
+        "invented_id", _FIND, _LIST, _refund("RF-40417"), final=final, note="no tool returned the id in the answer"
+    )
+
+
+def _empty_answer(_: Names) -> Scenario:
+    return _faulty("empty_answer", _FIND, _LIST, _refund("RF-40417"), final="", note="the answer is empty")
+
+
+def _good_answer(_: Names) -> Scenario:
+    final = "Your refund RF-40417 for order A-100932 is done."
+    return _faulty("good_answer", _FIND, _LIST, _refund("RF-40417"), final=final, note="without a fault")
+
+
 _MAKERS: dict[str, Callable[[Names], Scenario]] = {
     "one_call": _one_call,
     "sequence3": _sequence3,
@@ -361,6 +417,12 @@ _MAKERS: dict[str, Callable[[Names], Scenario]] = {
     "stream_parallel": _stream_parallel,
     "content_off": _content_off,
     "conformance": _conformance,
+    "paid_twice": _paid_twice,
+    "told_error": _told_error,
+    "claimed": _claimed,
+    "invented_id": _invented_id,
+    "empty_answer": _empty_answer,
+    "good_answer": _good_answer,
 }
 SCENARIOS = tuple(_MAKERS)
 

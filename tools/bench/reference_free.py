@@ -20,6 +20,7 @@ from statistics import mean
 from toolgauge.model.outcomes import Result
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_for_replay
+from tools.bench.doubled_acts import doubled
 from tools.bench.recorded_runs import (
     DIALECTS,
     Run,
@@ -53,6 +54,7 @@ BEFORE_AND_AFTER = (
     ("tau2-telecom-gpt-4.1-sft", "tau2-telecom-gpt-4.1"),
 )
 GROUNDED = "default.grounded_arguments"
+ONE_EFFECT = "default.one_effect"
 # Those whose score depends on arguments, results or messages.
 NEED_CONTENT = ("grounded_arguments", "arguments_schema", "repeated_calls")
 
@@ -130,6 +132,27 @@ def grounded(recordings: Recordings) -> Iterator[Figure]:
         "at least 95 %",
         share >= 0.95,
     )
+
+
+def made_once(recordings: Recordings) -> Iterator[Figure]:
+    """Acts that are made a second time, and what passed runs are flagged for."""
+    runs = recordings.scored("tau", "genai")
+    (criterion,) = [one for one in _defaults() if one.name == ONE_EFFECT]
+    found = list(doubled(runs.values(), criterion))
+    for one in found:
+        if not one.has_same_result and one.outcome != "fail":
+            print(f"  not flagged: {one}")
+    for is_later, target in ((False, 0.95), (True, 0.9)):
+        planted = [one for one in found if one.is_later is is_later and not one.has_same_result]
+        flagged = sum(one.outcome == "fail" for one in planted)
+        name = f"acts made again {'after' if is_later else 'before'} a further message of the user, with another result"
+        is_met = flagged >= target * len(planted) > 0
+        yield Figure(f"{name}, failed", f"{flagged} of {len(planted)}", f"at least {target:.0%}", is_met)
+    same = [one for one in found if one.has_same_result]
+    shown = sum(one.outcome == "pass" and one.score == 1 / 2 for one in same)
+    yield Figure("acts made again with the same result, passed with 1/2", f"{shown} of {len(same)}")
+    flagged = [one.run.name for one in runs.values() if ONE_EFFECT in one.fails()]
+    yield Figure("runs as recorded with an act made twice", f"{len(flagged)} of {len(runs)}", "0", not flagged)
 
 
 def healthy(recordings: Recordings) -> Iterator[Figure]:
@@ -384,6 +407,7 @@ def _described(result: Result) -> str:
 
 STUDIES: Mapping[str, Callable[[Recordings], Iterator[Figure]]] = {
     "grounded": grounded,
+    "made_once": made_once,
     "healthy": healthy,
     "caught": caught,
     "f1": f1,

@@ -163,19 +163,17 @@ class MemoryGuard(Memory):
         self._is_short = False
         self._is_logged = False
         self._logged_ns: int | None = None
-        self._unlogged = 0
         # Since when requests have been refused, by the clock of `look`, with breaks of a moment; `None` while they are not.
         self.short_since_ns: int | None = None
         self._last_short_ns = 0
         self._began_ns: int | None = None
         self._relieved_ns: int | None = None
         self._last_known: int | None = None
-        self._is_known = True
-        self._full_since_ns: int | None = None
         self._is_too_small = False
-        # Garbage has not been looked for of late; else, when the next look saw that it had.
-        self._may_hoard = True
+        # The time of the last look, which is that of the requests that come until the next one.
+        self._now_ns = 0
         self._tidied_ns: int | None = None
+        self._has_tidied = False  # Since the last look
         metrics.memory_limit.set(self._limit)
         metrics.memory_state.observe = lambda: {(): float(self._is_short)}
         metrics.memory_resident.observe = lambda: {} if (known := self._resident()) is None else {(): known}
@@ -184,6 +182,8 @@ class MemoryGuard(Memory):
         """Raise `StartError` when the limit leaves no room for requests beside what the process needs by itself."""
         self._allocator.trim()
         resident = self._at_start = self._read()
+        if self._last_known is None:
+            _LOG.warning("this system does not report how much memory is in use: `memory.limit` does not hold")
         if resident < self._resume:
             return
         needed = math.ceil(resident / _RESUME / _MIB)
@@ -214,13 +214,10 @@ class MemoryGuard(Memory):
 
     def look(self, now_ns: int, *, is_empty: bool) -> Relief:
         """Look now; return what has to go. `is_empty`: there is nothing in the process that could leave it."""
-        relief = Relief.NONE
+        self._now_ns = now_ns
         resident = self._read_after_tidying()
-        if not self._may_hoard:
-            if self._tidied_ns is None:
-                self._tidied_ns = now_ns
-                relief = Relief.OWN
-            self._may_hoard = now_ns - self._tidied_ns >= _BETWEEN_COLLECTIONS_NS
+        relief = Relief.OWN if self._has_tidied else Relief.NONE
+        self._has_tidied = False
         self._note(resident)
         if self._is_short:
             self._begin_shortage(resident, now_ns)
@@ -235,8 +232,6 @@ class MemoryGuard(Memory):
                 self._log_too_small(resident, now_ns)
             elif resident >= self._resume:
                 return relief
-        else:
-            self._full_since_ns = None
         self._end_shortage(resident, now_ns)
         return relief
 
@@ -246,9 +241,8 @@ class MemoryGuard(Memory):
         self.short_since_ns = self.short_since_ns or now_ns
         # Log a shortage, unless one was logged a moment ago; a long one is then logged late.
         if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
-            others = repetitions(self._unlogged - 1)
-            self._is_logged, self._logged_ns, self._unlogged = True, now_ns, 0
-            _LOG.warning("%s in use: requests are refused with a retryable status%s", self._share(resident), others)
+            self._is_logged, self._logged_ns = True, now_ns
+            _LOG.warning("%s in use: requests are refused with a retryable status", self._share(resident))
 
     def _end_shortage(self, resident: int, now_ns: int) -> None:
         self._is_short = False
@@ -264,36 +258,26 @@ class MemoryGuard(Memory):
         # It cannot be read either while there is no descriptor left, which is no time to stop watching.
         resident = self._resident()
         resident = self._last_known = self._last_known if resident is None else resident
-        if resident is None:
-            if self._is_known:
-                _LOG.warning("this system does not report how much memory is in use: `memory.limit` does not hold")
-            self._is_known = False
-            return 0
-        return resident
+        return resident or 0
 
     def _read_after_tidying(self) -> int:
         """Read how much is in use, without garbage and freed memory that is only kept: neither is a reason to refuse."""
         resident = self._read()
-        if resident < self._near or not self._may_hoard:
+        if resident < self._near or not _is_due(self._tidied_ns, self._now_ns, _BETWEEN_COLLECTIONS_NS):
             return resident
-        self._may_hoard = False
-        self._tidied_ns = None
+        self._tidied_ns, self._has_tidied = self._now_ns, True
         self._allocator.collect()
         self._allocator.trim()
         return self._read()
 
     def _note(self, resident: int) -> None:
-        if resident >= self._soft and not self._is_short:
+        if resident >= self._soft:
             self._is_short = True
-            self._unlogged += 1
 
     def _log_too_small(self, resident: int, now_ns: int) -> None:
-        if resident < self._soft:
-            return
-        if self._full_since_ns is None:
-            # It may be messages that are not whole yet, which are not counted.
-            self._full_since_ns = now_ns
-        if not self._is_too_small and now_ns - self._full_since_ns >= _PATIENCE_NS:
+        # It may be messages that are not whole yet, which are not counted.
+        is_lasting = self.short_since_ns is not None and now_ns - self.short_since_ns >= _PATIENCE_NS
+        if resident >= self._soft and is_lasting and not self._is_too_small:
             self._is_too_small = True
             _LOG.warning("more than 80 %% of %s is in use although nothing is waiting: raise it", self._name)
 

@@ -36,11 +36,15 @@ Code = grpc.StatusCode
 
 
 class WatchedBudget(ByteBudget):
-    """Notes the most that was in use."""
+    """Notes the most that was in use, and shows whether somebody waits."""
 
     def __init__(self, max_bytes: int, memory: Memory | None = None) -> None:
         super().__init__(max_bytes, memory)
         self.peak = 0
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
 
     def grow(self, size_bytes: int, own_bytes: int = 0) -> bool:
         is_taken = super().grow(size_bytes, own_bytes)
@@ -121,7 +125,7 @@ async def test_a_sender_waits_for_room_and_is_told_to_come_back_when_there_is_no
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(otlp_handler, "_PATIENCE_S", 0.1)
-    budget = ByteBudget(ONE)
+    budget = WatchedBudget(ONE)
     async with (
         receiving(limit=2 * MIB, budget=budget, consumer=HoldingConsumer()) as receivers,
         grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel,
@@ -151,7 +155,7 @@ async def test_a_request_that_is_alone_may_take_more_than_the_budget():
 
 
 async def test_what_could_never_fit_is_refused_for_good():
-    budget = ByteBudget(ONE, FakeMemory(lambda _size: True, limit_bytes=ONE - 1))
+    budget = WatchedBudget(ONE, FakeMemory(lambda _size: True, limit_bytes=ONE - 1))
     async with receiving(limit=2 * MIB, budget=budget) as receivers:
         reply = await compressed(receivers, gzip.compress(BOMB))
         told = await call_once(receivers.grpc.port, gzip.compress(BOMB))
@@ -184,7 +188,7 @@ async def test_the_budget_is_whole_again_after_a_request_that_is_refused(body: b
 
 
 async def test_the_budget_is_whole_again_after_senders_that_go_away():
-    budget = ByteBudget(3 * ONE)
+    budget = WatchedBudget(3 * ONE)
     async with (
         receiving(limit=2 * MIB, budget=budget, consumer=HoldingConsumer()) as receivers,
         grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel,
@@ -221,7 +225,7 @@ async def test_memory_that_comes_free_elsewhere_is_found_by_the_first_in_line():
         def fits(self, size_bytes: int) -> bool:
             return fits["now"] and size_bytes <= sys.maxsize
 
-    budget = ByteBudget(ONE, Elsewhere(lambda _size: True))
+    budget = WatchedBudget(ONE, Elsewhere(lambda _size: True))
     waiting = asyncio.create_task(budget.take_in_time(1, 60))
     while not budget.has_waiting:
         await asyncio.sleep(0)

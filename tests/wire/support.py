@@ -144,10 +144,10 @@ class Process:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {within_s} s:\n{self.said()}") from None
 
-    def memory_mib(self) -> float:
-        """Resident memory now."""
+    def memory_mib(self, figure: str = "VmRSS") -> float:
+        """Resident memory now; as `VmHWM` at its peak."""
         status = Path(f"/proc/{self.pid}/status").read_text()
-        found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        found = re.search(rf"^{figure}:\s+(\d+) kB", status, re.MULTILINE)
         assert found
         return int(found[1]) / 1024
 

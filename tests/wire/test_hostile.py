@@ -9,6 +9,7 @@ import secrets
 import socket
 import struct
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -142,6 +143,24 @@ def test_gzip_bombs_are_too_large_and_cost_no_memory(tmp_path: Path):
             code = refused.value.code()  # pyright: ignore[reportAttributeAccessIssue]
             assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert toolgauge.memory_mib() - before < 250
+        assert_still_well(toolgauge)
+
+
+def test_many_requests_of_a_million_attributes_at_once_stay_within_the_limit_of_memory(tmp_path: Path):
+    attributes = ExportTraceServiceRequest.FromString(Trace().ended())
+    span = attributes.resource_spans[0].scope_spans[0].spans[0]
+    span.attributes.extend([KeyValue(key="n", value=AnyValue(int_value=1))] * 1_000_000)
+    body = gzip.compress(attributes.SerializeToString(), 1)
+    headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
+    with serving(tmp_path, "memory.limit=256MiB") as toolgauge:
+        with ThreadPoolExecutor(12) as senders:
+            port = toolgauge.http_port
+            sent = [senders.submit(request, port, "POST", "/v1/traces", body, headers) for _ in range(12)]
+            answers = {one.result()[0] for one in sent}
+        assert answers <= {200, 503}
+        assert 200 in answers
+        assert toolgauge.memory_mib("VmHWM") < 256
+        until(lambda: toolgauge.total("toolgauge_spans_undecodable_total") > 0, "the spans to be counted")
         assert_still_well(toolgauge)
 
 

@@ -46,11 +46,6 @@ class ByteBudget:
         """Bytes that are in use."""
         return self._taken - self._given_back
 
-    @property
-    def has_waiting(self) -> bool:
-        """Return whether somebody waits for room."""
-        return bool(self._waiting)
-
     def take(self, size_bytes: int) -> bool:
         """Take so many bytes; False without room, or while others wait."""
         return not self._waiting and self.grow(size_bytes)

@@ -11,6 +11,8 @@ from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
+from toolgauge.score.earlier_traces import EarlierTraces
+from toolgauge.score.facts import Facts
 from toolgauge.testing.evaluators import check_evaluator
 
 ONE_EFFECT = OneEffect()
@@ -265,7 +267,43 @@ def test_without_any_message_of_a_user_another_trace_may_have_been_asked_for():
     of_two = replace(run(*calls), messages=(), scope="conversation")
     outcome = second(of_two)
     assert isinstance(outcome, NotEvaluated)
-    assert outcome.explanation.endswith("no message of a user was recorded")
+    assert outcome.explanation.endswith("messages in between may not have been seen")
+
+
+def in_two_traces(between: tuple[str, ...] = (), *, gap: str | None = None, damaged: bool = False) -> float | str:
+    """The score of a second refund, two traces after the first one, with texts of the user in the trace between."""
+    memory = EarlierTraces(10)
+    traces = [
+        run(refund()),
+        run(said=tuple(user(text, 0) for text in between)),
+        run(refund(5), said=(user("Thanks.", 0),)),
+    ]
+    score: float | str = ""
+    for trace in traces:
+        known = memory.with_earlier(trace)
+        assert known.earlier is not None
+        if known.earlier.effects:
+            effects = b"?" if damaged else known.earlier.effects
+            known = replace(known, earlier=replace(known.earlier, effects=effects, gap=gap))
+        facts = Facts(known)
+        outcome = [one for _, one in ONE_EFFECT.outcomes(facts)][-1]
+        score = outcome.value if isinstance(outcome, Scored) else getattr(outcome, "reason", "error")
+        memory.remember(known, effects=facts.effects)
+    (kept,) = memory.take_changes()
+    assert kept.values.user_texts == ()
+    return score
+
+
+def test_effects_of_earlier_traces_are_known_by_hashes():
+    assert in_two_traces(("Thanks.",)) == 0
+    assert in_two_traces(("Please refund it again.",)) == "undecided"
+    assert in_two_traces(("Please refund it again.", "x" * 5000)) == "undecided"
+    assert in_two_traces(("x" * 5000,)) == 0
+
+
+def test_effects_that_cannot_be_read_or_with_traces_missing_are_not_held_against_a_call():
+    assert in_two_traces(damaged=True) == 1
+    assert in_two_traces(gap="incomplete") == "undecided"
 
 
 def test_it_keeps_the_contract():

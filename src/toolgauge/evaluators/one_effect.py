@@ -138,20 +138,21 @@ class _Conversation:
         again = f"{name} was called with the same arguments as {where}{_apart(before.end_ns, call.start_ns)}"
         if before.may_be_asked or any(effects.asks_for_several(text, call.name) for text in self._texts):
             return NotEvaluated(reason="undecided", explanation=f"{again}; a message of the user may have asked for it")
-        is_other_trace = first is None or first.span.trace_id != call.span.trace_id
-        if is_other_trace and not self._effects.has_user:
-            return NotEvaluated(reason="undecided", explanation=f"{again}; no message of a user was recorded")
+        earlier, is_other_trace = self._trajectory.earlier, first is None or first.span.trace_id != call.span.trace_id
+        has_gap = first is None and earlier is not None and earlier.gap == "incomplete"
+        if has_gap or (is_other_trace and not self._effects.has_user):
+            return NotEvaluated(reason="undecided", explanation=f"{again}; messages in between may not have been seen")
         parts = {"identical": times}
         values = effects.names_another(before, result)
         if values is None:
             how = "the result was not recorded" if result is None or before.rest < 0 else "its result says the same"
             return Scored(1 / times, f"{again}; {how}", parts)
-        earlier = {} if first is None else {one.steps: one.content for one in values_of(_result(first))}
+        old = {} if first is None else {one.steps: one.content for one in values_of(_result(first))}
         differences = tuple(
             Difference(
                 where=f"{call.name}: {place(one.steps)}" if one.steps else call.name,
                 rule=EFFECT_RULE,
-                expected=Side(value=earlier[one.steps]) if one.steps in earlier else None,
+                expected=Side(value=old[one.steps]) if one.steps in old else None,
                 actual=Side(value=one.content),
             )
             for one in values[:_MAX_DIFFERENCES]

@@ -160,7 +160,7 @@ class Watcher:
         if tool_changes or capped:
             self.on_tool_changes(tool_changes, capped)
         for whose in self._contracts.removed:
-            self._remove(_row(b"t", whose))
+            self._remove(_row(b"d", whose))
         self._contracts.removed = {}
         for key in self._unshown:
             self._show(self._streams[key])
@@ -295,7 +295,7 @@ class Watcher:
             saved = _SavedConversation(key, bare, list(conversation.tallies.items()))
             rows[row] = msgspec.msgpack.encode(saved)
         contracts = self._contracts
-        rows.update((_row(b"t", whose), contracts.dump(whose)) for whose in contracts.changed)
+        rows.update((_row(b"d", whose), contracts.dump(whose)) for whose in contracts.changed)
         contracts.changed = {}
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
@@ -317,8 +317,11 @@ class Watcher:
                     self._budget = msgspec.msgpack.decode(saved, type=Budget)
                 elif row.startswith(b"s"):
                     streams.append(WatchedStream.load(saved))
-                elif row.startswith(b"t"):
+                elif row.startswith(b"d"):
                     self._contracts.restore(saved)
+                elif row.startswith(b"t"):
+                    # Definitions in a form that earlier releases wrote: they are learned again.
+                    self._removed.add(row)
                 else:
                     conversations.append(msgspec.msgpack.decode(saved, type=_SavedConversation))
             except (ValueError, msgspec.MsgspecError):

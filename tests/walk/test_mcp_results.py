@@ -66,4 +66,5 @@ def test_a_failure_flag_fails_the_call_and_a_tools_own_value_does_not(producer: 
     assert tool_success(producer, failed) == FAIL
     assert tool_success(producer, {"result": failed}) == FAIL
     assert tool_success(producer, {"content": [{"type": "text", "text": "shipped"}], "isError": False}) == PASS
-    assert tool_success(producer, {"isError": True, "state": "lost"}) == PASS
+    assert tool_success(producer, {"isError": True, "message": "no such order"}) == FAIL
+    assert tool_success(producer, {"isError": True, "item": "A-17", "parts": 3}) == PASS

@@ -57,7 +57,7 @@ class LangSmith(PlainDialect):
         elif kind == "tool":
             yield as_requested(_tool(span))
         elif kind == "llm":
-            agent = _agent(span)
+            agent = values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
             yield model_call(attributes, agent)
             given = _decoded(attributes.get(PROMPT))
             tools = values.as_list(values.as_object(given).get("tools"))
@@ -89,10 +89,6 @@ def _decoded(value: Value) -> Json:
     return read.value if isinstance(read, Recorded) else values.as_str(value)
 
 
-def _agent(span: Span) -> str | None:
-    return values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
-
-
 def _tool(span: Span) -> CallExecuted:
     attributes = span.attributes
     # The one member of the outputs is `output`.
@@ -114,7 +110,8 @@ def _tool(span: Span) -> CallExecuted:
         # A run that raised has outputs all the same: an empty object.
         result=NOT_RECORDED if error is not None and answer.result == Recorded({}) else answer.result,
         error=error or answer.error,
-        agent=_agent(span) or values.as_str(attributes.get(conventions.AGENT)),
+        agent=values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
+        or values.as_str(attributes.get(conventions.AGENT)),
     )
 
 

@@ -188,7 +188,8 @@ class ConventionsReader:
             run = AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             return [run, *self._seen_by_agent(attributes)]
         if is_raw(span):
-            return [*self.offered(raw_tools(span)), *raw_request(span)]
+            key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
+            return [*self.offered(span.attributes.get(key) if key is not None else None), *raw_request(span)]
         if operation in conventions.MODEL_OPERATIONS:
             return self._model_span(span, whose)
         # Without an operation attribute, only the span's name may show another operation.
@@ -426,12 +427,6 @@ def raw_request(span: Span) -> Iterator[Observation]:
         yield ModelCall(input_tokens=sent, output_tokens=received)
         yield from conventions.received(given)
         yield from conventions.written([Message(values.as_object(choice), "assistant") for choice in choices], None)
-
-
-def raw_tools(span: Span) -> Value:
-    """Return the tools that the raw request has on offer."""
-    key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
-    return span.attributes.get(key) if key is not None else None
 
 
 def _definitions(attributes: Mapping[str, Value]) -> Value:

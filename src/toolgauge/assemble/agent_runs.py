@@ -236,14 +236,7 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
     if not failed:
         return runs
     nodes = {node.ref: node for node in index.nodes}
-    known: dict[SpanRef, Node | None] = {}
-    last_models: dict[SpanRef, Node] = {}
-    for node in index.nodes:
-        run = _outermost(node, known) if index.running else whole
-        if node.model_call is not None and run is not None:
-            last = last_models.get(run.ref)
-            if last is None or node.until_ns >= last.until_ns:
-                last_models[run.ref] = node
+    last_models = _last_models(index, whole)
     errors: dict[SpanRef, CallError] = {}
     passed: set[SpanRef] = set()
     outermost = [nodes.get(run.span, whole) for run in runs if run.above is None]
@@ -291,6 +284,19 @@ def _has_output(node: Node) -> bool:
     """Return whether anything shows that a model call ended with an output."""
     is_counted = node.model_call is not None and bool(node.model_call.output_tokens)
     return is_counted or bool(node.requests) or any(seen.role == "assistant" for seen in node.messages)
+
+
+def _last_models(index: NodeIndex, whole: Node) -> Mapping[SpanRef, Node]:
+    """Return the model call of each outermost run that ended last."""
+    outermost: dict[SpanRef, Node | None] = {}
+    last: dict[SpanRef, Node] = {}
+    for node in index.nodes:
+        run = _outermost(node, outermost) if index.running else whole
+        if node.model_call is not None and run is not None:
+            known = last.get(run.ref)
+            if known is None or node.until_ns >= known.until_ns:
+                last[run.ref] = node
+    return last
 
 
 def _outermost(node: Node, known: dict[SpanRef, Node | None]) -> Node | None:

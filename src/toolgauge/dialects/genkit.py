@@ -19,7 +19,7 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -54,10 +54,6 @@ class Genkit(PlainDialect):
     scopes = ("genkit-tracer",)
     prefixes = (_METADATA,)
     grounds = Grounds(keys=(_TYPE, _SUBTYPE))
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans with the type of an action."""
-        return not isinstance(record, LogRecord) and (_TYPE in record.attributes or _SUBTYPE in record.attributes)
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes

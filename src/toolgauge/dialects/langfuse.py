@@ -21,7 +21,7 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Record, Span
 from toolgauge.recognize import langchain, values
 from toolgauge.recognize.conventions import token_counts
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -54,10 +54,6 @@ class Langfuse(PlainDialect):
     rank = 20
     marks = ("langfuse.observation.",)
     grounds = Grounds(keys=(TYPE,))
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans with Langfuse's type of observation."""
-        return not isinstance(record, LogRecord) and TYPE in record.attributes
 
     def _read(self, span: Span) -> Iterator[Observation]:
         kind = span.attributes.get(TYPE)

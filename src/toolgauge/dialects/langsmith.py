@@ -7,7 +7,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
 from toolgauge.recognize.conventions import call_id, model_call
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -43,10 +43,6 @@ class LangSmith(PlainDialect):
     marks = (KIND,)
     prefixes = (METADATA,)
     grounds = Grounds(keys=(KIND,))
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans with LangSmith's kind of run."""
-        return not isinstance(record, LogRecord) and KIND in record.attributes
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes

@@ -21,7 +21,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import read_messages
@@ -54,10 +54,6 @@ class Mastra(PlainDialect):
     marks = ("mastra.",)
     prefixes = (_METADATA,)
     grounds = Grounds(keys=(_KIND,))
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans with Mastra's type."""
-        return not isinstance(record, LogRecord) and _KIND in record.attributes
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes

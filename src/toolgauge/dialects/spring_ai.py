@@ -25,7 +25,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -63,13 +63,6 @@ class SpringAI(PlainDialect):
     rank = 81
     marks = (_PREFIX,)
     grounds = Grounds(keys=(_KIND, _TOOL_NAME, _MODEL_TOOLS))
-
-    def claims(self, record: Record) -> bool:
-        """Claim what has a kind of Spring AI's, and model calls with tools on offer."""
-        attributes = record.attributes
-        if isinstance(record, LogRecord):
-            return False
-        return _KIND in attributes or _TOOL_NAME in attributes or _MODEL_TOOLS in attributes
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes

@@ -162,7 +162,24 @@ class _Reader:
         if node.style is None and tag == _TAG + "str" and text != node.value:
             tag = next((tag for tag, pattern in CORE_SCALARS if pattern.match(text)), tag)
         try:
-            return _typed(tag.removeprefix(_TAG), text)
+            match tag.removeprefix(_TAG):
+                case "str":
+                    return text
+                case "null":
+                    return None
+                case "bool":
+                    return text.lower() == "true"
+                case "int":
+                    if len(text) > 400:
+                        raise ValueError("is too long for a number")
+                    return int(text)
+                case "float":
+                    number = float(text)
+                    if not math.isfinite(number):
+                        raise ValueError("is too large for a number")
+                    return number
+                case _:
+                    raise ValueError("has a YAML tag that is not known here")
         except ValueError as error:
             self.problems.append(Problem(place, f"`{text[:60]}` {error}"))
             return None
@@ -184,24 +201,3 @@ class _Reader:
             self.problems.append(Problem(place, f"environment variable `{name}` is not set", hint))
             return ""
         return value
-
-
-def _typed(kind: str, text: str) -> bool | int | float | str | None:
-    match kind:
-        case "str":
-            return text
-        case "null":
-            return None
-        case "bool":
-            return text.lower() == "true"
-        case "int":
-            if len(text) > 400:
-                raise ValueError("is too long for a number")
-            return int(text)
-        case "float":
-            number = float(text)
-            if not math.isfinite(number):
-                raise ValueError("is too large for a number")
-            return number
-        case _:
-            raise ValueError("has a YAML tag that is not known here")

@@ -25,12 +25,10 @@ from opentelemetry.metrics import MeterProvider, get_meter_provider
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from toolgauge.config.model import Config
 from toolgauge.export.sdk import SdkMetrics
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 from toolgauge.service.in_process_factory import InProcess, Ways
 from toolgauge.service.pipeline_factory import VERSION
@@ -76,7 +74,24 @@ class ToolgaugeSpanExporter(SpanExporter):
         self._exporter = exporter
         environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _OUR_ENDPOINTS}
         loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment, sends=True)
-        self._config = _in_process(loaded, self._criteria)
+        # Spans are not held in process, and there is no loop on which to ask judges.
+        asking = next((one.name for one in self._criteria if isinstance(one.evaluator, JudgeEvaluator)), None)
+        if asking is not None:
+            raise ConfigError(
+                f"criterion `{asking}` asks a judge model, which is not possible in process",
+                hint="run `toolgauge serve` for criteria that ask a judge",
+            )
+        if loaded.annotate == "hold":
+            raise ConfigError(
+                "`annotate: hold` is not possible in process, where spans go on at once",
+                hint="use `scorecard`, or run `toolgauge serve`",
+            )
+        if any(exporter.keep is not None for exporter in loaded.exporters.otlp):
+            raise ConfigError(
+                "`exporters.otlp.keep` is not possible in process, where spans go on at once",
+                hint="leave `keep` out, or run `toolgauge serve`",
+            )
+        self._config = loaded.model_copy(update={"annotate": "off" if loaded.annotate == "off" else "scorecard"})
         for file in evaluator_files(self._criteria):
             _LOG.info("running the evaluators in %s", file)
         self._logger_provider = logger_provider
@@ -306,27 +321,6 @@ class _Flush:
 def _paths(paths: Paths) -> tuple[str, ...]:
     given = (paths,) if isinstance(paths, str | os.PathLike) else paths
     return tuple(str(Path(path)) for path in given)
-
-
-def _in_process(config: Config, criteria: Sequence[Criterion]) -> Config:
-    """Leave out what cannot be: spans are not held here, and there is no loop on which to ask judges."""
-    asking = next((one.name for one in criteria if isinstance(one.evaluator, JudgeEvaluator)), None)
-    if asking is not None:
-        raise ConfigError(
-            f"criterion `{asking}` asks a judge model, which is not possible in process",
-            hint="run `toolgauge serve` for criteria that ask a judge",
-        )
-    if config.annotate == "hold":
-        raise ConfigError(
-            "`annotate: hold` is not possible in process, where spans go on at once",
-            hint="use `scorecard`, or run `toolgauge serve`",
-        )
-    if any(exporter.keep is not None for exporter in config.exporters.otlp):
-        raise ConfigError(
-            "`exporters.otlp.keep` is not possible in process, where spans go on at once",
-            hint="leave `keep` out, or run `toolgauge serve`",
-        )
-    return config.model_copy(update={"annotate": "off" if config.annotate == "off" else "scorecard"})
 
 
 def _does_nothing(provider: LoggerProvider | MeterProvider) -> bool:

@@ -34,7 +34,22 @@ def requests(source: Source) -> Iterator[RecordedRequest]:
     given = _given(source)
     paths = [os.fsdecode(one) for one in given if is_path(one)]
     if not paths:
-        return iter(_of_objects(given))
+        traces: dict[int, list[ReadableSpan]] = {}
+        bodies: list[tuple[Signal, bytes]] = []
+        for one in given:
+            match one:
+                case ReadableSpan():
+                    context = one.get_span_context()
+                    traces.setdefault(0 if context is None else context.trace_id, []).append(one)
+                case ExportTraceServiceRequest() | TracesData():
+                    bodies.append(("traces", one.SerializeToString()))
+                case ExportLogsServiceRequest() | LogsData():
+                    bodies.append(("logs", one.SerializeToString()))
+                case _:
+                    raise TypeError(f"a `{type(one).__name__}` in a source: {_ALLOWED}")
+        bodies.extend(("traces", trace_request(spans)) for spans in traces.values())
+        recorded = [RecordedRequest(newest_time_ns(signal, body), signal, body) for signal, body in bodies]
+        return iter(sorted(recorded, key=lambda request: request.time_ns))
     if len(paths) < len(given):
         raise TypeError(f"a source has paths and other objects: {_ALLOWED}, one kind at a time")
     if "" in paths:
@@ -59,25 +74,6 @@ def _given(source: object) -> Sequence[object]:
             return tuple(cast("Iterable[object]", source))
         case _:
             raise TypeError(f"a `{type(source).__name__}` is no source: {_ALLOWED}")
-
-
-def _of_objects(given: Iterable[object]) -> Sequence[RecordedRequest]:
-    traces: dict[int, list[ReadableSpan]] = {}
-    bodies: list[tuple[Signal, bytes]] = []
-    for one in given:
-        match one:
-            case ReadableSpan():
-                context = one.get_span_context()
-                traces.setdefault(0 if context is None else context.trace_id, []).append(one)
-            case ExportTraceServiceRequest() | TracesData():
-                bodies.append(("traces", one.SerializeToString()))
-            case ExportLogsServiceRequest() | LogsData():
-                bodies.append(("logs", one.SerializeToString()))
-            case _:
-                raise TypeError(f"a `{type(one).__name__}` in a source: {_ALLOWED}")
-    bodies.extend(("traces", trace_request(spans)) for spans in traces.values())
-    recorded = [RecordedRequest(newest_time_ns(signal, body), signal, body) for signal, body in bodies]
-    return sorted(recorded, key=lambda request: request.time_ns)
 
 
 def evaluate(

@@ -62,11 +62,11 @@ class Offers:
             self._by_run = {}
             newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
             for node in self._offering:
-                run, schemas = _run(node), self._schemas(node)
+                run, schemas = (node.ref.trace_id, id(node.branch.inside)), self._schemas(node)
                 if newest.get(run) is not schemas:
                     newest[run] = schemas
                     self._by_run.setdefault(run, {}).update(schemas)
-        return self._by_run.get(_run(request.node), {}).get(request.name)
+        return self._by_run.get((request.node.ref.trace_id, id(request.node.branch.inside)), {}).get(request.name)
 
     def _schemas(self, node: Node) -> dict[str, JsonObject | None]:
         key = tuple([id(offer.tools) for offer in node.offers])
@@ -164,10 +164,6 @@ def _of_requested(request: Request, answer: CallAnswered | None, *, has_tool_spa
         return Fate("rejected" if has_tool_spans else "executed", answered, error, by_provider)
     has_run = by_provider or answer is not None
     return Fate("executed" if has_run and not has_tool_spans else "requested_only", answered, None, by_provider)
-
-
-def _run(node: Node) -> tuple[str, int]:
-    return (node.ref.trace_id, id(node.branch.inside))
 
 
 class Turn(Struct, frozen=True, eq=False):

@@ -141,7 +141,16 @@ def requested_calls(index: NodeIndex) -> list[Request]:
     if nested:
         _absorb_above(nested)
     if True in [node.model_call is not None and node.model_call.may_repeat for node in primary]:
-        _absorb_repetitions(primary)
+        # Merge requests of one id where the operation may be no model call: a response may be fetched more than once.
+        by_id: dict[tuple[str, str], Request] = {}
+        # Stable: in order of time, those that are known as models' first.
+        for node in sorted(primary, key=_may_repeat):
+            for request in _alive(node):
+                if request.call_id is None:
+                    continue
+                same = by_id.setdefault((request.name, request.call_id), request)
+                if same is not request and _may_repeat(node) and same.may_have_arguments_of(request):
+                    same.absorb(request)
     # A single instrumentation, the usual case, has no duplicates; argument keys are expensive.
     if len({node.first.scope for node in primary}) > 1 or len({node.start_ns for node in primary}) < len(primary):
         _absorb_doubled_requests(primary)
@@ -183,19 +192,6 @@ def _absorb_above(nodes: Sequence[Node]) -> None:
 
 def _may_repeat(node: Node) -> bool:
     return node.model_call is not None and node.model_call.may_repeat
-
-
-def _absorb_repetitions(primary: Sequence[Node]) -> None:
-    """Merge requests of one id where the operation may be no model call: a response may be fetched more than once."""
-    known: dict[tuple[str, str], Request] = {}
-    # Stable: in order of time, those that are known as models' first.
-    for node in sorted(primary, key=_may_repeat):
-        for request in _alive(node):
-            if request.call_id is None:
-                continue
-            same = known.setdefault((request.name, request.call_id), request)
-            if same is not request and _may_repeat(node) and same.may_have_arguments_of(request):
-                same.absorb(request)
 
 
 def _give_to_single_outputs(requesting: Sequence[Node], nodes: Sequence[Node]) -> None:
@@ -355,7 +351,21 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
         calls = _outermost(calls)
     # A single instrumentation, the usual case, has no duplicates; argument keys are expensive.
     if len({execution.node.first.scope for execution in calls}) > 1:
-        _absorb_doubled(calls)
+        # Merge tool spans of two instrumentations: same tool, arguments and time. A call absorbs one span of each.
+        alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
+        for execution in calls:
+            if execution.arguments_key is None:
+                continue
+            key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
+            hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
+            scope = execution.node.first.scope
+            for host, scopes in hosts:
+                if scope not in scopes and not host.has_other_id_than(execution) and _overlap(host, execution):
+                    host.absorb(execution)
+                    scopes.add(scope)
+                    break
+            else:
+                hosts.append((execution, {scope}))
         _absorb_served(calls)
         calls = _outermost(calls)
     if len({(one.node.parent, one.node.start_ns, one.node.end_ns) for one in calls}) < len(calls):
@@ -384,24 +394,6 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
         return True
     # Some producers write an id of their own when the tool failed.
     return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key
-
-
-def _absorb_doubled(executions: Sequence[Execution]) -> None:
-    """Merge tool spans of two instrumentations: same tool, arguments and time. A call absorbs one span of each."""
-    alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
-    for execution in executions:
-        if execution.arguments_key is None:
-            continue
-        key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
-        hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
-        scope = execution.node.first.scope
-        for host, scopes in hosts:
-            if scope not in scopes and not host.has_other_id_than(execution) and _overlap(host, execution):
-                host.absorb(execution)
-                scopes.add(scope)
-                break
-        else:
-            hosts.append((execution, {scope}))
 
 
 def _absorb_served(executions: Sequence[Execution]) -> None:

@@ -335,7 +335,22 @@ def _is_measured(node: Node) -> bool:
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
     if True in [node.model_call is not None and node.model_call.may_add_up for node in calls]:
-        calls = _added_up(calls)
+        # The tokens of a call may be part of those of a later one below the same span.
+        found: list[Node] = []
+        places: dict[str | None, int] = {}
+        for node in sorted(calls, key=lambda node: node.time_ns):
+            place, call = places.get(node.parent), node.model_call
+            before = (None, None) if place is None else _tokens(found[place])
+            grew = [
+                old is not None and new is not None and old < new
+                for old, new in zip(before, _tokens(node), strict=True)
+            ]
+            if place is not None and call is not None and call.may_add_up and all(grew):
+                found[place] = node
+            else:
+                places[node.parent] = len(found)
+                found.append(node)
+        calls = found
     nested = [node for node in calls if node.branch.model_above is not None]
     # A single instrumentation, as nearly always, shows nothing twice.
     if not nested and len({node.first.scope for node in calls}) <= 1:
@@ -369,24 +384,6 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
             waiting[sent] = node
             single.append(node)
     return single
-
-
-def _added_up(calls: Sequence[Node]) -> Sequence[Node]:
-    """Leave out the calls whose tokens are part of those of a later one below the same span."""
-    found: list[Node] = []
-    places: dict[str | None, int] = {}
-    for node in sorted(calls, key=lambda node: node.time_ns):
-        place, call = places.get(node.parent), node.model_call
-        before = (None, None) if place is None else _tokens(found[place])
-        grew = [
-            old is not None and new is not None and old < new for old, new in zip(before, _tokens(node), strict=True)
-        ]
-        if place is not None and call is not None and call.may_add_up and all(grew):
-            found[place] = node
-        else:
-            places[node.parent] = len(found)
-            found.append(node)
-    return found
 
 
 def _models_around(node: Node) -> Iterator[Node]:

@@ -122,7 +122,7 @@ class _Models:
     def __init__(self, index: NodeIndex) -> None:
         self._by_run: dict[int, _ModelsOfRun] = {}
         for node in index.nodes:
-            if _is_model(node) and node.branch.inside is not None:
+            if node.model_call is not None and node.is_primary and node.branch.inside is not None:
                 took_ns = node.until_ns - node.time_ns
                 run = self._by_run.setdefault(id(node.branch.inside), _ModelsOfRun([], [], took_ns))
                 run.models.append(node)
@@ -166,10 +166,6 @@ class _Models:
         # A resumed run continues where it was; before another one, a model took its time.
         shortest_ns = 0 if of_run is None else of_run.shortest_ns
         return shortest_ns != 0 and node.time_ns - run.time_ns >= shortest_ns
-
-
-def _is_model(node: Node) -> bool:
-    return node.model_call is not None and node.is_primary
 
 
 def _lacks_inside(index: NodeIndex, orphans: Sequence[Node], parents: Mapping[str, str | None]) -> bool:

@@ -35,7 +35,18 @@ class ClosedIds:
 
     def add(self, closed_id: str, now_ns: int) -> None:
         """Remember that something was closed."""
-        self._forget(now_ns)
+        if self._forget_at_ns is None or now_ns >= self._forget_at_ns:
+            expired: list[bytes] = []
+            oldest_ns = now_ns
+            for key, entry in self._closed.items():
+                heard_ns = _heard_ns(entry)
+                if now_ns - heard_ns <= self._keep_ns:
+                    oldest_ns = heard_ns
+                    break
+                expired.append(key)
+            for key in expired:
+                del self._closed[key]
+            self._forget_at_ns = max(oldest_ns + self._keep_ns, now_ns + self._keep_ns // _AT_A_TIME) + 1
         key = _compact(closed_id)
         self._closed.pop(key, None)
         self._closed[key] = now_ns
@@ -66,21 +77,6 @@ class ClosedIds:
         closed_ns = entry if isinstance(entry, int) else entry[0]
         self._closed[key] = (closed_ns, now_ns)
         return now_ns - closed_ns
-
-    def _forget(self, now_ns: int) -> None:
-        if self._forget_at_ns is not None and now_ns < self._forget_at_ns:
-            return
-        expired: list[bytes] = []
-        oldest_ns = now_ns
-        for key, entry in self._closed.items():
-            heard_ns = _heard_ns(entry)
-            if now_ns - heard_ns <= self._keep_ns:
-                oldest_ns = heard_ns
-                break
-            expired.append(key)
-        for key in expired:
-            del self._closed[key]
-        self._forget_at_ns = max(oldest_ns + self._keep_ns, now_ns + self._keep_ns // _AT_A_TIME) + 1
 
 
 def _heard_ns(entry: int | tuple[int, int]) -> int:

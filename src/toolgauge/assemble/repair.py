@@ -95,23 +95,6 @@ def is_damaged(node: Node, names: dict[int, frozenset[str]]) -> bool:
     return True
 
 
-def given_at_first(index: NodeIndex, models: Sequence[Node]) -> Given:
-    """Return the calls in the first input of the trace, and in the first of each run: earlier turns, and examples."""
-    ran = {execution.call_id for node in index.executing for execution in node.executions}
-    ids: set[str | None] = set()
-    runs: set[int] = set()
-    without_id = 0
-    for node in models:
-        if run_of(node) not in runs:
-            if not runs:
-                without_id = len([answer for answer in node.answers if answer.call_id is None])
-            runs.add(run_of(node))
-            # A tool's span in the trace shows that the call was made in it.
-            ids.update([answer.call_id for answer in node.answers if answer.call_id not in ran])
-    ids.discard(None)
-    return Given(ids, without_id)
-
-
 def needed_inputs(models: Sequence[Node], pairs: Sequence[Pair], given: Given) -> list[Needed]:
     """Return the inputs whose histories are needed, one per run: the newest after damage."""
     requested = {pair.call_id for pair in pairs if pair.request is not None and pair.call_id is not None}
@@ -197,7 +180,20 @@ def repair(index: NodeIndex, pairs: Sequence[Pair], history: History) -> Repair 
     if not index.answering or not may_be_damaged(index, pairs):
         return None
     models = model_calls(index)
-    given = given_at_first(index, models)
+    # The calls in the first input of the trace, and in the first of each run, are earlier turns and examples.
+    ran = {execution.call_id for node in index.executing for execution in node.executions}
+    ids: set[str | None] = set()
+    runs: set[int] = set()
+    without_id = 0
+    for node in models:
+        if run_of(node) not in runs:
+            if not runs:
+                without_id = len([answer for answer in node.answers if answer.call_id is None])
+            runs.add(run_of(node))
+            # A tool's span in the trace shows that the call was made in it.
+            ids.update([answer.call_id for answer in node.answers if answer.call_id not in ran])
+    ids.discard(None)
+    given = Given(ids, without_id)
     needed = needed_inputs(models, pairs, given)
     if not needed:
         return None

@@ -221,20 +221,6 @@ def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> 
     return nodes
 
 
-def _ordered(readings: Sequence[Reading]) -> list[Reading]:
-    """Put the span before its log records, and those in an order that does not depend on arrival."""
-    keyed: list[tuple[_LogOrder, Reading]] = []
-    for one in readings:
-        asked = [f"{seen.position} {seen.call_id}" for seen in one.observations if isinstance(seen, CallRequested)]
-        key = (True, one.start_ns, one.scope, one.size_bytes, " ".join(asked)) if one.is_log else (False, 0, "", 0, "")
-        keyed.append((key, one))
-    keyed.sort(key=_order)
-    if any(former[0] == latter[0] for former, latter in pairwise(keyed)):
-        # Where all else is alike, their contents decide; they may be long.
-        keyed.sort(key=lambda placed: (placed[0], _written(placed[1])))
-    return [reading for _, reading in keyed]
-
-
 def _written(reading: Reading) -> str:
     try:
         return repr(reading.observations)
@@ -328,7 +314,17 @@ def _absorb_logs(nodes: Sequence[Node]) -> None:
 
 def _folded(readings: Sequence[Reading]) -> Node:
     """Return one node for a span and its log records."""
-    first, *logs = _ordered(readings)
+    # The span comes before its log records, and those in an order that does not depend on arrival.
+    keyed: list[tuple[_LogOrder, Reading]] = []
+    for one in readings:
+        asked = [f"{seen.position} {seen.call_id}" for seen in one.observations if isinstance(seen, CallRequested)]
+        key = (True, one.start_ns, one.scope, one.size_bytes, " ".join(asked)) if one.is_log else (False, 0, "", 0, "")
+        keyed.append((key, one))
+    keyed.sort(key=_order)
+    if any(former[0] == latter[0] for former, latter in pairwise(keyed)):
+        # Where all else is alike, their contents decide; they may be long.
+        keyed.sort(key=lambda placed: (placed[0], _written(placed[1])))
+    first, *logs = [reading for _, reading in keyed]
     node = _observed(first)
     # Made when there is another view of a call to be found, which is seldom.
     requests: RequestIndex | None = None

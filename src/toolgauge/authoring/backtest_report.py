@@ -98,7 +98,7 @@ class Report:
                 parts.append(f"{labels.contradicted} with different verdicts, left out")
             if labels.weights:
                 parts.append(f"weighted to about {labels.weight:.0f} runs")
-            yield f"labels `{_shown_name(labels.name)}`: {', '.join(parts)}"
+            yield f"labels `{shortened(labels.name, _NAME_LENGTH)}`: {', '.join(parts)}"
             failing = [(_title(one), agreements[number]) for number, one in self._shown() if one.pass_at > 0]
             rows = [_agreement_row(*row) for row in (*failing, (TOGETHER, agreements[-1]))]
             yield from _table(_LABEL_HEADS, rows, style)
@@ -138,7 +138,7 @@ class Report:
             for number, criterion in self._shown():
                 yield f"`{_title(criterion)}` fired", self.firings[number].trace_ids
         for labels, agreements in zip(self.labels, self.agreements, strict=True):
-            by = f" by `{_shown_name(labels.name)}`" if len(self.labels) > 1 else ""
+            by = f" by `{shortened(labels.name, _NAME_LENGTH)}`" if len(self.labels) > 1 else ""
             for number, criterion in self._shown():
                 yield f"`{_title(criterion)}` fired, labelled as passed{by}", agreements[number].false_alarms
             yield f"no criterion fired, labelled as failed{by}", agreements[-1].missed
@@ -173,10 +173,6 @@ def _agreement_row(title: str, agreement: Agreement) -> tuple[str, ...]:
 
 def _plain(share: Share) -> str:
     return f"{share.count} of {share.of}"
-
-
-def _shown_name(name: str) -> str:
-    return shortened(name, _NAME_LENGTH)
 
 
 def _title(criterion: Criterion) -> str:

@@ -116,30 +116,29 @@ class Freedoms:
                     else:
                         stack.append(((*place, key), member))
         for value in values_of(args):
-            found = self._of_value(value, call.name)
+            content = value.content
+            made_by = self._made.get(_text_of(content))
+            if made_by is not None:
+                found = Freedom(why=f"made in the run by {shown(made_by)}")
+            elif isinstance(content, str):
+                found = self._of_text(value, content, call.name)
+            elif not abs(content) < _LARGEST_NUMBER:
+                found = _UNWRITABLE
+            elif abs(content) >= _LONG_NUMBER and self._redactor.masked(str(int(content))) != str(int(content)):
+                found = _SECRET
+            else:
+                moments = [int(content) * unit for unit in _CLOCK_UNITS_NS if content >= _FIRST_CLOCK]
+                if any(abs(moment_ns - one) < _DAY_NS for moment_ns in moments for one in self._times_ns):
+                    found = _CLOCK
+                elif not (is_id(value) or is_id_name(value.name)) or self._is_known(value, call.name):
+                    found = None
+                else:
+                    found = _UNSEEN_ID
             place = place_of(value.steps)
             # A list has one place for all of its items: the secret among them decides.
             if found is not None and (found.is_certain or place not in free):
                 free[place] = found
         return free
-
-    def _of_value(self, value: Value, tool: str) -> Freedom | None:
-        content = value.content
-        made_by = self._made.get(_text_of(content))
-        if made_by is not None:
-            return Freedom(why=f"made in the run by {shown(made_by)}")
-        if isinstance(content, str):
-            return self._of_text(value, content, tool)
-        if not abs(content) < _LARGEST_NUMBER:
-            return _UNWRITABLE
-        if abs(content) >= _LONG_NUMBER and self._redactor.masked(str(int(content))) != str(int(content)):
-            return _SECRET
-        moments = [int(content) * unit for unit in _CLOCK_UNITS_NS if content >= _FIRST_CLOCK]
-        if any(abs(moment_ns - one) < _DAY_NS for moment_ns in moments for one in self._times_ns):
-            return _CLOCK
-        if not (is_id(value) or is_id_name(value.name)) or self._is_known(value, tool):
-            return None
-        return _UNSEEN_ID
 
     def _of_text(self, value: Value, text: str, tool: str) -> Freedom | None:
         """Return why this text stays out of a reference; `None`: it belongs in."""

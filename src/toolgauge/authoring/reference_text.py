@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
 
-from toolgauge.authoring.documents import Document, DraftCall, DraftCase, DraftCriterion, Rules
+from toolgauge.authoring.documents import Document, DraftCall, DraftCase, DraftCriterion
 from toolgauge.authoring.runs import case_text
 from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import as_yaml_key, as_yaml_line
@@ -88,18 +88,22 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
             yield f"tools: {as_yaml_line(list(names))}"
             yield "failed_calls: ignore"
     if references is None:
-        yield from _expected(criterion.cases[0])
+        case = criterion.cases[0]
+        yield "expected:" if case.expected else "expected: []"
+        for call in case.calls:
+            yield from _indented(chain.from_iterable(_comments(f"CORRECT: {doubt}") for doubt in call.doubts), 1)
+            mark = "# " if call.doubts else ""
+            yield from _indented((f"{mark}{line}" for line in _call(call)), 1)
     else:
         yield f"reference: {as_yaml_line({'file': references, 'key': document.case_key})}"
-    yield from _rules(criterion.rules)
-
-
-def _expected(case: DraftCase) -> Iterator[str]:
-    yield "expected:" if case.expected else "expected: []"
-    for call in case.calls:
-        yield from _indented(chain.from_iterable(_comments(f"CORRECT: {doubt}") for doubt in call.doubts), 1)
-        mark = "# " if call.doubts else ""
-        yield from _indented((f"{mark}{line}" for line in _call(call)), 1)
+    if criterion.rules.arguments:
+        yield "arguments:"
+        for place, (word, why) in sorted(criterion.rules.arguments.items()):
+            yield f"{_STEP}{as_yaml_key(place)}: {word}  {_comment(why)}"
+    if criterion.rules.volatile:
+        yield "volatile:"
+        for glob, why in sorted(criterion.rules.volatile.items()):
+            yield f"{_STEP}- {as_yaml_line(glob)}  {_comment(f'where it is not expected: {why}')}"
 
 
 def _call(call: DraftCall) -> Iterator[str]:
@@ -110,17 +114,6 @@ def _call(call: DraftCall) -> Iterator[str]:
         yield from (f"{_STEP * 2}{as_yaml_key(name)}: {as_yaml_line(value)}" for name, value in call.args.items())
     if call.is_optional:
         yield f"{_STEP}optional: true"
-
-
-def _rules(rules: Rules) -> Iterator[str]:
-    if rules.arguments:
-        yield "arguments:"
-        for place, (word, why) in sorted(rules.arguments.items()):
-            yield f"{_STEP}{as_yaml_key(place)}: {word}  {_comment(why)}"
-    if rules.volatile:
-        yield "volatile:"
-        for glob, why in sorted(rules.volatile.items()):
-            yield f"{_STEP}- {as_yaml_line(glob)}  {_comment(f'where it is not expected: {why}')}"
 
 
 def _comment(text: str) -> str:

@@ -143,7 +143,21 @@ class RunReader:
                 if call.has_failed and call.error is not None:
                     kind = error_words(call.error.kind)
                     failure = "it failed" if kind == "failed" else f"it failed with {self._redactor.masked(kind)}"
-                args, unread = _readable(call)
+                match call.arguments:
+                    case Recorded(value=dict() as value):
+                        args, unread = value, None
+                    case Recorded(value=None):
+                        args, unread = {}, None
+                    case Recorded():
+                        args, unread = None, "its arguments are no object"
+                    case NotRecorded(reason="redacted"):
+                        args, unread = None, "its arguments were redacted"
+                    case NotRecorded():
+                        args, unread = None, "its arguments were not recorded"
+                    case Unparsed(reason="truncated"):
+                        args, unread = None, "its arguments were cut off"
+                    case Unparsed():
+                        args, unread = None, "its arguments cannot be read"
                 if args is not None:
                     unread = freedoms.too_much(args)
                 free: Mapping[Place, Freedom] = {}
@@ -169,22 +183,3 @@ def inputs_of(trajectory: Trajectory, redactor: Redactor) -> Iterator[str]:
     # The root of a run repeats what was said last: what is there twice counts where it comes last.
     for text in list(dict.fromkeys(reversed(texts)))[::-1][:_MAX_INPUTS]:
         yield redactor.masked(text)[:_MAX_INPUT]
-
-
-def _readable(call: ToolCall) -> tuple[JsonObject | None, str | None]:
-    """Return the arguments of a call, or why there are none to compare with."""
-    match call.arguments:
-        case Recorded(value=dict() as value):
-            return value, None
-        case Recorded(value=None):
-            return {}, None
-        case Recorded():
-            return None, "its arguments are no object"
-        case NotRecorded(reason="redacted"):
-            return None, "its arguments were redacted"
-        case NotRecorded():
-            return None, "its arguments were not recorded"
-        case Unparsed(reason="truncated"):
-            return None, "its arguments were cut off"
-        case Unparsed():
-            return None, "its arguments cannot be read"

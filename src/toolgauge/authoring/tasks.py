@@ -126,7 +126,16 @@ class Chooser:
                 self._leave_out(task.runs[0].trace_id, "no attribute names its task, as for others")
             return named
         if len(unnamed) > 1:
-            raise self._several_tasks(unnamed)
+            lines = ["the users of these runs wrote different texts, and no attribute names the tasks:"]
+            for run in (task.runs[0] for task in unnamed[:_MAX_SHOWN]):
+                words = (
+                    f': "{shortened(run.inputs[0], _SHOWN_LENGTH)}"' if run.inputs else ", whose input was not recorded"
+                )
+                lines.append(f"trace {run.trace_id}{words}")
+            raise RecordingError(
+                "\n  ".join([*lines, "..."] if len(unnamed) > _MAX_SHOWN else lines),
+                hint="name the runs of one task with `--trace ID --trace ID`, or the attribute that names tasks with `--key`",
+            )
         if not self._tasks:
             raise self._nothing()
         return list(self._tasks.values())
@@ -219,16 +228,6 @@ class Chooser:
         self.count_left_out += 1
         if len(self.left_out) < _MAX_SHOWN:
             self.left_out.append(f"trace {trace_id}: {why}")
-
-    def _several_tasks(self, tasks: Sequence[Task]) -> RecordingError:
-        lines = ["the users of these runs wrote different texts, and no attribute names the tasks:"]
-        for run in (task.runs[0] for task in tasks[:_MAX_SHOWN]):
-            words = f': "{shortened(run.inputs[0], _SHOWN_LENGTH)}"' if run.inputs else ", whose input was not recorded"
-            lines.append(f"trace {run.trace_id}{words}")
-        return RecordingError(
-            "\n  ".join([*lines, "..."] if len(tasks) > _MAX_SHOWN else lines),
-            hint="name the runs of one task with `--trace ID --trace ID`, or the attribute that names tasks with `--key`",
-        )
 
     def _nothing(self) -> RecordingError:
         if self.left_out:

@@ -232,24 +232,20 @@ class Profile:
         if isinstance(value, str):
             self._has_other_dates = self._has_other_dates or (form == "date" and not _ISO_DATE.fullmatch(value))
             text = value.strip()
-            self._add_label(text, source)
+            labels = self._labels
+            if labels is not None:
+                if len(text) > _LONGEST_DECLARED or (text not in labels and len(labels) == _MAX_LABELS):
+                    self._labels = None
+                else:
+                    sources = labels.setdefault(text, set())
+                    if len(sources) < MIN_SOURCES:
+                        sources.add(source)
             if form == "identifier" and self._shapes is not None:
                 self._shapes = self._shapes.with_(text)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             self._has_large = self._has_large or not abs(value) < _LARGEST_FIGURE
             if not self._has_large:
                 self._figures.add(float(value))
-
-    def _add_label(self, text: str, source: str) -> None:
-        labels = self._labels
-        if labels is None:
-            return
-        if len(text) > _LONGEST_DECLARED or (text not in labels and len(labels) == _MAX_LABELS):
-            self._labels = None
-            return
-        sources = labels.setdefault(text, set())
-        if len(sources) < MIN_SOURCES:
-            sources.add(source)
 
     def summary(self, definition: str = "") -> Summary:
         """Return the features of the values so far; labels in `definition`, the tool's recorded one, need no second source."""

@@ -37,7 +37,12 @@ def write(scores: Sequence[Score], settings: LangsmithSettings) -> Exchange[Rest
     late: list[Score] = []
     on_runs = [score for score in scores if score.span_id is not None]
     for score in on_runs:
-        feedback = _feedback(score)
+        is_number = score.value is not None
+        feedback = {
+            "score": round(score.value, _DECIMALS) if score.value is not None else None,
+            "value": None if is_number else score.word,
+            "comment": score.explanation,
+        }
         answer = yield Request(
             path="/feedback", body={**_identity(score), **project, **feedback}, reads=(_NOT_FOUND, _CONFLICT)
         )
@@ -93,14 +98,10 @@ def read(since_ns: int, settings: LangsmithSettings) -> Reading:
             for one in page:
                 if one.key == QUEUED or (one.feedback_source is not None and one.feedback_source.type == "app"):
                     label = one.value if isinstance(one.value, str) else None
-                    verdicts += verdict(one.key, one.score, _otel_id(one.trace_id), label=label)
+                    # The id of a trace has the same 16 bytes; one that begins with zeros is of a span.
+                    plain = (one.trace_id or "").replace("-", "")
+                    verdicts += verdict(one.key, one.score, None if plain.startswith("0" * 16) else plain, label=label)
     return verdicts
-
-
-def _otel_id(trace_id: str | None) -> str | None:
-    # The id of a trace has the same 16 bytes; one that begins with zeros is of a span.
-    plain = (trace_id or "").replace("-", "")
-    return None if plain.startswith("0" * 16) else plain
 
 
 def _identity(score: Score) -> dict[str, object]:
@@ -117,12 +118,3 @@ def _identity(score: Score) -> dict[str, object]:
 def _run_id(score: Score) -> str:
     span_id = score.span_id or ""
     return f"00000000-0000-0000-{span_id[:4]}-{span_id[4:]}"
-
-
-def _feedback(score: Score) -> dict[str, object]:
-    is_number = score.value is not None
-    return {
-        "score": round(score.value, _DECIMALS) if score.value is not None else None,
-        "value": None if is_number else score.word,
-        "comment": score.explanation,
-    }

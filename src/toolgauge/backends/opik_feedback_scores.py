@@ -43,7 +43,10 @@ def write(scores: Sequence[Score], settings: OpikSettings) -> Exchange[Rest]:
             items["traces/threads"].append((score, {"thread_id": score.session_id}))
             continue
         if score.trace_id not in found:
-            answer = yield Request(method="GET", path=_search(score.trace_id, settings))
+            known = opik_id(score.trace_id, bytes(6)).split("-", 2)[2]
+            filters = [{"field": "id", "operator": "ends_with", "value": known}]
+            query = {"project_name": settings.project, "size": 1, "filters": msgspec.json.encode(filters).decode()}
+            answer = yield Request(method="GET", path=f"{_PRIVATE}/traces?{urlencode(query)}")
             page = msgspec.json.decode(answer.body, type=_Page).content
             found[score.trace_id] = page[0].id if page else None
         trace_id = found[score.trace_id]
@@ -74,13 +77,6 @@ def opik_id(otel_id: str, time: bytes) -> str:
     hashed[0] = hashed[0] & 0x0F | 0x70
     hashed[2] = hashed[2] & 0x3F | 0x80
     return str(uuid.UUID(bytes=time + bytes(hashed)))
-
-
-def _search(trace_id: str, settings: OpikSettings) -> str:
-    known = opik_id(trace_id, bytes(6)).split("-", 2)[2]
-    filters = [{"field": "id", "operator": "ends_with", "value": known}]
-    query = {"project_name": settings.project, "size": 1, "filters": msgspec.json.encode(filters).decode()}
-    return f"{_PRIVATE}/traces?{urlencode(query)}"
 
 
 def _score(score: Score, settings: OpikSettings) -> dict[str, object]:

@@ -127,11 +127,11 @@ class ScoreDestination(Destination):
 
     async def _send_late(self) -> None:
         """Send late scores again until the backend has their spans; what becomes late before the first attempt goes along."""
-        began_s, backoff, attempts = _now_s(), Backoff(self._late_retry, random.random), 0
+        began_s, backoff, attempts = asyncio.get_running_loop().time(), Backoff(self._late_retry, random.random), 0
         waiting, sending = self._newly_late, list[Outgoing]()
         try:
             while waiting and attempts <= _LAST_ATTEMPTS:
-                wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=None)
+                wait_s = backoff.next_wait_s(elapsed_s=asyncio.get_running_loop().time() - began_s, retry_after_s=None)
                 if wait_s is None:
                     break
                 if self._stopping.is_set():
@@ -140,7 +140,15 @@ class ScoreDestination(Destination):
                 else:
                     await wait(self._stopping, wait_s)
                 self._newly_late = [] if waiting is self._newly_late else self._newly_late
-                sending = _joined(waiting)
+                groups: list[list[Outgoing]] = []
+                size_bytes = _JOINED_BYTES
+                for one in waiting:
+                    if size_bytes + len(one.body) > _JOINED_BYTES:
+                        groups.append([])
+                        size_bytes = 0
+                    groups[-1].append(one)
+                    size_bytes += len(one.body)
+                sending = [_join(group) for group in groups]
                 waiting = list[Outgoing]()
                 while sending:
                     rest, sending[-1:] = await self._send_once(sending[-1])
@@ -173,22 +181,5 @@ def _join(requests: Sequence[Outgoing]) -> Outgoing:
     return replace(requests[0], body=b"".join([one.body for one in requests]), entries=entries)
 
 
-def _joined(requests: Sequence[Outgoing]) -> list[Outgoing]:
-    """Join requests as far as their size allows."""
-    groups: list[list[Outgoing]] = []
-    size_bytes = _JOINED_BYTES
-    for one in requests:
-        if size_bytes + len(one.body) > _JOINED_BYTES:
-            groups.append([])
-            size_bytes = 0
-        groups[-1].append(one)
-        size_bytes += len(one.body)
-    return [_join(group) for group in groups]
-
-
 def _scores(outgoing: Outgoing) -> int:
     return outgoing.body.count(b"\n")
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

@@ -85,7 +85,12 @@ class ScoreSender:
                 answer = await self._client.exchange(request.method, self._endpoint + request.path, content)
                 if not isinstance(answer, HttpAnswer):
                     return answer
-                refusal = _refusal(answer)
+                verdict = answer.verdict
+                if isinstance(verdict, Permanent) and (answer.status >= 500 or answer.status == 408):
+                    # Not as in OTLP, where a Collector answers 500 for a request that the next hop refuses for good.
+                    refusal = Transient(verdict.reason, answer.retry_after_s)
+                else:
+                    refusal = None if isinstance(verdict, Delivered) else verdict
                 if refusal is not None and answer.status not in request.reads:
                     return refusal
                 request = exchange.send(answer)
@@ -95,11 +100,3 @@ class ScoreSender:
         except msgspec.MsgspecError:
             # A login page, or another service: `endpoint` may be wrong.
             return Transient("unreadable_answer")
-
-
-def _refusal(answer: HttpAnswer) -> Transient | Permanent | None:
-    verdict = answer.verdict
-    if isinstance(verdict, Permanent) and (answer.status >= 500 or answer.status == 408):
-        # Not as in OTLP, where a Collector answers 500 for a request that the next hop refuses for good.
-        return Transient(verdict.reason, answer.retry_after_s)
-    return None if isinstance(verdict, Delivered) else verdict

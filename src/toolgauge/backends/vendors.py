@@ -48,7 +48,16 @@ def backend_destination(
 
 def _sender(name: str, settings: BackendSettings, user_agent: str) -> ScoreSender:
     headers = dict(checked_headers({**settings.with_key.authorization, **settings.headers}, name))
-    return ScoreSender(settings, _write(settings), {**headers, "User-Agent": user_agent})
+    match settings:
+        case LangsmithSettings():
+            write = partial(langsmith_feedback.write, settings=settings)
+        case OpikSettings():
+            write = partial(opik_feedback_scores.write, settings=settings)
+        case DatadogSettings():
+            write = partial(datadog_evaluations.write, settings=settings)
+        case _:
+            write = _WITHOUT_SETTINGS[settings.vendor]
+    return ScoreSender(settings, write, {**headers, "User-Agent": user_agent})
 
 
 async def pull_verdicts(
@@ -82,15 +91,3 @@ def _read(settings: BackendSettings, since_ns: int) -> Reading:
             return langfuse_scores.read(since_ns)
         case _:
             raise ConfigError(f"verdicts of people cannot be read from `{settings.vendor}`")
-
-
-def _write(settings: BackendSettings) -> Write:
-    match settings:
-        case LangsmithSettings():
-            return partial(langsmith_feedback.write, settings=settings)
-        case OpikSettings():
-            return partial(opik_feedback_scores.write, settings=settings)
-        case DatadogSettings():
-            return partial(datadog_evaluations.write, settings=settings)
-        case _:
-            return _WITHOUT_SETTINGS[settings.vendor]

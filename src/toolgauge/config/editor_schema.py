@@ -216,11 +216,7 @@ def _as_written(schema: _Schema) -> _Schema:
             made["default"] = duration_text(default)
         elif WRITTEN_SIZE in patterns:
             made["default"] = size_text(default)
-    return _or_environment(made)
-
-
-def _or_environment(made: _Schema) -> _Schema:
-    """Let a reference to an environment variable stand for a value that not every text can be."""
+    # A reference to an environment variable may stand for a value that not every text can be.
     if made.get("type") in ("integer", "number", "boolean") or "enum" in made or "pattern" in made:
         whole = {key: value for key, value in made.items() if key not in _BESIDE}
         beside = {key: made[key] for key in _BESIDE if key in made}

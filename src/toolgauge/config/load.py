@@ -78,30 +78,26 @@ def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[s
             raise config_error([Problem(node.place, "a configuration must be a mapping of keys to values")])
         root = merged(root, node)
     for override in overrides:
-        root = merged(root, _override(override, root, environment))
+        path, equals, text = override.partition("=")
+        steps = path.strip().split(".")
+        source = f"--set {path}"
+        if not equals or not all(steps):
+            raise ConfigError(f"`--set {path[:60]}` is not of the form `a.b=value`")
+        at: Node | None = root
+        for step in steps[:-1]:
+            at = at.child(step) if at is not None else None
+            if at is not None and isinstance(at.value, list):
+                raise ConfigError(f"`{source}`: `{step}` is a list, of which single entries cannot be set")
+        node = parse_yaml(text, source, environment, first_line=None)
+        for step in reversed(steps):
+            node = Node({step: node}, Place(source))
+        root = merged(root, node)
     return root
 
 
 def empty_files(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files without any content but comments: an empty mapping (`{}`) is content. Raises ConfigError."""
     return (path for path in paths if parse_yaml(read_file(path), str(path), None).value is None)
-
-
-def _override(override: str, root: Node, environment: Mapping[str, str]) -> Node:
-    path, equals, text = override.partition("=")
-    steps = path.strip().split(".")
-    source = f"--set {path}"
-    if not equals or not all(steps):
-        raise ConfigError(f"`--set {path[:60]}` is not of the form `a.b=value`")
-    at: Node | None = root
-    for step in steps[:-1]:
-        at = at.child(step) if at is not None else None
-        if at is not None and isinstance(at.value, list):
-            raise ConfigError(f"`{source}`: `{step}` is a list, of which single entries cannot be set")
-    node = parse_yaml(text, source, environment, first_line=None)
-    for step in reversed(steps):
-        node = Node({step: node}, Place(source))
-    return node
 
 
 def _prepared(root: Node) -> object:
@@ -208,7 +204,20 @@ def problems_in(config: Config, node: Node) -> Iterator[Problem]:
         Redactor(show_values=False, patterns=config.redact.patterns)
     except ConfigError as error:
         yield Problem(nearest(node, ("redact", "patterns")).place, error.message, error.hint)
-    yield from _listener_problems(config, node)
+    for path, listener in listener_sections(config):
+        if listener.is_open:
+            yield Problem(
+                nearest(node, (*path, "endpoint")).place,
+                f"`{spelled(path)}` listens on `{listener.endpoint}`, and anybody who reaches it gets in",
+                "give it `auth`, or `tls` with `client_ca_file`; `insecure: true` says that the network is trusted",
+            )
+    taken: list[tuple[tuple[str, int], str]] = []
+    for key, address in listener_endpoints(config).items():
+        for other, by in taken:
+            if _is_at(split_address(address), other):
+                message = f"`{key}` is `{address}`, where `{by}` listens already"
+                yield Problem(nearest(node, key.split(".")).place, message)
+        taken.append((split_address(address), key))
     yield from _loops(config, node)
     for kind in ("otlp", "webhook", *VENDORS):
         seen: set[str] = set()
@@ -239,24 +248,6 @@ def listener_sections(config: Config) -> Iterator[tuple[tuple[str, ...], Listene
 def listener_endpoints(config: Config) -> dict[str, str]:
     """Return where everything listens, by configuration key."""
     return {spelled((*path, "endpoint")): listener.endpoint for path, listener in listener_sections(config)}
-
-
-def _listener_problems(config: Config, node: Node) -> Iterator[Problem]:
-    """Yield the listeners that are open to everybody, and those of one address."""
-    for path, listener in listener_sections(config):
-        if listener.is_open:
-            yield Problem(
-                nearest(node, (*path, "endpoint")).place,
-                f"`{spelled(path)}` listens on `{listener.endpoint}`, and anybody who reaches it gets in",
-                "give it `auth`, or `tls` with `client_ca_file`; `insecure: true` says that the network is trusted",
-            )
-    taken: list[tuple[tuple[str, int], str]] = []
-    for key, address in listener_endpoints(config).items():
-        for other, by in taken:
-            if _is_at(split_address(address), other):
-                message = f"`{key}` is `{address}`, where `{by}` listens already"
-                yield Problem(nearest(node, key.split(".")).place, message)
-        taken.append((split_address(address), key))
 
 
 def _loops(config: Config, node: Node) -> Iterator[Problem]:

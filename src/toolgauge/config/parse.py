@@ -137,25 +137,22 @@ class _Reader:
             if not isinstance(key, yaml.ScalarNode):
                 self.problems.append(Problem(place, "a key must be a text"))
             elif key.value == "<<" and key.style is None:
-                inherited = {**self._inherited(value), **inherited}
+                # Read what a merge key (`<<`) names: one mapping, or a list of which the first wins.
+                read = self.read(value)
+                mappings = read.value if isinstance(read.value, list) else [read]
+                found: dict[str, Node] = {}
+                for mapping in mappings:
+                    if isinstance(mapping.value, dict):
+                        found = {**mapping.value, **found}
+                    else:
+                        self.problems.append(Problem(mapping.place, "`<<` must name a mapping"))
+                inherited = {**found, **inherited}
             elif key.value in lines:
                 self.problems.append(Problem(place, f"key `{key.value}` is given twice, first at {lines[key.value]}"))
             else:
                 lines[key.value] = place
                 yield key.value, self.read(value, place)
         yield from ((key, value) for key, value in inherited.items() if key not in lines)
-
-    def _inherited(self, node: yaml.Node) -> dict[str, Node]:
-        """Read what a merge key (`<<`) names: one mapping, or a list of which the first wins."""
-        read = self.read(node)
-        mappings = read.value if isinstance(read.value, list) else [read]
-        found: dict[str, Node] = {}
-        for mapping in mappings:
-            if isinstance(mapping.value, dict):
-                found = {**mapping.value, **found}
-            else:
-                self.problems.append(Problem(mapping.place, "`<<` must name a mapping"))
-        return found
 
     def _scalar(self, node: yaml.ScalarNode, place: Place) -> bool | int | float | str | None:
         text, environment = node.value, self._environment
@@ -165,7 +162,24 @@ class _Reader:
         if node.style is None and tag == _TAG + "str" and text != node.value:
             tag = next((tag for tag, pattern in CORE_SCALARS if pattern.match(text)), tag)
         try:
-            return _typed(tag.removeprefix(_TAG), text)
+            match tag.removeprefix(_TAG):
+                case "str":
+                    return text
+                case "null":
+                    return None
+                case "bool":
+                    return text.lower() == "true"
+                case "int":
+                    if len(text) > 400:
+                        raise ValueError("is too long for a number")
+                    return int(text)
+                case "float":
+                    number = float(text)
+                    if not math.isfinite(number):
+                        raise ValueError("is too large for a number")
+                    return number
+                case _:
+                    raise ValueError("has a YAML tag that is not known here")
         except ValueError as error:
             self.problems.append(Problem(place, f"`{text[:60]}` {error}"))
             return None
@@ -187,24 +201,3 @@ class _Reader:
             self.problems.append(Problem(place, f"environment variable `{name}` is not set", hint))
             return ""
         return value
-
-
-def _typed(kind: str, text: str) -> bool | int | float | str | None:
-    match kind:
-        case "str":
-            return text
-        case "null":
-            return None
-        case "bool":
-            return text.lower() == "true"
-        case "int":
-            if len(text) > 400:
-                raise ValueError("is too long for a number")
-            return int(text)
-        case "float":
-            number = float(text)
-            if not math.isfinite(number):
-                raise ValueError("is too large for a number")
-            return number
-        case _:
-            raise ValueError("has a YAML tag that is not known here")

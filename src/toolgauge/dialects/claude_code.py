@@ -78,7 +78,16 @@ class ClaudeCode(PlainDialect):
                     call_id, error = values.identifier(attributes.get(_TOOL_USE_ID)), _failure(attributes)
                     yield CallExecuted(name=name, call_id=call_id, arguments=_arguments(attributes), error=error)
             case "tool_decision":
-                yield from _decided(attributes)
+                # A call that was denied permission has no result, and this event may be its only record.
+                name = _tool_name(attributes)
+                if name is not None and attributes.get("decision") == "reject":
+                    call_id = values.identifier(attributes.get(_TOOL_USE_ID))
+                    source = values.as_str(attributes.get("source")) or ""
+                    # A rule, a hook or a classifier denies a call; only a person refuses it.
+                    kind = REFUSED if source.startswith(_BY_USER) else "permission_denied"
+                    error = CallError(kind=kind, message=f"permission denied ({source})" if source else "")
+                    # As an execution it keeps its place among those that ran.
+                    yield CallExecuted(name=name, call_id=call_id, arguments=_arguments(attributes), error=error)
             case "user_prompt":
                 yield from conventions.newest_user_text(read_messages(attributes.get("prompt"), "user"))
             case "assistant_response":
@@ -116,7 +125,19 @@ def _read_span(span: Span) -> Iterator[Observation]:
                 output_tokens=token_count(attributes.get(_OUTPUT_TOKENS)),
             )
         case "tool":
-            yield from _tool(span)
+            name = _tool_name(attributes)
+            if name is not None:
+                recorded = next(
+                    (event.attributes for event in span.events if event.name == _OUTPUT_EVENT), dict[str, Value]()
+                )
+                arguments = _arguments(attributes)
+                yield CallExecuted(
+                    name=name,
+                    call_id=_call_id(attributes),
+                    arguments=values.arguments(_first(recorded, _INPUTS)) if arguments == NOT_RECORDED else arguments,
+                    result=values.result(_first(recorded, _RESULTS)),
+                    error=_failure(attributes) or conventions.call_error(span),
+                )
         case "tool.execution":
             # Without an outcome and without an id it could only be taken for a call of its own.
             call_id, error = _call_id(attributes), _failure(attributes) or conventions.call_error(span)
@@ -129,22 +150,6 @@ def _read_span(span: Span) -> Iterator[Observation]:
                 yield CallExecuted(name="", call_id=_call_id(attributes), error=CallError(kind=REFUSED, message=""))
         case _:
             return
-
-
-def _tool(span: Span) -> Iterator[CallExecuted]:
-    attributes = span.attributes
-    name = _tool_name(attributes)
-    if name is None:
-        return
-    recorded = next((event.attributes for event in span.events if event.name == _OUTPUT_EVENT), dict[str, Value]())
-    arguments = _arguments(attributes)
-    yield CallExecuted(
-        name=name,
-        call_id=_call_id(attributes),
-        arguments=values.arguments(_first(recorded, _INPUTS)) if arguments == NOT_RECORDED else arguments,
-        result=values.result(_first(recorded, _RESULTS)),
-        error=_failure(attributes) or conventions.call_error(span),
-    )
 
 
 def _call_id(attributes: Mapping[str, Value]) -> str | None:
@@ -183,20 +188,6 @@ def _failure(attributes: Mapping[str, Value]) -> CallError | None:
         # Spans have one attribute for both: the message if the user asked for it, else the category.
         kind = recorded
     return CallError(kind=kind or OTHER_ERROR, message=recorded)
-
-
-def _decided(attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    """Read a call that was denied permission: it has no result, and this event may be its only record."""
-    name = _tool_name(attributes)
-    if name is None or attributes.get("decision") != "reject":
-        return
-    call_id = values.identifier(attributes.get(_TOOL_USE_ID))
-    source = values.as_str(attributes.get("source")) or ""
-    # A rule, a hook or a classifier denies a call; only a person refuses it.
-    kind = REFUSED if source.startswith(_BY_USER) else "permission_denied"
-    error = CallError(kind=kind, message=f"permission denied ({source})" if source else "")
-    # As an execution it keeps its place among those that ran.
-    yield CallExecuted(name=name, call_id=call_id, arguments=_arguments(attributes), error=error)
 
 
 def _opened(value: Value) -> JsonObject:

@@ -61,7 +61,14 @@ class Codex(PlainDialect):
             case "codex.tool_result":
                 yield from _call(attributes)
             case "codex.tool_decision":
-                yield from _refused(attributes)
+                # A call that a person refused may have no other record; rules and reviewers deny, they do not refuse.
+                name = values.as_str(attributes.get("tool_name"))
+                decision = values.as_str(attributes.get("decision")) or ""
+                if name is not None and attributes.get("source") == _PERSON and decision.lower().startswith(_NO):
+                    call_id = values.identifier(attributes.get("call_id"))
+                    agent = values.as_str(attributes.get("agent_name"))
+                    yield CallRequested(position=0, name=name, call_id=call_id, agent=agent)
+                    yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=""))
             case "codex.user_prompt":
                 prompt = values.as_str(attributes.get("prompt"))
                 if prompt and prompt != _HIDDEN:
@@ -97,13 +104,3 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     error = CallError(kind=not_run, message=output)
     yield CallRequested(position=0, name=name, call_id=call_id, arguments=arguments, agent=agent)
     yield CallAnswered(call_id=call_id, name=name, error=error)
-
-
-def _refused(attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    """Read a call that a person turned down: it may have no other record. Rules and reviewers deny, they do not refuse."""
-    name, decision = values.as_str(attributes.get("tool_name")), values.as_str(attributes.get("decision")) or ""
-    if name is None or attributes.get("source") != _PERSON or not decision.lower().startswith(_NO):
-        return
-    call_id, agent = values.identifier(attributes.get("call_id")), values.as_str(attributes.get("agent_name"))
-    yield CallRequested(position=0, name=name, call_id=call_id, agent=agent)
-    yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=""))

@@ -44,62 +44,51 @@ class GeminiCli(PlainDialect):
         return isinstance(record, Span) and record.scope.name == _SCOPE and conventions.OPERATION in record.attributes
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        yield from conventions.conversation(span.attributes)
-        operation = span.attributes.get(conventions.OPERATION)
+        attributes = span.attributes
+        yield from conventions.conversation(attributes)
+        operation = attributes.get(conventions.OPERATION)
         if operation == _MODEL:
-            attributes = span.attributes
             yield model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written_text(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
             yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS))
         elif operation == _BATCH:
-            yield from _batch(span)
+            # The calls of one batch: as completed, or as they were scheduled where nothing else is recorded.
+            agent = values.as_str(attributes.get(conventions.AGENT))
+            completed = values.as_list(values.opened(attributes.get(conventions.OUTPUT)))
+            scheduled: list[Json] = [
+                {"request": one} for one in values.as_list(values.opened(attributes.get(conventions.INPUT)))
+            ]
+            for position, item in enumerate((completed or scheduled)[:_MAX_CALLS]):
+                call = values.as_object(item)
+                request = values.as_object(call.get("request"))
+                name, call_id = values.as_str(request.get("name")), values.identifier(request.get("callId"))
+                if name is None:
+                    continue
+                yield CallRequested(
+                    position=position,
+                    name=name,
+                    call_id=call_id,
+                    arguments=values.arguments_inside(request.get("args")),
+                    agent=agent,
+                )
+                if error := _error(call):
+                    yield CallAnswered(call_id=call_id, name=name, error=error)
         elif operation == _TOOL:
-            yield from _executed(span)
-
-
-def _batch(span: Span) -> Iterator[Observation]:
-    """Read the calls of one batch: as completed, or as they were scheduled where nothing else is recorded."""
-    attributes = span.attributes
-    agent = values.as_str(attributes.get(conventions.AGENT))
-    completed = values.as_list(values.opened(attributes.get(conventions.OUTPUT)))
-    scheduled: list[Json] = [
-        {"request": one} for one in values.as_list(values.opened(attributes.get(conventions.INPUT)))
-    ]
-    for position, item in enumerate((completed or scheduled)[:_MAX_CALLS]):
-        call = values.as_object(item)
-        request = values.as_object(call.get("request"))
-        name, call_id = values.as_str(request.get("name")), values.identifier(request.get("callId"))
-        if name is None:
-            continue
-        yield CallRequested(
-            position=position,
-            name=name,
-            call_id=call_id,
-            arguments=values.arguments_inside(request.get("args")),
-            agent=agent,
-        )
-        if error := _error(call):
-            yield CallAnswered(call_id=call_id, name=name, error=error)
-
-
-def _executed(span: Span) -> Iterator[CallExecuted]:
-    attributes = span.attributes
-    name = values.as_str(attributes.get(conventions.TOOL_NAME))
-    if name is None:
-        return
-    call = values.as_object(values.opened(attributes.get(conventions.OUTPUT)))
-    request = values.as_object(values.opened(attributes.get(conventions.INPUT)))
-    answer = _answer(call)
-    yield CallExecuted(
-        name=name,
-        call_id=values.identifier(attributes.get("gen_ai.tool.call_id")),
-        arguments=values.arguments_inside(request.get("args")),
-        result=values.result(answer["output"]) if isinstance(answer.get("output"), str) else NOT_RECORDED,
-        error=_error(call) or conventions.call_error(span),
-        agent=values.as_str(attributes.get(conventions.AGENT)),
-    )
+            name = values.as_str(attributes.get(conventions.TOOL_NAME))
+            if name is not None:
+                call = values.as_object(values.opened(attributes.get(conventions.OUTPUT)))
+                request = values.as_object(values.opened(attributes.get(conventions.INPUT)))
+                answer = _answer(call)
+                yield CallExecuted(
+                    name=name,
+                    call_id=values.identifier(attributes.get("gen_ai.tool.call_id")),
+                    arguments=values.arguments_inside(request.get("args")),
+                    result=values.result(answer["output"]) if isinstance(answer.get("output"), str) else NOT_RECORDED,
+                    error=_error(call) or conventions.call_error(span),
+                    agent=values.as_str(attributes.get(conventions.AGENT)),
+                )
 
 
 def _answer(call: JsonObject) -> JsonObject:

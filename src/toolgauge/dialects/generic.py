@@ -271,45 +271,38 @@ def _tool_call(
     found: _Fields = {"tool_name": name, "match": {name: True}}
     if name is None:
         if kind is None or _IDENTIFIER.fullmatch(span.name) is None or _HAND_OVER.match(span.name):
-            return _mcp_call(texts, words)
+            for key, text in texts.items():
+                if '"tools/call"' in text and text.startswith("{"):
+                    request = values.as_object(values.opened(text))
+                    parameters = values.as_object(request.get("params"))
+                    if request.get("method") == "tools/call" and values.as_str(parameters.get("name")):
+                        return {
+                            "match": {key: True},
+                            "tool_name": ValueSource(attribute=key, path=("params", "name")),
+                            "arguments": ValueSource(attribute=key, path=("params", "arguments")),
+                            "result": next((other for other in words.get("result", ()) if other != key), None),
+                        }
+            return None
         found = {"tool_name": ValueSource(span_name=""), "match": {kinds[kind]: True}}
     call_id = next(iter(words.get("call_id", ())), None)
     has_failed = conventions.call_error(span) is not None
     # Parameters may be those of the tool's definition.
     for key in sorted(words.get("arguments", ()), key=lambda key: ("tool" not in key.lower(), "param" in key.lower())):
-        arguments = _arguments(key, texts[key])
+        text = texts[key]
+        read = values.arguments(text) if text[:1] == "{" else None
+        given = values.as_object(read.value) if isinstance(read, Recorded) else None
+        if given is None or (given and is_schema(given)) or _is_request(given):
+            arguments = None
+        else:
+            # Python's `f(*args, **kwargs)`, as tracers of functions write it, and what LangChain hands to its callbacks.
+            is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
+            inner = "kwargs" if is_function else "input_str" if {"input_str", "tags"} <= given.keys() else None
+            arguments = key if inner is None else ValueSource(attribute=key, path=(inner,))
         # Arguments and result have keys of one namespace: `build.input` is not what became `result`.
         result = next((other for other in words.get("result", ()) if _word(other)[1] == _word(key)[1]), None)
         if arguments is not None and (result is not None or has_failed):
             return {**found, "arguments": arguments, "result": result, "call_id": call_id}
     return None
-
-
-def _mcp_call(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Fields | None:
-    """Find a request of MCP's `tools/call` as JSON-RPC writes it."""
-    for key, text in texts.items():
-        if '"tools/call"' in text and text.startswith("{"):
-            request = values.as_object(values.opened(text))
-            parameters = values.as_object(request.get("params"))
-            if request.get("method") == "tools/call" and values.as_str(parameters.get("name")):
-                return {
-                    "match": {key: True},
-                    "tool_name": ValueSource(attribute=key, path=("params", "name")),
-                    "arguments": ValueSource(attribute=key, path=("params", "arguments")),
-                    "result": next((other for other in words.get("result", ()) if other != key), None),
-                }
-    return None
-
-
-def _arguments(key: str, text: str) -> str | ValueSource | None:
-    read = values.arguments(text) if text[:1] == "{" else None
-    given = values.as_object(read.value) if isinstance(read, Recorded) else None
-    if given is None or (given and is_schema(given)) or _is_request(given):
-        return None
-    # Python's `f(*args, **kwargs)`, as tracers of functions write it, and what LangChain hands to its callbacks.
-    is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
-    inner = "kwargs" if is_function else "input_str" if {"input_str", "tags"} <= given.keys() else None
-    return key if inner is None else ValueSource(attribute=key, path=(inner,))
 
 
 def _messages(found_values: Mapping[str, Value], *, is_labelled: bool) -> _Fields | None:

@@ -19,7 +19,7 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -55,20 +55,43 @@ class Genkit(PlainDialect):
     prefixes = (_METADATA,)
     grounds = Grounds(keys=(_TYPE, _SUBTYPE))
 
-    def claims(self, record: Record) -> bool:
-        """Claim spans with the type of an action."""
-        return not isinstance(record, LogRecord) and (_TYPE in record.attributes or _SUBTYPE in record.attributes)
-
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         yield from conventions.own_conversation(attributes, (_SESSION,))
         subtype = attributes.get(_SUBTYPE)
         if subtype in (_TOOL, _MULTIPART_TOOL):
-            yield from _executed(span)
+            name = values.as_str(attributes.get(_NAME)) or values.as_str(span.name)
+            if name is not None:
+                error = conventions.call_error(span)
+                if _INTERRUPT in attributes:
+                    error = CallError(kind=PAUSED, message="")
+                if error is None and attributes.get(_STATE) == "error":
+                    error = CallError(kind=OTHER_ERROR, message=span.status_message)
+                result = values.result(attributes.get(_OUTPUT))
+                if attributes.get(_SUBTYPE) == _MULTIPART_TOOL and isinstance(result, Recorded):
+                    opened = values.as_object(result.value)
+                    if "output" in opened and opened.keys() <= _MULTIPART_KEYS:
+                        result = Recorded(opened["output"])
+                yield CallExecuted(
+                    name=name, arguments=values.arguments(attributes.get(_INPUT)), result=result, error=error
+                )
         elif subtype == _MODEL:
-            yield from self._model(span)
+            given, output = _opened(span.attributes.get(_INPUT)), _opened(span.attributes.get(_OUTPUT))
+            # Releases before 0.9 have several candidates, of which the first is used.
+            candidates = values.as_list(output.get("candidates"))
+            first = output if "message" in output else values.as_object(candidates[0] if candidates else None)
+            written = conventions.written([_message(values.as_object(first.get("message")))], None)
+            usage = values.as_object(output.get("usage"))
+            yield ModelCall(
+                stopped_for_tools=any(isinstance(seen, CallRequested) for seen in written),
+                input_tokens=token_count(usage.get("inputTokens")),
+                output_tokens=token_count(usage.get("outputTokens")),
+            )
+            yield from written
+            yield from self._conventions.offered(given.get("tools"))
+            yield from conventions.received(_messages(given))
         elif subtype == _FLOW:
-            yield AgentRun(agent=_name(span))
+            yield AgentRun(agent=values.as_str(attributes.get(_NAME)) or values.as_str(span.name))
             # An input that is nothing but a text.
             asked = values.decoded(attributes.get(_INPUT))
             if isinstance(asked, str) and asked:
@@ -88,46 +111,9 @@ class Genkit(PlainDialect):
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         return past_calls(_messages(_opened(span.attributes.get(_INPUT))))
 
-    def _model(self, span: Span) -> Iterator[Observation]:
-        given, output = _opened(span.attributes.get(_INPUT)), _opened(span.attributes.get(_OUTPUT))
-        # Releases before 0.9 have several candidates, of which the first is used.
-        candidates = values.as_list(output.get("candidates"))
-        first = output if "message" in output else values.as_object(candidates[0] if candidates else None)
-        written = conventions.written([_message(values.as_object(first.get("message")))], None)
-        usage = values.as_object(output.get("usage"))
-        yield ModelCall(
-            stopped_for_tools=any(isinstance(seen, CallRequested) for seen in written),
-            input_tokens=token_count(usage.get("inputTokens")),
-            output_tokens=token_count(usage.get("outputTokens")),
-        )
-        yield from written
-        yield from self._conventions.offered(given.get("tools"))
-        yield from conventions.received(_messages(given))
-
-
-def _name(span: Span) -> str | None:
-    return values.as_str(span.attributes.get(_NAME)) or values.as_str(span.name)
-
 
 def _opened(value: Value) -> JsonObject:
     return values.as_object(values.opened(value))
-
-
-def _executed(span: Span) -> Iterator[CallExecuted]:
-    attributes = span.attributes
-    name = _name(span)
-    if name is None:
-        return
-    error = conventions.call_error(span)
-    if _INTERRUPT in attributes:
-        error = CallError(kind=PAUSED, message="")
-    if error is None and attributes.get(_STATE) == "error":
-        error = CallError(kind=OTHER_ERROR, message=span.status_message)
-    result = values.result(attributes.get(_OUTPUT))
-    if attributes.get(_SUBTYPE) == _MULTIPART_TOOL and isinstance(result, Recorded):
-        opened = values.as_object(result.value)
-        result = Recorded(opened["output"]) if "output" in opened and opened.keys() <= _MULTIPART_KEYS else result
-    yield CallExecuted(name=name, arguments=values.arguments(attributes.get(_INPUT)), result=result, error=error)
 
 
 def _messages(given: JsonObject) -> list[Message]:

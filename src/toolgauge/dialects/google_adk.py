@@ -88,7 +88,19 @@ class GoogleAdk(PlainDialect):
         yield from conventions.own_conversation(record.attributes, (_SESSION,))
         yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
-            yield from self._read_log(record)
+            # The per-message events hold Google's contents where others hold messages.
+            recorded = values.as_object(values.decoded(record.body))
+            content = recorded.get("content")
+            # A content has parts; the `content` of a message is text.
+            is_content = isinstance(content, dict) and isinstance(content.get("parts"), list)
+            if record.event_name not in conventions.MESSAGE_EVENTS or not is_content:
+                yield from self._conventions.read_log(record)
+            else:
+                message = Message(_message(content), "user")
+                if record.event_name == conventions.CHOICE:
+                    yield from conventions.written([message], values.as_str(record.attributes.get(conventions.AGENT)))
+                else:
+                    yield from conventions.received([message])
         else:
             operation = record.attributes.get(conventions.OPERATION)
             if operation == conventions.EXECUTE:
@@ -97,7 +109,22 @@ class GoogleAdk(PlainDialect):
                 operation is None and (record.name == _CALL_LLM or _REQUEST in record.attributes)
             ):
                 yield model_call(record.attributes)
-                yield from self._request(_opened(record.attributes.get(_REQUEST)))
+                request = _opened(record.attributes.get(_REQUEST))
+                config = values.as_object(request.get("config"))
+                yield from self._conventions.offered(_definitions(config.get("tools")))
+                instruction = config.get("system_instruction") or config.get("systemInstruction")
+                if not isinstance(instruction, str):
+                    # A content, or a list of parts.
+                    content = values.as_list(values.as_object(instruction).get("parts"))
+                    parts = instruction if isinstance(instruction, list) else content
+                    texts = [
+                        one if isinstance(one, str) else values.as_str(values.as_object(one).get("text"))
+                        for one in parts
+                    ]
+                    instruction = "\n".join(text for text in texts if text)
+                yield from conventions.system(instruction)
+                history = values.as_list(request.get("contents"))
+                yield from map(_with_failure, conventions.received([Message(_message(one), "user") for one in history]))
                 written = _opened(record.attributes.get(_RESPONSE)).get("content")
                 if written is not None:
                     yield from conventions.written([Message(_message(written), "assistant")], None)
@@ -112,35 +139,6 @@ class GoogleAdk(PlainDialect):
             return self._conventions.history(span)
         request = _opened(span.attributes.get(_REQUEST))
         return past_calls(Message(_message(one), "user") for one in values.as_list(request.get("contents")))
-
-    def _read_log(self, record: LogRecord) -> Iterator[Observation]:
-        """Read a log record; the per-message events hold Google's contents where others hold messages."""
-        recorded = values.as_object(values.decoded(record.body))
-        content = recorded.get("content")
-        # A content has parts; the `content` of a message is text.
-        is_content = isinstance(content, dict) and isinstance(content.get("parts"), list)
-        if record.event_name not in conventions.MESSAGE_EVENTS or not is_content:
-            yield from self._conventions.read_log(record)
-            return
-        message = Message(_message(content), "user")
-        if record.event_name == conventions.CHOICE:
-            yield from conventions.written([message], values.as_str(record.attributes.get(conventions.AGENT)))
-        else:
-            yield from conventions.received([message])
-
-    def _request(self, request: JsonObject) -> Iterator[Observation]:
-        config = values.as_object(request.get("config"))
-        yield from self._conventions.offered(_definitions(config.get("tools")))
-        instruction = config.get("system_instruction") or config.get("systemInstruction")
-        if not isinstance(instruction, str):
-            # A content, or a list of parts.
-            content = values.as_list(values.as_object(instruction).get("parts"))
-            parts = instruction if isinstance(instruction, list) else content
-            texts = [one if isinstance(one, str) else values.as_str(values.as_object(one).get("text")) for one in parts]
-            instruction = "\n".join(text for text in texts if text)
-        yield from conventions.system(instruction)
-        history = values.as_list(request.get("contents"))
-        yield from map(_with_failure, conventions.received([Message(_message(one), "user") for one in history]))
 
 
 def _with_failure(seen: Observation) -> Observation:

@@ -21,7 +21,7 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Record, Span
 from toolgauge.recognize import langchain, values
 from toolgauge.recognize.conventions import token_counts
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -55,17 +55,24 @@ class Langfuse(PlainDialect):
     marks = ("langfuse.observation.",)
     grounds = Grounds(keys=(TYPE,))
 
-    def claims(self, record: Record) -> bool:
-        """Claim spans with Langfuse's type of observation."""
-        return not isinstance(record, LogRecord) and TYPE in record.attributes
-
     def _read(self, span: Span) -> Iterator[Observation]:
         kind = span.attributes.get(TYPE)
         yield from _conversation(span)
         if kind == "tool":
-            yield as_requested(_tool(span))
+            call_id = _metadata(span, "tool_call_id")
+            answer = tool_answer(span.attributes.get(OUTPUT))
+            yield as_requested(
+                CallExecuted(
+                    name=span.name,
+                    call_id=call_id or answer.call_id,
+                    arguments=_arguments(span.attributes.get(INPUT), is_function=call_id is None),
+                    result=answer.result,
+                    error=_error(span) or answer.error,
+                    agent=_metadata(span, "lc_agent_name"),
+                )
+            )
         elif kind == "generation":
-            agent = _agent(span)
+            agent = _metadata(span, "lc_agent_name")
             sent, received = token_counts(span.attributes.get(USAGE))
             yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
             given, tools = _given(_decoded(span.attributes.get(INPUT)))
@@ -88,7 +95,16 @@ class Langfuse(PlainDialect):
                     yield MessageSeen(role="user", text=asked)
             elif not labelled:
                 yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-                yield from _unusable(span.attributes.get(OUTPUT))
+                # A generation's output leaves out the calls that LangChain could not parse; its node's has them.
+                output = span.attributes.get(OUTPUT)
+                if isinstance(output, str) and _INVALID in output:
+                    added = _decoded(output)
+                    for command in added if isinstance(added, list) else [added]:
+                        opened = values.as_object(command)
+                        update = values.as_object(opened.get("update")) or opened
+                        # Earlier messages may be the history of other turns.
+                        for message in map(values.as_object, values.as_list(update.get("messages"))[-1:]):
+                            yield from langchain.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
                 yield from waiting_calls(span, values.as_str(span.attributes.get(STATUS_MESSAGE)) or "")
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
@@ -128,23 +144,6 @@ def _metadata_value(value: Value) -> Value:
 
 def _metadata(span: Span, key: str) -> str | None:
     return values.as_str(_metadata_value(span.attributes.get(METADATA + key)))
-
-
-def _agent(span: Span) -> str | None:
-    return _metadata(span, "lc_agent_name")
-
-
-def _tool(span: Span) -> CallExecuted:
-    call_id = _metadata(span, "tool_call_id")
-    answer = tool_answer(span.attributes.get(OUTPUT))
-    return CallExecuted(
-        name=span.name,
-        call_id=call_id or answer.call_id,
-        arguments=_arguments(span.attributes.get(INPUT), is_function=call_id is None),
-        result=answer.result,
-        error=_error(span) or answer.error,
-        agent=_agent(span),
-    )
 
 
 def _arguments(value: Value, *, is_function: bool) -> Content:
@@ -213,16 +212,3 @@ def _output(value: Value) -> Sequence[JsonObject]:
         return [values.as_object(item) for item in found]
     recorded = values.as_object(found)
     return langchain.generated(recorded) or ([recorded] if recorded else [])
-
-
-def _unusable(output: Value) -> Iterator[Observation]:
-    """Read the calls that LangChain could not parse: a generation's output leaves them out, its node's has them."""
-    if not isinstance(output, str) or _INVALID not in output:
-        return
-    added = _decoded(output)
-    for command in added if isinstance(added, list) else [added]:
-        opened = values.as_object(command)
-        update = values.as_object(opened.get("update")) or opened
-        # Earlier messages may be the history of other turns.
-        for message in map(values.as_object, values.as_list(update.get("messages"))[-1:]):
-            yield from langchain.rejected(message, None, len(values.as_list(message.get("tool_calls"))))

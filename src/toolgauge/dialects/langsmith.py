@@ -7,7 +7,7 @@ from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
 from toolgauge.recognize.conventions import call_id, model_call
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -44,10 +44,6 @@ class LangSmith(PlainDialect):
     prefixes = (METADATA,)
     grounds = Grounds(keys=(KIND,))
 
-    def claims(self, record: Record) -> bool:
-        """Claim spans with LangSmith's kind of run."""
-        return not isinstance(record, LogRecord) and KIND in record.attributes
-
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         kind = (values.as_str(attributes.get(KIND)) or "").lower()
@@ -57,7 +53,7 @@ class LangSmith(PlainDialect):
         elif kind == "tool":
             yield as_requested(_tool(span))
         elif kind == "llm":
-            agent = _agent(span)
+            agent = values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
             yield model_call(attributes, agent)
             given = _decoded(attributes.get(PROMPT))
             tools = values.as_list(values.as_object(given).get("tools"))
@@ -89,10 +85,6 @@ def _decoded(value: Value) -> Json:
     return read.value if isinstance(read, Recorded) else values.as_str(value)
 
 
-def _agent(span: Span) -> str | None:
-    return values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
-
-
 def _tool(span: Span) -> CallExecuted:
     attributes = span.attributes
     # The one member of the outputs is `output`.
@@ -114,7 +106,8 @@ def _tool(span: Span) -> CallExecuted:
         # A run that raised has outputs all the same: an empty object.
         result=NOT_RECORDED if error is not None and answer.result == Recorded({}) else answer.result,
         error=error or answer.error,
-        agent=_agent(span) or values.as_str(attributes.get(conventions.AGENT)),
+        agent=values.as_str(span.attributes.get(METADATA + "lc_agent_name"))
+        or values.as_str(attributes.get(conventions.AGENT)),
     )
 
 

@@ -53,7 +53,19 @@ class LiveKit(PlainDialect):
         attributes = span.attributes
         yield from conventions.conversation(attributes)
         if (name := values.as_str(attributes.get(_TOOL))) is not None:
-            yield _executed(span, name)
+            call = conventions.executed(span, conventions.EXECUTE, None) or CallExecuted(name=name)
+            output = attributes.get(_OUTPUT)
+            if attributes.get(_IS_ERROR) is True:
+                kind = call.error.kind if call.error is not None else OTHER_ERROR
+                call = replace(call, error=CallError(kind=kind, message=values.as_str(output) or ""))
+            yield replace(
+                call,
+                call_id=call.call_id or values.as_str(attributes.get(_TOOL_ID)),
+                arguments=values.arguments(attributes.get(_ARGUMENTS))
+                if isinstance(call.arguments, NotRecorded)
+                else call.arguments,
+                result=values.result(output) if isinstance(call.result, NotRecorded) else call.result,
+            )
         elif _OFFERED in attributes and conventions.OPERATION not in attributes:
             # The step around a model's request: it has the same content.
             yield ModelCall(may_repeat=True)
@@ -80,20 +92,3 @@ class LiveKit(PlainDialect):
 def _context(span: Span) -> list[Message]:
     items = values.as_list(values.as_object(values.opened(span.attributes.get(_CONTEXT))).get("items"))
     return messages_of(items, "user")
-
-
-def _executed(span: Span, name: str) -> CallExecuted:
-    attributes = span.attributes
-    call = conventions.executed(span, conventions.EXECUTE, None) or CallExecuted(name=name)
-    output = attributes.get(_OUTPUT)
-    if attributes.get(_IS_ERROR) is True:
-        kind = call.error.kind if call.error is not None else OTHER_ERROR
-        call = replace(call, error=CallError(kind=kind, message=values.as_str(output) or ""))
-    return replace(
-        call,
-        call_id=call.call_id or values.as_str(attributes.get(_TOOL_ID)),
-        arguments=values.arguments(attributes.get(_ARGUMENTS))
-        if isinstance(call.arguments, NotRecorded)
-        else call.arguments,
-        result=values.result(output) if isinstance(call.result, NotRecorded) else call.result,
-    )

@@ -60,28 +60,32 @@ class LlamaIndex(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         yield from conventions.conversation(span.attributes, _CONVERSATIONS)
-        start, end = _event(span, _START), _event(span, _END)
+        start, end = _event(span, _START), _event(span, _END) or {}
         of_class, _, method = span.name.partition(".")
         if start is not None:
-            yield from self._model(start, end or {})
+            sent, received = (token_count(end.get(key)) for key in _TOKENS)
+            yield ModelCall(input_tokens=sent, output_tokens=received)
+            if tools := self._definitions.read(start.get(_TOOLS)):
+                yield ToolsOffered(tools=tools)
+            yield from conventions.received(_given(start))
+            # Streamed outputs have no event: their calls come from the history of the next model call.
+            message: dict[str, Json] = {
+                "blocks": values.decoded(end.get(_MESSAGE + "blocks")),
+                "additional_kwargs": {"tool_calls": values.decoded(end.get(_MESSAGE + "additional_kwargs.tool_calls"))},
+            }
+            written = provider_messages.written({"message": message})
+            yield from conventions.written(messages_of([*written], "assistant"), None)
         elif "Tool" in of_class and method in _TOOL_METHODS:
-            yield from _executed(span)
+            found = _CALL.match(values.as_str(span.attributes.get(_STEP)) or "")
+            if found is not None:
+                whole = _WHOLE.fullmatch(found[2])
+                arguments: Content = values.arguments(whole[1]) if whole is not None else NOT_RECORDED
+                call_id = whole[2] if whole is not None else None
+                yield CallExecuted(
+                    name=found[1], call_id=call_id, arguments=arguments, error=conventions.call_error(span)
+                )
         elif "Agent" in of_class and method == "run":
             yield AgentRun(agent=None)
-
-    def _model(self, start: Mapping[str, Value], end: Mapping[str, Value]) -> Iterator[Observation]:
-        sent, received = (token_count(end.get(key)) for key in _TOKENS)
-        yield ModelCall(input_tokens=sent, output_tokens=received)
-        if tools := self._definitions.read(start.get(_TOOLS)):
-            yield ToolsOffered(tools=tools)
-        yield from conventions.received(_given(start))
-        # Streamed outputs have no event: their calls come from the history of the next model call.
-        message: dict[str, Json] = {
-            "blocks": values.decoded(end.get(_MESSAGE + "blocks")),
-            "additional_kwargs": {"tool_calls": values.decoded(end.get(_MESSAGE + "additional_kwargs.tool_calls"))},
-        }
-        written = provider_messages.written({"message": message})
-        yield from conventions.written(messages_of([*written], "assistant"), None)
 
     def history(self, span: Span) -> Iterator[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
@@ -94,12 +98,3 @@ def _event(span: Span, name: str) -> Mapping[str, Value] | None:
 
 def _given(event: Mapping[str, Value]) -> list[Message]:
     return messages_of(provider_messages.given(values.opened(event.get(_MESSAGES))), "user")
-
-
-def _executed(span: Span) -> Iterator[CallExecuted]:
-    found = _CALL.match(values.as_str(span.attributes.get(_STEP)) or "")
-    if found is not None:
-        whole = _WHOLE.fullmatch(found[2])
-        arguments: Content = values.arguments(whole[1]) if whole is not None else NOT_RECORDED
-        call_id = whole[2] if whole is not None else None
-        yield CallExecuted(name=found[1], call_id=call_id, arguments=arguments, error=conventions.call_error(span))

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
-from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     AgentRun,
     CallError,
-    CallExecuted,
     CallRequested,
     MessageSeen,
     Observation,
@@ -22,7 +21,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import read_messages
@@ -56,10 +55,6 @@ class Mastra(PlainDialect):
     prefixes = (_METADATA,)
     grounds = Grounds(keys=(_KIND,))
 
-    def claims(self, record: Record) -> bool:
-        """Claim spans with Mastra's type."""
-        return not isinstance(record, LogRecord) and _KIND in record.attributes
-
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         yield from conventions.conversation(attributes, _CONVERSATIONS)
@@ -75,7 +70,16 @@ class Mastra(PlainDialect):
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.newest_user_text(read_messages(attributes.get(_RUN_INPUT), "user"))
         elif kind in _TOOLS:
-            yield from _executed(span)
+            call = conventions.executed(span, conventions.EXECUTE, None)
+            if call is not None:
+                answer = values.as_object(call.result.value) if isinstance(call.result, Recorded) else {}
+                if call.error is None and answer.get("error") is True and "validationErrors" in answer:
+                    # The tool's schema does not allow the arguments: the tool never ran, and those that could not be parsed stand as none.
+                    given = NOT_RECORDED if call.arguments == Recorded({}) else call.arguments
+                    error = CallError(kind=INVALID_ARGUMENTS, message=values.as_str(answer.get("message")) or "")
+                    call = replace(call, arguments=given, error=error)
+                # A tool that suspends its run ends like one that worked, without a result.
+                yield conventions.ended_without_result(call)
         elif kind == _STEP:
             yield from _step(attributes)
         elif kind not in _REPEATING or attributes.get(conventions.OPERATION) in conventions.MODEL_OPERATIONS:
@@ -86,13 +90,9 @@ class Mastra(PlainDialect):
         return self._conventions.history(span)
 
 
-def _opened(value: Value) -> JsonObject:
-    return values.as_object(values.opened(value))
-
-
 def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield from conventions.newest_user_text(read_messages(attributes.get(_STEP_INPUT), "user"))
-    output = _opened(attributes.get(_STEP_OUTPUT))
+    output = values.as_object(values.opened(attributes.get(_STEP_OUTPUT)))
     calls = values.as_list(output.get("toolCalls"))[:_MAX_CALLS]
     for position, item in enumerate(calls):
         call = values.as_object(item)
@@ -110,24 +110,10 @@ def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
 
 def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:
     """Look up arguments in the provider's own answer: an empty object also stands for text that Mastra could not parse."""
-    for choice in values.as_list(_opened(attributes.get(_BODY)).get("choices"))[:1]:
+    for choice in values.as_list(values.as_object(values.opened(attributes.get(_BODY))).get("choices"))[:1]:
         message = values.as_object(values.as_object(choice).get("message"))
         for call in map(values.as_object, values.as_list(message.get("tool_calls"))[:_MAX_CALLS]):
             if call.get("id") == call_id:
                 found = values.arguments(values.as_object(call.get("function")).get("arguments"))
                 return Recorded({}) if isinstance(found, NotRecorded) else found
     return Recorded({})
-
-
-def _executed(span: Span) -> Iterator[CallExecuted]:
-    call = conventions.executed(span, conventions.EXECUTE, None)
-    if call is None:
-        return
-    answer = values.as_object(call.result.value) if isinstance(call.result, Recorded) else {}
-    if call.error is None and answer.get("error") is True and "validationErrors" in answer:
-        # The tool's schema does not allow the arguments: the tool never ran, and those that could not be parsed stand as none.
-        given = NOT_RECORDED if call.arguments == Recorded({}) else call.arguments
-        error = CallError(kind=INVALID_ARGUMENTS, message=values.as_str(answer.get("message")) or "")
-        call = replace(call, arguments=given, error=error)
-    # A tool that suspends its run ends like one that worked, without a result.
-    yield conventions.ended_without_result(call)

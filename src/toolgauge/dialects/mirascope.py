@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import PlainDialect
 from toolgauge.recognize.messages import past_calls, read_messages
@@ -23,11 +23,6 @@ class Mirascope(PlainDialect):
     rank = 74
     marks = ("mirascope.",)
     grounds = Grounds(keys=(_CONTENT, _SESSION))
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans with Mirascope's own keys."""
-        attributes = record.attributes
-        return not isinstance(record, LogRecord) and (_CONTENT in attributes or _SESSION in attributes)
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes

@@ -112,7 +112,15 @@ class MLflow(PlainDialect):
             if COMPONENT not in span.attributes:
                 yield as_requested(_tool(span, _read_call(span), metadata))
         elif kind in _MODELS:
-            yield from self._model(span, metadata)
+            agent = langchain.agent_name(metadata)
+            sent, received = token_counts(span.attributes.get(USAGE))
+            yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
+            given = values.decoded(span.attributes.get(_INPUTS))
+            offered = [*self._conventions.offered(span.attributes.get(TOOLS))]
+            yield from offered or self._conventions.offered(values.as_object(given).get("tools"))
+            yield from langchain.received(provider_messages.given(given))
+            written = provider_messages.written(values.decoded(span.attributes.get(_OUTPUTS)))
+            yield from langchain.written(_joined_chunks(span, written), agent)
         else:
             yield from _enclosing(span, metadata, labelled=kind == "AGENT")
 
@@ -128,17 +136,6 @@ class MLflow(PlainDialect):
         if value is None:
             return values.as_object(values.decoded(record.attributes.get(METADATA))).get(key)
         return _text(value) or value
-
-    def _model(self, span: Span, metadata: JsonObject) -> Iterator[Observation]:
-        agent = langchain.agent_name(metadata)
-        sent, received = token_counts(span.attributes.get(USAGE))
-        yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
-        given = values.decoded(span.attributes.get(_INPUTS))
-        offered = [*self._conventions.offered(span.attributes.get(TOOLS))]
-        yield from offered or self._conventions.offered(values.as_object(given).get("tools"))
-        yield from langchain.received(provider_messages.given(given))
-        written = provider_messages.written(values.decoded(span.attributes.get(_OUTPUTS)))
-        yield from langchain.written(_joined_chunks(span, written), agent)
 
 
 def _conversation(span: Span, metadata: JsonObject) -> Iterator[ConversationSeen]:
@@ -220,10 +217,10 @@ def _read_call(span: Span) -> _Call:
             arguments=values.arguments(recorded["tool_args"]),
             answer=_in_result(span, wrapped=True),
         )
-    named = _first(span, _NAMES)
+    named = next((found for key in _NAMES if (found := _text(span.attributes.get(key)))), None)
     return _Call(
         name=named or span.name.removeprefix(_PREFIX),
-        call_id=_first(span, _CALL_IDS),
+        call_id=next((found for key in _CALL_IDS if (found := _text(span.attributes.get(key)))), None),
         arguments=values.arguments(span.attributes.get(_INPUTS)),
         answer=_in_result(span, wrapped="tool_id" in span.attributes),
     )
@@ -235,10 +232,6 @@ def _text(value: Value) -> str | None:
         read = values.parse_text(value)
         return values.as_str(read.value) if isinstance(read, Recorded) and isinstance(read.value, str) else value
     return values.as_str(value)
-
-
-def _first(span: Span, keys: tuple[str, ...]) -> str | None:
-    return next((found for key in keys if (found := _text(span.attributes.get(key)))), None)
 
 
 def _llamaindex_step(span: Span) -> _Call | None:

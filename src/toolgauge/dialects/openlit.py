@@ -4,7 +4,7 @@ Arguments are Python literals, results the Python form of LangChain's messages; 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -90,7 +90,19 @@ class OpenLit(PlainDialect):
                 yield from _history(record.attributes.get(WORKFLOW_OUTPUT))
         elif operation in conventions.MODEL_OPERATIONS:
             yield from _requested(self._conventions.read_span(record))
-            yield from _named_calls(record.attributes)
+            # Where messages are not captured, the names and ids of requested calls are lists in one text.
+            named, ids = record.attributes.get(conventions.TOOL_NAME), record.attributes.get(conventions.CALL_ID)
+            if conventions.OUTPUT not in record.attributes and isinstance(named, str) and named:
+                called = named.split(_LIST)
+                found = ids.split(_LIST) if isinstance(ids, str) else []
+                recorded = record.attributes.get(conventions.ARGUMENTS) if len(called) == 1 else None
+                for position, name in enumerate(called):
+                    yield CallRequested(
+                        position=position,
+                        name=name,
+                        call_id=found[position] if len(found) == len(called) and found[position] else None,
+                        arguments=values.arguments(recorded),
+                    )
         else:
             yield from self._conventions.read_span(record)
 
@@ -110,8 +122,9 @@ def _executed(span: Span) -> CallExecuted | None:
     if error is not None:
         message = error.message or values.as_str(attributes.get(ERROR_MESSAGE)) or ""
         error = None if is_control_flow(error.kind) else CallError(kind=error.kind, message=message)
-    call = replace(call, arguments=values.arguments(_first(attributes, ARGUMENTS)), error=error)
-    value = _first(attributes, RESULTS)
+    given = next((value for key in ARGUMENTS if (value := attributes.get(key)) is not None), None)
+    call = replace(call, arguments=values.arguments(given), error=error)
+    value = next((value for key in RESULTS if (value := attributes.get(key)) is not None), None)
     if not span.scope.name.startswith(_LANGCHAIN_SCOPES):
         call = replace(call, result=values.result(value))
         if error is not None and error.message.startswith(_NOTE) and (answered := values.text_of(call.result)):
@@ -125,10 +138,6 @@ def _executed(span: Span) -> CallExecuted | None:
     if (error is not None or recorded.result != NOT_RECORDED) and call_id is not None and _UUID.fullmatch(call_id):
         call_id = None
     return replace(call, call_id=recorded.call_id or call_id, result=recorded.result, error=error or recorded.error)
-
-
-def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
-    return next((value for key in keys if (value := attributes.get(key)) is not None), None)
 
 
 def _requested(seen: Iterable[Observation]) -> Iterator[Observation]:
@@ -145,23 +154,6 @@ def _as_written(arguments: Content) -> Content:
         return arguments
     read = values.arguments(text)
     return read if isinstance(read, Unparsed) else arguments
-
-
-def _named_calls(attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
-    """Read the requested calls by name where messages are not captured: names and ids are lists in one text."""
-    named, ids = attributes.get(conventions.TOOL_NAME), attributes.get(conventions.CALL_ID)
-    if conventions.OUTPUT in attributes or not isinstance(named, str) or not named:
-        return
-    called = named.split(_LIST)
-    found = ids.split(_LIST) if isinstance(ids, str) else []
-    recorded = attributes.get(conventions.ARGUMENTS) if len(called) == 1 else None
-    for position, name in enumerate(called):
-        yield CallRequested(
-            position=position,
-            name=name,
-            call_id=found[position] if len(found) == len(called) and found[position] else None,
-            arguments=values.arguments(recorded),
-        )
 
 
 # These messages of a LangChain run, Python reprs without their class, alone show refused calls and unreadable arguments.

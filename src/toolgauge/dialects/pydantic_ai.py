@@ -79,7 +79,15 @@ class PydanticAI(PlainDialect):
             return
         operation = attributes.get(conventions.OPERATION)
         if operation == conventions.EXECUTE or (operation is None and record.name == _TOOL_SPAN):
-            yield from _executed(record)
+            call = conventions.executed(record, conventions.EXECUTE, None)
+            if call is not None:
+                if isinstance(call.arguments, NotRecorded):
+                    call = replace(call, arguments=values.arguments(record.attributes.get(_ARGUMENTS)))
+                if isinstance(call.result, NotRecorded):
+                    call = replace(call, result=values.result(record.attributes.get(_RESULT)))
+                if values.as_str(record.attributes.get(_DEFERRAL)) is not None:
+                    call = replace(call, error=CallError(kind=PAUSED, message=""))
+                yield call
         elif operation is None and record.name == _AGENT_SPAN:
             yield AgentRun(
                 agent=values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(_AGENT))
@@ -136,16 +144,3 @@ def _with_refusal(seen: Observation) -> Observation:
         return seen
     kind = INVALID_ARGUMENTS if _VALIDATED.match(returned) else OTHER_ERROR
     return replace(seen, error=CallError(kind=kind, message=returned))
-
-
-def _executed(span: Span) -> Iterator[Observation]:
-    call = conventions.executed(span, conventions.EXECUTE, None)
-    if call is None:
-        return
-    if isinstance(call.arguments, NotRecorded):
-        call = replace(call, arguments=values.arguments(span.attributes.get(_ARGUMENTS)))
-    if isinstance(call.result, NotRecorded):
-        call = replace(call, result=values.result(span.attributes.get(_RESULT)))
-    if values.as_str(span.attributes.get(_DEFERRAL)) is not None:
-        call = replace(call, error=CallError(kind=PAUSED, message=""))
-    yield call

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     UNKNOWN_TOOL,
@@ -25,7 +25,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.conventions_reader import PlainDialect
@@ -64,13 +64,6 @@ class SpringAI(PlainDialect):
     marks = (_PREFIX,)
     grounds = Grounds(keys=(_KIND, _TOOL_NAME, _MODEL_TOOLS))
 
-    def claims(self, record: Record) -> bool:
-        """Claim what has a kind of Spring AI's, and model calls with tools on offer."""
-        attributes = record.attributes
-        if isinstance(record, LogRecord):
-            return False
-        return _KIND in attributes or _TOOL_NAME in attributes or _MODEL_TOOLS in attributes
-
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         conversation = values.identifier(attributes.get(_CONVERSATION))
@@ -107,23 +100,20 @@ class SpringAI(PlainDialect):
                     yield seen
 
 
-def _result(value: Value) -> Content:
-    """Read a result, which Spring AI writes as JSON: bare text is an exception's message, or comes from a user's converter."""
-    read = values.result(value)
-    is_bare = isinstance(value, str) and isinstance(read, Recorded) and read.value == value
-    return Unparsed(value) if isinstance(value, str) and is_bare and value[:1] not in ('"', "{", "[", "") else read
-
-
 def _executed(span: Span) -> Iterator[Observation]:
     attributes = span.attributes
     name = values.as_str(attributes.get(_TOOL_NAME)) or span.name.partition(" ")[2].strip()
     if not name:
         return
+    # Spring AI writes a result as JSON: bare text is an exception's message, or comes from a user's converter.
+    value = attributes.get(_RESULT, attributes.get(conventions.RESULT))
+    read = values.result(value)
+    is_bare = isinstance(value, str) and isinstance(read, Recorded) and read.value == value
     yield CallExecuted(
         name=name,
         call_id=values.identifier(attributes.get(_CALL_ID)) or conventions.call_id(attributes),
         arguments=values.arguments(attributes.get(_ARGUMENTS, attributes.get(conventions.ARGUMENTS))),
-        result=_result(attributes.get(_RESULT, attributes.get(conventions.RESULT))),
+        result=Unparsed(value) if isinstance(value, str) and is_bare and value[:1] not in ('"', "{", "[", "") else read,
         error=conventions.call_error(span),
     )
     schema, description = values.decoded(attributes.get(_TOOL_SCHEMA)), attributes.get(_TOOL_DESCRIPTION)

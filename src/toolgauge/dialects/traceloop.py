@@ -198,7 +198,18 @@ class Traceloop(PlainDialect):
                 # What is prepared for a model call.
                 yield from self._conventions.offered(values.as_object(values.decoded(written)).get("tools"))
         elif integration == "langchain":
-            yield from _graph_run(span.attributes)
+            name = values.as_str(span.attributes.get(ENTITY_NAME))
+            metadata: JsonObject = {
+                key: values.plain(value)
+                for key in _METADATA
+                if (value := span.attributes.get(ASSOCIATION + key)) is not None
+            }
+            if name is not None and _NODE in metadata:
+                # The node and the graph in it have one name; only the graph has a checkpoint of its own.
+                is_graph = name == metadata[_NODE] and metadata.get(_CHECKPOINT) == metadata.get(_NODE_CHECKPOINT)
+                run = agent_run(name, metadata, labelled=is_graph)
+                if run is not None:
+                    yield run
             yield from _task_output(span.attributes.get(ENTITY_OUTPUT))
             yield from waiting_calls(span)
             look_at_ends(span.attributes.get(ENTITY_INPUT))
@@ -303,20 +314,6 @@ def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Obs
 def _graph_name(name: str | None) -> str | None:
     """Return the name that somebody gave to a graph, `None` for those that LangChain makes up."""
     return None if name is None or name.startswith(_UNNAMED) else name
-
-
-def _graph_run(attributes: Mapping[str, Value]) -> Iterator[AgentRun]:
-    name = values.as_str(attributes.get(ENTITY_NAME))
-    metadata: JsonObject = {
-        key: values.plain(value) for key in _METADATA if (value := attributes.get(ASSOCIATION + key)) is not None
-    }
-    if name is None or _NODE not in metadata:
-        return
-    # The node and the graph in it have one name; only the graph has a checkpoint of its own.
-    is_graph = name == metadata[_NODE] and metadata.get(_CHECKPOINT) == metadata.get(_NODE_CHECKPOINT)
-    run = agent_run(name, metadata, labelled=is_graph)
-    if run is not None:
-        yield run
 
 
 # Task spans repeat the state of the graph; a look at the text settles for nearly all that nothing is in it.
@@ -442,7 +439,13 @@ def _opened(read: Content, integration: str) -> tuple[Content, str | None]:
 def _answer(value: Value, integration: str) -> Answer:
     """Open the envelope of an integration around the result."""
     if integration == "agno" and isinstance(value, str) and value.startswith(_AGNO_RESULT):
-        return _agno_answer(value)
+        try:
+            fields = parse_fields(value)
+        except ValueError:
+            return Answer(result=values.result(value))
+        failed = fields.get("status") == "failure"
+        error = CallError(kind=OTHER_ERROR, message=values.text_of(fields.get("error"))) if failed else None
+        return Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
     if integration not in ("langchain", "mcp"):
         return Answer(result=values.result(value))
     opened = values.as_object(values.decoded(value))
@@ -458,17 +461,6 @@ def _answer(value: Value, integration: str) -> Answer:
     returned, failed = opened["result"], opened.get("is_error") is True
     error = CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None
     return Answer(result=values.result(returned) if returned is not None else NOT_RECORDED, error=error)
-
-
-def _agno_answer(text: str) -> Answer:
-    """Read Agno's result of a call as pydantic prints it: `status='failure' result=None error='...'`."""
-    try:
-        fields = parse_fields(text)
-    except ValueError:
-        return Answer(result=values.result(text))
-    failed = fields.get("status") == "failure"
-    error = CallError(kind=OTHER_ERROR, message=values.text_of(fields.get("error"))) if failed else None
-    return Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
 
 
 def _llamaindex_call(span: Span) -> CallExecuted | None:

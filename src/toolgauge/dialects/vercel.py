@@ -99,15 +99,40 @@ class Vercel(PlainDialect):
         operation = (next(filter(None, named), None) or span.name).partition(" ")[0]
         agent = values.as_str(attributes.get(_FUNCTION))
         if operation == _TOOL_CALL:
-            yield from _executed(span, agent)
+            name = values.as_str(attributes.get(_TOOL_NAME))
+            if name is not None:
+                yield CallExecuted(
+                    name=name,
+                    call_id=values.identifier(attributes.get(_TOOL_ID)),
+                    arguments=values.arguments(_first(attributes, _ARGUMENTS)),
+                    result=values.result(_first(attributes, _RESULTS)),
+                    error=conventions.call_error(span),
+                    agent=agent,
+                )
         elif operation in _RUNS:
             yield AgentRun(agent=agent)
-            yield from _prompt(attributes.get(_PROMPT))
+            recorded = values.as_object(values.decoded(attributes.get(_PROMPT)))
+            yield from conventions.system(values.as_str(recorded.get("system")))
+            asked = recorded.get("prompt")
+            if isinstance(asked, str):
+                yield from _newest_user_text([{"role": "user", "content": asked}])
+            else:
+                messages = values.as_list(recorded.get("messages")) or values.as_list(asked)
+                yield from _newest_user_text([values.as_object(message) for message in messages[-_MAX_MESSAGES:]])
             yield from _written_text(attributes)
         elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
             yield model_call(attributes, agent, keys=_TOKENS, finish=attributes.get(_FINISH_REASON))
             yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
-            yield from _received(attributes.get(_PROMPT_MESSAGES))
+            messages = values.objects(attributes.get(_PROMPT_MESSAGES), "")[-_MAX_MESSAGES:]
+            for message in messages:
+                role = message.get("role")
+                if role == "system":
+                    yield from conventions.system(values.as_str(message.get("content")))
+                elif role in ("tool", "assistant"):
+                    # What the provider ran itself is answered in the assistant's own message.
+                    for part in values.as_list(message.get("content")):
+                        yield from _answer(values.as_object(part), by_provider=role == "assistant")
+            yield from _newest_user_text(messages)
             yield from _calls_requested(_first(attributes, _CALLS), agent)
             yield from _written_text(attributes)
         elif not operation.startswith("ai."):
@@ -118,20 +143,6 @@ class Vercel(PlainDialect):
         if _PROMPT_MESSAGES not in span.attributes:
             return self._conventions.history(span)
         return numbered(map(_past, values.objects(span.attributes.get(_PROMPT_MESSAGES), "")[-_MAX_MESSAGES:]))
-
-
-def _executed(span: Span, agent: str | None) -> Iterator[CallExecuted]:
-    attributes = span.attributes
-    name = values.as_str(attributes.get(_TOOL_NAME))
-    if name is not None:
-        yield CallExecuted(
-            name=name,
-            call_id=values.identifier(attributes.get(_TOOL_ID)),
-            arguments=values.arguments(_first(attributes, _ARGUMENTS)),
-            result=values.result(_first(attributes, _RESULTS)),
-            error=conventions.call_error(span),
-            agent=agent,
-        )
 
 
 def _written_text(attributes: Mapping[str, Value]) -> Iterator[MessageSeen]:
@@ -160,19 +171,6 @@ def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]
             )
 
 
-def _received(value: Value) -> Iterator[Observation]:
-    messages = values.objects(value, "")[-_MAX_MESSAGES:]
-    for message in messages:
-        role = message.get("role")
-        if role == "system":
-            yield from conventions.system(values.as_str(message.get("content")))
-        elif role in ("tool", "assistant"):
-            # What the provider ran itself is answered in the assistant's own message.
-            for part in values.as_list(message.get("content")):
-                yield from _answer(values.as_object(part), by_provider=role == "assistant")
-    yield from _newest_user_text(messages)
-
-
 def _past(message: JsonObject) -> PastMessage:
     parts = [values.as_object(part) for part in values.as_list(message.get("content"))]
     return PastMessage(
@@ -180,18 +178,6 @@ def _past(message: JsonObject) -> PastMessage:
         has_answers=any(part.get("type") in _ANSWER_TYPES for part in parts),
         user=Message(message, "").text if message.get("role") == "user" else "",
     )
-
-
-def _prompt(value: Value) -> Iterator[Observation]:
-    """Read the prompt of a run: an object with `system`, and `prompt` or `messages`."""
-    recorded = values.as_object(values.decoded(value))
-    yield from conventions.system(values.as_str(recorded.get("system")))
-    asked = recorded.get("prompt")
-    if isinstance(asked, str):
-        yield from _newest_user_text([{"role": "user", "content": asked}])
-        return
-    messages = values.as_list(recorded.get("messages")) or values.as_list(asked)
-    yield from _newest_user_text([values.as_object(message) for message in messages[-_MAX_MESSAGES:]])
 
 
 def _newest_user_text(messages: list[JsonObject]) -> list[MessageSeen]:

@@ -57,7 +57,15 @@ class VoltAgent(PlainDialect):
         yield from conventions.own_conversation(attributes, _CONVERSATIONS)
         kind = attributes.get(_KIND)
         if kind == "tool":
-            yield from _executed(span)
+            name = values.as_str(attributes.get(_TOOL_NAME))
+            if name is not None:
+                yield CallExecuted(
+                    name=name,
+                    call_id=values.identifier(attributes.get(_TOOL_ID)),
+                    arguments=values.arguments(attributes.get(_INPUT)),
+                    result=values.result(attributes.get(_OUTPUT)),
+                    error=conventions.call_error(span),
+                )
         elif kind == "llm":
             yield model_call(attributes, keys=_TOKENS)
             listed = attributes.get(_TOOL_NAMES)
@@ -91,16 +99,3 @@ def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
         yield from conventions.received(messages)
     elif text := values.as_str(attributes.get(_INPUT)):
         yield MessageSeen(role="user", text=text)
-
-
-def _executed(span: Span) -> Iterator[CallExecuted]:
-    attributes = span.attributes
-    name = values.as_str(attributes.get(_TOOL_NAME))
-    if name is not None:
-        yield CallExecuted(
-            name=name,
-            call_id=values.identifier(attributes.get(_TOOL_ID)),
-            arguments=values.arguments(attributes.get(_INPUT)),
-            result=values.result(attributes.get(_OUTPUT)),
-            error=conventions.call_error(span),
-        )

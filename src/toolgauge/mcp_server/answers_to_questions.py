@@ -133,20 +133,6 @@ _MAX_UNREAD = 20
 _ID = 120
 
 
-def newest_failed(scored: ScoredRecording, criterion: str) -> KeptTrajectory:
-    """Return the newest trajectory that failed, under this criterion or any; raise `RecordingError` where none did."""
-    kept = scored.kept
-    for outcome in ("failed", "error"):
-        filters = Filters(outcome=outcome, criterion=criterion)
-        if (found := next((one for one in kept if filters.matches(one)), None)) is not None:
-            return found
-    under = f" under `{cut(criterion, _ID)}`" if criterion else ""
-    raise RecordingError(
-        f"no trajectory of {scored.trajectories} failed{under}",
-        hint="`list_trajectories` shows what was not evaluated; `diagnose_recording` finds out what was not recorded",
-    )
-
-
 def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None:
     """Find a trajectory by its id, conversation, or the beginning of its id; raise `RecordingError` for several."""
     kept, asked = scored.kept, wanted.lower()
@@ -170,16 +156,6 @@ def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None
 def is_meant(trajectory: Trajectory, wanted: str) -> bool:
     """Return whether `trajectory_of` would look at a trajectory for this id."""
     return trajectory.conversation_id == wanted or _begins(trajectory, wanted.lower())
-
-
-def unknown_trajectory(scored: ScoredRecording, wanted: str) -> RecordingError:
-    """Make the error for an id that no trajectory has, with the ids nearest to it."""
-    ids = [one.id for one in scored.kept]
-    ids += [one.trajectory.conversation_id for one in scored.kept if one.trajectory.conversation_id is not None]
-    near = get_close_matches(wanted, ids, n=3, cutoff=0.5)
-    named = near or ids[:3]
-    hint = f"there is {', '.join(f'`{cut(one, _ID)}`' for one in named)}" if named else None
-    return RecordingError(f"no trajectory `{cut(wanted, _ID)}` in the recording", hint=hint)
 
 
 def _begins(trajectory: Trajectory, asked: str) -> bool:
@@ -293,14 +269,27 @@ class Answers:
     def _found(self, scored: ScoredRecording, question: ExplainFailure, work: Work) -> KeptTrajectory:
         wanted = question.trajectory
         if not wanted:
-            return newest_failed(scored, question.criterion)
+            for outcome in ("failed", "error"):
+                filters = Filters(outcome=outcome, criterion=question.criterion)
+                if (found := next((one for one in scored.kept if filters.matches(one)), None)) is not None:
+                    return found
+            under = f" under `{cut(question.criterion, _ID)}`" if question.criterion else ""
+            raise RecordingError(
+                f"no trajectory of {scored.trajectories} failed{under}",
+                hint="`list_trajectories` shows what was not evaluated; `diagnose_recording` finds out what was not recorded",
+            )
         found = trajectory_of(scored, wanted)
         if found is None and not scored.is_whole:
             # There was no room for it: it is looked for in the recording once more.
             again = scored_requests(self._files.files_of(question.recording), scored.scoring, work)
             found = trajectory_of(only(again, scored.scoring, lambda trajectory: is_meant(trajectory, wanted)), wanted)
         if found is None:
-            raise unknown_trajectory(scored, wanted)
+            ids = [one.id for one in scored.kept]
+            ids += [one.trajectory.conversation_id for one in scored.kept if one.trajectory.conversation_id is not None]
+            near = get_close_matches(wanted, ids, n=3, cutoff=0.5)
+            named = near or ids[:3]
+            hint = f"there is {', '.join(f'`{cut(one, _ID)}`' for one in named)}" if named else None
+            raise RecordingError(f"no trajectory `{cut(wanted, _ID)}` in the recording", hint=hint)
         return found
 
 

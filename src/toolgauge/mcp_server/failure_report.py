@@ -348,7 +348,22 @@ def failure_lines(report: FailureReport) -> Iterator[str]:
     for turn in report.turns:
         yield f"turn {turn.turn}{', asked for together' if len(turn.calls) > 1 else ''}"
         for call in turn.calls:
-            yield from _call_lines(call)
+            arguments: list[str] = []
+            for argument in call.arguments:
+                value = argument.value if argument.value is not None else f"<{argument.note}>"
+                differs = "".join(f" <-- {text}" for text in argument.differs)
+                arguments.append(f"{argument.name}={value}{differs}" if argument.name else f"{value}{differs}")
+            rest = f", and {call.more_arguments} more" if call.more_arguments else ""
+            agent = f" [{call.agent}]" if call.agent else ""
+            mark = f"  <-- {', '.join(call.verdicts)}" if call.verdicts else ""
+            yield f"  {call.number} {call.tool}({', '.join(arguments)}{rest}) {state_words(call.state)}{agent}{mark}"
+            if call.error is not None:
+                yield f"    {'rejected' if call.state == 'rejected' else 'error'}: {call.error}"
+            elif call.result:
+                yield f"    result: {call.result}"
+            if call.not_observed:
+                yield f"    not observed: {', '.join(call.not_observed)}"
+            yield from (f"    {line}" for line in call.value_origins)
     if report.passed:
         yield f"passed: {', '.join(report.passed)}"
     for gap in report.not_evaluated:
@@ -361,22 +376,3 @@ def failure_lines(report: FailureReport) -> Iterator[str]:
     if report.other_failed:
         others = counted(report.other_failed, "other trajectory", "other trajectories")
         yield f"{others} failed; `list_trajectories` lists them"
-
-
-def _call_lines(call: ReportedCall) -> Iterator[str]:
-    arguments: list[str] = []
-    for argument in call.arguments:
-        value = argument.value if argument.value is not None else f"<{argument.note}>"
-        differs = "".join(f" <-- {text}" for text in argument.differs)
-        arguments.append(f"{argument.name}={value}{differs}" if argument.name else f"{value}{differs}")
-    rest = f", and {call.more_arguments} more" if call.more_arguments else ""
-    agent = f" [{call.agent}]" if call.agent else ""
-    mark = f"  <-- {', '.join(call.verdicts)}" if call.verdicts else ""
-    yield f"  {call.number} {call.tool}({', '.join(arguments)}{rest}) {state_words(call.state)}{agent}{mark}"
-    if call.error is not None:
-        yield f"    {'rejected' if call.state == 'rejected' else 'error'}: {call.error}"
-    elif call.result:
-        yield f"    result: {call.result}"
-    if call.not_observed:
-        yield f"    not observed: {', '.join(call.not_observed)}"
-    yield from (f"    {line}" for line in call.value_origins)

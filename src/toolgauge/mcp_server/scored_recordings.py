@@ -57,7 +57,7 @@ class ScoringFiles:
         states = self._states()
         self._known = states, self._loaded(overrides)
         self._evaluators.close()
-        self._code = _states_of(self.code)
+        self._code = Sources(tuple(map(Path, self.code)), ()).states()
 
     @property
     def code(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class ScoringFiles:
         return Scoring(config=config, criteria=criteria, redactor=redactor(config))
 
     def _checked(self, scoring: Scoring) -> Scoring:
-        now = _states_of(evaluator_files(scoring.criteria))
+        now = Sources(tuple(map(Path, evaluator_files(scoring.criteria))), ()).states()
         changed = next((path for path, state in now.items() if self._code.get(path) != state), None)
         if changed is not None:
             raise ConfigError(
@@ -94,10 +94,6 @@ class ScoringFiles:
     def _states(self) -> Mapping[Path, FileState]:
         paths, criteria = map(Path, self._config_paths), map(Path, self._criteria_files)
         return find_sources(tuple(paths), self._overrides, os.environ, tuple(criteria)).states()
-
-
-def _states_of(files: tuple[str, ...]) -> Mapping[Path, FileState]:
-    return Sources(tuple(map(Path, files)), ()).states()
 
 
 # Of one recording, and recordings; together 256 MB.

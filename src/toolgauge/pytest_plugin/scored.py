@@ -161,22 +161,17 @@ def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances, text: T
         yield from text.differences(result.verdict, _MAX_DIFFERENCES)
         if any(one.expected is not None and one.expected == one.actual for one in result.differences):
             yield f"{_INDENT * 2}what differs is masked here; `scored.calls` has the arguments as they are"
-        yield from _remedy_lines(result, circumstances)
+        outcome = result.verdict.result.outcome
+        if isinstance(outcome, NotEvaluated):
+            if outcome.reason == "no_reference":
+                case = "no case is set" if circumstances.case is None else f"the case is `{circumstances.case}`"
+                yield f"{_INDENT * 2}{printable(case)}: `scored.case = ...` or the mark's `case` names a line of the reference file"
+            else:
+                yield f"{_INDENT * 2}{MEANINGS[outcome.reason]}"
+                if outcome.reason in ("arguments_not_recorded", "results_not_recorded", "no_content", "no_tool_offer"):
+                    yield f"{_INDENT * 2}`pytest --toolgauge-record DIR`, then `toolgauge doctor DIR`, names the setting that records it"
     if len(shortfall.results) > _MAX_RESULTS:
         yield f"{_INDENT}and {counted(len(shortfall.results) - _MAX_RESULTS, 'more result')}"
-
-
-def _remedy_lines(result: CriterionResult, circumstances: Circumstances) -> Iterator[str]:
-    outcome = result.verdict.result.outcome
-    if not isinstance(outcome, NotEvaluated):
-        return
-    if outcome.reason == "no_reference":
-        case = "no case is set" if circumstances.case is None else f"the case is `{circumstances.case}`"
-        yield f"{_INDENT * 2}{printable(case)}: `scored.case = ...` or the mark's `case` names a line of the reference file"
-        return
-    yield f"{_INDENT * 2}{MEANINGS[outcome.reason]}"
-    if outcome.reason in ("arguments_not_recorded", "results_not_recorded", "no_content", "no_tool_offer"):
-        yield f"{_INDENT * 2}`pytest --toolgauge-record DIR`, then `toolgauge doctor DIR`, names the setting that records it"
 
 
 def _unfinished_lines(unfinished: Sequence[str]) -> Iterator[str]:

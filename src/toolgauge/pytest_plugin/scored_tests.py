@@ -127,7 +127,16 @@ class ScoredTests:
         finally:
             self._collector.end()
             if _SCORED in item.stash:
-                self._finish(item, item.stash[_SCORED])
+                scored = item.stash[_SCORED]
+                for criterion, results in scored.asserted.items():
+                    if results:
+                        item.user_properties.append((f"toolgauge.{criterion}", junit_text(results)))
+                if self._record_to is not None:
+                    try:
+                        write_recording(self._record_to, item.nodeid, scored.recording())
+                    except OSError as error:
+                        reason = f"--toolgauge-record: cannot write to `{self._record_to}`: {error.strerror or error}"
+                        pytest.fail(reason, pytrace=False)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -146,15 +155,3 @@ class ScoredTests:
         if given not in self._loaded:
             self._loaded[given] = LoadedCriteria(settings, written)
         return self._loaded[given]
-
-    def _finish(self, item: pytest.Item, scored: Scored) -> None:
-        for criterion, results in scored.asserted.items():
-            if results:
-                item.user_properties.append((f"toolgauge.{criterion}", junit_text(results)))
-        if self._record_to is None:
-            return
-        try:
-            write_recording(self._record_to, item.nodeid, scored.recording())
-        except OSError as error:
-            reason = f"--toolgauge-record: cannot write to `{self._record_to}`: {error.strerror or error}"
-            pytest.fail(reason, pytrace=False)

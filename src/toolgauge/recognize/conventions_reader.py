@@ -22,6 +22,7 @@ from toolgauge.model.observations import (
     Operation,
     ToolsOffered,
 )
+from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, endings, values
 from toolgauge.recognize.conventions import model_call, token_counts
@@ -75,9 +76,19 @@ class PlainDialect:
 
     scopes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
+    grounds: Grounds
 
     def __init__(self) -> None:
         self._conventions = ConventionsReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans with one of the keys in `grounds`."""
+        if isinstance(record, Span):
+            # A loop costs half of what a generator does.
+            for key in self.grounds.keys:
+                if key in record.attributes:
+                    return True
+        return False
 
     def read(self, record: Record) -> Iterable[Observation]:
         """Read one span; a dialect that reads log records too has a `read` of its own."""
@@ -205,7 +216,8 @@ class ConventionsReader:
             run = AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             return [run, *self._seen_by_agent(attributes)]
         if is_raw(span):
-            return [*self.offered(raw_tools(span)), *raw_request(span)]
+            key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
+            return [*self.offered(span.attributes.get(key) if key is not None else None), *raw_request(span)]
         if operation in conventions.MODEL_OPERATIONS:
             return self._model_span(span, whose)
         # Without an operation attribute, only the span's name may show another operation.
@@ -443,12 +455,6 @@ def raw_request(span: Span) -> Iterator[Observation]:
         yield ModelCall(input_tokens=sent, output_tokens=received)
         yield from conventions.received(given)
         yield from conventions.written([Message(values.as_object(choice), "assistant") for choice in choices], None)
-
-
-def raw_tools(span: Span) -> Value:
-    """Return the tools that the raw request has on offer."""
-    key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
-    return span.attributes.get(key) if key is not None else None
 
 
 def _definitions(attributes: Mapping[str, Value]) -> Value:

@@ -49,7 +49,17 @@ class MappedDialect:
         self.rank = settings.rank
         self.scopes = settings.scopes
         self.marks = tuple({mapping.found_by: None for mapping in settings.spans if mapping.found_by is not None})
-        self.grounds = _grounds(settings)
+        keys: list[str] = []
+        texts: list[tuple[str, str]] = []
+        for mapping in settings.spans:
+            key = mapping.found_by
+            wanted = None if key is None else mapping.match[key]
+            if key is not None and isinstance(wanted, str) and wanted not in _FLAGS:
+                texts.append((key, wanted))
+            elif key is not None:
+                keys.append(key)
+        by_scope = any(mapping.found_by is None for mapping in settings.spans)
+        self.grounds = Grounds(keys=tuple(keys), values=tuple(texts), scopes=settings.scopes if by_scope else ())
         self._mappings = settings.spans
         self._definitions = DefinitionReader()
 
@@ -67,7 +77,16 @@ class MappedDialect:
         agent = values.as_str(_value(record, mapping.agent))
         match mapping.reads:
             case "tool_call":
-                yield from _executed(record, mapping, agent)
+                name = values.as_str(_value(record, mapping.tool_name))
+                if name is not None and name not in conventions.UNNAMED:
+                    yield CallExecuted(
+                        name=name,
+                        call_id=values.identifier(_value(record, mapping.call_id)),
+                        arguments=_content(record, mapping.arguments, values.arguments),
+                        result=_content(record, mapping.result, values.result),
+                        error=_error(record, mapping),
+                        agent=agent,
+                    )
             case "model_call":
                 yield ModelCall(
                     agent=agent,
@@ -109,20 +128,6 @@ class MappedDialect:
             yield ToolsOffered(tools=tools)
 
 
-def _grounds(settings: MappedDialectSettings) -> Grounds:
-    keys: list[str] = []
-    texts: list[tuple[str, str]] = []
-    for mapping in settings.spans:
-        key = mapping.found_by
-        wanted = None if key is None else mapping.match[key]
-        if key is not None and isinstance(wanted, str) and wanted not in _FLAGS:
-            texts.append((key, wanted))
-        elif key is not None:
-            keys.append(key)
-    by_scope = any(mapping.found_by is None for mapping in settings.spans)
-    return Grounds(keys=tuple(keys), values=tuple(texts), scopes=settings.scopes if by_scope else ())
-
-
 def _fits(span: Span, mapping: SpanMapping) -> bool:
     if mapping.span_name is not None and not span.name.startswith(mapping.span_name):
         return False
@@ -139,20 +144,6 @@ def _holds(attributes: Mapping[str, Value], key: str, wanted: object) -> bool:
     if isinstance(found, bool):
         found = str(found).lower()
     return found in wanted if isinstance(wanted, tuple) else found == wanted
-
-
-def _executed(span: Span, mapping: SpanMapping, agent: str | None) -> Iterator[CallExecuted]:
-    name = values.as_str(_value(span, mapping.tool_name))
-    if name is None or name in conventions.UNNAMED:
-        return
-    yield CallExecuted(
-        name=name,
-        call_id=values.identifier(_value(span, mapping.call_id)),
-        arguments=_content(span, mapping.arguments, values.arguments),
-        result=_content(span, mapping.result, values.result),
-        error=_error(span, mapping),
-        agent=agent,
-    )
 
 
 def _error(span: Span, mapping: SpanMapping) -> CallError | None:

@@ -292,7 +292,19 @@ class Shortfalls:
         # Of a tool without parameters no arguments are missing.
         bare = {tool.name for tool in trajectory.tools_offered or () if _takes_nothing(tool)}
         for producer, calls in by_producer.items():
-            self._add_calls(producer, calls, bare)
+            counts = self._counts[producer]
+            counts.calls += len(calls)
+            executed = [call for call in calls if call.state == "executed" and call.error is None]
+            # Of a call that never ran, some producers have nothing but the message that says so.
+            made = [call for call in calls if call.state != "rejected" or not _is_kept_back(call.arguments)]
+            arguments = [_is_kept_back(call.arguments) for call in made if call.name not in bare]
+            results = [_is_kept_back(call.result) for call in executed]
+            counts.bare_traces += bool(arguments) and all(arguments) and not all(results)
+            _add_fact(counts, "arguments", arguments)
+            _add_fact(counts, "results", results)
+            own = [call.executed_by is None for call in executed if not call.by_provider]
+            _add_fact(counts, "tool_spans", own)
+            _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
         for producer in trace.runs or by_producer:
             self._add_surroundings(producer, trajectory)
 
@@ -302,7 +314,20 @@ class Shortfalls:
 
     def of(self, producer: Producer, dialects: Collection[str], without_trace: int = 0) -> Iterator[Shortfall]:
         """Yield the facts that a producer leaves out; `without_trace` are its log records that nothing can join."""
-        counts = self._completed(producer, dialects, without_trace)
+        whole = self._counts.get(producer, _Counts()).copy()
+        has_spans = not whole.hidden and not _CALLS_HAVE_SPANS.isdisjoint(dialects)
+        if has_spans or producer.service in self._executing:
+            whole.missing["calls"] = 0
+        if without_trace:
+            whole.add("calls", without_trace, without_trace)
+        elif whole.missing["calls"] and not whole.calls:
+            # Of calls that are not recorded, nothing is known at all.
+            for fact in _OF_A_CALL:
+                whole.places[fact] += whole.places["calls"]
+                whole.missing[fact] += whole.missing["calls"]
+                whole.traces[fact] += whole.traces["calls"]
+                whole.traces_missing[fact] += whole.traces_missing["calls"]
+        counts = whole
         for fact in (*PROBLEMS, *_NOTES):
             if counts.missing[fact] and not (fact == "arguments" and _took_none(producer, dialects, counts)):
                 yield Shortfall(
@@ -320,21 +345,6 @@ class Shortfalls:
                 fact="failures", count=counts.calls, of=counts.calls, traces=traces, of_traces=traces, remedy=found
             )
 
-    def _add_calls(self, producer: Producer, calls: Sequence[ToolCall], bare: Collection[str]) -> None:
-        counts = self._counts[producer]
-        counts.calls += len(calls)
-        executed = [call for call in calls if call.state == "executed" and call.error is None]
-        # Of a call that never ran, some producers have nothing but the message that says so.
-        made = [call for call in calls if call.state != "rejected" or not _is_kept_back(call.arguments)]
-        arguments = [_is_kept_back(call.arguments) for call in made if call.name not in bare]
-        results = [_is_kept_back(call.result) for call in executed]
-        counts.bare_traces += bool(arguments) and all(arguments) and not all(results)
-        _add_fact(counts, "arguments", arguments)
-        _add_fact(counts, "results", results)
-        own = [call.executed_by is None for call in executed if not call.by_provider]
-        _add_fact(counts, "tool_spans", own)
-        _add_fact(counts, "call_ids", [call.call_id is None for call in calls])
-
     def _add_surroundings(self, producer: Producer, trajectory: Trajectory) -> None:
         counts = self._counts[producer]
         counts.with_content += any(not _is_kept_back(call.arguments) for call in trajectory.calls)
@@ -343,23 +353,6 @@ class Shortfalls:
         counts.add("tool_definitions", 1, trajectory.tools_offered is None)
         counts.add("conversation_id", 1, trajectory.conversation_id is None)
         counts.add("user_text", 1, not _shows_input(trajectory))
-
-    def _completed(self, producer: Producer, dialects: Collection[str], without_trace: int) -> _Counts:
-        """Add what follows for the whole recording from what was counted trace by trace."""
-        whole = self._counts.get(producer, _Counts()).copy()
-        has_spans = not whole.hidden and not _CALLS_HAVE_SPANS.isdisjoint(dialects)
-        if has_spans or producer.service in self._executing:
-            whole.missing["calls"] = 0
-        if without_trace:
-            whole.add("calls", without_trace, without_trace)
-        elif whole.missing["calls"] and not whole.calls:
-            # Of calls that are not recorded, nothing is known at all.
-            for fact in _OF_A_CALL:
-                whole.places[fact] += whole.places["calls"]
-                whole.missing[fact] += whole.missing["calls"]
-                whole.traces[fact] += whole.traces["calls"]
-                whole.traces_missing[fact] += whole.traces_missing["calls"]
-        return whole
 
 
 def _remedy(fact: Fact, producer: Producer, dialects: Collection[str], counts: _Counts) -> Remedy:

@@ -59,26 +59,21 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
     if isinstance(dialect, Deferring):
         for record in claimed:
             if isinstance(record, Span):
-                _check_deferring(dialect, dialect, record)
+                operation = dialect.operation(record.attributes)
+                if operation is not None:
+                    read = _observations(dialect, record)
+                    assert {type(seen) for seen in read}.intersection(_SHOWN_BY.values()) == {_SHOWN_BY[operation]}, (
+                        f"dialect `{dialect.name}` calls {_shown(record)} a `{operation}` and reads {read!r} from it"
+                    )
+                    found: Iterable[Observation] | None = dialect.calls(record)
+                    whole = [_without_content(seen) for seen in read]
+                    for seen in found or ():
+                        assert _without_content(seen) in whole, (
+                            f"`calls` of dialect `{dialect.name}` returns {seen!r} for {_shown(record)}, which `read` does not"
+                        )
 
 
 _SHOWN_BY: dict[Operation, type] = {"agent_run": AgentRun, "model_call": ModelCall, "tool_call": CallExecuted}
-
-
-def _check_deferring(dialect: Dialect, deferring: Deferring, span: Span) -> None:
-    operation = deferring.operation(span.attributes)
-    if operation is None:
-        return
-    read = _observations(dialect, span)
-    assert {type(seen) for seen in read}.intersection(_SHOWN_BY.values()) == {_SHOWN_BY[operation]}, (
-        f"dialect `{dialect.name}` calls {_shown(span)} a `{operation}` and reads {read!r} from it"
-    )
-    found: Iterable[Observation] | None = deferring.calls(span)
-    whole = [_without_content(seen) for seen in read]
-    for seen in found or ():
-        assert _without_content(seen) in whole, (
-            f"`calls` of dialect `{dialect.name}` returns {seen!r} for {_shown(span)}, which `read` does not"
-        )
 
 
 def _without_content(seen: Observation) -> Observation:

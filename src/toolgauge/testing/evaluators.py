@@ -49,7 +49,18 @@ def _check_once(evaluator: Evaluator, name: str, trajectory: Trajectory, expecte
         assert isinstance(outcome, get_args(Outcome)), f"{case} yields {outcome!r}, which is no outcome"
         match outcome:
             case Scored():
-                _check_score(case, outcome)
+                value = outcome.value
+                assert type(value) in (int, float), f"{case} scores {value!r}, which is no number"
+                assert math.isfinite(value), f"{case} scores {value!r}: say `NotEvaluated` when there is no number"
+                assert 0 <= value <= 1, f"{case} scores {value!r}, which is not within 0 and 1"
+                assert outcome.explanation.strip(), f"{case} scores {value!r} without an explanation"
+                assert SECRET not in outcome.explanation, f"{case} repeats a recorded value in its explanation"
+                assert outcome.passed is None, f"{case} decides itself what passes: that is the criterion's `pass_at`"
+                assert isinstance(outcome.is_exempt, bool), f"{case} gives {outcome.is_exempt!r} as `is_exempt`"
+                for part, figure in outcome.parts.items():
+                    assert part, f"{case} names a part of its score with an empty text"
+                    assert math.isfinite(figure), f"{case} gives {figure!r} as `{part}`, which is no number"
+                    assert figure >= 0, f"{case} gives {figure!r} as `{part}`, which is below 0"
             case NotEvaluated(reason=reason, explanation=explanation):
                 assert reason in get_args(Reason), f"{case} gives the reason `{reason}`, which is not in the list"
                 assert SECRET not in explanation, f"{case} repeats a recorded value in its explanation"
@@ -81,18 +92,3 @@ def _outcomes(
         raise AssertionError(f"{case} raises {error!r}: it must say `NotEvaluated` instead") from error
     assert ignored <= _MAX_IGNORED, f"{case} yields `None` more than {_MAX_IGNORED} times: it would be cut off"
     return outcomes
-
-
-def _check_score(case: str, outcome: Scored) -> None:
-    value = outcome.value
-    assert type(value) in (int, float), f"{case} scores {value!r}, which is no number"
-    assert math.isfinite(value), f"{case} scores {value!r}: say `NotEvaluated` when there is no number"
-    assert 0 <= value <= 1, f"{case} scores {value!r}, which is not within 0 and 1"
-    assert outcome.explanation.strip(), f"{case} scores {value!r} without an explanation"
-    assert SECRET not in outcome.explanation, f"{case} repeats a recorded value in its explanation"
-    assert outcome.passed is None, f"{case} decides itself what passes: that is the criterion's `pass_at`"
-    assert isinstance(outcome.is_exempt, bool), f"{case} gives {outcome.is_exempt!r} as `is_exempt`"
-    for part, figure in outcome.parts.items():
-        assert part, f"{case} names a part of its score with an empty text"
-        assert math.isfinite(figure), f"{case} gives {figure!r} as `{part}`, which is no number"
-        assert figure >= 0, f"{case} gives {figure!r} as `{part}`, which is below 0"

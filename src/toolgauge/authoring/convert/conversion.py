@@ -116,21 +116,18 @@ class _Writer:
         if len(cases) == 1:
             written |= next(iter(cases.values()))
         elif cases:
-            written["reference"] = {"file": str(self._reference_file(name, cases)), "key": self._key}
+            if self._file is None:
+                raise ConfigError(
+                    f"there are {len(cases)} cases for `{name}`, and no file for what is expected in each",
+                    hint="name one with `--references cases.jsonl`",
+                )
+            lines = [_line(case, expected) for case, expected in cases.items()]
+            file = self._file
+            if self.lines_by_file.get(file, lines) != lines:
+                file = file.with_name(f"{file.stem}.{name}{file.suffix}")
+            self.lines_by_file[file] = lines
+            written["reference"] = {"file": str(file), "key": self._key}
             self.case = self.case or next(iter(cases)) or "default"
         if draft.pass_at is not None:
             written["pass_at"] = draft.pass_at
         return written
-
-    def _reference_file(self, name: str, cases: Mapping[str, JsonObject]) -> Path:
-        if self._file is None:
-            raise ConfigError(
-                f"there are {len(cases)} cases for `{name}`, and no file for what is expected in each",
-                hint="name one with `--references cases.jsonl`",
-            )
-        lines = [_line(case, expected) for case, expected in cases.items()]
-        file = self._file
-        if self.lines_by_file.get(file, lines) != lines:
-            file = file.with_name(f"{file.stem}.{name}{file.suffix}")
-        self.lines_by_file[file] = lines
-        return file

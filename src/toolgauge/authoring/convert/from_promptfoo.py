@@ -52,7 +52,17 @@ def _of_test(test: JsonObject, path: str, case: str | None, document: Document, 
     for number, written in enumerate(as_list(test.get("assert"))):
         place = f"{path}.assert[{number}]"
         assertion = as_object(written)
-        carried = _carried(assertion)
+        kind, value = assertion.get("type"), assertion.get("value")
+        if not isinstance(kind, str):
+            carried = "an assertion without a `type`"
+        else:
+            carry = _KINDS.get(kind)
+            if carry is None:
+                carried = f"no counterpart of `{kind}`"
+            elif "{{" in str(value) or (isinstance(value, str) and value.startswith("file://")):
+                carried = "variables and files in `value` are not resolved"
+            else:
+                carried = carry(value)
         if isinstance(carried, str):
             notes.add(document, place, carried)
             continue
@@ -69,18 +79,6 @@ def _of_test(test: JsonObject, path: str, case: str | None, document: Document, 
             only_case=case,
             cases=None if carried.expected is None else {"": {"expected": carried.expected}},
         )
-
-
-def _carried(assertion: JsonObject) -> _Carried | str:
-    kind, value = assertion.get("type"), assertion.get("value")
-    if not isinstance(kind, str):
-        return "an assertion without a `type`"
-    carry = _KINDS.get(kind)
-    if carry is None:
-        return f"no counterpart of `{kind}`"
-    if "{{" in str(value) or (isinstance(value, str) and value.startswith("file://")):
-        return "variables and files in `value` are not resolved"
-    return carry(value)
 
 
 def _tool_used(value: Json) -> _Carried | str:

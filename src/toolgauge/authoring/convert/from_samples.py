@@ -58,7 +58,23 @@ def agentevals_drafts(documents: Sequence[Document], notes: Notes) -> Iterator[D
             if not isinstance(messages, list):
                 notes.add(document, f"{place}reference_outputs", "no list of messages: the example is left out")
                 continue
-            expectation = _expectation(list(map(as_object, messages)), document, place, notes)
+            turns: list[Json] = []
+            open_turn: list[Json] = []
+            for number, message in enumerate(map(as_object, messages)):
+                if message.get("role", message.get("type")) in ("user", "human"):
+                    open_turn = []
+                    turns.append(open_turn)
+                    continue
+                calls = as_list(message.get("tool_calls"))
+                path = f"{place}reference_outputs[{number}].tool_calls"
+                group: list[Json] = [_call(as_object(call), document, path, notes) for call in calls]
+                if not turns:
+                    turns.append(open_turn)
+                open_turn += [group] if len(group) > 1 else group
+            if len(turns) > 1:
+                expectation: JsonObject = {"expected_turns": turns}
+            else:
+                expectation = {"expected": [item for turn in turns for item in as_list(turn)]}
             cases[unique_case(cases, either(example, "id", "name"), len(cases) + 1)] = expectation
     for number, (parameters, cases) in enumerate(found.values(), 1):
         if cases:
@@ -79,26 +95,6 @@ def _samples(content: Json, key: str) -> Iterator[tuple[str, JsonObject]]:
 def _parameters(entries: JsonObject) -> JsonObject:
     given = {**as_object(entries.get("config")), **entries}
     return {key: given[key] for key in _PARAMETERS if given.get(key) is not None}
-
-
-def _expectation(messages: Sequence[JsonObject], document: Document, place: str, notes: Notes) -> JsonObject:
-    """Write the calls of one message as a group, and user turns apart where there are several."""
-    turns: list[Json] = []
-    open_turn: list[Json] = []
-    for number, message in enumerate(messages):
-        if message.get("role", message.get("type")) in ("user", "human"):
-            open_turn = []
-            turns.append(open_turn)
-            continue
-        calls = as_list(message.get("tool_calls"))
-        path = f"{place}reference_outputs[{number}].tool_calls"
-        group: list[Json] = [_call(as_object(call), document, path, notes) for call in calls]
-        if not turns:
-            turns.append(open_turn)
-        open_turn += [group] if len(group) > 1 else group
-    if len(turns) > 1:
-        return {"expected_turns": turns}
-    return {"expected": [item for turn in turns for item in as_list(turn)]}
 
 
 def _call(written: JsonObject, document: Document, path: str, notes: Notes) -> JsonObject:

@@ -141,6 +141,12 @@ class Broker:
         """End it at once, as a crash does."""
         self._end(signal.SIGKILL)
 
+    def forget(self) -> None:
+        """End it at once, and remove all that it has stored: the next start is that of a new cluster."""
+        self.kill()
+        shutil.rmtree(self._folder / "data")
+        self._format()
+
     def pause(self) -> None:
         """Freeze it: connections stay open, and nothing is answered."""
         assert self._process

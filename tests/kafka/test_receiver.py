@@ -1,8 +1,10 @@
 """`receivers.kafka` against a real broker under load: nothing is lost, and each run is scored as the whole that it is."""
 
 import contextlib
+import json
 import signal
 import threading
+import time
 from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 
 from tests.certificates import certificates
 from tests.kafka.real_broker import PASSWORD, USER, Broker, running_broker
-from tests.wire.agent_runs import AgentRun
+from tests.wire.agent_runs import AgentRun, request
 from tests.wire.destination import Destination, receiving
 from tests.wire.kafka_runs import (
     CLOSED,
@@ -22,7 +24,8 @@ from tests.wire.kafka_runs import (
     some_runs,
     until_scored,
 )
-from tests.wire.support import Toolgauge, serving, until
+from tests.wire.support import Toolgauge, free_port, serving, until
+from tests.wire.support import request as ask
 
 pytestmark = pytest.mark.usefixtures("kafka_jars")
 GROUP = "toolgauge"
@@ -235,3 +238,52 @@ def test_a_stop_while_the_brokers_are_away_scores_nothing_twice(broker: Broker, 
             writer.write(going_on, slice(3, 4))
             assert_each_scored_once(destination, done + going_on)
             until(lambda: committed_all(broker), "everything to be committed")
+
+
+def receiver_status(admin: int) -> str:
+    _, health = ask(admin, "GET", "/status?verbose", None, {})
+    return json.loads(health)["components"]["pipeline:toolgauge"]["components"]["receiver:kafka"]["status"]
+
+
+@pytest.mark.parametrize("others", [(), ("otlp_logs",)])
+def test_a_topic_that_is_gone_is_shown_until_it_is_back(others: tuple[str, ...], broker: Broker, tmp_path: Path):
+    for other in others:
+        broker.create_topic(other)
+    runs, more = some_runs(10), some_runs(20, first=10)
+    admin = free_port()
+    with receiving() as destination:
+        settings = consuming(tmp_path, broker.address, destination)
+        with serving(tmp_path, *settings, f"admin.endpoint=127.0.0.1:{admin}") as toolgauge:
+            Writer(broker.address).write(runs)
+            assert_each_scored_once(destination, runs)
+            until(lambda: committed_all(broker), "everything to be committed")
+            assert receiver_status(admin) == "StatusOK"
+            client = broker.admin()
+            client.delete_topics([TOPIC])[TOPIC].result(60)  # pyright: ignore[reportUnknownMemberType]  # as above
+            until(lambda: receiver_status(admin) == "StatusRecoverableError", "the health without the topic")
+            until(lambda: f"{TOPIC}; trying again" in toolgauge.said(), "its line")
+            run = AgentRun(99, time.time_ns(), time.time_ns() + 1000)
+            toolgauge.send(request(run.spans()))
+            until_scored(destination, [run])
+            broker.create_topic(TOPIC)
+            until(lambda: receiver_status(admin) == "StatusOK", "the health with the topic")
+            Writer(broker.address).write(more)
+            assert_each_scored_once(destination, more)
+            until(lambda: committed_all(broker), "everything to be committed")
+            assert toolgauge.said().count(f"{TOPIC}; trying again") == 1, toolgauge.said()
+
+
+def test_a_broker_that_comes_back_without_its_data_is_read_from_the_beginning(broker: Broker, tmp_path: Path):
+    runs, more = some_runs(10), some_runs(20, first=10)
+    with receiving() as destination, serving(tmp_path, *consuming(tmp_path, broker.address, destination)) as toolgauge:
+        Writer(broker.address).write(runs)
+        assert_each_scored_once(destination, runs)
+        until(lambda: committed_all(broker), "everything to be committed")
+        broker.forget()
+        until(lambda: "kafka: the brokers do not answer" in toolgauge.said(), "the broker to be missed")
+        broker.start()
+        broker.create_topic(TOPIC)
+        Writer(broker.address).write(more)
+        assert_each_scored_once(destination, more)
+        until(lambda: "otlp_spans was deleted and made again" in toolgauge.said(), "the line in the log")
+        until(lambda: committed_all(broker), "everything to be committed")

@@ -16,7 +16,6 @@ from toolgauge.export.sender import (
     CONNECTION_REFUSED,
     MAX_RESPONSE_BYTES,
     UNKNOWN_HOST,
-    Handshakes,
     Permanent,
     Transient,
     Verdict,
@@ -27,7 +26,7 @@ from toolgauge.export.sender import (
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Signal
 from toolgauge.net.settings import ClientTls
-from toolgauge.net.tls import client_context, read_pem, tls_cause
+from toolgauge.net.tls import CLOSED, client_context, read_pem, tls_cause
 from toolgauge.otlp.request import SERVICES
 from toolgauge.settings import SECOND, file_path
 
@@ -38,6 +37,7 @@ _CODES_ABOUT_CONTENT = ("invalid_argument", "resource_exhausted", "internal", "u
 _MAX_METADATA_BYTES = 1 << 20
 # Details of gRPC's connection errors: the code is the same for a closed port and for a bad certificate.
 _TLS_FAILED = re.compile(r"failed to connect.*(?:handshake failed|hostname verification)", re.IGNORECASE | re.DOTALL)
+_CLOSED = ("Socket closed", "Connection reset")
 _NO_CONNECTION = ("failed to connect", "errors resolving", "DNS resolution failed")
 # Texts in these details, and their meaning.
 _CAUSES = {
@@ -66,7 +66,6 @@ class GrpcSender:
         self._tls = settings.client_tls
         if self._endpoint.startswith(("https://", "http://")):
             self._tls = (self._tls or ClientTls()) if self._endpoint.startswith("https://") else None
-        self._handshakes = Handshakes(self._tls, "h2")
 
     async def start(self) -> None:
         """Open the channel; it connects with the first request. Raise `StartError` when a TLS file cannot be used."""
@@ -125,7 +124,7 @@ class GrpcSender:
             retry_after_s = _retry_after_s(error)
             if reason in _TRANSIENT_CODES or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
                 if code is StatusCode.UNAVAILABLE and details.startswith(_NO_CONNECTION):
-                    reason, cause = await self._no_connection(details)
+                    reason, cause = self._no_connection(details)
                     return Transient(reason, retry_after_s, cause)
                 return Transient(reason, retry_after_s)
             return Permanent(
@@ -133,14 +132,16 @@ class GrpcSender:
             )
         return delivered(signal, response)
 
-    async def _no_connection(self, details: str) -> tuple[str, str]:
+    def _no_connection(self, details: str) -> tuple[str, str]:
         """Return the reason and the cause of a failed connection."""
         cause = next((cause for words, cause in _CAUSES.items() if words in details), "")
         if cause or self._tls is None:
             return "unavailable", cause
         cause = tls_cause(details)
         is_tls = bool(cause) or _TLS_FAILED.match(details) is not None
-        return "tls" if is_tls else "unavailable", cause or await self._handshakes.cause(target(self._endpoint))
+        if not cause and (is_tls or any(words in details for words in _CLOSED)):
+            cause = CLOSED
+        return "tls" if is_tls else "unavailable", cause
 
     async def close(self) -> None:
         """Close the channel and drop it: gRPC keeps a thread and sockets for as long as there is one."""

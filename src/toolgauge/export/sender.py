@@ -30,8 +30,7 @@ from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import StartError
 from toolgauge.model.ports import Exporter
 from toolgauge.net.settings import ClientTls
-from toolgauge.net.throttle import Throttle
-from toolgauge.net.tls import client_context, handshake_cause, tls_cause
+from toolgauge.net.tls import CLOSED, client_context, tls_cause
 from toolgauge.settings import SECOND
 
 # A larger response is an attack, or another protocol.
@@ -200,26 +199,6 @@ def failed(error: Exception) -> Transient:
             return Transient("connection")
 
 
-class Handshakes:
-    """Finds the cause of failed TLS connections for the log, by a handshake of its own at most once a minute."""
-
-    def __init__(self, tls: ClientTls | None, protocol: str) -> None:
-        self._tls = tls or ClientTls()
-        self._protocol = protocol
-        self._throttle = Throttle()
-        self._lock = asyncio.Lock()
-        self._cause = ""
-
-    async def cause(self, address: str) -> str:
-        """Return the cause that was found last, after another look when it is time; empty through a proxy."""
-        # Senders that fail meanwhile wait for the cause, too.
-        async with self._lock:
-            with contextlib.suppress(StartError):
-                if proxy_of(f"https://{address}") is None and self._throttle.suppressed("") is not None:
-                    self._cause = await handshake_cause(self._tls, address, [self._protocol])
-        return self._cause
-
-
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
     """A whole response; `retry_after_s` is the wait that it asks for."""
@@ -257,7 +236,6 @@ class HttpClient:
         self._reads_errors = reads_errors
         self._proxies: dict[str, str | None] = {}
         self._server_name = None if tls is None else tls.server_name_override
-        self._handshakes = Handshakes(tls, "http/1.1")
         self._session: aiohttp.ClientSession | None = None
         self._replaced: aiohttp.ClientSession | None = None
 
@@ -302,10 +280,9 @@ class HttpClient:
                         return Permanent("response_too_large")
                 return HttpAnswer(response.status, body, response.content_type, asked_wait_s(response))
         except FAILURES as error:
-            verdict = failed(error)
-            if url.startswith("https://") and verdict == Transient("connection"):
-                return Transient("connection", cause=await self._handshakes.cause(target(url)))
-            return verdict
+            if url.startswith("https://") and isinstance(error.__cause__, ConnectionResetError):
+                return Transient("connection", cause=CLOSED)
+            return failed(error)
 
     async def close(self) -> None:
         """Close the pools."""

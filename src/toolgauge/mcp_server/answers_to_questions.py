@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Annotated, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgauge.config.problems import suggestion
@@ -18,9 +19,11 @@ from toolgauge.mcp_server.readable_files import FoundRecording, ReadableFiles
 from toolgauge.mcp_server.recording_answers import compare_recordings, diagnose, expected, learned, suggestion_lines
 from toolgauge.mcp_server.scored_recordings import (
     MAX_TRAJECTORIES,
+    RecordingAnswer,
     ScoredRecording,
     ScoredRecordings,
     ScoringFiles,
+    UnreadFile,
     Work,
     only,
     scored_requests,
@@ -126,6 +129,7 @@ class DiagnoseRecording(_AboutRecording):
 
 
 _MAX_NAMED = 5
+_MAX_UNREAD = 20
 _ID = 120
 
 
@@ -211,7 +215,7 @@ class Answers:
         found, more = self._files.newest()
         lines = [f"{counted(len(found) + more, 'recording')}, the newest first"]
         lines += [f"{one.recording}  {one.bytes:,} bytes  {one.modified}" for one in found]
-        return _answer(lines, RecordingList(recordings=found, more=more))
+        return Answer(text=joined(lines), json=as_json(RecordingList(recordings=found, more=more)))
 
     def trajectories(self, question: ListTrajectories, work: Work) -> Answer:
         """List trajectories with their worst results."""
@@ -227,7 +231,7 @@ class Answers:
                 offset=question.offset,
                 limit=question.limit,
             )
-        return _answer(list_lines(found), found)
+        return _answer(list_lines(found), found, work)
 
     def failure(self, question: ExplainFailure, work: Work) -> Answer:
         """Explain why one run failed."""
@@ -243,7 +247,7 @@ class Answers:
             call=question.call,
             other_failed=failed - kept.is_failed,
         )
-        return _answer(failure_lines(report), report)
+        return _answer(failure_lines(report), report, work)
 
     def comparison(self, question: CompareRecordings, work: Work) -> Answer:
         """Compare two recordings."""
@@ -257,7 +261,7 @@ class Answers:
                 Question(margin=question.margin, confidence=question.confidence, looks_often=False),
                 StreamFilters(question.only.items()),
             )
-        return _answer(lines, answer)
+        return _answer(lines, answer, work)
 
     def suggestion(self, question: SuggestCriteria, work: Work) -> Answer:
         """Make criteria of recorded runs."""
@@ -268,15 +272,15 @@ class Answers:
                 found = expected(files, self._scoring, work, passed=question.passed)
             else:
                 found = learned(files, self._scoring, work, labels=labels, min_runs=question.min_runs)
-        described = as_json(found)
-        return Answer(text=f"{joined(suggestion_lines(found))}\n{described['yaml']}", json=described)
+        answer = _answer(suggestion_lines(found), found, work)
+        return Answer(text=f"{answer.text}\n{answer.json['yaml']}", json=answer.json)
 
     def diagnosis(self, question: DiagnoseRecording, work: Work) -> Answer:
         """Find the facts that producers leave out."""
         files = self._files.files_of(question.recording)
         with self._lock:
             answer, lines = diagnose(self._files.name_of(question.recording), files, work)
-        return _answer(lines, answer)
+        return _answer(lines, answer, work)
 
     def _scored(self, question: ListTrajectories | ExplainFailure, work: Work) -> ScoredRecording:
         scoring, name = self._scoring.load(), question.criterion
@@ -300,5 +304,11 @@ class Answers:
         return found
 
 
-def _answer(lines: Iterable[str], answer: Struct) -> Answer:
-    return Answer(text=joined(lines), json=as_json(answer))
+def _answer(lines: Iterable[str], answer: RecordingAnswer, work: Work) -> Answer:
+    unread = [UnreadFile(recording=file, reason=reason) for file, reason in work.unread.items()]
+    shown = unread[:_MAX_UNREAD]
+    notes = [f"not in this answer: {one.reason}" for one in shown]
+    if unread != shown:
+        notes.append(f"nor is anything of {len(unread) - len(shown)} more files")
+    answer = replace(answer, unread=shown, more_unread=len(unread) - len(shown))
+    return Answer(text=joined([*notes, *lines]), json=as_json(answer))

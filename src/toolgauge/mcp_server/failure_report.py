@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
-from toolgauge.mcp_server.scored_recordings import Scoring
+from toolgauge.mcp_server.scored_recordings import RecordingAnswer, Scoring
 from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named, named_if_known
 from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
 from toolgauge.model.plain_words import state_words, with_cause
@@ -114,7 +114,7 @@ class ReportedRemedy(Struct, frozen=True, kw_only=True):
     is_never_recorded: bool
 
 
-class FailureReport(Struct, frozen=True, kw_only=True):
+class FailureReport(RecordingAnswer, frozen=True, kw_only=True):
     """Why one run failed."""
 
     recording: str

@@ -15,7 +15,7 @@ from toolgauge.authoring.reference_text import criteria_lines
 from toolgauge.authoring.tasks import Choice, Counted, choose_runs
 from toolgauge.config.model import Config
 from toolgauge.mcp_server.plain_text import more, within_room
-from toolgauge.mcp_server.scored_recordings import ScoredRecordings, Scoring, ScoringFiles, Work
+from toolgauge.mcp_server.scored_recordings import RecordingAnswer, ScoredRecordings, Scoring, ScoringFiles, Work
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recordings.comparison import BASE, NEW, Filters, compare, set_beside
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
@@ -36,7 +36,7 @@ _MAX_STREAMS = 40
 _WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
 
 
-class SuggestedCriteria(Struct, frozen=True, kw_only=True):
+class SuggestedCriteria(RecordingAnswer, frozen=True, kw_only=True):
     """A criteria file for a person to review; `toolgauge replay --criteria FILE` takes it."""
 
     yaml: Annotated[str, Meta(description="the text of a criteria file; empty where there is too little evidence")]
@@ -135,7 +135,7 @@ class DiagnosedProducer(Struct, frozen=True, kw_only=True):
     missing: list[MissingPart]
 
 
-class RecordingDiagnosis(Struct, frozen=True, kw_only=True):
+class RecordingDiagnosis(RecordingAnswer, frozen=True, kw_only=True):
     """The producers of a recording, with the facts that each leaves out."""
 
     recording: str
@@ -203,7 +203,7 @@ class ComparedStream(Struct, frozen=True, kw_only=True):
     more_conversations: MoreConversations | None
 
 
-class ComparisonAnswer(Struct, frozen=True, kw_only=True):
+class ComparisonAnswer(RecordingAnswer, frozen=True, kw_only=True):
     """Whether the candidate is worse. `base` is the baseline, `new` the candidate."""
 
     verdict: Answer
@@ -211,8 +211,8 @@ class ComparisonAnswer(Struct, frozen=True, kw_only=True):
     confidence: float
     streams: Annotated[list[ComparedStream], Meta(description="the worst first")]
     more_streams: int = 0
-    conclusion: list[str] = []
-    notes: list[str] = []
+    conclusion: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def compare_recordings(

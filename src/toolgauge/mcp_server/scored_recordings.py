@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from toolgauge.authoring.tasks import with_runs_put_together
 from toolgauge.config.load import FileState, Sources, find_sources
@@ -103,20 +106,47 @@ MAX_BYTES = 64 * 1024 * 1024
 _MAX_RECORDINGS = 4
 
 
+class UnreadFile(Struct, frozen=True, kw_only=True):
+    """A file of which a part, or nothing, was read. `recording` is the name that questions take."""
+
+    recording: str
+    reason: str
+
+
+class RecordingAnswer(Struct, frozen=True, kw_only=True):
+    """An answer about recordings."""
+
+    unread: Annotated[list[UnreadFile], Meta(description="damaged files: the answer is of all others")] = []
+    more_unread: int = 0
+
+
 class Work:
-    """How far reading is, and whether the question was withdrawn. Reading is on one thread, looking at it on another."""
+    """How far reading is, the reasons for files that are not read as a whole, and whether the question was withdrawn.
+
+    Reading is on one thread, looking at it on another.
+    """
 
     def __init__(self) -> None:
+        self.unread: dict[str, str] = {}
         self.done_bytes = 0
         # `None` while it is not known, as where files are compressed.
         self.total_bytes: int | None = None
         self._withdrawn = Event()
 
     def requests(self, files: Sequence[str]) -> Iterator[RecordedRequest]:
-        """Yield the requests of a recording; raise `RecordingError` once the question was withdrawn."""
+        """Yield the requests of a recording; raise `RecordingError` once the question was withdrawn.
+
+        What cannot be read is left out; raise `RecordingError` where this leaves nothing.
+        """
         compressed = any(file.endswith((".gz", ".xz")) for file in files)
         self.done_bytes, self.total_bytes = 0, None if compressed else sum(Path(file).stat().st_size for file in files)
-        return read(files, self._read)
+        is_read = False
+        for request in read(files, self._read, self.unread.setdefault):
+            is_read = True
+            yield request
+        unread = [self.unread[file] for file in files if file in self.unread]
+        if unread and not is_read:
+            raise RecordingError(unread[0])
 
     def withdraw(self) -> None:
         """Have reading end."""
@@ -136,6 +166,7 @@ class ScoredRecording:
         self.summary = Summary(scoring.criteria)
         self.store = TrajectoryStore(max_trajectories, MAX_BYTES)
         self.trajectories = 0
+        self.unread: dict[str, str] = {}
         self._unmatched = UnmatchedCriteria(tuple(map(register, scoring.criteria)))
         self._kinds = tool_kinds(scoring.config)
 
@@ -181,6 +212,7 @@ class ScoredRecordings:
         before = None if known is None else known[1].scoring
         if known is not None and known[0] == states and (before is scoring or before == scoring):
             self._known[files] = known
+            work.unread |= known[1].unread
             return known[1]
         # The room of the one that gives way is free while the next one is read.
         while len(self._known) >= _MAX_RECORDINGS:
@@ -188,6 +220,7 @@ class ScoredRecordings:
         found = ScoredRecording(scoring, self._max_trajectories)
         for scorecard in scored_requests(files, scoring, work):
             found.add(scorecard)
+        found.unread = {file: work.unread[file] for file in files if file in work.unread}
         self._known[files] = states, found
         return found
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import cut, moment, more, within_room
-from toolgauge.mcp_server.scored_recordings import ScoredRecording
+from toolgauge.mcp_server.scored_recordings import RecordingAnswer, ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.report.kept import KeptTrajectory
@@ -54,7 +54,7 @@ class ListedCriterion(Struct, frozen=True, kw_only=True):
     is_shadow: Annotated[bool, Meta(description="it is tried out: it decides nothing")]
 
 
-class TrajectoryList(Struct, frozen=True, kw_only=True):
+class TrajectoryList(RecordingAnswer, frozen=True, kw_only=True):
     """One page of trajectories, and the counts of all criteria."""
 
     recording: str

@@ -3,7 +3,6 @@
 Files that are broken at that moment leave the ones in place that worked. `tls_cause` describes a failed connection.
 """
 
-import asyncio
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,10 +37,8 @@ _CAUSES = {
     "alpn": "it does not offer HTTP/2: is `protocol: http` meant?",
     "no application protocol": "it does not offer HTTP/2: is `protocol: http` meant?",
 }
-_CLOSED = (
-    "it closes the connection in the TLS handshake: is a client certificate missing or refused? See `tls.cert_file`"
-)
-_HANDSHAKE_S = 2.0
+# TLS 1.3 refuses client certificates after the handshake, and names no reason.
+CLOSED = "it closes the connection; if it asks for one, is a client certificate missing or refused? See `tls.cert_file`"
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -121,29 +118,6 @@ def tls_cause(message: str) -> str:
     """Describe the failure of a TLS connection by a library's message; empty without a known reason."""
     text = message.lower().replace("_", " ").replace("-", " ")
     return next((cause for words, cause in _CAUSES.items() if words in text), "")
-
-
-async def handshake_cause(tls: ClientTls, address: str, protocols: list[str]) -> str:
-    """Connect once to `host:port` and describe the failure of TLS; empty without a failure, or without an answer."""
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]")
-    name = tls.server_name_override or host
-    try:
-        context = client_context(tls)
-        context.set_alpn_protocols(protocols)
-        async with asyncio.timeout(_HANDSHAKE_S):
-            reader, writer = await asyncio.open_connection(host, int(port), ssl=context, server_hostname=name)
-            try:
-                # TLS 1.3 refuses client certificates after the handshake.
-                return "" if await reader.read(1) else _CLOSED
-            finally:
-                writer.transport.abort()
-    except ssl.SSLError as error:
-        return tls_cause(str(error)) or _CLOSED
-    except (ConnectionResetError, BrokenPipeError):
-        return _CLOSED
-    except (OSError, ValueError, StartError):
-        return ""
 
 
 def server_pem(tls: ServerTls) -> ServerPem:

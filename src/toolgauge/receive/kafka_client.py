@@ -73,6 +73,11 @@ class TopicIds:
         self._known: dict[str, str] = {}
         self.missing: set[str] = set()
 
+    @property
+    def known(self) -> frozenset[str]:
+        """The topics that have been there."""
+        return frozenset(self._known)
+
     def remade(self) -> set[str]:
         """Return the topics that were made again since the last call, and note those that are `missing`. Never waits."""
         remade: set[str] = set()

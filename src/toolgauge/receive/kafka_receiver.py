@@ -78,6 +78,7 @@ class KafkaReceiver:
         self._backlog: list[Message] = []
         # Topics that were made again, until their partitions are read from the beginning.
         self._remade: set[str] = set()
+        self._is_gone = False
         self._waits_for_partitions = True
         self._is_reachable = True
         self._is_stalled = False
@@ -194,7 +195,7 @@ class KafkaReceiver:
             _LOG.warning("kafka: %s; trying again", why)
 
     def _mend(self) -> None:
-        if self._trouble is not None:
+        if self._trouble is not None and not self._is_gone:
             self._trouble = None
             _LOG.info("kafka: consuming again")
 
@@ -226,8 +227,13 @@ class KafkaReceiver:
                 self._closed_topic.make(tuple(self._signals))
             except StartError as error:
                 self._fail(f"{error.message}; {error.hint}")
-        if missing >= self._signals.keys():
-            self._fail(f"there is no topic {' or '.join(sorted(missing))}")
+        # One of the two may never have been there.
+        gone = missing if missing >= self._signals.keys() else missing & self._topic_ids.known
+        was_gone, self._is_gone = self._is_gone, bool(gone)
+        if gone:
+            self._fail(f"there is no topic {' or '.join(sorted(gone))}")
+        elif was_gone:
+            self._mend()
         if remade:
             text = "kafka: %s was deleted and made again: it is read from its beginning; messages that were not read before are lost"
             _LOG.error(text, " and ".join(sorted(remade)))

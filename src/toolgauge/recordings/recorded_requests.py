@@ -58,6 +58,8 @@ _KNOWN_FORMS = (
 )
 # A request, or why it cannot be read.
 _Found: TypeAlias = tuple[Signal, bytes] | str
+# Gets a file of which something is not read, and the reason.
+Skip: TypeAlias = Callable[[str, str], object]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -90,13 +92,29 @@ def find_files(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def read(files: Sequence[str], progress: Callable[[int], None]) -> Iterator[RecordedRequest]:
-    """Yield the requests of all files in order of recorded time; `progress` gets the size of each request in bytes."""
+def _log_skipped(_file: str, reason: str) -> None:
+    _LOG.warning("warning: %s", reason)
+
+
+def read(files: Sequence[str], progress: Callable[[int], None], skip: Skip | None = None) -> Iterator[RecordedRequest]:
+    """Yield the requests of all files in order of recorded time; `progress` gets the size of each request in bytes.
+
+    Raise `RecordingError` for a file that cannot be read, unless there is `skip`.
+    """
+
+    def requests(file: str) -> Iterator[RecordedRequest]:
+        try:
+            yield from _requests(file, skip or _log_skipped)
+        except RecordingError as error:
+            if skip is None:
+                raise
+            skip(file, error.message)
+
     single = [file for file in files if _without_compression(file).endswith(".otlp.pb")]
-    streams = [_requests(file) for file in files if file not in set(single)]
+    streams = [requests(file) for file in files if file not in set(single)]
     # Files of one request are read twice, so that a large folder is never in memory as a whole.
-    times = sorted(((request.time_ns, file) for file in single for request in _requests(file)), key=lambda one: one[0])
-    by_time = (request for _, file in times for request in _requests(file))
+    times = sorted(((request.time_ns, file) for file in single for request in requests(file)), key=lambda one: one[0])
+    by_time = (request for _, file in times for request in requests(file))
     for request in heapq.merge(by_time, *streams, key=lambda request: request.time_ns):
         progress(len(request.body))
         yield request
@@ -123,12 +141,12 @@ def _without_compression(name: str) -> str:
     return name
 
 
-def _requests(file: str) -> Iterator[RecordedRequest]:
-    """Yield the requests of a file; log an unreadable one, or raise `RecordingError` where no request with a time follows."""
+def _requests(file: str, skip: Skip) -> Iterator[RecordedRequest]:
+    """Yield the requests of a file; skip an unreadable one, or raise `RecordingError` where no request with a time follows."""
     newest = 0
     is_otlp = False
     first_problem: str | None = None
-    for position, found in enumerate(_bodies(file), start=1):
+    for position, found in enumerate(_bodies(file, skip), start=1):
         problem = request = None
         if isinstance(found, str):
             problem = found
@@ -140,7 +158,7 @@ def _requests(file: str) -> Iterator[RecordedRequest]:
                 problem = f"`{file}`, request {position}: not an OTLP request ({error})"
         if newest:
             for skipped in filter(None, (first_problem, problem)):
-                _LOG.warning("warning: %s: it was left out", skipped)
+                skip(file, f"{skipped}: it was left out")
             first_problem = None
         else:
             first_problem = first_problem or problem
@@ -151,7 +169,7 @@ def _requests(file: str) -> Iterator[RecordedRequest]:
         raise RecordingError(first_problem, hint=None if is_otlp else _KNOWN_FORMS)
 
 
-def _bodies(file: str) -> Iterator[_Found]:
+def _bodies(file: str, skip: Skip) -> Iterator[_Found]:
     name = _without_compression(file)
     shown = "standard input" if file == STDIN else f"`{file}`"
     signal: Signal = "logs" if name.endswith((".logs.otlp.pb", ".logs.otlp")) else "traces"
@@ -164,9 +182,9 @@ def _bodies(file: str) -> Iterator[_Found]:
             elif name.endswith((".json", ".jsonl")):
                 yield from _json_bodies(file, stream)
             elif name.endswith(".otlp"):
-                yield from _delimited(file, signal, stream)
+                yield from _delimited(file, signal, stream, skip)
             else:
-                yield from _sniffed(file, stream)
+                yield from _sniffed(file, stream, skip)
     except UNREADABLE as error:
         raise RecordingError(f"cannot read `{file}`: {error}") from error
 
@@ -185,7 +203,7 @@ def _json_bodies(file: str, stream: io.BufferedIOBase) -> Iterator[_Found]:
                 yield f"`{file}`, line {place}: not OTLP JSON ({error})"
 
 
-def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator[tuple[Signal, bytes]]:
+def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase, skip: Skip) -> Iterator[tuple[Signal, bytes]]:
     position = 0
     try:
         while (size := _varint(stream)) is not None:
@@ -205,7 +223,7 @@ def _delimited(file: str, signal: Signal, stream: io.BufferedIOBase) -> Iterator
         text = f"`{file}` is cut off in request {position + 1}"
         if not position:
             raise RecordingError(text, hint=_KNOWN_FORMS) from None
-        _LOG.warning("warning: %s: the requests before it were read", text)
+        skip(file, f"{text}: the requests before it were read")
 
 
 def _varint(stream: io.BufferedIOBase) -> int | None:
@@ -223,7 +241,7 @@ def _varint(stream: io.BufferedIOBase) -> int | None:
     return value
 
 
-def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[_Found]:
+def _sniffed(file: str, stream: io.BufferedIOBase, skip: Skip) -> Iterator[_Found]:
     """Find the format of a file from its content where its name does not show it."""
     data = stream.read()
     if data.lstrip()[:1] == b"{":
@@ -232,7 +250,7 @@ def _sniffed(file: str, stream: io.BufferedIOBase) -> Iterator[_Found]:
     try:
         newest_time_ns("traces", data)
     except DecodeError:
-        yield from _delimited(file, "traces", io.BytesIO(data))
+        yield from _delimited(file, "traces", io.BytesIO(data), skip)
         return
     yield "traces", data
 

@@ -1,0 +1,120 @@
+"""A damaged file in a directory: each answer names it and the reason, and is of the other files."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.mcp_server.support import Called, client, error_of, text_of, trace_id, write_runs
+
+GOOD = [Called(tool="find", arguments={"id": 1})]
+BAD = [Called(tool="pay", arguments={"id": 1}, error="Timeout")]
+
+
+def not_otlp(path: Path) -> Path:
+    path.write_bytes(b"\xff\xff\xff\xff not OTLP")
+    return path
+
+
+def cut_off(path: Path) -> Path:
+    path.write_bytes(gzip.compress(b"x" * 1000)[:12])
+    return path
+
+
+def random_after_gzip(path: Path) -> Path:
+    path.write_bytes(b"\x1f\x8b\x08\x00" + bytes(range(1, 200)))
+    return path
+
+
+DAMAGES = {
+    "not_otlp.otlp.pb": not_otlp,
+    "not_otlp.otlp": not_otlp,
+    "cut_off.otlp.gz": cut_off,
+    "cut_off.json.gz": cut_off,
+    "random.jsonl.gz": random_after_gzip,
+    "random.otlp.pb.gz": random_after_gzip,
+}
+
+
+@pytest.mark.parametrize(("name", "damaged"), DAMAGES.items())
+async def test_a_damaged_file_is_named_and_the_others_are_answered_from(
+    name: str, damaged: Callable[[Path], Path], tmp_path: Path
+):
+    write_runs(tmp_path / "runs.jsonl", [GOOD, BAD])
+    write_runs(tmp_path / "others.jsonl", [GOOD], first=2)
+    broken = damaged(tmp_path / name)
+    async with client(tmp_path) as asked:
+        for tool, arguments in (
+            ("list_trajectories", {}),
+            ("explain_failure", {}),
+            ("explain_failure", {"trajectory": trace_id(1)}),
+            ("diagnose_recording", {}),
+            ("suggest_criteria", {"min_runs": 2}),
+            ("compare_recordings", {"baseline": str(tmp_path), "candidate": str(tmp_path / "runs.jsonl")}),
+        ):
+            answer = await asked.call_tool(tool, arguments)
+            assert not answer.is_error, text_of(answer)
+            (unread,) = answer.structured_content["unread"]
+            assert unread["recording"] == str(broken)
+            assert str(broken) in unread["reason"]
+            assert text_of(answer).startswith(f"not in this answer: {unread['reason']}\n")
+        listed = await asked.call_tool("list_trajectories")
+        named = await asked.call_tool("list_trajectories", {"recording": str(broken)})
+        other = await asked.call_tool("list_trajectories", {"recording": "runs.jsonl"})
+    assert listed.structured_content["trajectories_total"] == 3
+    assert str(broken) in error_of(named)[0]
+    assert (other.structured_content["unread"], other.structured_content["trajectories_total"]) == ([], 2)
+
+
+async def test_a_file_that_is_mended_is_in_the_next_answer(tmp_path: Path):
+    write_runs(tmp_path / "runs.jsonl", [GOOD])
+    broken = not_otlp(tmp_path / "more.otlp.pb")
+    async with client(tmp_path) as asked:
+        before = await asked.call_tool("list_trajectories")
+        broken.unlink()
+        write_runs(tmp_path / "more.jsonl", [GOOD], first=1)
+        after = await asked.call_tool("list_trajectories")
+    assert [one["recording"] for one in before.structured_content["unread"]] == [str(broken)]
+    assert (after.structured_content["unread"], after.structured_content["trajectories_total"]) == ([], 2)
+
+
+async def test_without_a_file_that_can_be_read_the_question_fails(tmp_path: Path):
+    broken = [not_otlp(tmp_path / f"{number}.otlp.pb") for number in range(2)]
+    async with client(tmp_path) as asked:
+        answer = await asked.call_tool("list_trajectories")
+    assert str(broken[0]) in error_of(answer)[0]
+
+
+async def test_damaged_lines_of_a_file_are_in_the_answer(tmp_path: Path):
+    runs = write_runs(tmp_path / "runs.jsonl", [GOOD])
+    with runs.open("a") as file:
+        file.write("{oops\n" * 3)
+    write_runs(runs, [GOOD], first=1)
+    async with client(runs) as asked:
+        answer = await asked.call_tool("list_trajectories")
+    assert answer.structured_content["trajectories_total"] == 2
+    (unread,) = answer.structured_content["unread"]
+    assert f"`{runs}`, line 2: not OTLP JSON" in unread["reason"]
+
+
+async def test_of_very_many_damaged_files_some_are_named_and_all_are_counted(tmp_path: Path):
+    write_runs(tmp_path / "runs.jsonl", [GOOD])
+    for number in range(50):
+        not_otlp(tmp_path / f"{number}.otlp.pb")
+    async with client(tmp_path) as asked:
+        answer = await asked.call_tool("list_trajectories")
+    assert (len(answer.structured_content["unread"]), answer.structured_content["more_unread"]) == (20, 30)
+    assert "nor is anything of 30 more files" in text_of(answer)
+
+
+async def test_a_reason_with_hostile_text_is_on_one_line(tmp_path: Path):
+    write_runs(tmp_path / "runs.jsonl", [GOOD])
+    file = tmp_path / "a\nwhy: it passed\x1b[31m\u202e.jsonl"
+    file.write_text(json.dumps({"resourceSpans": "a\nwhy: it passed\x1b[31m\u202e"}))
+    async with client(tmp_path) as asked:
+        answer = await asked.call_tool("list_trajectories")
+    assert all(line.isprintable() for line in text_of(answer).split("\n"))
+    assert not [line for line in text_of(answer).split("\n") if line.startswith("why: ")]
+    assert all(text.isprintable() for text in answer.structured_content["unread"][0].values())

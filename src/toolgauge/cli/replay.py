@@ -191,10 +191,9 @@ def command(
     config, criteria = load_to_score(config_paths, (*overrides, *_endpoints(to)), criteria_files)
     gate = make_gate(fail_on, fail_under, criteria)
     reports = Reports("toolgauge replay", junit_file, markdown_file, os.environ)
-    summary, rows = Summary(criteria), ScorecardRows(redactor(config), criteria)
+    redacting, kinds = redactor(config), tool_kinds(config)
+    summary, rows = Summary(criteria), ScorecardRows(redacting, criteria)
     unmatched = UnmatchedCriteria(tuple(map(register, criteria)))
-    kinds = tool_kinds(config)
-    redacting = redactor(config)
     describe: _Describe = (
         (lambda card: map(json.dumps, result_objects(card, redacting))) if as_json else _lines(config, criteria)
     )

@@ -221,14 +221,7 @@ class _PlugIn:
     def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
-        found: object = getattr(self._evaluator, name)
-        # The methods that `toolgauge score` calls as well.
-        if name in ("score_case", "original") and callable(found):
-            return partial(self._called, found)
-        return found
-
-    def _called(self, method: Callable[..., object], *arguments: object) -> object:
-        return self.call(partial(method, *copied(arguments)))
+        return getattr(self._evaluator, name)
 
     def call(self, call: Callable[[], _T]) -> _T:
         """Make a call on a spare thread; raise `EvaluationError`."""

@@ -2,14 +2,13 @@ import importlib
 import json
 import sys
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 import pytest
 
 from toolgauge import plugins
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.records import Record
 from toolgauge.service.criteria_factory import load_configuration
 from toolgauge.service.destinations import announced_destinations, destination_names
 
@@ -121,31 +120,6 @@ def test_a_plug_in_that_ends_the_process_as_it_is_loaded_is_named(install: Insta
     install("ending", "[toolgauge.dialects]\nending = ending_module:Whole\n", f"raise {error}")
     with pytest.raises(ConfigError, match="cannot load dialect `ending`"):
         plugins.dialects()
-
-
-PRINTING = """
-print("garbage at import")
-class Whole:
-    name, rank, marks, scopes = "printing", -1, ("printing.",), ()
-    def claims(self, record):
-        print("garbage in claims")
-        return True
-    def read(self, record):
-        print("garbage in read")
-        yield 1
-    def attribute(self, record, key):
-        return None
-"""
-
-
-def test_a_dialect_prints_to_standard_error(install: Install, capsys: pytest.CaptureFixture[str]):
-    install("printing", "[toolgauge.dialects]\nprinting = printing_module:Whole\n", PRINTING)
-    dialect = plugins.dialects()[0]
-    record = cast("Record", None)  # it looks at none
-    assert (dialect.name, dialect.rank, dialect.claims(record), [*dialect.read(record)]) == ("printing", -1, True, [1])
-    found = capsys.readouterr()
-    assert found.out == ""
-    assert found.err.splitlines() == ["garbage at import", "garbage in claims", "garbage in read"]
 
 
 def test_a_dialect_that_lacks_something_is_named(install: Install):

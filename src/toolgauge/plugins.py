@@ -8,15 +8,14 @@ import hashlib
 import json
 import shlex
 import sys
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import EntryPoint, distribution, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -38,10 +37,6 @@ _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
 _LEVELS = ("call", "trajectory")
 _DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
-_ALL_DIALECT_MEMBERS = (
-    *(*_DIALECT_MEMBERS, "grounds", "objects", "scope_words"),
-    *("operation", "calls", "history", "completes", "complete"),
-)
 
 
 def _points(group: str) -> tuple[EntryPoint, ...]:
@@ -95,26 +90,8 @@ def dialects() -> tuple[Dialect, ...]:
         missing = [member for member in _DIALECT_MEMBERS if not hasattr(made, member)]
         if missing:
             raise ConfigError(f"dialect {_place(points[0])} has no `{'`, `'.join(missing)}`")
-        is_own = type(made).__module__.partition(".")[0] == "toolgauge"
-        loaded.append(made if is_own else _without_output(made))
+        loaded.append(made)
     return tuple(sorted(loaded, key=lambda dialect: (dialect.rank, dialect.name)))
-
-
-def _without_output(dialect: Any) -> Any:  # noqa: ANN401 - a dialect of a plug-in, with any of the members
-    """Have a dialect print to standard error where it is called on the main thread, which prints the report of a command."""
-
-    def quiet(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:  # noqa: ANN401 - those of the method
-            if threading.current_thread() is not threading.main_thread():
-                return method(*arguments)
-            with redirect_stdout(sys.stderr):
-                found: Any = method(*arguments)
-                return tuple(cast("Iterator[Any]", found)) if isinstance(found, Iterator) else found  # of anything
-
-        return call
-
-    found = {name: getattr(dialect, name) for name in _ALL_DIALECT_MEMBERS if hasattr(dialect, name)}
-    return SimpleNamespace(**{name: quiet(one) if callable(one) else one for name, one in found.items()})
 
 
 def evaluator(name: str) -> type:
@@ -173,10 +150,9 @@ def load_file(path: Path) -> ModuleType:
 
 @contextmanager
 def running(fault: str, passes: tuple[type[Exception], ...] = ()) -> Generator[None]:
-    """Run code of a plug-in, which prints to standard error; raise `ConfigError` for whatever it raises, but for what `passes`."""
+    """Run code of a plug-in; raise `ConfigError` for any exception but those of `passes`."""
     try:
-        with redirect_stdout(sys.stderr):
-            yield
+        yield
     except passes:
         raise
     except BaseException as error:

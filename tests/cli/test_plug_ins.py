@@ -80,6 +80,30 @@ def test_an_evaluator_costs_its_own_score_alone(act: str, reason: str, tmp_path:
     assert words(replay(tmp_path, act)) == {"bad": reason, "other": "fail"}
 
 
+DIALECT = """
+class Prints:
+    name, rank, marks, scopes = "prints", -1, ("gen_ai.",), ()
+    def claims(self, record):
+        print("garbage")
+        return False
+    def read(self, record):
+        return ()
+    def attribute(self, record, key):
+        return None
+"""
+
+
+def test_what_a_dialect_prints_goes_to_standard_error(tmp_path: Path):
+    package = tmp_path / "packages" / "prints-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: prints\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[toolgauge.dialects]\nprints = prints_module:Prints\n")
+    (package.parent / "prints_module.py").write_text(DIALECT)
+    ended = run("inspect", "--json", str(RECORDING), environment={"PYTHONPATH": str(package.parent)})
+    assert json.loads(ended.out)["tool_calls"]
+    assert "garbage" in ended.err
+
+
 @pytest.mark.parametrize("error", ["SystemExit(0)", "GeneratorExit", "BaseException"])
 def test_a_file_that_ends_the_process_as_it_is_loaded_is_a_bad_configuration(error: str, tmp_path: Path):
     ended = replay(tmp_path, top=f"raise {error}")

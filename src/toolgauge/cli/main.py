@@ -8,13 +8,22 @@ import gc
 import os
 import signal
 from collections.abc import Callable, Sequence
+from copy import copy
 from importlib import import_module
 from typing import TypeVar
 
 import click
 
 from toolgauge.model.errors import ConfigError, ToolgaugeError
-from toolgauge.report.streams import close_log, drop_output, echo, has_colour, open_streams, outlasting_reader
+from toolgauge.report.streams import (
+    close_log,
+    drop_output,
+    echo,
+    has_colour,
+    kept_output,
+    open_streams,
+    outlasting_reader,
+)
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -111,7 +120,11 @@ class LazyGroup(click.Group):
         gc.freeze()
         gc.enable()
         command: object = getattr(module, "command" if home is None else cmd_name.replace("-", "_"))
-        return command if isinstance(command, click.Command) else None
+        if not isinstance(command, click.Command):
+            return None
+        found = copy(command)
+        found.callback = command.callback and kept_output()(command.callback)
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

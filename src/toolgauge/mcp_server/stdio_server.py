@@ -48,6 +48,7 @@ from toolgauge.mcp_server.scored_recordings import Work
 from toolgauge.mcp_server.trajectory_list import TrajectoryList
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.report.streams import output
 
 INSTRUCTIONS = (
     "toolgauge scores the tool calls of AI agents in recorded OpenTelemetry traffic. To find out why a run failed, call "
@@ -135,8 +136,10 @@ class ToolServer:
 
     async def run(self) -> None:
         """Answer until standard input ends."""
-        async with stdio_server() as (requests, responses):
-            await self.server.run(requests, responses, self.server.create_initialization_options())
+        # Not `sys.stdout`, where plug-ins may print.
+        with open(output().fileno(), "w", encoding="utf-8", closefd=False) as wire:
+            async with stdio_server(stdout=anyio.wrap_file(wire)) as (requests, responses):
+                await self.server.run(requests, responses, self.server.create_initialization_options())
 
     async def _list_tools(
         self, context: ServerRequestContext, params: PaginatedRequestParams | None

@@ -1,6 +1,6 @@
 """Standard output and standard error: nothing else in this package writes to them.
 
-Only our own threads write to standard output; what a plug-in or a process of it writes there goes to standard error.
+Plug-ins find standard error in the place of standard output, which is kept for the report of a command.
 
 Names in spans are hostile. Commands to a CI system are broken, and control characters are shown: a terminal obeys them,
 and a CI system reads some as the begin of a line.
@@ -10,10 +10,9 @@ import contextlib
 import os
 import re
 import sys
-import threading
 from collections.abc import Generator
 from io import TextIOWrapper
-from typing import BinaryIO, cast
+from typing import TextIO
 
 # What each of them sets for its jobs: GitHub Actions, Azure Pipelines, TeamCity, Buildkite and all others.
 _SYSTEMS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "BUILDKITE", "CI")
@@ -45,12 +44,6 @@ def _safe(text: str) -> str:
     return without_commands(_CONTROL.sub(lambda found: found[0] if len(found[0]) > 1 else _escaped(found[0]), text))
 
 
-def _is_own_thread() -> bool:
-    # Plug-ins run on threads of other names, and so do the threads that they start.
-    thread = threading.current_thread()
-    return thread is threading.main_thread() or thread.name.startswith("toolgauge")
-
-
 class Output(TextIOWrapper):
     """A stream without commands and control characters of anybody else."""
 
@@ -58,19 +51,7 @@ class Output(TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Write text."""
-        if self is sys.stderr or _is_own_thread():
-            return super().write(_safe(text))
-        return sys.stderr.write(text)
-
-    def fileno(self) -> int:
-        """Return the descriptor that the current thread may write to."""
-        return super().fileno() if self is sys.stderr or _is_own_thread() else sys.stderr.fileno()
-
-    @property
-    def buffer(self) -> BinaryIO:
-        """The stream of bytes that the current thread may write to."""
-        found = super().buffer if self is sys.stderr or _is_own_thread() else sys.stderr.buffer
-        return cast("BinaryIO", found)  # it writes bytes
+        return super().write(_safe(text))
 
     def annotate(self, command: str) -> None:
         """Write a command to GitHub of our own: only its first two characters begin one."""
@@ -104,9 +85,29 @@ class _LastingOutput(Output):
             super().flush()
 
 
+# Standard output while a command runs: the streams of a process are its state.
+_kept: list[TextIO] = []
+
+
+@contextlib.contextmanager
+def kept_output() -> Generator[None]:
+    """Keep standard output for us: everybody else finds standard error in its place."""
+    _kept.append(sys.stdout)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _kept.pop()
+
+
+def output() -> TextIO:
+    """Return standard output."""
+    return _kept[-1] if _kept else sys.stdout
+
+
 def echo(text: str = "", *, err: bool = False, end: str = "\n") -> None:
     """Print to standard output, or to standard error; colours and links only where `has_colour`."""
-    stream = sys.stderr if err else sys.stdout
+    stream = sys.stderr if err else output()
     stream.write(f"{text}{end}")
     stream.flush()
 
@@ -125,7 +126,7 @@ def redraw(text: str) -> None:
 
 def is_terminal(*, err: bool = False) -> bool:
     """Return whether the stream is a terminal."""
-    return (sys.stderr if err else sys.stdout).isatty()
+    return (sys.stderr if err else output()).isatty()
 
 
 def has_bar() -> bool:
@@ -186,4 +187,4 @@ def outlasting_reader() -> Generator[None]:
 
 def drop_output() -> None:
     """Keep Python from complaining once more when it closes standard output."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), output().fileno())

@@ -1,14 +1,14 @@
 """Checks outcomes before they count, because evaluators are plug-ins."""
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePath
 from traceback import walk_tb
 from typing import TypeAlias, cast, get_args
 
-from toolgauge.model.json import Json
+from msgspec import Struct
+
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import (
     Difference,
@@ -36,10 +36,9 @@ _REASONS = frozenset[str](get_args(Reason))
 _MAX_KNOWN = 256
 _LONGEST_KNOWN = 200
 _OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
-# The longest explanation, message or text of a difference that an evaluator of a plug-in or file may give; the longest name.
+# The longest text, and the most parts or differences, that an evaluator of a plug-in or file may give.
 MAX_TEXT = 10_000
-MAX_NAME = 200
-_MAX_PARTS = _MAX_DIFFERENCES = 100
+MAX_ENTRIES = 100
 
 
 # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
@@ -167,9 +166,7 @@ def raised(error: BaseException, caller: str) -> Errored:
     called = [(file, line) for file, line in frames if file != caller]
     lines = [line for file, line in called if file == called[0][0]]
     where = f" ({PurePath(called[0][0]).name}, line {lines[-1]})" if lines else ""
-    return Errored(
-        error_type=type(error).__name__[:MAX_NAME], message=f"the evaluator raised an exception{where}"[:MAX_TEXT]
-    )
+    return Errored(error_type=type(error).__name__[:MAX_TEXT], message=f"the evaluator raised an exception{where}")
 
 
 def problem_of(outcome: object) -> str:
@@ -229,35 +226,28 @@ def _are_differences(differences: object) -> bool:
 
 
 def cut(outcome: Outcome) -> Outcome:
-    """Return a sound outcome of a plug-in with its long texts cut."""
-    match outcome:
-        case NotEvaluated():
-            return NotEvaluated(reason=outcome.reason, explanation=_cut(outcome.explanation))
-        case Errored():
-            return Errored(error_type=_cut(outcome.error_type, MAX_NAME), message=_cut(outcome.message))
-        case Scored():
-            parts = {
-                _cut(name, MAX_NAME): int(figure) if isinstance(figure, int) else float(figure)
-                for name, figure in islice(outcome.parts.items(), _MAX_PARTS)
-            }
-            differences = tuple(
-                Difference(
-                    where=_cut(one.where), rule=_cut(one.rule), expected=_side(one.expected), actual=_side(one.actual)
-                )
-                for one in outcome.differences[:_MAX_DIFFERENCES]
-            )
-            value, words = float(outcome.value), _cut(outcome.explanation)
-            return Scored(value, words, parts, differences, is_exempt=outcome.is_exempt)
+    """Copy a sound outcome of a plug-in into our own classes, without the rest of long texts and containers."""
+    return cast("Outcome", _cut(outcome))  # of the class that it had
 
 
-def _cut(text: str, most: int = MAX_TEXT) -> str:
-    # Not by a method that a class of the plug-in may have in its place.
-    return str.__getitem__(text, slice(most))
-
-
-def _side(side: Side | None) -> Side | None:
-    if side is None:
-        return None
-    value: Json = side.value
-    text = json.dumps(value)
-    return Side(value=json.loads(text) if len(text) <= MAX_TEXT else _cut(text), words=_cut(side.words))
+def _cut(value: object) -> object:
+    match value:
+        case str():
+            # Not by a method that a class of the plug-in may have in its place.
+            return str.__getitem__(value, slice(MAX_TEXT))
+        case Mapping():
+            items = cast("Mapping[object, object]", value).items()  # nothing is known about a plug-in's mapping
+            return {_cut(key): _cut(entry) for key, entry in islice(items, MAX_ENTRIES)}
+        case list() | tuple():
+            entries = [_cut(entry) for entry in cast("Sequence[object]", value)[:MAX_ENTRIES]]
+            return tuple(entries) if isinstance(value, tuple) else entries
+        case Struct():
+            own = next(one for one in (*_OUTCOMES, Difference, Side) if isinstance(value, one))
+            make = cast("Callable[..., object]", own)  # its fields keep their types
+            return make(**{name: _cut(getattr(value, name)) for name in own.__struct_fields__})
+        case float():
+            return float(value)
+        case int() if not isinstance(value, bool):
+            return int(value)
+        case _:
+            return value

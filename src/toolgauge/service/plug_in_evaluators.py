@@ -106,7 +106,8 @@ class SpareThreads:
     def run(self, call: Callable[[], _T]) -> _T:
         """Return what the call returns; raise `EvaluationError` when it raises anything or is late."""
         found: list[_T] = []
-        streams, recursion = (sys.stdout, sys.stderr), sys.getrecursionlimit()
+        streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+        recursion = sys.getrecursionlimit()
         thread = self._thread()
         thread.is_busy = True
         failure: EvaluationError | None = _LateError()
@@ -118,8 +119,9 @@ class SpareThreads:
                     break
         finally:
             thread.is_busy = False
-            if None in (sys.stdout, sys.stderr):
-                sys.stdout, sys.stderr = streams
+            for name, stream in streams.items():
+                if getattr(sys, name) is None:
+                    setattr(sys, name, stream)
             sys.setrecursionlimit(max(recursion, sys.getrecursionlimit()))
         if isinstance(failure, _LateError):
             thread.give_up()
@@ -219,14 +221,7 @@ class _PlugIn:
     def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
-        found: object = getattr(self._evaluator, name)
-        # The methods that `toolgauge score` calls as well.
-        if name in ("score_case", "original") and callable(found):
-            return partial(self._called, found)
-        return found
-
-    def _called(self, method: Callable[..., object], *arguments: object) -> object:
-        return self.call(partial(method, *copied(arguments)))
+        return getattr(self._evaluator, name)
 
     def call(self, call: Callable[[], _T]) -> _T:
         """Make a call on a spare thread; raise `EvaluationError`."""
@@ -350,7 +345,7 @@ def _sound(outcome: object) -> Outcome:
 def on_spare_thread(
     evaluator: Evaluator | JudgeEvaluator, threads: SpareThreads, on_off: Callable[[str], None] = lambda _reason: None
 ) -> Evaluator | JudgeEvaluator:
-    """Isolate an evaluator of a plug-in; return our own as they are. `on_off` gets the reason when one is switched off."""
+    """Wrap an evaluator unless it is part of toolgauge; `on_off` gets the reason when it is switched off."""
     if type(evaluator).__module__.partition(".")[0] == "toolgauge" or isinstance(evaluator, _PlugIn):
         return evaluator
     if hasattr(evaluator, "questions"):

@@ -165,7 +165,7 @@ class SelfMetrics(MetricSection):
     scoring_queue: Gauge
     scoring_duration: Histogram
     scoring_delay: Histogram
-    told_errors: Counter
+    reported_errors: Counter
     loop_lag: Histogram
     reloads: Counter
     annotations: Counter

@@ -303,7 +303,7 @@ def test_results_that_read_like_errors_are_counted_with_the_setting_that_counts_
         for number, result in enumerate(results)
     ]
     (found,) = diagnosed([recorded(tmp_path, "acme", model, *calls)])
-    assert found.told_errors == {"pass": 1, "fail": 1}
+    assert found.reported_errors == {"pass": 1, "fail": 1}
     lines = "\n".join(diagnosis_lines(found))
     assert "2 results read like errors, 1 are counted as failures" in lines
     assert "{defaults: {tool_success: {failures: {match: ['Error:*']}}}}" in lines

@@ -234,4 +234,4 @@ def test_results_that_read_like_errors_are_counted_once_a_call(scope: Trajectory
     scorer = Scorer(criteria, ToolKinds())
     judged = trajectory(answered("pay", "done"), answered("pay", "Error: a"), answered("pay", {"error": "b"}))
     scorer.score(replace(judged, scope=scope), 0)
-    assert scorer.told_errors == told
+    assert scorer.reported_errors == told

@@ -71,7 +71,7 @@ class ErrorHandling(FactsEvaluator):
         later = _Later(trajectory, facts)
         for call in failed:
             success = successes.get(call.order)
-            if call.name not in trajectory.writing_tools and later.answers.tell_of(call):
+            if call.name not in trajectory.writing_tools and later.answers.report_on(call):
                 outcome = _scored("ignored", call, "and the answer tells of it as if it had worked")
                 yield recorded[call.order], outcome
                 continue
@@ -192,8 +192,8 @@ class _Answers:
             return _unknown(call, "undecided", "could not tell whether the answer admits the failure")
         return _scored("ignored", call, "was never made good, and the answer admits nothing")
 
-    def tell_of(self, call: ToolCall) -> bool:
-        """Return whether the next answers to the user tell something that a failed call should have read, and admit nothing."""
+    def report_on(self, call: ToolCall) -> bool:
+        """Return whether the next answers state a value that a failed call should have read, and admit no failure."""
         start = self._after(call)
         following = bisect_left(self._users, start)
         asked = self._users[following - 1] if following else -1
@@ -210,12 +210,14 @@ class _Answers:
             if any(number not in self._numbers_seen for number in numbers):
                 return True
         words = {value: written(leaf) for leaf, value in _leaves(call)}
-        told = {value for value, word in words.items() if word and any(occurs_alone(word, text) for text in texts)}
+        stated = {value for value, word in words.items() if word and any(occurs_alone(word, text) for text in texts)}
         # What other calls of the tool were given as well, or a later call was given or has found.
-        told.difference_update(value for one in known if told and one.name == call.name for value in _values(one))
-        values = (leaf for one in later if told for part in (one.arguments, one.result) for leaf in result_leaves(part))
+        stated.difference_update(value for one in known if stated and one.name == call.name for value in _values(one))
+        values = (
+            leaf for one in later if stated for part in (one.arguments, one.result) for leaf in result_leaves(part)
+        )
         texts = [str(leaf) for leaf in values]
-        return any(not any(occurs_alone(words[value], text) for text in texts) for value in told)
+        return any(not any(occurs_alone(words[value], text) for text in texts) for value in stated)
 
     @cached_property
     def _numbers_seen(self) -> frozenset[float | str]:

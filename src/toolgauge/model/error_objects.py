@@ -78,7 +78,7 @@ def reported_failure(value: JsonObject, tool: str, arguments: Json, *, changes_s
 
 
 def _fails(name: str, value: JsonObject) -> bool | None:
-    """Return whether a member says that the call failed, or that it worked; `None` where it says neither."""
+    """Return whether a member means that the call failed, or that it worked; `None` for neither."""
     sign, text = value[name], _plain(value[name])
     if name in _FLAGS:
         means = _MEANINGS.get(text)
@@ -95,7 +95,7 @@ def _fails(name: str, value: JsonObject) -> bool | None:
 
 
 def _is_asked_for(name: str, value: JsonObject, words: Collection[str], given: Collection[str]) -> bool:
-    """Return whether the name or the arguments of the tool ask for what a member says."""
+    """Return whether the name or the arguments of the tool ask for the content of a member."""
     sign, is_check = value[name], not _CHECKS.isdisjoint(words)
     if name in _FLAGS:
         return is_check

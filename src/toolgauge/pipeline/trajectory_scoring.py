@@ -87,8 +87,8 @@ class Scoring:
             if self._is_interrupted:
                 self.interrupted += 1
                 results = self.scorer.interrupted(completed)
-            for outcome, count in self.scorer.told_errors.items():
-                self._metrics.told_errors.add(count, (outcome,))
+            for outcome, count in self.scorer.reported_errors.items():
+                self._metrics.reported_errors.add(count, (outcome,))
         if trajectory.earlier_turns is not None:
             # Only evaluators look at it, and it may be long.
             trajectory = replace(trajectory, earlier_turns=None)

@@ -1,4 +1,4 @@
-"""Reads why a model stopped where its finish reason says that its answer is not whole."""
+"""Reads finish reasons of models whose answer is not whole."""
 
 import re
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def finish_in(written: Value) -> Value:
 
 
 def is_for_tools(finish: Value) -> bool:
-    """Return whether a finish reason says that the model asked for tools."""
+    """Return whether a finish reason means that the model asked for tools."""
     return isinstance(finish, str) and finish.lower().startswith(("tool", "function"))
 
 

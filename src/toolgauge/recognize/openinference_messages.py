@@ -295,7 +295,7 @@ def _text(message: Message) -> str | None:
 
 
 def finish_reason(attributes: Mapping[str, Value], messages: Messages) -> Value:
-    """Return why the model stopped; `None` where nothing says so."""
+    """Return why the model stopped; `None` where that is not recorded."""
     written = messages.output[-1].fields.get("finish_reason") if messages.output else None
     return next((found for key in _FINISHES if (found := attributes.get(key)) is not None), written)
 

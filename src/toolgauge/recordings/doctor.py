@@ -120,7 +120,7 @@ class Diagnosis:
     # Whether spans from which nothing was read may hold calls: their traces show no call, message or run.
     may_hold_calls: bool = False
     # Results that read like errors that no span records, by whether their calls count as failed; and how the other texts begin.
-    told_errors: Mapping[str, int] = field(default_factory=dict[str, int])
+    reported_errors: Mapping[str, int] = field(default_factory=dict[str, int])
     error_beginnings: Sequence[str] = ()
 
     @property
@@ -146,7 +146,7 @@ class Doctor:
         # Executed calls alone in their traces, and those in traces without a run of a model or an agent.
         self._lone: Counter[Producer] = Counter()
         self._without_run: Counter[Producer] = Counter()
-        self._told_errors = defaultdict[Producer, Counter[str]](Counter)
+        self._reported_errors = defaultdict[Producer, Counter[str]](Counter)
         self._error_beginnings = defaultdict[Producer, Counter[str]](Counter)
         # The producers in traces that show a call, a message or a run.
         self._shown: set[Producer] = set()
@@ -167,13 +167,13 @@ class Doctor:
                 self._names[producer][call.name] += 1
                 self._lone[producer] += len(trace.spans) == 1
                 self._without_run[producer] += not trace.runs
-        told = with_error_texts(trajectory)
+        texts = with_error_texts(trajectory)
         for call in trajectory.calls:
             producer = trace.producer(call.executed_by or call.span)
-            if call.order not in told.kinds or producer is None:
+            if call.order not in texts.kinds or producer is None:
                 continue
-            self._told_errors[producer]["pass" if call.order in told.shown else "fail"] += 1
-            if call.order in told.shown and (beginning := error_beginning(call.result)) is not None:
+            self._reported_errors[producer]["pass" if call.order in texts.shown else "fail"] += 1
+            if call.order in texts.shown and (beginning := error_beginning(call.result)) is not None:
                 self._error_beginnings[producer][beginning] += 1
         if trace.runs or trajectory.calls or trajectory.messages:
             self._shown.update(trace.spans.values())
@@ -205,7 +205,7 @@ class Doctor:
                 shared_name=self._shared_name(producer),
                 lone_calls=self._lone_calls(producer),
                 may_hold_calls=bool(sent.unread) and producer not in self._shown,
-                told_errors=self._told_errors[producer],
+                reported_errors=self._reported_errors[producer],
                 error_beginnings=[one for one, _ in self._error_beginnings[producer].most_common(_MAX_BEGINNINGS)],
             )
 
@@ -272,10 +272,10 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         found["shared_name"] = diagnosis.shared_name
     if diagnosis.lone_calls:
         found["lone_calls"] = diagnosis.lone_calls
-    if diagnosis.told_errors.get("pass"):
+    if diagnosis.reported_errors.get("pass"):
         found["told_errors"] = {
-            "results": sum(diagnosis.told_errors.values()),
-            "failures": diagnosis.told_errors.get("fail", 0),
+            "results": sum(diagnosis.reported_errors.values()),
+            "failures": diagnosis.reported_errors.get("fail", 0),
         }
         found["told_errors_to_paste"] = _failures(diagnosis)
     if diagnosis.code_steps:
@@ -337,8 +337,8 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
         calls = counted(diagnosis.lone_calls, "call")
         yield f"  {style.doubtful('note')}: {calls} in traces without the model's request: spans are traces of their own"
         yield "    do: run models and tools inside the agent's span (propagate the context), so that a run is one trace"
-    if diagnosis.told_errors.get("pass"):
-        results, failures = sum(diagnosis.told_errors.values()), diagnosis.told_errors.get("fail", 0)
+    if diagnosis.reported_errors.get("pass"):
+        results, failures = sum(diagnosis.reported_errors.values()), diagnosis.reported_errors.get("fail", 0)
         yield f"  {style.doubtful('note')}: {counted(results, 'result')} read like errors, {failures} are counted as failures"
         yield "    do: where the others are failures too, put this line into the configuration; `toolgauge learn` proposes more"
         yield f"    {yaml.safe_dump(_failures(diagnosis), default_flow_style=True, width=1000, sort_keys=False).strip()}"

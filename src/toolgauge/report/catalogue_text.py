@@ -19,7 +19,7 @@ _Name = Callable[[str], str]
 
 
 def passed_words(usage: RunSummary) -> tuple[str, str]:
-    """Return how runs that passed are called, and one of them: they succeeded only where the configuration says what that is."""
+    """Return the words for runs that passed and for one of them: "succeeded" needs criteria of success in the configuration."""
     return ("succeeded", "a successful run") if usage.names_success else (_NO_FAULT, f"a run {_NO_FAULT}")
 
 

@@ -122,7 +122,7 @@ class Scorer:
         self.effects: RememberedEffects | None = None
         # How many results of the trajectory scored last read like errors, by whether their calls failed for it. A call of a
         # conversation counts once, with its trace unless only conversations are judged.
-        self.told_errors: Mapping[str, int] = {}
+        self.reported_errors: Mapping[str, int] = {}
         self._counts_in = next((one.scope for one in criteria if one.evaluator_name == "tool_success"), "trace")
         self._expected_values = ExpectedValues()
         self._recent_offers = RecentOffers()
@@ -162,7 +162,7 @@ class Scorer:
                 results += self._results(registered, shown, conversation, half)
         self.seen, self.effects = facts.seen, facts.effects
         is_counted = trajectory.scope == self._counts_in and "error_texts" in vars(facts)
-        self.told_errors = facts.error_texts.outcomes if is_counted else {}
+        self.reported_errors = facts.error_texts.outcomes if is_counted else {}
         return tuple(results)
 
     def set_crashed_aside(self, ended_by: Iterable[tuple[str, str]]) -> None:

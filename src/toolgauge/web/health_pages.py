@@ -54,7 +54,7 @@ _PROBLEMS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("toolgauge.log.dropped", {}),
 )
 
-TOLD_ERRORS = "toolgauge.calls.told_errors"
+REPORTED_ERRORS = "toolgauge.calls.told_errors"
 _CRITERION = "gen_ai.evaluation.name"
 _OUTCOME, _WHY = "toolgauge.outcome", "toolgauge.not_evaluated.reason"
 _MOST_PRODUCERS = 50

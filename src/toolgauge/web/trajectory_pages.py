@@ -9,7 +9,7 @@ from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row, services
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 from toolgauge.web.agent_pages import agent_id
-from toolgauge.web.health_pages import TOLD_ERRORS, Figures
+from toolgauge.web.health_pages import REPORTED_ERRORS, Figures
 from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest
 from toolgauge.web.stream_pages import stream_id
 
@@ -46,8 +46,8 @@ class TrajectoryPages(PageGroup):
             gaps=found[:_GAPS],
             more_gaps=max(0, len(found) - _GAPS),
             services=services(newest)[:_SERVICES],
-            told_errors=figures.total(TOLD_ERRORS),
-            uncounted_errors=figures.total(TOLD_ERRORS, outcome="pass"),
+            reported_errors=figures.total(REPORTED_ERRORS),
+            uncounted_errors=figures.total(REPORTED_ERRORS, outcome="pass"),
             ports=self._ports(),
         )
 

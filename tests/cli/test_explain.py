@@ -154,8 +154,8 @@ def test_a_shared_prefix_makes_no_criterion_similar():
     assert ended.code == 2
     assert ended.err.splitlines()[1] == (
         "hint: known: `default.arguments_schema`, `default.coverage`, `default.error_handling`, `default.grounded_answer`, "
-        "`default.grounded_arguments`, `default.honest_answer`, "
-        "`default.known_tool`, `default.repeated_calls`, `default.run_completed`, `default.tool_success`, `default.tool_use`"
+        "`default.grounded_arguments`, `default.honest_answer`, `default.known_tool`, `default.one_effect`, "
+        "`default.repeated_calls`, `default.run_completed`, `default.tool_success`, `default.tool_use`"
     )
 
 

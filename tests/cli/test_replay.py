@@ -58,7 +58,7 @@ def test_criteria_that_judged_nothing_are_named_at_the_end(criteria: str):
 
 def test_without_such_criteria_there_is_no_warning():
     ended = run("replay", HEALTHY)
-    assert (ended.code, ended.err) == (0, "results: 7 pass, 4 not_evaluated\n")
+    assert (ended.code, ended.err) == (0, "results: 7 pass, 5 not_evaluated\n")
 
 
 def test_a_table_of_the_criteria_is_at_the_end(refunds: str):
@@ -70,8 +70,9 @@ def test_a_table_of_the_criteria_is_at_the_end(refunds: str):
         "default.known_tool               3       0       0  1.000       3  0",
         "default.arguments_schema         3       0       0  1.000       3  0",
         "default.grounded_arguments       2       0       0  1.000       2  0",
+        "default.one_effect               1       0       0  1.000       1  0",
         "default.grounded_answer          1       0       0  1.000       1  0",
-        "default.repeated_calls           3       0       0  1.000       3  0",
+        "default.repeated_calls           2       0       0  1.000       2  0",
         "default.error_handling           0       0       0      -       0  1 (100 %): no_calls 1",
         "default.honest_answer            0       0       0      -       0  1 (100 %): nothing_expected 1",
         "default.tool_use                 1       0       0  1.000       1  0",

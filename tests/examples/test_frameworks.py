@@ -49,6 +49,7 @@ def test_pydantic_ai_in_process():
             "pass: default.known_tool of find_order",
             "pass: default.arguments_schema of find_order",
             "not_evaluated: default.grounded_arguments of the run",
+            "not_evaluated: default.one_effect of the run",
             "not_evaluated: default.grounded_answer of the run",
             "pass: default.repeated_calls of find_order",
             "not_evaluated: default.error_handling of the run",

@@ -22,6 +22,8 @@ layouts = pytest.mark.parametrize("layout", ["turn", "conversation"])
 
 
 RECOVERED = "default.error_handling"
+# What is made good, and an act that is repeated, are found by another criterion.
+BESIDE = {"failing_tool": [RECOVERED], "repeats": ["default.one_effect"]}
 
 
 def is_found(criterion: object, result: dict[str, object]) -> bool:
@@ -56,7 +58,7 @@ def found(dialect: str, layout: Layout, fault: str | None) -> list[set[object]]:
 @layouts
 @pytest.mark.parametrize("fault", CRITERIA)
 def test_a_planted_fault_is_found(dialect: str, layout: Layout, fault: str):
-    criteria = {CRITERIA[fault], *([RECOVERED] if fault == "failing_tool" else [])}
+    criteria = {CRITERIA[fault], *BESIDE.get(fault, ())}
     hits = sum(not criteria.isdisjoint(named) for named in found(dialect, layout, fault))
     assert hits / CONVERSATIONS >= 0.95
 

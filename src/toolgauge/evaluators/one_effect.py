@@ -60,12 +60,15 @@ class OneEffect(FactsEvaluator):
                     yield call, outcome if outcome is not _NEW else self._new(call.name)
             facts.effects = conversation.remembered()
         if not is_any:
-            yield None, nothing_to_judge(trajectory)
+            yield None, nothing_to_judge(trajectory) if trajectory.hidden_turns else _NO_ACT
 
     def _new(self, name: str) -> Outcome:
         return self._usual.get(name) or self._usual.keep(name, Scored(1.0, f"{shown(name)} {_NEW.explanation}"))
 
 
+_NO_ACT = NotEvaluated(
+    reason="no_calls", explanation="no act to judge: no call of a tool that does something once more"
+)
 _NEW = Scored(1.0, "was not called with these arguments before")
 
 

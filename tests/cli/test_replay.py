@@ -51,7 +51,7 @@ def test_criteria_that_judged_nothing_are_named_at_the_end(criteria: str):
     assert ended.err.splitlines() == [
         "warning: criterion `other-service` matched no trajectory: look at `when.service: no-such-*`",
         "warning: criterion `other-tool` found no call of its `tools`: look at `tools`",
-        "results: 8 pass, 5 not_evaluated; criteria without a match: 2",
+        "results: 8 pass, 6 not_evaluated; criteria without a match: 2",
     ]
     assert "other-service               matched nothing" in ended.out.splitlines()
 
@@ -107,7 +107,7 @@ def test_an_object_names_producer_agent_tool_and_time_behind_the_documented_keys
         *("value", "reason", "explanation"),
         *("enforce", "service", "environment", "service_version", "agent", "tool", "time"),
     ]
-    assert (called["version"], called["service_version"], called["environment"]) == ("4", None, None)
+    assert (called["version"], called["service_version"], called["environment"]) == ("5", None, None)
     assert (called["enforce"], called["service"], called["agent"]) == ("live", "shop-assistant", "shop_agent")
     assert (judged["enforce"], judged["agent"], judged["tool"]) == ("shadow", "shop_agent", None)
     assert called["time"] < judged["time"]

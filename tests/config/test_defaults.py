@@ -94,6 +94,12 @@ def test_durations_are_nanoseconds_and_sizes_bytes():
     assert config.memory.limit == 536_870_912
 
 
+def test_more_workers_have_more_memory_unless_a_limit_is_given():
+    assert Config().memory.limit_of(1) == 512 << 20
+    assert Config().memory.limit_of(3) == 768 << 20
+    assert Config.model_validate({"memory": {"limit": "512MiB"}}).memory.limit_of(3) == 512 << 20
+
+
 def test_print_config_writes_the_default_file_with_its_units():
     written: Json = yaml.safe_load(shown(Config()))
     assert _without_rarer_keys(written, yaml.safe_load(DEFAULT_FILE)) == yaml.safe_load(DEFAULT_FILE)

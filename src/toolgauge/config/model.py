@@ -173,6 +173,10 @@ class Memory(Section):
 
     limit: Annotated[Size, Field(gt=0)] = 512 * MIB
 
+    def limit_of(self, workers: int) -> int:
+        """Return the limit for all workers together: one that was not given has 128 MiB more for each beyond the first."""
+        return self.limit if "limit" in self.model_fields_set else self.limit + (workers - 1) * 128 * MIB
+
 
 class FeedbackSettings(Section):
     """Verdicts of people: how often they are read from the backends in `exporters`; null leaves that out."""

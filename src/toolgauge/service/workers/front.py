@@ -277,7 +277,8 @@ def make_front(
     workers.processes = tuple(
         WorkerProcess(number, command, max_bytes=max_bytes, on_workers=workers, clock=clock) for number in range(count)
     )
-    memory = MemoryGuard(config.memory.limit, metrics, resident=workers.resident, elsewhere=_COPIES_ELSEWHERE)
+    limit = config.memory.limit_of(count)
+    memory = MemoryGuard(limit, metrics, resident=workers.resident, elsewhere=_COPIES_ELSEWHERE)
     watcher = make_watcher(config, metrics)
     store = StateStore.of(config.state)
     watching = telemetry.watching(watcher, store, criteria, workers.put)

@@ -270,14 +270,13 @@ def make_front(
     count = number_of_workers(config)
     registry = MergedRegistry(clock)
     telemetry = Telemetry.of(config, registry, clock, hop_id)
-    metrics = telemetry.metrics
+    metrics, limit = telemetry.metrics, config.memory.limit_of(count)
     workers = Workers(registry, metrics, has_journal=config.state.directory is not None)
     command = spawn_command(config_options, count, hop_id)
     max_bytes = max(1, config.inbox.max_bytes // count // _IN_FLIGHT_PART)
     workers.processes = tuple(
         WorkerProcess(number, command, max_bytes=max_bytes, on_workers=workers, clock=clock) for number in range(count)
     )
-    limit = config.memory.limit_of(count)
     memory = MemoryGuard(limit, metrics, resident=workers.resident, elsewhere=_COPIES_ELSEWHERE)
     watcher = make_watcher(config, metrics)
     store = StateStore.of(config.state)

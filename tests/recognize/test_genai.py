@@ -778,7 +778,7 @@ def seen_calls(attributes: dict[str, Value]) -> list[ModelCall]:
 
 @pytest.mark.parametrize(
     ("output", "ending"),
-    [
+    [  # pyright: ignore[reportUnknownArgumentType] - JSON of many shapes
         ([{"role": "assistant", "parts": [], "finish_reason": "stop"}], "empty"),
         ([message("assistant", {"type": "text", "content": " "})], "empty"),
         ([message("assistant", {"type": "reasoning", "content": "hm"}, {"type": "text", "content": ""})], "empty"),

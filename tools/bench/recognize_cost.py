@@ -88,8 +88,8 @@ def model_span(size: int) -> bytes:
 
 
 def read(decoder: Decoder, recognizer: Recognizer, body: bytes) -> str | None:
-    viewed = decoder.traces(body).viewed
-    reading = recognizer.read(viewed[0].span) if viewed else None
+    viewed = next(iter(decoder.traces(body).viewed), None)
+    reading = None if viewed is None else recognizer.read(viewed.span)
     return None if reading is None else reading.dialect
 
 

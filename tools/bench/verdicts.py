@@ -35,7 +35,7 @@ def write(folder: Path, name: str, seed: int) -> tuple[Path, Path]:
         spans = _run(random, trace_id, _START_NS + number * 60 * _S, fault)
         verdicts.append(f"{trace_id},{'fail' if fault else 'pass'}")
         resource: JsonObject = {"attributes": [_attribute("service.name", "shop")]}
-        scopes: list[Json] = [{"scope": {"name": "shop.agent"}, "spans": spans}]
+        scopes: list[Json] = [{"scope": {"name": "shop.agent"}, "spans": [*spans]}]
         lines.append(json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}))
     recording, labels = folder / f"{name}.jsonl", folder / f"{name}.csv"
     recording.write_text("\n".join(lines))

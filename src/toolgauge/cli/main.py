@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from copy import copy
 from importlib import import_module
@@ -189,7 +190,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # A timer that a plug-in sets would end the command.
     for name in ("SIGALRM", "SIGVTALRM", "SIGPROF"):
         number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        is_main = threading.current_thread() is threading.main_thread()
+        if is_main and number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _cut_off_calls)
     # gRPC looks at this when it is imported: without it, it writes a line on stderr for each stranger whose handshake fails.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")

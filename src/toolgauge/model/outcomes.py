@@ -43,7 +43,7 @@ MEANINGS: Mapping[Reason, str] = {
         "nothing to compare with: no expected calls or answer, no such attribute of the trace, or nothing that "
         "shows whether a failed call was needed"
     ),
-    "nothing_expected": "what is given asks for nothing here: no expected call, or no rule with a call to judge",
+    "nothing_expected": "what is given asks for nothing here: no expected call, no rule with a call to judge, or an answer without an id or act",
     "no_calls": (
         "no tool call, or none that the evaluator judges: none of `tools`, none that failed, none with values to "
         "look for"
@@ -60,7 +60,7 @@ MEANINGS: Mapping[Reason, str] = {
     "no_content": "the producer does not export messages, tokens, or which calls a model asked for",
     "not_executed": "the call waits for a person, or a person refused it: it did not run, and it did not fail",
     "no_answer": "the run has no final answer",
-    "undecided": "could not tell whether the answer admits the failure",
+    "undecided": "could not tell whether the answer admits the failure, or claims an act",
     "incomplete": (
         "the trajectory was not seen as a whole: half a run, closed before its end, begun in the middle of a "
         "conversation (`scope: conversation` looks at all of its traces), or without the calls of other agents "

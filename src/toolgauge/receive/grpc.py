@@ -83,7 +83,9 @@ _Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class GrpcReceiver:
-    """Receives OTLP over gRPC. `port` is known once it has started; `budget` is that of all receivers."""
+    """Receives OTLP over gRPC."""
+
+    # `port` is known once it has started; the budget is that of all receivers.
 
     def __init__(
         self,

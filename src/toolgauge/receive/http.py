@@ -57,7 +57,7 @@ _SLOWEST_BYTES_PER_S = 64 * 1024
 
 
 class HttpReceiver:
-    """Receives OTLP over HTTP, protobuf and JSON. `budget` is that of all receivers."""
+    """Receives OTLP over HTTP, protobuf and JSON."""
 
     def __init__(
         self,

@@ -176,6 +176,9 @@ class ConventionsReader:
             messages = read_messages(written, "assistant")
             if received is not None and messages and (messages[0].text[:1] in ("[", "{")):
                 return None
+            is_empty = bool(messages) and all(message.is_empty for message in messages)
+            if call.ending is None and (is_empty or ending(finish_in(written)) is not None):
+                return None
             seen += conventions.written(messages, agent, with_text=False)
         seen += flat_calls(attributes)
         return seen

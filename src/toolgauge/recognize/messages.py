@@ -426,7 +426,9 @@ def _is_empty_part(part: JsonObject) -> bool:
     if kind in ("reasoning", "thinking"):
         return True
     text = part.get("content", part.get("text"))
-    return (kind is None or kind in _TEXT_TYPES) and isinstance(text, str) and not text.strip()
+    return (
+        (kind is None or (isinstance(kind, str) and kind in _TEXT_TYPES)) and isinstance(text, str) and not text.strip()
+    )
 
 
 def _joined(parts: list[JsonObject]) -> str:

@@ -38,7 +38,7 @@ _QUOTED = ("{", "[", '"', "'")
 # smolagents puts this before the user's text.
 _TASK_PREFIX = "New task:\n"
 
-_NO_TEXT = re.compile(r"\s*(?:assistant: ?)?(?:None)?\s*")
+_NO_TEXT = re.compile(r"(?:assistant: ?)?(?:None)?")
 _FINISHES = ("llm.finish_reason", "llm.stop_reason")
 _BESIDE_TEXT = frozenset(("role", "finish_reason"))
 
@@ -307,7 +307,7 @@ def is_empty(messages: Messages, attributes: Mapping[str, Value]) -> bool:
         return False
     raw, finish = attributes.get(_OUTPUT), finish_reason(attributes, messages)
     # A raw output that is no response is a text; LlamaIndex writes the role before it.
-    is_text = isinstance(raw, str) and raw.lstrip()[:1] not in _QUOTED and _NO_TEXT.fullmatch(raw) is None
+    is_text = isinstance(raw, str) and raw.lstrip()[:1] not in _QUOTED and _NO_TEXT.fullmatch(raw.strip()) is None
     return not is_text and not is_for_tools(finish)
 
 

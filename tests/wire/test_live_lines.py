@@ -164,7 +164,7 @@ def test_without_destinations_it_does_not_claim_to_have_delivered(tmp_path: Path
 def test_a_reload_hides_values_from_there_on(tmp_path: Path):
     def written(values: str) -> str:
         return (
-            f"redact: {{values: {values}}}\n"
+            f"redact: {{values: {values}}}\ndefaults: {{enabled: false}}\n"
             "criteria: [{name: weather, evaluator: tool_call_args, expected: [{name: get_weather, args: {city: Atlantis}}]}]\n"
         )
 
@@ -173,7 +173,7 @@ def test_a_reload_hides_values_from_there_on(tmp_path: Path):
     options = ("--config", str(config), "--print", "failed")
     with on_a_terminal(tmp_path, options=options, NO_COLOR="1") as (toolgauge, terminal):
         toolgauge.send_recorded("pydantic-ai", "bad_args")
-        until(lambda: '"Lima"' in terminal.shown(), "the value")
+        until(lambda: '"Atlantis"' in terminal.shown(), "the value")
         before = len(terminal.shown())
         config.write_text(written("hide"))
         toolgauge.signal(signal.SIGHUP)

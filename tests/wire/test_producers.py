@@ -64,6 +64,9 @@ COUNTED = {
     ("default.coverage", ""): "pass",
     ("default.arguments_schema", "get_wether"): "not_evaluated",
     ("default.grounded_arguments", ""): "not_evaluated",
+    ("default.one_effect", ""): "not_evaluated",
+    ("default.grounded_answer", ""): "not_evaluated",
+    ("default.honest_answer", ""): "not_evaluated",
 }
 # Of the tools that were executed, as attributes of their spans.
 SCORES = {

@@ -117,6 +117,7 @@ def beat(descriptor: int) -> None:
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "prctl"):
+        library.signal(signal.SIGALRM, None)  # The default action, which needs no interpreter
         library.signal(signal.SIGCONT, library.alarm)  # Called with the number of the signal, 18: as many seconds
         library.prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
     while True:

@@ -114,7 +114,7 @@ def test_a_failing_score_between_0_and_1_stands_beside_the_score_that_passes():
 def test_a_pass_counts_what_passed_and_what_could_not_be_looked_at():
     line = shown(scorecard(call_result(passed()), trajectory_result(passed()), trajectory_result(UNSEEN)))
     assert "  pass   " in line
-    assert "  2 passed, 1 not evaluated  " in line
+    assert "  2 checks passed, 1 not evaluated  " in line
 
 
 def test_what_could_not_be_looked_at_is_neither_a_pass_nor_a_failure():

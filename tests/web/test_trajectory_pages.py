@@ -451,4 +451,4 @@ def test_a_step_of_a_code_agent_is_marked():
 def test_turns_have_the_numbers_of_the_terminal():
     card = scorecard(call_result(passed()))
     html = page(card, path=f"/trajectories/{card.trajectory.trace_id}")
-    assert (card.trajectory.calls[0].turn, "Turn 0<" in html, "Turn 1<" in html) == (0, True, False)
+    assert (card.trajectory.calls[0].turn, "Turn 1<" in html, "Turn 2<" in html) == (0, True, False)

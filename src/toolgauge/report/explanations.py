@@ -253,7 +253,7 @@ def figure(outcome: Outcome) -> tuple[float | None, str | None]:
 def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
     """Return which score is enough, `passes at 0.8`; empty where that is not known."""
     if not result.can_fail:
-        return "passes at any score"
+        return "for information"
     least, outcome = pass_at.get(result.revision), result.outcome
     # Acceptance changes an outcome only below the score that is enough.
     if isinstance(outcome, Scored) and outcome.is_exempt and outcome.value < (1 if least is None else least):

@@ -19,6 +19,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
+from toolgauge.report.terminal import counted
 from toolgauge.score.selection import was_stopped
 from toolgauge.watch.fingerprint import fingerprint
 
@@ -237,7 +238,7 @@ def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping
         match worst.outcome:
             case Scored(passed=True):
                 unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
-                why = f"{words['pass']} passed{unseen}"
+                why = f"{counted(words['pass'], 'check')} passed{unseen}"
             case Scored(value=value):
                 # Rule: a failing score between 0 and 1 stands beside the score that passes.
                 needed = requirement(worst, pass_at) if value else ""
@@ -245,7 +246,7 @@ def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping
             case Errored(error_type=error_type):
                 figure, why = error_type[:_MAX_NAME], why or reason_words(error_type)
             case NotEvaluated(reason=reason):
-                why = f"{reason_words(reason)}: {why}" if why else reason_words(reason)
+                why = why or reason_words(reason)
     is_named = worst is not None and word != "pass"
     return TrajectoryRow(
         id=trajectory_id(trajectory),

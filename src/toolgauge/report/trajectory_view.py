@@ -301,7 +301,7 @@ class TrajectoryWriter:
             if argument_of(difference) != name:
                 continue
             if difference.expected is None:
-                yield criterion, f"not as wanted ({rule_words(difference.rule)})"
+                yield criterion, f"at fault ({rule_words(difference.rule)})"
             elif self._redactor.shows_values:
                 expected = self._redactor.side(difference, difference.expected, _ONE_LINE) or ""
                 yield criterion, f"expected {expected[:_ONE_LINE]}{'…' if len(expected) > _ONE_LINE else ''}"

@@ -244,7 +244,7 @@ def _gauges(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iter
         entries, held_bytes = figures.total("toolgauge.state.entries"), figures.total("toolgauge.state.bytes")
         yield "Journal", f"{entries} requests, {size_text(held_bytes)}"
     durable = figures.total("toolgauge.state.durable")
-    yield "Detectors", "what they know survives a restart" if durable else "what they know is lost with this process"
+    yield "Baselines", "survive a restart" if durable else "are lost with this process"
 
 
 class Gap(Struct, frozen=True, kw_only=True):

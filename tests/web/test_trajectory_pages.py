@@ -261,7 +261,7 @@ def test_list_says_when_nothing_matches():
 
 def test_overview_names_failures_gaps_and_services():
     text = Html(page(*recorded())).text
-    assert "Newest failures" in text
+    assert "1 of 3 shop-assistant default.tool_success of charge_card: `charge_card` failed with `ValueError`" in text
     assert "default.arguments_schema arguments not recorded 3 of" in text
     assert "shop-assistant" in text
     assert "2 of 3" in text
@@ -385,14 +385,15 @@ def test_error_without_a_message_hides_none(show_values: bool):  # noqa: FBT001 
     assert "message hidden" not in text
 
 
-async def test_overview_names_alarms_first_and_links_their_streams():
+async def test_overview_names_incidents_first_and_links_their_streams():
     over = shown(worse_release(watcher()).watcher)
     html = await view(TrajectoryPages, over, "")
     assert html is not None
     read_back = Html(html)
     alarms = [link for link in read_back.links if link.startswith("/streams/")]
-    assert "2 alarms are on" in read_back.text
-    assert "default.tool_success of find_order, support, refund-agent:" in read_back.text
+    # Both streams of one incident.
+    assert "1 open incident support, since" in read_back.text
+    assert "default.tool_success of find_order, refund-agent:" in read_back.text
     assert len(alarms) == 2
     assert await view(StreamPages, over, "streams", alarms[0].removeprefix("/streams/")) is not None
 

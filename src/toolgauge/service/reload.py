@@ -179,10 +179,14 @@ class RuntimeReloader(ABC, Generic[_R]):
             wanted = new.otlp.protocols
             same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)
             endpoints = (wanted.grpc.endpoint, wanted.http.endpoint)
+            before = {receiver.port for receiver in service.receivers}
             service.receivers = await exchanged(service.receivers, made, endpoints=endpoints, same=same)
         except (ConfigError, StartError) as error:
             kept["receivers"] = error.message
             return old
+        for name, receiver in zip(("gRPC", "HTTP"), service.receivers, strict=True):
+            if receiver.port not in before:
+                _LOG.info("receiving OTLP/%s on port %d", name, receiver.port, extra={"port": receiver.port})
         return new
 
     def log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:

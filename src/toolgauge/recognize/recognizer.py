@@ -209,7 +209,7 @@ class Recognizer:
         self._scores: Dialect = _Scores()
         self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
         self._candidates = Candidates(self._asked)
-        self._readers_of_calls = {one.name: (one, one.calls) for one in self._dialects if isinstance(one, Deferring)}
+        self._deferring = {one.name: one for one in self._dialects if isinstance(one, Deferring)}
         self._completing = {
             name: one for one in self._dialects if isinstance(one, Completing) for name in one.completes
         }
@@ -259,30 +259,9 @@ class Recognizer:
 
     def read_waited(self, name: str, span: Span) -> Reading | None:
         """Read a span that has waited for a dialect, as `read` does."""
-        dialect, _ = self._readers_of_calls.get(name, (None, None))
+        dialect = self._deferring.get(name)
         # No dialect before it could claim the span. Asking it alone: 4 % of all CPU where content is read.
         return self._read(span, span.ref, self._asked if dialect is None else (dialect,))
-
-    def read_calls(self, name: str, span: Span) -> Reading | None:
-        """Read a span with a known operation, without messages and results; `None` when all must be read. Never raises."""
-        dialect, calls = self._readers_of_calls.get(name, (None, None))
-        if dialect is None or calls is None:
-            return None
-        try:
-            found = calls(span) if dialect.claims(span) else None
-            observations = None if found is None else tuple(found)
-            completing = self._completing.get(name)
-            if observations is not None and completing is not None:
-                observations = observations if completing.complete(span, observations) is observations else None
-        except BaseException as error:
-            # The error is counted when the whole span is read.
-            if is_interrupt(error):
-                raise
-            return None
-        if observations is None:
-            return None
-        attributes = self._attributes(span, dialect) if self._wanted else ()
-        return _reading(span, span.ref, dialect, observations, attributes)
 
     def read_history(self, name: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""

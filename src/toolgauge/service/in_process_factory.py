@@ -128,7 +128,6 @@ class InProcess:
             sink=self,
             outbox=self,
             metrics=self.metrics,
-            content=ways.on_scorecard is not None,
             watcher=watcher,
             on_regressions=partial(announce, emitter=self._emitter, put=self.put, metrics=self.metrics),
             on_split=ignore_split,

@@ -238,16 +238,19 @@ def tool_kinds(config: Config) -> ToolKinds:
     return ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes, neutral=config.tools.neutral)
 
 
-class _NoOutbox:
+class NoOutbox:
     """Implements `Outbox` where nothing leaves. Not the fan-out without destinations: that one loads every sender."""
 
     def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 (as `Outbox` has it)
+        """Nothing is sent on."""
         return False
 
     def has_room(self, signal: Signal, size_bytes: int) -> bool:  # noqa: ARG002 (as above)
+        """There is room: nothing is kept."""
         return True
 
     def put(self, outgoing: Outgoing) -> bool:  # noqa: ARG002 (as above)
+        """Take the request."""
         return True
 
 
@@ -274,7 +277,7 @@ def offline_pipeline(
             offline,
             criteria,
             sink=sink,
-            outbox=_NoOutbox(),
+            outbox=NoOutbox(),
             metrics=metrics,
             make_recognizer=make_recognizer,
             on_unmatched=None,

@@ -14,7 +14,7 @@ from tests.web.html_reader import Html
 from tests.web.streams import page as view
 from tests.web.streams import shown, worse_release
 from toolgauge.export.redact import Redactor
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side, outcome_word
@@ -22,7 +22,6 @@ from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.report.kept import TrajectoryStore
-from toolgauge.report.trajectory_view import TrajectoryWriter
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -221,19 +220,6 @@ def test_hidden_values_leave_names_rules_and_kinds():
     assert "3 hidden" in text
 
 
-def test_results_that_no_criterion_looks_at_are_not_called_missing():
-    unread = trajectory(replace(call(), result=NOT_RECORDED))
-    shown_whole, shown_unread = (
-        TrajectoryWriter(Redactor(show_values=True), {}, reads_content=reads_content).shown(unread, ())
-        for reads_content in (True, False)
-    )
-
-    assert [one.result.note for turn in shown_whole.turns for one in turn.calls] == ["the producer did not record it"]
-    [one] = [one for turn in shown_unread.turns for one in turn.calls]
-    assert one.result.note == "not read, because no criterion looks at results"
-    assert (one.missing, shown_unread.missing) == ((), ())
-
-
 def test_trace_id_is_a_link_to_the_page_of_the_trajectory():
     html = page(*recorded(), path=f"/trajectories/{WRONG_REFUND}")
     assert f'href="/trajectories/{WRONG_REFUND}">{WRONG_REFUND}</a>' in html
@@ -418,14 +404,6 @@ def test_failing_call_has_the_origins_of_its_values():
     assert text.count("origin of values") == 1
     hidden = Html(page(*recorded(), path=f"/trajectories/{WRONG_REFUND}", show_values=False)).text
     assert f"origin of values `order_id` is {chain} `amount` is {chain} `reason` is from the user" in hidden
-
-
-@pytest.mark.parametrize("reads_content", [True, False])
-def test_where_content_is_not_read_no_origins_are_claimed(reads_content: bool):  # noqa: FBT001 (a test's table)
-    (card,) = [one for one in recorded() if one.trajectory.trace_id == WRONG_REFUND]
-    writer = TrajectoryWriter(Redactor(show_values=True), {}, reads_content=reads_content)
-    shown = writer.shown(card.trajectory, card.results)
-    assert any(call.origins for turn in shown.turns for call in turn.calls) is reads_content
 
 
 def test_passed_run_has_no_origins():

@@ -281,8 +281,7 @@ class GapPages(PageGroup):
             return None
         running = self._shown.running
         trajectories = [kept.trajectory for kept in self._shown.store.newest()]
-        wants_content = running is None or running.wants_content()
-        producers = advice(trajectories, wants_content=wants_content)
+        producers = advice(trajectories)
         reasons = () if running is None else by_reason(gaps(Figures.of(running.registry)))
         return self._pages.page(
             "gaps.html",
@@ -292,7 +291,6 @@ class GapPages(PageGroup):
             producers=producers[:_MOST_PRODUCERS],
             more_producers=len(producers[_MOST_PRODUCERS:]),
             trajectories=sum(trajectory.scope == "trace" for trajectory in trajectories),
-            wants_content=wants_content,
         )
 
 

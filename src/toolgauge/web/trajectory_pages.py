@@ -80,10 +80,9 @@ class TrajectoryPages(PageGroup):
         kept = store.find(request.path[1])
         if kept is None:
             return None
-        asked, trajectory, running = request.value("call"), kept.trajectory, self._shown.running
+        asked, trajectory = request.value("call"), kept.trajectory
         number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None
-        reads_content = running is None or running.wants_content()
-        writer = TrajectoryWriter(writing.redactor, writing.pass_at, reads_content=reads_content)
+        writer = TrajectoryWriter(writing.redactor, writing.pass_at)
         same = [one for one in store.newest() if one.trajectory.service == trajectory.service]
         return self._pages.page(
             "trajectory.html",

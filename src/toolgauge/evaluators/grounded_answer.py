@@ -15,7 +15,6 @@ from toolgauge.score.facts import EarlierTracesEvaluator, Facts
 from toolgauge.score.final_answers import no_answer
 from toolgauge.score.origins.given_ids import GivenIds
 
-_MAX_LENGTH = 20_000
 _MAX_DIFFERENCES = 20
 # Words joined by `_` and `-`, but for parts of addresses, paths, amounts, times and decimals.
 _WORD = re.compile(
@@ -98,7 +97,6 @@ def _scored(judged: int, missing: tuple[str, ...]) -> Scored:
 
 def _words(text: str) -> Iterator[str]:
     """Yield the words of an answer that may be ids."""
-    text = text[:_MAX_LENGTH]
     end = 0
     for digits in _FROM_DIGIT.finditer(text):
         # From the beginning of the word on, and never again over what was read before.
@@ -110,7 +108,7 @@ def _words(text: str) -> Iterator[str]:
 
 def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
     """Yield those of the words that stand outside of code, and of sentences that state nothing."""
-    for sentence in _SENTENCE.split(_FENCED.sub(" ", text[:_MAX_LENGTH])):
+    for sentence in _SENTENCE.split(_FENCED.sub(" ", text)):
         found = [match for match in _WORD.finditer(sentence) if match[0] in wanted]
         for match in found if found and _OPEN.search(sentence) is None else ():
             word = match[0]
@@ -122,12 +120,11 @@ def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
 def _may_be_id(word: str) -> bool:
     bare = word.lstrip("#")
     digits = sum(map(str.isdigit, bare))
-    if not digits or is_mask(word):
-        return False
     if digits == len(bare):
         return digits >= _FEWEST_LABELLED and _YEAR.fullmatch(bare) is None
-    has_letters = any(map(str.isalpha, bare))
-    return has_letters and digits >= _FEWEST_DIGITS and len(bare) >= _SHORTEST and _MEASURE.fullmatch(bare) is None
+    if digits < _FEWEST_DIGITS or len(bare) < _SHORTEST or not any(map(str.isalpha, bare)):
+        return False
+    return _MEASURE.fullmatch(bare) is None and not is_mask(word)
 
 
 def _is_known_form(one: _Id, given: GivenIds) -> bool:

@@ -51,9 +51,9 @@ class EarlierValues(Struct, frozen=True, gc=False):
         return place < len(hashes) and hashes[place] == wanted
 
 
-def with_words(hashes: bytes, words: Iterable[bytes]) -> bytes:
-    """Add the hashes of words to sorted ones."""
-    return array(_HASHES, sorted({*memoryview(hashes).cast(_HASHES), *map(crc32, words)})).tobytes()
+def with_hashes(hashes: bytes, others: Iterable[int]) -> bytes:
+    """Add hashes to sorted ones."""
+    return array(_HASHES, sorted({*memoryview(hashes).cast(_HASHES), *others})).tobytes()
 
 
 # What else is remembered of earlier traces. `reader` marks a memory that has all of these.

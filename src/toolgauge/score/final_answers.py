@@ -9,7 +9,8 @@ from collections.abc import Collection
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import Message, Trajectory
 
-_MAX_LENGTH = 20_000
+# So much of an answer is read.
+LONGEST_ANSWER = 20_000
 _LONGEST = 4
 # Letters of scripts without spaces are words of their own.
 _WORD = re.compile(
@@ -45,7 +46,7 @@ def no_answer(trajectory: Trajectory) -> NotEvaluated:
 def sequences(text: str) -> set[str]:
     """Return the sequences of up to four words of an answer, none across the end of a sentence or a word with digits."""
     found: set[str] = set()
-    for sentence in _END.split(text[:_MAX_LENGTH].lower()):
+    for sentence in _END.split(text[:LONGEST_ANSWER].lower()):
         words = _WORD.findall(sentence)
         for size in range(1, _LONGEST + 1):
             found.update(map(" ".join, zip(*(words[start:] for start in range(size)), strict=False)))

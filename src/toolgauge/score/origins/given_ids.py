@@ -20,7 +20,9 @@ class GivenIds:
     def has(self, text: str) -> bool:
         """Return whether an id was given: in any spelling, or as a part."""
         bare = value_forms.folded(text.lstrip("#"))
-        return self._holds(bare) or origin(Value((), "id", text), "", self._seen) is not None or self._spells(bare)
+        if self._seen.earlier.has_word(bare) or any(bare in content for content in self._all()):
+            return True
+        return origin(Value((), "id", text), "", self._seen) is not None or self._spells(bare)
 
     @cached_property
     def _made(self) -> Texts:
@@ -39,14 +41,6 @@ class GivenIds:
         for _, texts in self._seen.sources():
             yield from texts.contents
         yield from self._made.contents
-
-    def _holds(self, word: bytes) -> bool:
-        """Return whether a word stands in any text, in an argument that worked or in a definition, alone or as a part."""
-        for _, texts in self._seen.sources():
-            for content in texts.contents:
-                if word in content:
-                    return True
-        return self._seen.earlier.has_word(word) or any(word in content for content in self._made.contents)
 
     def _spells(self, word: bytes) -> bool:
         """Return whether the same letters and digits stand there with other signs between them."""

@@ -3,7 +3,7 @@
 An id that nobody had named before is invented or somebody else's: the call may be valid and do its work on the wrong thing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
@@ -97,7 +97,10 @@ class GroundedArguments(EarlierTracesEvaluator):
         if trajectory is facts.trajectory:
             facts.seen = seen
         if not is_any:
-            yield None, _none_judged(calls) if calls and not trajectory.hidden_turns else nothing_to_judge(trajectory)
+            if not calls or trajectory.hidden_turns:
+                yield None, nothing_to_judge(trajectory)
+            else:
+                yield None, _none_judged(len(calls), frozenset(map(has_taken_effect, calls)))
 
     def _outcome(
         self, call: ToolCall, schemas: "_Schemas", seen: Seen, looked_up: set[str], free_texts: FreeTexts
@@ -128,14 +131,15 @@ class GroundedArguments(EarlierTracesEvaluator):
         return outcome
 
 
-def _none_judged(calls: Sequence[ToolCall]) -> NotEvaluated:
-    """Return the outcome of calls of which none has a value to look for."""
+@lru_cache(maxsize=64)
+def _none_judged(count: int, effects: Set[bool]) -> NotEvaluated:
+    """Return the outcome of calls without a value to look for; `effects` tells whether they have taken effect."""
     why = "no value can be looked for"
-    if not any(map(has_taken_effect, calls)):
+    if True not in effects:
         why = "of calls that failed or never ran, only ids that an earlier call had looked up are"
-    elif not all(map(has_taken_effect, calls)):
+    elif False in effects:
         why += ", in those that failed or never ran no id that an earlier call had looked up"
-    explanation = f"none of {len(calls)} {'call' if len(calls) == 1 else 'calls'} is judged: {why}"
+    explanation = f"none of {count} {'call' if count == 1 else 'calls'} is judged: {why}"
     return NotEvaluated(reason="no_calls", explanation=explanation)
 
 

@@ -36,11 +36,14 @@ def answers(trajectory: Trajectory) -> list[Message]:
     return found
 
 
+_NO_ANSWER = NotEvaluated(reason="no_answer", explanation="the run has no final answer")
+_NOT_RECORDED = NotEvaluated(reason="no_content", explanation="no answer of the agent was recorded")
+
+
 def no_answer(trajectory: Trajectory) -> NotEvaluated:
     """Return the outcome of a trajectory without any answer: there was none, or none was recorded."""
-    if trajectory.messages and any(call.requested_by is not None for call in trajectory.calls):
-        return NotEvaluated(reason="no_answer", explanation="the run has no final answer")
-    return NotEvaluated(reason="no_content", explanation="no answer of the agent was recorded")
+    is_recorded = trajectory.messages and any(call.requested_by is not None for call in trajectory.calls)
+    return _NO_ANSWER if is_recorded else _NOT_RECORDED
 
 
 def sequences(text: str) -> set[str]:

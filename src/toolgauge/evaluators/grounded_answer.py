@@ -97,13 +97,11 @@ def _scored(judged: int, missing: tuple[str, ...]) -> Scored:
 
 def _words(text: str) -> Iterator[str]:
     """Yield the words of an answer that may be ids."""
-    end = 0
+    text = " ".join(text.split())
     for digits in _FROM_DIGIT.finditer(text):
-        # From the beginning of the word on, and never again over what was read before.
-        start = max(end, text.rfind(" ", end, digits.start()) + 1, text.rfind("\n", end, digits.start()) + 1)
-        end = digits.end()
-        if end - start >= _FEWEST_LABELLED:
-            yield from [match[0] for match in _WORD.finditer(text, start, end) if _may_be_id(match[0])]
+        word = text[text.rfind(" ", 0, digits.start()) + 1 : digits.end()]
+        if len(word) >= _FEWEST_LABELLED:
+            yield from filter(_may_be_id, _WORD.findall(word))
 
 
 def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:

@@ -47,7 +47,7 @@ class KnownTool(FactsEvaluator):
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
-        trajectory, offers = facts.trajectory, facts.offers
+        trajectory = facts.trajectory
         calls = self.calls(trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
@@ -56,7 +56,7 @@ class KnownTool(FactsEvaluator):
         for call in calls:
             check = checks.get(call.run)
             if check is None:
-                check = checks[call.run] = _Check(next(iter(offers.of(call)), None), trajectory)
+                check = checks[call.run] = _Check(next(iter(facts.offers.of(call)), None), trajectory)
             if call.name in check.names:
                 key = call.name + check.remark
                 yield call, self._usual.get(key) or self._usual.keep(key, check.verdict(call))

@@ -229,7 +229,7 @@ def _hashes(content: bytes) -> frozenset[int]:
     words = value_forms.id_words(content)
     found = value_forms.ids(words)
     found.update([marked("form", form) for form in value_forms.forms(b" ".join(words))])
-    return frozenset([crc32(word) for word in found if len(word) <= _LONGEST_WORD])
+    return frozenset(map(crc32, found))
 
 
 # The instructions of an agent come again with each of its traces.

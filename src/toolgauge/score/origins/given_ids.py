@@ -16,6 +16,7 @@ class GivenIds:
 
     def __init__(self, seen: Seen) -> None:
         self._seen = seen
+        self._texts = [content for _, texts in seen.sources() for content in texts.contents]
 
     def has(self, text: str) -> bool:
         """Return whether an id was given: in any spelling, or as a part."""
@@ -38,8 +39,7 @@ class GivenIds:
         return made
 
     def _all(self) -> Iterator[bytes]:
-        for _, texts in self._seen.sources():
-            yield from texts.contents
+        yield from self._texts
         yield from self._made.contents
 
     def _spells(self, word: bytes) -> bool:

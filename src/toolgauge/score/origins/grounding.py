@@ -297,7 +297,8 @@ class Seen:
     @property
     def results(self) -> Texts:
         """The results and errors of calls."""
-        self._read_results()
+        if self._unread:
+            self._read_results()
         return self._results
 
     def _read_results(self) -> None:

@@ -39,7 +39,7 @@ _LABEL = re.compile(
     r"([a-z]{2,30})(?:(?:[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
     re.IGNORECASE,
 )
-_FROM_DIGIT = re.compile(r"\d\S*")
+_FROM_DIGIT = re.compile(r"[0-9]\S*")
 _NO_ID = NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SHORTEST, _FEWEST_DIGITS, _FEWEST_LABELLED = 5, 2, 4
@@ -122,7 +122,8 @@ def _may_be_id(word: str) -> bool:
         return digits >= _FEWEST_LABELLED and _YEAR.fullmatch(bare) is None
     if digits < _FEWEST_DIGITS or len(bare) < _SHORTEST or not any(map(str.isalpha, bare)):
         return False
-    return _MEASURE.fullmatch(bare) is None and not is_mask(word)
+    # Of masks, only those made of this letter are one word.
+    return _MEASURE.fullmatch(bare) is None and not ("xxx" in bare.lower() and is_mask(word))
 
 
 def _is_known_form(one: _Id, given: GivenIds) -> bool:

@@ -312,7 +312,8 @@ def asks_for_several(text: str, name: str) -> bool:
 
 def questions(text: str) -> str:
     """Return the sentences of a text that ask something."""
-    return "\n".join([sentence for sentence in _SENTENCE.split(text[-_MAX_TEXT:]) if sentence[-1:] == "?"])
+    lines = [line for line in text[-_MAX_TEXT:].split("\n") if "?" in line]
+    return "\n".join([one for line in lines for one in _SENTENCE.split(line) if one[-1:] == "?"])
 
 
 # Effects by the digests of equal calls, hashes of what users said, and how often they had said something.

@@ -8,6 +8,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
+from itertools import chain
 from typing import TypeAlias
 
 # A day as it is written: the year where there is one, month, day.
@@ -55,6 +56,8 @@ SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _FORM = bytes(48 if 48 <= code <= 57 else 97 if 97 <= code <= 122 else code for code in range(256))
 _SHORTEST_FORM = 5
 _DIGIT = re.compile(rb"\d")
+# What no run of short words goes across.
+_BREAKS = re.compile(rb"[^a-z0-9 .-]+")
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 _RUNS = re.compile(rb"\d+|\D+")
 # A word from its first sign of an id on.
@@ -229,7 +232,8 @@ def forms(words: bytes) -> set[bytes]:
 def spelled(content: bytes) -> set[bytes]:
     """Return what people may mean by neighbouring short words of which one has a digit: `hat 765` is `hat765`."""
     found: set[bytes] = set()
-    for run in _SHORT_WORDS.findall(content) if _DIGIT.search(content) is not None else ():
+    parts = [part for part in _BREAKS.split(content) if _DIGIT.search(part) is not None]
+    for run in chain.from_iterable(map(_SHORT_WORDS.findall, parts)):
         words = re.findall(rb"[a-z0-9]+", run)
         found.update([b"".join(words[start : start + size]) for start in range(len(words)) for size in (2, 3)])
         found.add(b"".join([word for word in words if len(word) == 1]))

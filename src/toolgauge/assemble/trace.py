@@ -115,7 +115,7 @@ class OpenTrace:
                     self._climb(span_id, now_ns)
                 if self._received > self._cut_above:
                     self._cut()
-        elif not (reading.observations or reading.attributes or reading.text_sizes):
+        elif not (reading.observations or reading.attributes):
             if not reading.is_log:
                 self.add_ids(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
         else:

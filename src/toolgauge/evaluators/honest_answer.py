@@ -60,10 +60,8 @@ class HonestAnswer(EarlierTracesEvaluator):
         if not claiming and not self.receipts:
             return _NOTHING_CLAIMED
         worked = {call.name for call in facts.error_texts.trajectory.calls if not call.has_failed}
-        worked.update([name for name in offered if worked_earlier(name, trajectory)])
-        idle = [
-            name for name in offered if name not in worked and (self.tools is None or self._counts(name, trajectory))
-        ]
+        worked.update([name for name in offered if name not in worked and worked_earlier(name, trajectory)])
+        idle = [name for name in offered if name not in worked and self._counts(name, trajectory)]
         claims = [*self._received(texts, idle, worked)]
         lines = [line for text in claiming for line in text.splitlines() if may_claim(line)] if idle else ()
         claims += claimed_acts(lines, list(map(acts_of, idle)), list(map(acts_of, worked & writing)))

@@ -97,7 +97,6 @@ _MAX_PHRASES = 500
 _PHONE_SUFFIX = 9
 _SHORTEST_SPELLED, _LONGEST_SPELLED = 5, 64
 _MAX_SPELLED = 1 << 14
-_NOTHING_EARLIER = EarlierValues()
 # Example ids in a schema are not evidence: "the reservation, such as ZFA04Y".
 _EXAMPLES = re.compile(
     rb"\b(such as|e\.?g\.?|examples?|for instance|like)"
@@ -292,7 +291,7 @@ class Seen:
         self._found: dict[bytes, Source] = {}
         self._computed = self._phrases = 0
         # What earlier traces of the conversation showed.
-        self.earlier = trajectory.earlier or _NOTHING_EARLIER
+        self.earlier = trajectory.earlier or EarlierValues()
         self._gap = gap_of(trajectory)
         for text in known:
             self.known.contents.append(value_forms.folded(text))

@@ -394,10 +394,6 @@ class Seen:
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
         self._gap = self._gap or _not_found(reason, f"the result of an earlier call of {shown(call.name)} {what}")
 
-    def was_cut_out(self, text: str) -> bool:
-        """Return whether an id is known to have stood in texts that were cut."""
-        return self.trajectory.left_out.holds(text) is True
-
     @cached_property
     def _definitions(self) -> Mapping[str, ToolDefinition]:
         offered = {tool.name: tool for tool in self.trajectory.tools_offered or ()}

@@ -127,7 +127,7 @@ def _may_be_id(word: str) -> bool:
         return digits >= _FEWEST_LABELLED and _YEAR.fullmatch(bare) is None
     if digits < _FEWEST_DIGITS or len(bare) < _SHORTEST or not any(map(str.isalpha, bare)):
         return False
-    # Of masks, only those made of this letter are one word.
+    # The only masks without a space or another sign are made of this letter.
     return _MEASURE.fullmatch(bare) is None and not ("xxx" in bare.lower() and is_mask(word))
 
 

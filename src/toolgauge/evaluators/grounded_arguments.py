@@ -130,7 +130,7 @@ class GroundedArguments(EarlierTracesEvaluator):
 
 @lru_cache(maxsize=64)
 def _none_judged(count: int, effects: Set[bool]) -> NotEvaluated:
-    """Return the outcome of calls without a value to look for; `effects` tells whether they have taken effect."""
+    """Return the outcome of calls without a value to look for; `effects` holds whether each has taken effect."""
     why = "no value can be looked for"
     if True not in effects:
         why = "of calls that failed or never ran, only ids that an earlier call had looked up are"

@@ -56,7 +56,7 @@ SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _FORM = bytes(48 if 48 <= code <= 57 else 97 if 97 <= code <= 122 else code for code in range(256))
 _SHORTEST_FORM = 5
 _DIGIT = re.compile(rb"\d")
-# What no run of short words goes across.
+# A run of short words ends at these.
 _BREAKS = re.compile(rb"[^a-z0-9 .-]+")
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 _RUNS = re.compile(rb"\d+|\D+")

@@ -85,9 +85,72 @@ def test_a_result_that_changes_is_progress():
     assert values(trajectory(*working)) == [1, 1, 0.5]
 
 
-def test_pages_of_a_list_are_progress_however_many_there_are():
-    pages = [find(result=Recorded({"row": f"{number}"})) for number in range(7)]
-    assert values(trajectory(*pages)) == [1] * 7
+def other(count: int) -> list[ToolCall]:
+    """Identical calls, each with another result."""
+    return [find(result=Recorded({"row": f"{number}"})) for number in range(count)]
+
+
+def test_identical_calls_with_other_results_fall_from_the_third_on_and_fail_from_the_fifth_on():
+    assert values(trajectory(*other(6))) == [1, 1, 0.67, 0.5, 0.4, 0.33]
+    fifth = judge(REPEATED, trajectory(*other(5)))[-1]
+    assert isinstance(fifth, Scored)
+    assert fifth.explanation == (
+        "`find` was called 5 times with the same arguments and no state-changing call in between, whatever the results, "
+        "last before this in call 4"
+    )
+    assert fifth.parts == {"identical": 1, "unlike": 5}
+
+
+def test_state_changing_calls_fall_by_other_results_too():
+    changes = [tool_call("set_state", {"order": 1}, result=Recorded({"row": f"{number}"})) for number in range(5)]
+    assert values(trajectory(*changes, writing_tools=["set_state"])) == [1, 1, 0.67, 0.5, 0.4]
+
+
+def test_a_state_changing_call_of_a_later_turn_begins_anew_whatever_the_results():
+    first, second, third, fourth, fifth = other(5)
+    change = tool_call("refund")
+    made = trajectory(first, second, third, change, fourth, fifth, writing_tools=["refund"])
+    assert values(made) == [1, 1, 0.67, 1, 1, 1]
+
+
+def test_a_state_changing_call_of_the_turn_of_the_first_call_is_not_in_between():
+    first, *more = (replace(call, turn=turn) for turn, call in enumerate(other(5)))
+    made = trajectory(first, tool_call("refund", turn=0), *more, writing_tools=["refund"])
+    assert values(made) == [1, 1, 1, 0.67, 0.5, 0.4]
+
+
+def test_state_changing_calls_beside_each_identical_call_begin_anew():
+    pairs = [
+        replace(call, turn=turn)
+        for turn, looked in enumerate(other(6))
+        for call in (looked, tool_call("refund", {"order": turn}))
+    ]
+    assert values(trajectory(*pairs, writing_tools=["refund"])) == [1] * 6
+
+
+def test_without_turns_a_state_changing_call_is_in_between():
+    made = [
+        replace(call, turn=0)
+        for number, looked in enumerate(other(6))
+        for call in (looked, tool_call("refund", {"order": number}))
+    ]
+    assert values(trajectory(*made, writing_tools=["refund"])) == [1] * 6
+
+
+def test_a_message_of_the_user_does_not_begin_anew_where_results_are_known():
+    asked = tuple(user(f"look again, {turn}", turn) for turn in range(5))
+    assert values(trajectory(*other(5), messages=asked)) == [1, 1, 0.67, 0.5, 0.4]
+
+
+def test_identical_calls_in_traces_of_one_conversation_are_found():
+    calls = [replace(call, span=SpanRef(f"{number:032x}", "1")) for number, call in enumerate(other(5))]
+    assert values(trajectory(*calls, scope="conversation")) == [1, 1, 0.67, 0.5, 0.4]
+
+
+def test_failures_before_the_first_success_do_not_count_and_later_ones_do():
+    worked = [tool_call("pay", {"card": "a"}, result=Recorded(f"{number}")) for number in range(4)]
+    assert values(trajectory(failing(), failing(), worked[0])) == [1, 1, 1]
+    assert values(trajectory(worked[0], failing(), worked[1], failing(), worked[2]))[-1] == 0.4
 
 
 @pytest.mark.parametrize(
@@ -153,7 +216,8 @@ def test_a_message_of_the_user_excuses_the_first_repeat_of_the_same_result():
 def test_a_message_of_the_user_begins_anew_where_results_are_not_known():
     unseen = find(result=NotRecorded())
     asked = (user("where is it?", 0), user("look again", 2))
-    assert values(trajectory(unseen, unseen, unseen, unseen, messages=asked)) == [1, 0.5, 1, 0.5]
+    # The third call has 2/3 as one of three whatever the results are; as a repeat it would have 1/3.
+    assert values(trajectory(unseen, unseen, unseen, unseen, messages=asked)) == [1, 0.5, 0.67, 0.5]
 
 
 def test_without_messages_each_trace_of_a_conversation_is_one():

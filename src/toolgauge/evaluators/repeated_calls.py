@@ -22,6 +22,8 @@ from toolgauge.score.patterns import Globs
 from toolgauge.score.recorded_values import LastingValues, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
+# So many identical calls with other results count as one call; at 2 the fifth is the first below 1/2.
+_UNLIKE = 2
 _MAX_NAMES = 256
 _SMALL = 1e9
 _NEW = "was not called with these arguments before, or something has changed since"
@@ -33,16 +35,20 @@ class RepeatedCalls(FactsEvaluator):
     A repeat is an identical call (same agent, tool and arguments) with nothing changed in between: no state-changing call
     has succeeded, no tool that waits or is named in `polling` and no hand-off was called, and the result is the same, apart
     from times, durations, counters, request ids and order, or not known. A state-changing call with the same result as the
-    identical one before it changes nothing, unless the user wrote something in between. Identical calls of one turn were asked
-    for at once: they are repeats whatever their results. Acts that worked are for `one_effect`.
+    identical one before it changes nothing, unless the user wrote something in between. Identical calls of one turn were asked for at once: they are repeats whatever
+    their results. Acts that worked are for `one_effect`.
+
+    Identical calls with other results count half, so that the third is 2/3, the fourth 1/2 and the fifth 2/5: as many as
+    were made from the first that worked, with nothing changed after its turn.
 
     The first `retries` repeats are excused (1) after an error of the call before, or after a message of the user. Where
     results are not known, a message of the user starts a new count.
 
-    Parts of repeats: `identical`, how many identical calls in a row these are by now.
+    Parts of repeats: `identical`, how many identical calls in a row these are by now; `unlike`, how many identical calls with
+    other results there are by now.
     """
 
-    version: ClassVar[str] = "5"
+    version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
 
     # Tools that are called again and again on purpose: as hand-offs, they are not judged, and a call of them is a change.
@@ -84,7 +90,7 @@ class RepeatedCalls(FactsEvaluator):
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
-            repeats = _Watch(trajectory, self._begins_anew, self.retries).repeats(made, numbers)
+            repeats = _Watch(trajectory, self._begins_anew, self._polls_by_name, self.retries).repeats(made, numbers)
         new = self._usual
         for call in calls:
             unseen = None if call.order in numbers else unseen_arguments(call)
@@ -97,18 +103,21 @@ class RepeatedCalls(FactsEvaluator):
 
 
 class _Repeat(Struct, frozen=True):
-    """A call that repeats an earlier one."""
+    """A call that repeats an earlier one; `unlike` counts identical calls whatever their results."""
 
     identical: int
+    unlike: int
     before: ToolCall
     is_excused: bool
 
 
 class _Seen(Struct, frozen=True):
-    """The newest of identical calls and their count."""
+    """The newest of identical calls and their count; `unlike` counts them whatever their results, from the turn `since` on."""
 
     call: ToolCall
     identical: int
+    unlike: int
+    since: int
     changes: int
     messages: int
 
@@ -150,14 +159,22 @@ def _arguments(call: ToolCall) -> Hashable:
 class _Watch:
     """Goes through the calls of a trajectory in order and remembers what has changed."""
 
-    def __init__(self, trajectory: Trajectory, begins_anew: Callable[[str], bool], retries: int) -> None:
+    def __init__(
+        self,
+        trajectory: Trajectory,
+        begins_anew: Callable[[str], bool],
+        polls_by_name: Callable[[str], bool],
+        retries: int,
+    ) -> None:
         self._begins_anew = begins_anew
+        self._polls_by_name = polls_by_name
         self._retries = retries
         self._writing = trajectory.writing_tools
         self._user_turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
         self._traces: dict[str, int] = {}
         self._results = _Results()
         self._changes = 0
+        self._changed_turn = -1
         self._seen: dict[int, _Seen] = {}
 
     def repeats(self, calls: list[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
@@ -184,19 +201,37 @@ class _Watch:
         if seen is not None and seen.changes == self._changes:
             # Where results are not known, a message of the user starts a new count.
             identical += seen.identical if same or (same is None and seen.messages == messages) else 0
+        unlike, since = self._unlike(call, seen)
         # A change by the call itself does not make the next identical call a new one.
         if seen is None or same is False or seen.messages != messages:
             self._see_change(call)
-        self._seen[number] = _Seen(call, identical, self._changes, messages)
-        if seen is None or identical == 1:
+        self._seen[number] = _Seen(call, identical, unlike, since, self._changes, messages)
+        if seen is None or (identical == 1 and unlike <= _UNLIKE):
             return None
         is_asked_anew = not has_taken_effect(seen.call) or seen.messages != messages
         is_excused = is_asked_anew and seen.call.turn != call.turn and identical <= self._retries + 1
-        return _Repeat(identical, seen.call, is_excused)
+        return _Repeat(identical, unlike, seen.call, is_excused)
 
     def _see_change(self, call: ToolCall) -> None:
         if has_taken_effect(call) and (call.name in self._writing or self._begins_anew(call.name)):
             self._changes += 1
+            self._changed_turn = call.turn
+
+    def _unlike(self, call: ToolCall, seen: _Seen | None) -> tuple[int, int]:
+        """Count the identical calls whatever their results, this one included, and return the turn of the first.
+
+        Rule: they count from the first that worked, unless a state-changing call of a later turn than that succeeded since.
+        The calls of one turn are asked for at once, so what changes in the first turn is not in between.
+        """
+        if self._polls_by_name(call.name):
+            return 0, call.turn
+        has_worked = has_taken_effect(call)
+        if seen is None or not seen.unlike:
+            return int(has_worked), call.turn
+        is_change_between = self._changed_turn > seen.since or call.turn == seen.since
+        if seen.changes != self._changes and is_change_between:
+            return int(has_worked), call.turn
+        return seen.unlike + 1, seen.since
 
 
 class _Results:
@@ -244,8 +279,17 @@ class _Results:
 def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:
     name, times = shown(call.name), repeat.identical
     value = 1.0 if repeat.is_excused else 1 / times
+    parts: dict[str, float] = {"identical": times}
     last = f"last before this in call {repeat.before.order + 1}"
-    explanation = f"{name} was called {times} times with the same arguments and nothing changed in between, {last}"
-    if repeat.is_excused:
+    if repeat.unlike * value > _UNLIKE:
+        value = _UNLIKE / repeat.unlike
+        parts["unlike"] = repeat.unlike
+        explanation = (
+            f"{name} was called {repeat.unlike} times with the same arguments and no state-changing call in between, "
+            f"whatever the results, {last}"
+        )
+    else:
+        explanation = f"{name} was called {times} times with the same arguments and nothing changed in between, {last}"
+    if value == 1:
         explanation += "; excused by an error or a message of the user"
-    return Scored(value=value, explanation=explanation, parts={"identical": times})
+    return Scored(value=value, explanation=explanation, parts=parts)

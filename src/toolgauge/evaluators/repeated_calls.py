@@ -68,9 +68,13 @@ class RepeatedCalls(FactsEvaluator):
         return lru_cache(maxsize=_MAX_NAMES)(begins_anew)
 
     @cached_property
+    def _polls_by_name(self) -> Callable[[str], bool]:
+        return lru_cache(maxsize=_MAX_NAMES)(polls)
+
+    @cached_property
     def _is_judged(self) -> Callable[[str], bool]:
         def is_judged(name: str) -> bool:
-            return not (self._begins_anew(name) or (self.polling is None and polls(name)))
+            return not (self._begins_anew(name) or (self.polling is None and self._polls_by_name(name)))
 
         return lru_cache(maxsize=_MAX_NAMES)(is_judged)
 

@@ -1,7 +1,7 @@
 """`toolgauge backtest`: how often criteria would have fired on recorded traffic, and on which runs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -97,7 +97,7 @@ def command(
     if attribute is not None:
         labels.append(attribute)
     labels = _usable_labels(labels, feedback, backtest)
-    report = Report.of(backtest, labels, judges.calls)
+    report = Report(backtest, labels, judges.calls)
     for line in (json.dumps(report.as_object()),) if as_json else report.lines(terminal_style()):
         echo(line)
     warn_of_unmatched(unmatched)
@@ -117,23 +117,23 @@ def _usable_labels(labels: Sequence[LabelSet], feedback: RecordedFeedback, backt
                 f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
                 hint=f"the first label is on {unmatched[0]}, the first trajectory is of {next(iter(seen))}",
             )
-        _warn_of_labels(one, seen)
+        _warn_of_labels(one, unmatched)
         if not one.verdicts:
             raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
     recorded = [found for _, found in sorted(feedback.by_name.items())]
     for one in recorded:
-        _warn_of_labels(one, seen)
+        _warn_of_labels(one, one.unmatched(seen))
     return [*labels, *(one for one in recorded if one.verdicts)]
 
 
-def _warn_of_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
-    name, unmatched = printable(labels.name), labels.unmatched(seen)
+def _warn_of_labels(labels: LabelSet, unmatched: Sequence[Labelled]) -> None:
+    name = printable(labels.name)
     if labels.unread:
         first = f", the first is `{labels.first_unread}`" if labels.first_unread else ""
-        _warn(f"{labels.unread} values of `{name}` are no verdicts{first}")
+        echo(f"warning: {labels.unread} values of `{name}` are no verdicts{first}", err=True)
     if unmatched:
         of = f"{len(unmatched)} of {len(labels.verdicts)} labels of `{name}`"
-        _warn(f"{of} are on nothing in the recording, the first on {unmatched[0]}")
+        echo(f"warning: {of} are on nothing in the recording, the first on {unmatched[0]}", err=True)
 
 
 def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
@@ -146,7 +146,3 @@ def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
         each_us = taken_ns / 1e3 / evaluations
         text = f"  {printable(name)}: {taken_ns / 1e6:.1f} ms in {evaluations} evaluations, {each_us:.0f} us each"
         echo(text, err=True)
-
-
-def _warn(text: str) -> None:
-    echo(f"warning: {text}", err=True)

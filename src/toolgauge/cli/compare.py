@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import click
+from msgspec import to_builtins
 
 from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import configuration_options, criteria_option
@@ -23,7 +24,6 @@ from toolgauge.recordings.comparison import (
     Versions,
     choose_versions,
     compare,
-    observe,
     set_beside,
 )
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
@@ -37,7 +37,7 @@ from toolgauge.recordings.conversation_means import (
     observed_live,
 )
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.run_usages import ComparedRuns, RunUsages, usage_lines, usage_markdown, usages_object
+from toolgauge.recordings.run_usages import ComparedRuns, RunUsages, usage_lines, usage_markdown
 from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
@@ -123,16 +123,22 @@ def command(
     _check_usage(files, by, live, base or new, criteria_files, has_token=token_file is not None)
     if as_json and as_markdown:
         raise click.UsageError("`--json` or `--markdown`, not both")
-    filters = _filters(only)
-
+    if not all("=" in each for each in only):
+        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
+    filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
     usages = RunUsages()
 
     def score(observations: Observations, paths: Sequence[str], version_of: Callable[[Trajectory], str | None]) -> int:
         config, criteria = load_to_score(config_paths, overrides, criteria_files)
         make = offline_pipeline(config, criteria, attributes=() if by is None else (by,))
         with reading_progress(paths) as recording:
-            scored = usages.read(scorecards(recording, make), version_of, config.costs)
-            return observe(observations, scored, version_of)
+            without = 0
+            for scorecard in usages.read(scorecards(recording, make), version_of, config.costs):
+                version = version_of(scorecard.trajectory)
+                without += version is None
+                if version is not None:
+                    observations.add(scorecard, version)
+        return without
 
     try:
         if live is not None:
@@ -146,7 +152,11 @@ def command(
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
-    _check_filters(filters, observed, live)
+    for name, value, known in filters.unmatched(observed):
+        text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
+        if live is None:
+            raise ConfigError(text, hint=hint)
+        echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
     compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
     _print(compared, usages.beside(versions), as_json=as_json, as_markdown=as_markdown)
     echo("\n".join(conclusion(compared)), err=True)
@@ -156,27 +166,13 @@ def command(
 def _print(compared: Comparison, runs: Sequence[ComparedRuns], *, as_json: bool, as_markdown: bool) -> None:
     style = terminal_style()
     if as_json:
-        echo(json.dumps({**comparison_object(compared), "runs": usages_object(runs)}))
+        echo(json.dumps({**comparison_object(compared), "runs": to_builtins(runs)}))
         return
     tables, of_runs = table_lines(compared, style), usage_lines(runs, style)
     if as_markdown:
         tables, of_runs = markdown_lines(compared), usage_markdown(runs)
     for line in (*tables, *of_runs):
         echo(line)
-
-
-def _filters(only: Sequence[str]) -> Filters:
-    if not all("=" in each for each in only):
-        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
-    return Filters((name, value) for name, _, value in (each.partition("=") for each in only))
-
-
-def _check_filters(filters: Filters, observed: Observed, live: str | None) -> None:
-    for name, value, known in filters.unmatched(observed):
-        text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
-        if live is None:
-            raise ConfigError(text, hint=hint)
-        echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
 
 
 def _check_usage(
@@ -208,10 +204,10 @@ def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Seq
     observations = Observations()
     for path, version in ((base, BASE), (new, NEW)):
         score(observations, [path], lambda _trajectory, version=version: version)
-    both = set_beside(observations)
-    for name in both.without:
+    observed, versions, without = set_beside(observations)
+    for name in without:
         echo(f"no `{name}` is in both recordings: streams are compared without it", err=True)
-    return both.observed, both.versions
+    return observed, versions
 
 
 def _split(

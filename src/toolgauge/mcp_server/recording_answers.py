@@ -229,9 +229,9 @@ def compare_recordings(
     for files, version in ((baseline, BASE), (candidate, NEW)):
         for scorecard in recordings.results(files, scoring, work):
             observations.add(scorecard, version)
-    both = set_beside(observations)
-    compared = compare(both.observed, both.versions, filters, question)
-    notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in both.without]
+    observed, versions, without = set_beside(observations)
+    compared = compare(observed, versions, filters, question)
+    notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in without]
     found = convert(comparison_object(compared), ComparisonAnswer)
     streams = sorted(found.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.decides))
     answer = ComparisonAnswer(

@@ -129,13 +129,13 @@ class Observations:
             for stream in _streams(trajectory, result):
                 self._tallies[version][stream].add(conversation, result)
 
-    def environments(self, version: str) -> frozenset[str | None]:
-        """Return the environments seen under a version."""
-        return frozenset(stream.environment for stream in self._tallies.get(version, ()))
-
-    def services(self, version: str) -> frozenset[str | None]:
-        """Return the services seen under a version."""
-        return frozenset(stream.service for stream in self._tallies.get(version, ()))
+    def without_shared_values(self, one: str, other: str) -> tuple[str, ...]:
+        """Name the attributes, of service and environment, of which both versions have streams but no value in common."""
+        streams, others = (tuple(self._tallies.get(version, ())) for version in (one, other))
+        services = {stream.service for stream in streams}.isdisjoint([stream.service for stream in others])
+        environments = {stream.environment for stream in streams}.isdisjoint([each.environment for each in others])
+        apart = ((SERVICE, services), (ENVIRONMENT, environments))
+        return tuple(name for name, is_apart in apart if is_apart and streams and others)
 
     def observed(self, *, without: Iterable[str] = ()) -> Observed:
         """Return what was observed; streams that differ in the attributes `without` alone become one."""

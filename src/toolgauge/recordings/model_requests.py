@@ -20,6 +20,22 @@ _URL = re.compile(r"https?://([^/:?#]{1,253})")
 _MAX_ATTRIBUTES, _LONGEST_VALUE, _NAME_LENGTH = 128, 2048, 200
 
 
+def producer_object(producer: Producer) -> JsonObject:
+    """Name a producer for `doctor --json`."""
+    return {
+        "service": producer.service or None,
+        "scope": producer.scope,
+        "version": producer.version or None,
+        "language": producer.language or None,
+    }
+
+
+def producer_head(producer: Producer, length: int = _NAME_LENGTH) -> str:
+    """Name a producer for a person, with at most `length` characters of each name."""
+    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), length)
+    return f"{shortened(producer.service or 'unknown service', length)}: {scope}"
+
+
 class ModelRequests(NamedTuple):
     """The requests of one producer to one host, and the packages that record the calls in them."""
 
@@ -65,10 +81,7 @@ class ModelRequestSpans:
 def requests_object(found: ModelRequests) -> JsonObject:
     """Describe them for `doctor --json`."""
     return {
-        "service": found.producer.service or None,
-        "scope": found.producer.scope,
-        "version": found.producer.version or None,
-        "language": found.producer.language or None,
+        **producer_object(found.producer),
         "dialects": [],
         "model_requests": {"host": found.host, "spans": found.spans, "packages": [*found.packages]},
         "ok": True,
@@ -77,9 +90,7 @@ def requests_object(found: ModelRequests) -> JsonObject:
 
 def requests_lines(found: ModelRequests, style: Style = PLAIN) -> Iterator[str]:
     """Describe them for a person."""
-    producer = found.producer
-    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _NAME_LENGTH)
-    yield style.head(f"{shortened(producer.service or 'unknown service', _NAME_LENGTH)}: {scope}")
+    yield style.head(producer_head(found.producer))
     spans = counted(found.spans, "request")
     yield f"  {style.doubtful('note')}: {spans} to `{found.host}`, and no model call recorded: a request's span has no tool calls"
     named = " or ".join(f"`{package}`" for package in found.packages)

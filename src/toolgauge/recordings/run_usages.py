@@ -3,10 +3,9 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from toolgauge.export.run_usage import MEASURES, CostSettings, RunSummary, RunTotals, RunUsageReader
-from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.comparison import Versions
@@ -65,11 +64,6 @@ class RunUsages:
             if of_version == version and service in (None, of_service):
                 total.join(totals)
         return total.summary()
-
-
-def usages_object(usages: Iterable[ComparedRuns]) -> list[JsonObject]:
-    """Describe runs for `--json`."""
-    return [to_builtins(one) for one in usages]
 
 
 def usage_lines(usages: Iterable[ComparedRuns], style: Style = PLAIN) -> Iterator[str]:

@@ -33,8 +33,8 @@ from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.settings import SpanMapping
-from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of
-from toolgauge.recordings.model_requests import ModelRequestSpans
+from toolgauge.recognize.shortfalls import Producer, producer_of
+from toolgauge.recordings.model_requests import ModelRequestSpans, producer_head, producer_object
 from toolgauge.recordings.recorded_requests import RecordedRequest
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
@@ -131,10 +131,7 @@ def looks_like_tool_call(span: SpanMessage) -> bool:
 def unread_object(unread: UnreadTools) -> JsonObject:
     """Describe them for `doctor --json`."""
     return {
-        "service": unread.producer.service or None,
-        "scope": unread.producer.scope,
-        "version": unread.producer.version or None,
-        "language": unread.producer.language or None,
+        **producer_object(unread.producer),
         "dialects": [],
         "not_read": {"spans": unread.spans, "alone": unread.alone, "names": [*unread.names]},
         "ok": not unread.is_problem,
@@ -143,9 +140,7 @@ def unread_object(unread: UnreadTools) -> JsonObject:
 
 def unread_lines(unread: UnreadTools, style: Style = PLAIN) -> Iterator[str]:
     """Describe them for a person."""
-    producer = unread.producer
-    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _TOOL_NAME_LENGTH)
-    yield style.head(f"{shortened(producer.service or 'unknown service', _TOOL_NAME_LENGTH)}: {scope}")
+    yield style.head(producer_head(unread.producer, _TOOL_NAME_LENGTH))
     word = style.bad("problem") if unread.is_problem else style.doubtful("note")
     names = ", ".join(f"`{shortened(name, _TOOL_NAME_LENGTH)}`" for name in unread.names)
     yield f"  {word}: toolgauge does not read {counted(unread.spans, 'span')} that look like tool calls: {names}"
@@ -179,18 +174,17 @@ class ProducerCounts:
     # Spans that a dialect claimed and found nothing on, by name and operation.
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
-    def add_mapping(self, span: Span) -> None:
-        """Remember the attributes that the generic dialect reads."""
-        mapping = mapping_of(span)
+    def add(self, span: Span, reading: Reading) -> None:
+        """Count a span, and remember its name where nothing was found on it."""
+        self.spans += 1
+        mapping = mapping_of(span) if reading.dialect == GENERIC else None
         if mapping is not None and mapping not in self.mappings and len(self.mappings) < _MAX_MAPPINGS:
             self.mappings.append(mapping)
-
-    def add_unread(self, span: Span) -> None:
-        """Count a span on which nothing was found."""
-        operation = span.attributes.get(_OPERATION)
-        key = (span.name[:_LONGEST_NAME], operation[:_LONGEST_NAME] if isinstance(operation, str) else "")
-        if key in self.unread or len(self.unread) < _MAX_UNREAD:
-            self.unread[key] += 1
+        if all(isinstance(seen, ConversationSeen) for seen in reading.observations):
+            operation = span.attributes.get(_OPERATION)
+            key = (span.name[:_LONGEST_NAME], operation[:_LONGEST_NAME] if isinstance(operation, str) else "")
+            if key in self.unread or len(self.unread) < _MAX_UNREAD:
+                self.unread[key] += 1
 
 
 class Tally:
@@ -205,8 +199,9 @@ class Tally:
         # The services that recorded model calls or agent runs.
         self.services_with_runs: set[str] = set()
         self.unread_tools = UnreadToolSpans()
+        # The producers of spans and of log records, by trace, until its trajectory is taken.
+        self.spans: dict[str, dict[str, Producer]] = {}
         self._metrics: SelfMetrics | None = None
-        self._traces: dict[str, TraceCounts] = {}
         self._views = Views(())
 
     def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
@@ -235,10 +230,6 @@ class Tally:
             self.unread_tools.see(request)
             yield request
 
-    def take(self, trace_id: str) -> TraceCounts:
-        """Return the counts of a trace, and forget them."""
-        return self._traces.pop(trace_id, TraceCounts())
-
     def note(self, record: Record, reading: Reading) -> None:
         """Take note of what a dialect read from a record."""
         if reading.dialect is None:
@@ -248,26 +239,17 @@ class Tally:
         counts.dialects[reading.dialect] += 1
         self.dialects[reading.dialect] += 1
         self.read[producer.scope] += 1
-        if reading.is_log:
-            counts.log_records += 1
-        else:
-            counts.spans += 1
-            if isinstance(record, Span) and reading.dialect == GENERIC:
-                counts.add_mapping(record)
-            if isinstance(record, Span) and all(isinstance(seen, ConversationSeen) for seen in reading.observations):
-                counts.add_unread(record)
+        if isinstance(record, Span):
+            counts.add(record, reading)
             self.unread_tools.was_read(reading.ref)
-        trace = self._traces.setdefault(reading.ref.trace_id, TraceCounts())
+        else:
+            counts.log_records += 1
+        spans = self.spans.setdefault(reading.ref.trace_id, {})
         # Of some producers log records alone are read.
-        if not reading.is_log or reading.ref.span_id not in trace.spans:
-            trace.spans[reading.ref.span_id] = producer
-        for observation in reading.observations:
-            if isinstance(observation, ModelCall | AgentRun):
-                trace.runs.add(producer)
-                self.services_with_runs.add(producer.service)
-            if isinstance(observation, ModelCall) and not reading.is_log:
-                trace.model_calls[producer] += 1
-            trace.has_content = trace.has_content or isinstance(observation, _CONTENT)
+        if isinstance(record, Span) or reading.ref.span_id not in spans:
+            spans[reading.ref.span_id] = producer
+        if any(isinstance(observation, ModelCall | AgentRun) for observation in reading.observations):
+            self.services_with_runs.add(producer.service)
 
     def note_without_trace(self, record: Record, reading: Reading) -> None:
         """Take note of a log record that a dialect could read and that names no trace."""
@@ -330,7 +312,7 @@ class Stats:
 
     def add(self, trajectory: Trajectory) -> None:
         """Count one trajectory."""
-        self._tally.take(trajectory.trace_id)
+        self._tally.spans.pop(trajectory.trace_id, None)
         self._trajectories[trajectory.closed_because] += 1
         if trajectory.calls:
             self._not_observable["tool_definitions"] += trajectory.tools_offered is None
@@ -382,7 +364,7 @@ class Stats:
         total, read = tally.in_recording.total(), tally.read.total()
         yield style.head(f"spans and log records: {total}")
         yield from _rows({"read": read, "unread": max(total - read, 0), "undecodable": tally.undecodable})
-        yield from _rows(_without_zeros({"a dialect failed on": tally.dialect_errors}))
+        yield from _rows({"a dialect failed on": tally.dialect_errors} if tally.dialect_errors else {})
         yield style.head("dialects (spans and log records read)")
         yield from _rows(tally.dialects)
         yield style.head("scopes (read of all)")
@@ -400,7 +382,7 @@ class Stats:
             unseen: self._not_observable,
         }.items():
             yield style.head(title)
-            yield from _rows(_without_zeros(counts))
+            yield from _rows(+counts)
 
 
 def _state_of(content: Content) -> str:
@@ -413,10 +395,6 @@ def _state_of(content: Content) -> str:
 
 def _object(counts: Counter[str]) -> JsonObject:
     return {name: count for name, count in counts.most_common() if count}
-
-
-def _without_zeros(counts: Mapping[str, int]) -> Counter[str]:
-    return Counter({name: count for name, count in counts.items() if count})
 
 
 def _rows(counts: Mapping[str, int]) -> Iterator[str]:

@@ -11,8 +11,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import PersonVerdict, Reading, trace_of_mark, verdict
-from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, trace_of_mark, verdict
 from toolgauge.backends.settings import OpikSettings
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time

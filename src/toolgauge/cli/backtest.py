@@ -9,9 +9,15 @@ import click
 from toolgauge.authoring.backtest_report import Report
 from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
-from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing, load_to_score, warn_of_unmatched
+from toolgauge.cli.command_parts import (
+    allow_nothing_option,
+    judged_nothing,
+    load_to_score,
+    reading_progress,
+    terminal_style,
+    warn_of_unmatched,
+)
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
 from toolgauge.recordings.recorded_requests import scorecards

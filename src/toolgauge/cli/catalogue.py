@@ -5,13 +5,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from toolgauge.cli.loaded_criteria import load_to_score
+from toolgauge.cli.command_parts import load_to_score, reading_progress, terminal_style
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.report.catalogue import Catalogue, CatalogueContent
-from toolgauge.report.catalogue_text import catalogue_lines, catalogue_markdown
+from toolgauge.report.catalogue import Catalogue, CatalogueContent, catalogue_lines, catalogue_markdown
 from toolgauge.report.streams import echo
 from toolgauge.service.pipeline_factory import offline_pipeline
 
@@ -58,31 +56,24 @@ def command(
         raise click.UsageError("`--token-file` goes with `--live`")
     if live is not None and criteria_files:
         raise click.UsageError("`--live` shows what the running process has scored: it takes no `--criteria`")
-    content = _recorded(files, config_paths, overrides, criteria_files) if live is None else _fetched(live, token_file)
+    if live is not None:
+        check_url(live, "--live")
+        url = live.rstrip("/")
+        body = ask(url, _PATH, token=None if token_file is None else read_token(token_file), max_bytes=_MAX_BYTES)
+        try:
+            content = msgspec.json.decode(body, type=CatalogueContent)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise not_toolgauge(url) from error
+    else:
+        config, criteria = load_to_score(config_paths, overrides, criteria_files)
+        catalogue = Catalogue(config.metrics, config.costs)
+        make = offline_pipeline(config, criteria, on_tool_changes=lambda changes, _: catalogue.tools_changed(changes))
+        with reading_progress(files) as recording:
+            for scorecard in scorecards(recording, make):
+                catalogue.add(scorecard)
+        content = catalogue.content()
     if as_json:
         echo(msgspec.json.encode(content).decode())
         return
     for line in catalogue_markdown(content) if as_markdown else catalogue_lines(content, terminal_style()):
         echo(line)
-
-
-def _recorded(
-    files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], criteria_files: tuple[str, ...]
-) -> CatalogueContent:
-    config, criteria = load_to_score(config_paths, overrides, criteria_files)
-    catalogue = Catalogue(config.metrics, config.costs)
-    with reading_progress(files) as recording:
-        make = offline_pipeline(config, criteria, on_tool_changes=lambda changes, _: catalogue.tools_changed(changes))
-        for scorecard in scorecards(recording, make):
-            catalogue.add(scorecard)
-    return catalogue.content()
-
-
-def _fetched(live: str, token_file: Path | None) -> CatalogueContent:
-    check_url(live, "--live")
-    url = live.rstrip("/")
-    body = ask(url, _PATH, token=None if token_file is None else read_token(token_file), max_bytes=_MAX_BYTES)
-    try:
-        return msgspec.json.decode(body, type=CatalogueContent)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise not_toolgauge(url) from error

@@ -8,9 +8,8 @@ from typing import TypeAlias
 import click
 from msgspec import to_builtins
 
-from toolgauge.cli.loaded_criteria import load_to_score
+from toolgauge.cli.command_parts import load_to_score, reading_progress, terminal_style
 from toolgauge.cli.main import configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
@@ -26,7 +25,17 @@ from toolgauge.recordings.comparison import (
     compare,
     set_beside,
 )
-from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
+from toolgauge.recordings.comparison_tables import (
+    ComparedRuns,
+    RunUsages,
+    comparison_object,
+    conclusion,
+    markdown_lines,
+    quoted,
+    table_lines,
+    usage_lines,
+    usage_markdown,
+)
 from toolgauge.recordings.conversation_means import (
     SERVICE,
     Observations,
@@ -37,7 +46,6 @@ from toolgauge.recordings.conversation_means import (
     observed_live,
 )
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.run_usages import ComparedRuns, RunUsages, usage_lines, usage_markdown
 from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable

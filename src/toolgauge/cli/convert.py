@@ -6,8 +6,8 @@ import click
 
 from toolgauge.authoring.convert.conversion import convert
 from toolgauge.authoring.convert.draft import read_documents
+from toolgauge.cli.command_parts import write_text
 from toolgauge.cli.main import EXIT_CODES
-from toolgauge.cli.output import write_text
 from toolgauge.config.load import as_yaml
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable

@@ -6,9 +6,8 @@ from collections import Counter
 import click
 from msgspec.structs import replace
 
-from toolgauge.cli.loaded_criteria import load_to_score, warn_of_unmatched
+from toolgauge.cli.command_parts import load_to_score, reading_progress, terminal_style, warn_of_unmatched
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, outcome_word

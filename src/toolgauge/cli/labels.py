@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 
 from toolgauge.authoring.labels import Labelled, LabelSet
-from toolgauge.backends.person_verdicts import PersonVerdict
+from toolgauge.backends.score_sender import PersonVerdict
+from toolgauge.cli.command_parts import write_text
 from toolgauge.cli.main import EXIT_CODES, configuration_options
-from toolgauge.cli.output import write_text
 from toolgauge.config.load import load
 from toolgauge.config.model import backends
 from toolgauge.export.label_queues import QUEUED
@@ -64,15 +64,20 @@ def pull_command(
     `exporters` of the configuration, or the `name` of an entry there. Scores of models and code are left out. A run with
     different verdicts is left out: choose one with --name. Runs that `queues` drew have a weight.
     """
-    found = {**backends(load([Path(path) for path in config_paths], overrides, os.environ, sends=False).exporters)}
-    settings = found.get(backend)
+    known = {**backends(load([Path(path) for path in config_paths], overrides, os.environ, sends=False).exporters)}
+    settings = known.get(backend)
     if settings is None:
-        known = ", ".join(f"`{name}`" for name in found) or "none"
+        names_known = ", ".join(f"`{name}`" for name in known) or "none"
         raise ConfigError(
             f"there is no backend `{printable(backend)}` in `exporters` of the configuration",
-            hint=f"there is {known}; one of {', '.join(_READABLE)} is added with `--set exporters.{_READABLE[0]}.endpoint=URL`",
+            hint=f"there is {names_known}; one of {', '.join(_READABLE)} is added with `--set exporters.{_READABLE[0]}.endpoint=URL`",
         )
-    verdicts = asyncio.run(pull(backend, settings, time.time_ns() - _duration_ns(since)))
+    days = _DAYS.fullmatch(since)
+    try:
+        since_ns = duration_ns(since if days is None else f"{24 * int(days[1])}h")
+    except ValueError as error:
+        raise ConfigError(f"`--since` {error}, or in days, such as `7d`") from error
+    verdicts = asyncio.run(pull(backend, settings, time.time_ns() - since_ns))
     labels = _labels(backend, verdicts, names, pass_at)
     if not labels.verdicts:
         raise RecordingError(f"there is no verdict of a person in `{backend}` since {since}", hint=_counts(verdicts))
@@ -80,15 +85,13 @@ def pull_command(
         echo(labels.as_csv(), end="")
     else:
         write_text(output, labels.as_csv())
-    _summarize(labels, verdicts)
-
-
-def _duration_ns(text: str) -> int:
-    days = _DAYS.fullmatch(text)
-    try:
-        return duration_ns(text if days is None else f"{24 * int(days[1])}h")
-    except ValueError as error:
-        raise ConfigError(f"`--since` {error}, or in days, such as `7d`") from error
+    found = list(labels.verdicts.values())
+    parts = [f"{found.count(True)} passed", f"{found.count(False)} failed"]
+    if labels.contradicted:
+        parts.append(f"{labels.contradicted} with different verdicts, left out")
+    if labels.unread:
+        parts.append(f"{labels.unread} values that are no verdicts, the first is `{printable(labels.first_unread)}`")
+    echo(f"labels of `{labels.name}` ({_counts(verdicts)}): {', '.join(parts)}", err=True)
 
 
 def _labels(backend: str, verdicts: Sequence[PersonVerdict], names: Sequence[str], pass_at: float | None) -> LabelSet:
@@ -115,13 +118,3 @@ def _counts(verdicts: Sequence[PersonVerdict]) -> str | None:
     """Count the verdicts by name: a hint where `--name` matched none."""
     counts = Counter(verdict.name for verdict in verdicts if verdict.name != QUEUED)
     return ", ".join(f"`{printable(name)}` {count}" for name, count in sorted(counts.items())) or None
-
-
-def _summarize(labels: LabelSet, verdicts: Sequence[PersonVerdict]) -> None:
-    found = list(labels.verdicts.values())
-    parts = [f"{found.count(True)} passed", f"{found.count(False)} failed"]
-    if labels.contradicted:
-        parts.append(f"{labels.contradicted} with different verdicts, left out")
-    if labels.unread:
-        parts.append(f"{labels.unread} values that are no verdicts, the first is `{printable(labels.first_unread)}`")
-    echo(f"labels of `{labels.name}` ({_counts(verdicts)}): {', '.join(parts)}", err=True)

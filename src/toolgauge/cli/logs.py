@@ -97,21 +97,20 @@ class LogThread(logging.Handler):
             if isinstance(record, logging.LogRecord):
                 self._write(record)
             else:
-                self._print(record())
+                try:
+                    echo(record())
+                except (OSError, ValueError) as error:
+                    # What is left in the buffer would fail once more at the end, and become the exit code.
+                    drop_output()
+                    self._warn(
+                        f"results are printed no more: standard output cannot be written ({type(error).__name__})"
+                    )
             if self.dropped > self._announced and self._records.empty():
                 dropped, self._announced = self.dropped - self._announced, self.dropped
-                text = f"{dropped} lines of this log were dropped: it was written faster than it was read"
-                self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, text, None, None))
+                self._warn(f"{dropped} lines of this log were dropped: it was written faster than it was read")
 
-    def _print(self, text: str) -> None:
-        try:
-            echo(text)
-        except (OSError, ValueError) as error:
-            # What is left in the buffer would fail once more at the end, and become the exit code.
-            drop_output()
-            why = type(error).__name__
-            warning = f"results are printed no more: standard output cannot be written ({why})"
-            self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, warning, None, None))
+    def _warn(self, text: str) -> None:
+        self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, text, None, None))
 
     def _write(self, record: logging.LogRecord) -> None:
         try:

@@ -5,27 +5,31 @@ import math
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import click
 
 from toolgauge.backends.settings import VENDORS
-from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing, load_to_score, warn_of_unmatched
+from toolgauge.cli.command_parts import (
+    Reading,
+    allow_nothing_option,
+    judged_nothing,
+    load_to_score,
+    reading_progress,
+    terminal_style,
+    warn_of_unmatched,
+)
 from toolgauge.cli.main import configuration_options, criteria_option
-from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
 from toolgauge.export.regression_events import announcement
 from toolgauge.export.tool_change_events import tool_change_sentence
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Regression
-from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.report.findings import FAIL_ON, Check, CriterionCounts, FailOn, Gate, Report, ScorecardRows, Summary
+from toolgauge.report.findings import FAIL_ON, FailOn, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects
 from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
 from toolgauge.report.terminal import printable
@@ -96,24 +100,6 @@ def make_gate(fail_on: Sequence[FailOn], fail_under: dict[str, float], criteria:
                 err=True,
             )
     return Gate(fail_on=fail_on, fail_under=fail_under)
-
-
-def print_checks(checks: Sequence[Check]) -> None:
-    """Print what came of the conditions to standard error, those that failed last."""
-    for check in sorted(checks, key=lambda check: not check.passed):
-        word = "passed" if check.passed else "failed"
-        echo(printable(f"gate {word}: `{check.condition}`: {check.sentence}"), err=True)
-
-
-def print_gate_hint(counts: Sequence[CriterionCounts]) -> None:
-    """Name the options that would make failures the exit code, where there are any."""
-    failed = sum(one.words["fail"] + one.words["error"] for one in counts if not one.is_shadow)
-    if failed:
-        text = "; `--fail-on fail,error` or `--fail-under NAME=0.9` end with 1"
-        echo(
-            f"exit code 0, although {failed} result{' is' if failed == 1 else 's are'} `fail` or `error`{text}",
-            err=True,
-        )
 
 
 _Describe: TypeAlias = Callable[[Scorecard], Iterable[str]]
@@ -219,30 +205,31 @@ def command(
 def _announcing_pipeline(
     config: Config, criteria: Sequence[Criterion], reading: Reading
 ) -> Callable[[ScorecardSink], Pipeline]:
+    def echo_all(lines: Iterable[str]) -> None:
+        for line in lines:
+            reading.echo(printable(line), err=True)
+
     return offline_pipeline(
         config,
         criteria,
-        on_regressions=partial(_print_regressions, reading),
-        on_tool_changes=partial(_print_tool_changes, reading),
+        on_regressions=lambda found: echo_all(f"regression: {announcement(one)}" for one in found),
+        on_tool_changes=lambda found, _: echo_all(f"tool change: {tool_change_sentence(one)}" for one in found),
     )
-
-
-def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
-    for regression in regressions:
-        reading.echo(printable(f"regression: {announcement(regression)}"), err=True)
-
-
-def _print_tool_changes(reading: Reading, changes: Sequence[ToolDefinitionChange], _capped: int) -> None:
-    for change in changes:
-        reading.echo(printable(f"tool change: {tool_change_sentence(change)}"), err=True)
 
 
 def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:
     """Print the table and the gate, write the reports, and return the exit code."""
-    _print_summary(summary, unmatched, to_stderr=as_json)
+    without = unmatched.so_far()
+    table = list(summary.lines({one.criterion.name for one in without}, terminal_style(err=as_json)))
+    for line in ("", *table) if table else ():
+        echo(line, err=as_json)
+    warn_of_unmatched(unmatched)
+    total = ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
+    more = f"; criteria without a match: {len(without)}" if without else ""
+    echo(f"results: {total}{more}", err=True)
     # A default criterion may have nothing to look at.
     without_result = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
-    without_result |= {one.criterion.name: one.description for one in unmatched.so_far()}
+    without_result |= {one.criterion.name: one.description for one in without}
     checks = tuple(gate.checks(summary.counts, without_result))
     is_failed = not all(check.passed for check in checks)
     reports.write(
@@ -255,10 +242,17 @@ def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, report
             is_failed=is_failed,
         )
     )
-    if gate.is_set:
-        print_checks(checks)
-    else:
-        print_gate_hint(summary.counts)
+    # Conditions that failed come last.
+    for check in sorted(checks, key=lambda check: not check.passed):
+        word = "passed" if check.passed else "failed"
+        echo(printable(f"gate {word}: `{check.condition}`: {check.sentence}"), err=True)
+    failed = sum(one.words["fail"] + one.words["error"] for one in summary.counts if not one.is_shadow)
+    if failed and not gate.is_set:
+        text = "; `--fail-on fail,error` or `--fail-under NAME=0.9` end with 1"
+        echo(
+            f"exit code 0, although {failed} result{' is' if failed == 1 else 's are'} `fail` or `error`{text}",
+            err=True,
+        )
     return int(is_failed)
 
 
@@ -344,15 +338,3 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
             yield from map(text.result, scorecard.results)
 
     return lines
-
-
-def _print_summary(summary: Summary, unmatched: UnmatchedCriteria, *, to_stderr: bool) -> None:
-    style = terminal_style(err=to_stderr)
-    without = unmatched.so_far()
-    table = list(summary.lines({one.criterion.name for one in without}, style))
-    for line in ("", *table) if table else ():
-        echo(line, err=to_stderr)
-    warn_of_unmatched(unmatched)
-    total = ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
-    more = f"; criteria without a match: {len(without)}" if without else ""
-    echo(f"results: {total}{more}", err=True)

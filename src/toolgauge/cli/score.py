@@ -11,9 +11,8 @@ import click
 
 from toolgauge.cases.case import Unreadable, check_files, lines, parse
 from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
-from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing
+from toolgauge.cli.command_parts import Bar, allow_nothing_option, judged_nothing, terminal_style
 from toolgauge.cli.main import configuration_options
-from toolgauge.cli.output import Bar, terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
 from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions
@@ -24,7 +23,7 @@ from toolgauge.recordings.recorded_requests import STDIN
 from toolgauge.report.explanations import comparison, figure, shown_difference
 from toolgauge.report.findings import Report
 from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
-from toolgauge.report.terminal import Style, indented, printable
+from toolgauge.report.terminal import Style, indented, outcome_styled, printable
 from toolgauge.service.pipeline_factory import redactor
 
 _INDENT = " " * 4
@@ -104,10 +103,9 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
     """Write a row; below that of a failed case, the expected beside the actual calls."""
     value, reason = figure(result.outcome)
     word = outcome_word(result.outcome)
-    colour = {"pass": style.good, "not_evaluated": style.doubtful}.get(word, style.bad)
     score = f"{value:.3f}" if value is not None else printable(reason or "")
     why = "\n".join(map(style.aside, indented(explanation(result.outcome), _INDENT).split("\n")))
-    yield f"{colour(f'{word:<13}')} {score:<16} {printable(result.case.name)}  {why}".rstrip()
+    yield f"{outcome_styled(style, word, f'{word:<13}')} {score:<16} {printable(result.case.name)}  {why}".rstrip()
     if word == "fail" and isinstance(result.outcome, Scored):
         compared = [one for one in result.outcome.differences if one.expected is not None]
         for one in compared[:_MAX_DIFFERENCES]:

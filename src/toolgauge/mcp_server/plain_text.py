@@ -3,7 +3,7 @@
 A model reads the answer. A text that could begin a new line, or hide letters, could pass for words of this server.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -88,11 +88,6 @@ def moment(time_ns: int) -> str | None:
     if time_ns <= 0:
         return None
     return datetime.fromtimestamp(fit_time(time_ns) // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def more(shown: Sequence[object], of: int) -> int:
-    """Count the ones beyond those that are shown."""
-    return max(0, of - len(shown))
 
 
 def _shown(value: Json, name: str, length: int) -> Json:

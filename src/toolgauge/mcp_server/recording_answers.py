@@ -14,7 +14,7 @@ from toolgauge.authoring.learner import Options, Wanted, learn_recording
 from toolgauge.authoring.reference_text import criteria_lines
 from toolgauge.authoring.tasks import Choice, Counted, choose_runs
 from toolgauge.config.model import Config
-from toolgauge.mcp_server.plain_text import more, within_room
+from toolgauge.mcp_server.plain_text import within_room
 from toolgauge.mcp_server.scored_recordings import RecordingAnswer, ScoredRecordings, Scoring, ScoringFiles, Work
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recordings.comparison import BASE, NEW, Filters, compare, set_beside
@@ -163,9 +163,8 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDi
         (tally.dialect_errors, f"a dialect failed on {tally.dialect_errors} records"),
     )
     notes = [text for is_so, text in problems if is_so]
-    answer = RecordingDiagnosis(
-        recording=name, producers=producers, more_producers=more(shown, len(found)), notes=notes
-    )
+    more = len(found) - len(shown)
+    answer = RecordingDiagnosis(recording=name, producers=producers, more_producers=more, notes=notes)
     return answer, [*(line for one in shown for line in diagnosis_lines(one)), *notes]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.plain_text import cut, moment, more, within_room
+from toolgauge.mcp_server.plain_text import cut, moment, within_room
 from toolgauge.mcp_server.scored_recordings import RecordingAnswer, ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
@@ -103,7 +103,7 @@ def trajectory_list(
             )
             for one in counts[:_MAX_CRITERIA]
         ],
-        more_criteria=more(counts[:_MAX_CRITERIA], len(counts)),
+        more_criteria=len(counts[_MAX_CRITERIA:]),
         without_a_match=[
             f"`{cut(one.criterion.name, _NAME)}` {one.description}: look at {one.keys}"
             for one in scored.unmatched[:_MAX_CRITERIA]

@@ -11,9 +11,8 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls, counts_of
-from toolgauge.recordings.model_requests import producer_head, producer_object
-from toolgauge.recordings.stats import ProducerCounts, Tally
+from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls, TraceCounts
+from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
 
@@ -153,8 +152,7 @@ class Doctor:
         self.split += is_split
         self.with_calls += is_split or bool(trajectory.calls)
         self._tally.unread_tools.add(trajectory)
-        trace = counts_of(trajectory)
-        trace.spans = self._tally.spans.pop(trajectory.trace_id, {})
+        trace = self._tally.traces.pop(trajectory.trace_id, TraceCounts())
         self._shortfalls.add(trajectory, trace)
         self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
         for service in {producer.service for producer in trace.spans.values()}:

@@ -1,10 +1,16 @@
-"""A recording in figures: records read by dialect and producer, facts not observed, and unread spans that look like tool calls."""
+"""A recording in figures: records read by dialect and producer, and facts not observed.
+
+It also finds unread spans that look like tool calls, and requests to providers of models in services that record no model
+call.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError as NotProtobufError
 from msgspec.structs import replace
@@ -33,11 +39,96 @@ from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.settings import SpanMapping
-from toolgauge.recognize.shortfalls import Producer, producer_of
-from toolgauge.recordings.model_requests import ModelRequestSpans, producer_head, producer_object
+from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of, table
 from toolgauge.recordings.recorded_requests import RecordedRequest
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
+
+_URLS = ("url.full", "http.url")
+_PATHS = (*_URLS, "url.path", "http.target")
+_HOSTS = ("server.address", "net.peer.name", "http.host")
+_METHODS = ("http.request.method", "http.method")
+_URL = re.compile(r"https?://([^/:?#]{1,253})")
+_LONGEST_VALUE, _NAME_LENGTH = 2048, 200
+
+
+def producer_object(producer: Producer) -> JsonObject:
+    """Name a producer for `doctor --json`."""
+    return {
+        "service": producer.service or None,
+        "scope": producer.scope,
+        "version": producer.version or None,
+        "language": producer.language or None,
+    }
+
+
+def producer_head(producer: Producer, length: int = _NAME_LENGTH) -> str:
+    """Name a producer for a person, with at most `length` characters of each name."""
+    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), length)
+    return f"{shortened(producer.service or 'unknown service', length)}: {scope}"
+
+
+class ModelRequests(NamedTuple):
+    """The requests of one producer to one host, and the packages that record the calls in them."""
+
+    producer: Producer
+    host: str
+    spans: int
+    packages: tuple[str, ...]
+
+
+class ModelRequestSpans:
+    """Takes the spans of a recording, and counts requests to providers of models."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[Producer, str, int]] = Counter()
+        self._hosts = [(pattern, index) for index, one in enumerate(table().model_hosts) for pattern in one.hosts]
+
+    def see(self, producer: Producer, span: SpanMessage) -> None:
+        """Take a span."""
+        if span.kind != SpanMessage.SPAN_KIND_CLIENT:
+            return
+        given = {pair.key: pair.value.string_value[:_LONGEST_VALUE] for pair in span.attributes[:_MAX_ATTRIBUTES]}
+        # Lists of models and files are got, not posted.
+        is_request = any(given.get(key) == "POST" for key in _METHODS) or "rpc.service" in given
+        if not is_request or any("embedding" in given.get(key, "") for key in _PATHS):
+            return
+        urls = (found[1] for key in _URLS if (found := _URL.match(given.get(key, ""))))
+        host = next(urls, None) or next((given[key] for key in _HOSTS if given.get(key)), "")
+        host = host.partition(":")[0].lower()
+        # A few names at most: each is one of the table, or a subdomain of one.
+        for pattern, index in self._hosts:
+            if fnmatchcase(host, pattern):
+                self._counts[producer, pattern, index] += 1
+
+    def left_over(self, services_with_runs: Collection[str]) -> list[ModelRequests]:
+        """Return the requests of services that record no model call."""
+        return [
+            ModelRequests(producer, host, spans, table().model_hosts[index].packages.get(producer.language, ()))
+            for (producer, host, index), spans in sorted(self._counts.items())
+            if producer.service not in services_with_runs
+        ]
+
+
+def requests_object(found: ModelRequests) -> JsonObject:
+    """Describe them for `doctor --json`."""
+    return {
+        **producer_object(found.producer),
+        "dialects": [],
+        "model_requests": {"host": found.host, "spans": found.spans, "packages": [*found.packages]},
+        "ok": True,
+    }
+
+
+def requests_lines(found: ModelRequests, style: Style = PLAIN) -> Iterator[str]:
+    """Describe them for a person."""
+    yield style.head(producer_head(found.producer))
+    spans = counted(found.spans, "request")
+    yield f"  {style.doubtful('note')}: {spans} to `{found.host}`, and no model call recorded: a request's span has no tool calls"
+    named = " or ".join(f"`{package}`" for package in found.packages)
+    client = f"the model client ({named})" if named else "the model client"
+    yield f"    do: add the instrumentation of the agent's framework where there is one, else of {client}"
+
 
 _WORD = r"(?:tool|function)s?"
 _ACT = r"(?:call|run|use|invoke|invocation|execute|execution)"
@@ -52,7 +143,7 @@ _SERVICE = "service.name"
 _MAX_ATTRIBUTES = 128
 # Spans that wait to be read, and different names of a producer that are kept.
 _MAX_WAITING = 200_000
-_MAX_NAMES, _TOOL_NAME_LENGTH = 3, 80
+_MAX_NAMES, _TOOL_SCOPE_LENGTH = 3, 80
 
 
 @dataclass(slots=True)
@@ -140,9 +231,9 @@ def unread_object(unread: UnreadTools) -> JsonObject:
 
 def unread_lines(unread: UnreadTools, style: Style = PLAIN) -> Iterator[str]:
     """Describe them for a person."""
-    yield style.head(producer_head(unread.producer, _TOOL_NAME_LENGTH))
+    yield style.head(producer_head(unread.producer, _TOOL_SCOPE_LENGTH))
     word = style.bad("problem") if unread.is_problem else style.doubtful("note")
-    names = ", ".join(f"`{shortened(name, _TOOL_NAME_LENGTH)}`" for name in unread.names)
+    names = ", ".join(f"`{shortened(name, _TOOL_SCOPE_LENGTH)}`" for name in unread.names)
     yield f"  {word}: toolgauge does not read {counted(unread.spans, 'span')} that look like tool calls: {names}"
     if unread.is_problem:
         yield f"    {unread.alone} of them in traces in which nothing else shows what became of a call"
@@ -199,8 +290,8 @@ class Tally:
         # The services that recorded model calls or agent runs.
         self.services_with_runs: set[str] = set()
         self.unread_tools = UnreadToolSpans()
-        # The producers of spans and of log records, by trace, until its trajectory is taken.
-        self.spans: dict[str, dict[str, Producer]] = {}
+        # By trace, until its trajectory is taken.
+        self.traces: dict[str, TraceCounts] = {}
         self._metrics: SelfMetrics | None = None
         self._views = Views(())
 
@@ -244,12 +335,17 @@ class Tally:
             self.unread_tools.was_read(reading.ref)
         else:
             counts.log_records += 1
-        spans = self.spans.setdefault(reading.ref.trace_id, {})
+        trace = self.traces.setdefault(reading.ref.trace_id, TraceCounts())
         # Of some producers log records alone are read.
-        if isinstance(record, Span) or reading.ref.span_id not in spans:
-            spans[reading.ref.span_id] = producer
-        if any(isinstance(observation, ModelCall | AgentRun) for observation in reading.observations):
-            self.services_with_runs.add(producer.service)
+        if isinstance(record, Span) or reading.ref.span_id not in trace.spans:
+            trace.spans[reading.ref.span_id] = producer
+        for observation in reading.observations:
+            if isinstance(observation, ModelCall | AgentRun):
+                trace.runs.add(producer)
+                self.services_with_runs.add(producer.service)
+            if isinstance(observation, ModelCall) and isinstance(record, Span):
+                trace.model_calls[producer] += 1
+            trace.has_content = trace.has_content or isinstance(observation, _CONTENT)
 
     def note_without_trace(self, record: Record, reading: Reading) -> None:
         """Take note of a log record that a dialect could read and that names no trace."""
@@ -294,7 +390,7 @@ def _producer(record: Record) -> Producer:
     return producer_of(record.resource.service, record.scope.name, record.scope.version, record.resource.language)
 
 
-_NAME_LENGTH = 120
+_SCOPE_LENGTH = 120
 
 
 class Stats:
@@ -312,7 +408,7 @@ class Stats:
 
     def add(self, trajectory: Trajectory) -> None:
         """Count one trajectory."""
-        self._tally.spans.pop(trajectory.trace_id, None)
+        self._tally.traces.pop(trajectory.trace_id, None)
         self._trajectories[trajectory.closed_because] += 1
         if trajectory.calls:
             self._not_observable["tool_definitions"] += trajectory.tools_offered is None
@@ -369,7 +465,7 @@ class Stats:
         yield from _rows(tally.dialects)
         yield style.head("scopes (read of all)")
         for scope, count in tally.in_recording.most_common():
-            yield f"  {tally.read[scope]:>7} of {count:<7} {shortened(scope or '(no scope)', _NAME_LENGTH)}"
+            yield f"  {tally.read[scope]:>7} of {count:<7} {shortened(scope or '(no scope)', _SCOPE_LENGTH)}"
         without = f"{self._without_calls} without tool calls"
         yield style.head(f"trajectories: {self._trajectories.total()}, {without} (closed because)")
         yield from _rows(self._trajectories)

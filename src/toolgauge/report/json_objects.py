@@ -79,6 +79,7 @@ def trajectory_object(trajectory: Trajectory) -> JsonObject:
 def _call_object(call: ToolCall) -> JsonObject:
     arguments, arguments_state = _content(call.arguments)
     result, _ = _content(call.result)
+    error: Json = None if call.error is None else {"type": call.error.kind, "message": call.error.message}
     return {
         "order": call.order,
         "turn": call.turn,
@@ -88,8 +89,8 @@ def _call_object(call: ToolCall) -> JsonObject:
         "arguments_state": arguments_state,
         "result": result,
         # The error is the tool's own; a call that was turned down never reached its tool.
-        "error": _error_object(call) if call.state != "rejected" else None,
-        "rejection": _error_object(call) if call.state == "rejected" else None,
+        "error": error if call.state != "rejected" else None,
+        "rejection": error if call.state == "rejected" else None,
         "call_id": call.call_id,
         "agent": call.agent,
         "state": call.state,
@@ -99,10 +100,6 @@ def _call_object(call: ToolCall) -> JsonObject:
         "start_ns": call.start_ns,
         "end_ns": call.end_ns,
     }
-
-
-def _error_object(call: ToolCall) -> Json:
-    return None if call.error is None else {"type": call.error.kind, "message": call.error.message}
 
 
 def _content(content: Content) -> tuple[Json, str]:

@@ -55,7 +55,17 @@ class Found(Struct, frozen=True, kw_only=True):
     older: "Filters | None"
 
 
-class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The values of a query, each with the default that stands for no condition."""
+
+    def query(self, **changed: object) -> str:
+        """Write a query, with some values changed: `?outcome=failed`, empty without any condition."""
+        plain = asdict(type(self)())
+        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
+        return f"?{urlencode(values, errors='replace')}" if values else ""
+
+
+class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
     """A choice of trajectories; an empty text is no condition. `q` begins an id; a page has what came `before` a number; `run_property` is
     `name=value`.
 
@@ -95,12 +105,6 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def is_empty(self) -> bool:
         """Whether every trajectory matches."""
         return replace(self, before=0) == Filters()
-
-    def query(self, **changed: object) -> str:
-        """Write a query, with some values changed: `?outcome=failed`, empty without any condition."""
-        plain = asdict(Filters())
-        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
-        return f"?{urlencode(values, errors='replace')}" if values else ""
 
     def matches(self, kept: KeptTrajectory) -> bool:
         """Return whether a trajectory is meant."""
@@ -197,17 +201,22 @@ class TrajectoryRow(Struct, frozen=True, kw_only=True):
 
 
 class Gap(Struct, frozen=True, kw_only=True):
-    """How often a criterion could not be evaluated for one reason."""
+    """Results of one criterion that are `not_evaluated` for one reason: `count` of all its `of` results."""
 
     criterion: str
     reason: str
-    results: int
+    count: int
     of: int
 
     @property
     def query(self) -> str:
         """The query that finds such trajectories."""
         return Filters(criterion=self.criterion, outcome="not_evaluated").query()
+
+    @property
+    def share(self) -> float:
+        """The part of the criterion's results."""
+        return self.count / self.of if self.of else 0.0
 
 
 class SeenService(Struct, frozen=True, kw_only=True):
@@ -276,23 +285,24 @@ def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:
             if isinstance(result.outcome, NotEvaluated) and result.outcome.reason not in _NOTHING_TO_JUDGE:
                 unseen[result.criterion, result.outcome.reason] += 1
     for (criterion, reason), count in unseen.most_common():
-        yield Gap(criterion=criterion, reason=reason, results=count, of=totals[criterion])
+        yield Gap(criterion=criterion, reason=reason, count=count, of=totals[criterion])
 
 
 def services(newest: Iterable[KeptTrajectory]) -> list[SeenService]:
     """Collect the services, those with the newest trajectory first."""
-    seen: dict[str, SeenService] = {}
+    by_name: dict[str, list[KeptTrajectory]] = {}
     for kept in newest:
-        name = kept.trajectory.service or _UNKNOWN
-        before = seen.get(name)
-        seen[name] = SeenService(
+        by_name.setdefault(kept.trajectory.service or _UNKNOWN, []).append(kept)
+    return [
+        SeenService(
             name=name,
-            version=kept.trajectory.resource.get(VERSION, "") if before is None else before.version,
-            trajectories=1 + (0 if before is None else before.trajectories),
-            failed=kept.is_failed + (0 if before is None else before.failed),
-            calls=len(kept.trajectory.calls) + (0 if before is None else before.calls),
-            stopped=sum(map(was_stopped, kept.trajectory.calls)) + (0 if before is None else before.stopped),
-            newest_ns=kept.scored_at_ns if before is None else before.newest_ns,
-            query=Filters(service=name).query() if kept.trajectory.service and len(name) <= MAX_TEXT else "",
+            version=of[0].trajectory.resource.get(VERSION, ""),
+            trajectories=len(of),
+            failed=sum(one.is_failed for one in of),
+            calls=sum(len(one.trajectory.calls) for one in of),
+            stopped=sum(was_stopped(call) for one in of for call in one.trajectory.calls),
+            newest_ns=of[0].scored_at_ns,
+            query=Filters(service=name).query() if of[0].trajectory.service and len(name) <= MAX_TEXT else "",
         )
-    return list(seen.values())
+        for name, of in by_name.items()
+    ]

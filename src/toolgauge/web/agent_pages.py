@@ -8,8 +8,7 @@ import msgspec
 
 from toolgauge.export.run_usage import MEASURES
 from toolgauge.model.metrics import MAX_LABEL, fit_label
-from toolgauge.report.catalogue import CataloguedAgent
-from toolgauge.report.catalogue_text import of_success, passed_words
+from toolgauge.report.catalogue import CataloguedAgent, of_success, passed_words
 from toolgauge.web.pages import Page, PageGroup, PageRequest
 
 
@@ -25,7 +24,10 @@ class AgentPages(PageGroup):
 
     def _agents(self, request: PageRequest) -> str | None:
         content = self._shown.catalogue.content()
-        rows = [(_id(agent), agent, [of_success(agent.usage, each) for each in MEASURES]) for agent in content.agents]
+        rows = [
+            (agent_id(one.service, one.environment, one.agent), one, [of_success(one.usage, each) for each in MEASURES])
+            for one in content.agents
+        ]
         if len(request.path) < 2:
             return self._pages.page(
                 "agents.html",
@@ -56,10 +58,6 @@ def agent_id(service: str | None, environment: str | None, agent: str | None) ->
     """Return an id that is safe in a URL, and the same after a restart."""
     names = [fit_label((name or "")[:MAX_LABEL]) for name in (service, environment, agent)]
     return blake2b(repr(names).encode(), digest_size=8).hexdigest()
-
-
-def _id(agent: CataloguedAgent) -> str:
-    return agent_id(agent.service, agent.environment, agent.agent)
 
 
 def _query(agent: CataloguedAgent, **more: str) -> str:

@@ -10,12 +10,12 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import cause_sentences, sentence, trace_links, valid_traces
-from toolgauge.model.regressions import Change, Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.model.regressions import Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.report.html import visible
-from toolgauge.report.trajectory_rows import is_meant
+from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
 from toolgauge.web.agent_pages import agent_id
-from toolgauge.web.chart import NARROW, WIDE, Changes, Chart, Sparkline, draw, sparkline
+from toolgauge.web.chart import NARROW, WIDE, Sparkline, draw, sparkline
 from toolgauge.web.pages import Page, PageGroup, PageRequest, Running
 
 PAGE_SIZE = 50
@@ -31,7 +31,7 @@ _RANGE_WORDS: Mapping[Range, str] = {"3h": "3 hours", "1d": "1 day", "7d": "7 da
 _OF_AN_ALARM = 0.6
 
 
-class StreamFilters(Struct, frozen=True, kw_only=True):
+class StreamFilters(Query, frozen=True, kw_only=True):
     """A choice of streams; an empty text is no condition. `page` counts from 1."""
 
     service: str = ""
@@ -50,12 +50,6 @@ class StreamFilters(Struct, frozen=True, kw_only=True):
             page=max(int(page), 1) if page.isascii() and page.isdecimal() and len(page) < 6 else 1,
         )
 
-    def query(self, **changed: object) -> str:
-        """Write a query, with some values changed; empty without any condition."""
-        plain = asdict(StreamFilters())
-        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
-        return f"?{urlencode(values)}" if values else ""
-
     @property
     def is_empty(self) -> bool:
         """Whether every stream matches."""
@@ -71,18 +65,14 @@ class StreamFilters(Struct, frozen=True, kw_only=True):
 
 
 class StreamRow(Struct, frozen=True, kw_only=True):
-    """One stream in the table of all."""
+    """One stream in the table of all. `drop` is `None` while nothing is known, or learned."""
 
     id: str
     status: StreamStatus
+    drop: float | None
     missing: int
     versions: tuple[str, ...]
     spark: Sparkline | None
-
-    @property
-    def drop(self) -> float | None:
-        """How far the current mean is below the baseline; `None` while nothing is known, or learned."""
-        return _drop(self.status)
 
 
 class TraceLink(Struct, frozen=True, kw_only=True):
@@ -139,49 +129,49 @@ class StreamPages(PageGroup):
         if history is None:
             return None
         chosen, status, alarm = _range(request.value("range"), history), history.status, history.alarm
-        named = {"service": status.stream.service, "tool": status.stream.tool, "criterion": status.stream.criterion}
+        stream, charts, cause = status.stream, (), ""
+        agent = self._shown.catalogue.find(stream.service, stream.environment, stream.agent)
+        if history.buckets:
+            start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
+            start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
+            changes = () if agent is None else tuple(agent.changes(stream.tool))
+            charts = tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))
+        if alarm is not None and alarm.causes:
+            # The filter that finds the trajectories with the new value.
+            change = alarm.causes[0].changes[0]
+            whose = "" if change.of is None else f" {change.of}"
+            cause = urlencode({"run_property": f"{change.property}{whose}={change.after}"})
+        named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
         # Trajectories of the stream, during an alarm those that failed.
         filters = {"outcome": None if alarm is None else "failed", **named}
         return self._pages.page(
             "stream.html",
             section="streams",
-            title=stream_title(status.stream),
+            title=stream_title(stream),
             id=request.path[1],
             status=status,
             history=history,
             drop=_drop(status),
-            charts=_charts(history, chosen, self._changes(status.stream)),
-            agent_id=agent_id(status.stream.service, status.stream.environment, status.stream.agent),
+            charts=charts,
+            agent_id=agent_id(stream.service, stream.environment, stream.agent),
             range=chosen,
             ranges=_ranges(history),
             alarm=alarm,
             sentence=None if alarm is None else sentence(alarm),
             causes=() if alarm is None else cause_sentences(alarm),
-            cause=urlencode({"run_property": property_filter(alarm.causes[0].changes[0])})
-            if alarm and alarm.causes
-            else "",
+            cause=cause,
             past=tuple(reversed(history.past)),
             before=self._links(() if alarm is None else alarm.before),
             after=self._links(() if alarm is None else alarm.after),
-            ack=ack_command(status.stream),
+            ack=ack_command(stream),
             trajectories=urlencode({name: value for name, value in filters.items() if value}),
         )
-
-    def _changes(self, stream: Stream) -> Changes:
-        agent = self._shown.catalogue.find(stream.service, stream.environment, stream.agent)
-        return () if agent is None else tuple(agent.changes(stream.tool))
 
     def _links(self, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
         pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in self._shown.store.newest()}
         trace_url = self._shown.writing.trace_url
         links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}
         return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
-
-
-def property_filter(change: Change) -> str:
-    """Write the filter that finds the trajectories with the new value."""
-    whose = "" if change.of is None else f" {change.of}"
-    return f"{change.property}{whose}={change.after}"
 
 
 def stream_id(stream: Stream) -> str:
@@ -213,6 +203,7 @@ def _place(status: StreamStatus) -> tuple[int, float, float, str]:
 
 
 def _drop(status: StreamStatus) -> float | None:
+    """Return how far the current mean is below the baseline."""
     if status.baseline is None or status.current is None or status.state == "learning":
         return None
     return status.baseline - status.current
@@ -223,6 +214,7 @@ def _row(status: StreamStatus, history: StreamHistory | None) -> StreamRow:
     return StreamRow(
         id=stream_id(status.stream),
         status=status,
+        drop=_drop(status),
         missing=0 if history is None else history.missing,
         versions=tuple(arm.version for arm in arms if arm.version),
         spark=None if history is None else sparkline(history),
@@ -255,11 +247,3 @@ def _ranges(history: StreamHistory) -> Iterator[tuple[Range, str]]:
     for name in _RANGE_NAMES:
         if name in shorter or (shorter and name == "all"):
             yield name, _RANGE_WORDS[name]
-
-
-def _charts(history: StreamHistory, chosen: Range, changes: Changes) -> tuple[Chart, ...]:
-    if not history.buckets:
-        return ()
-    start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
-    start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
-    return tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))

@@ -1,14 +1,22 @@
-"""Shared output of commands that read recordings: a progress bar and colours on a terminal, neither in a pipe."""
+"""The parts that commands share: criteria with notes on standard error, recordings with a progress bar, colours, files."""
 
+import os
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
+import click
+
+from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 from toolgauge.report.streams import echo, has_bar, has_colour, redraw
-from toolgauge.report.terminal import PLAIN, Style
+from toolgauge.report.terminal import PLAIN, Style, printable
+from toolgauge.score.criterion import Criterion
+from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
+from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 
 _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1
@@ -75,3 +83,44 @@ def write_text(path: Path, text: str) -> None:
 def terminal_style(*, err: bool = False) -> Style:
     """Return colours where the stream has them."""
     return Style(colour=True) if has_colour(err=err) else PLAIN
+
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def load_to_score(
+    config_paths: Sequence[str], overrides: Sequence[str], criteria_files: Sequence[str]
+) -> tuple[Config, tuple[Criterion, ...]]:
+    """Load configuration and criteria to score recordings with, and name the files of evaluators, as they are code that runs."""
+    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    print_notes(criteria)
+    return config, criteria
+
+
+def allow_nothing_option(function: _F) -> _F:
+    """Add `--allow-nothing`, which arrives as `allow_nothing`."""
+    return click.option(
+        "--allow-nothing", is_flag=True, help="Do not end with exit code 1 because nothing could be judged."
+    )(function)
+
+
+def judged_nothing(judged: int, total: int, noun: str, *, allow_nothing: bool) -> bool:
+    """Return whether the command fails because none of the runs or cases was judged, and print that."""
+    if judged or not total or allow_nothing:
+        return False
+    echo(f"judged 0 of {total} {noun}{'' if total == 1 else 's'}: exit code 1, unless `--allow-nothing`", err=True)
+    return True
+
+
+def print_notes(criteria: Sequence[Criterion]) -> None:
+    """Name the Python files whose code runs as evaluators, and parts of criteria without effect, on standard error."""
+    for file in evaluator_files(criteria):
+        echo(f"running the evaluators in `{printable(file)}`", err=True)
+    for text in without_effect(criteria):
+        echo(f"warning: {printable(text)}", err=True)
+
+
+def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:
+    """Name the criteria that matched nothing."""
+    for one in unmatched.so_far():
+        echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)

@@ -199,11 +199,6 @@ class DraftCase:
         """The calls that are expected."""
         return tuple(call for call in self.calls if not call.doubts)
 
-    @property
-    def doubtful(self) -> tuple[DraftCall, ...]:
-        """The calls that a person has to correct."""
-        return tuple(call for call in self.calls if call.doubts)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftCriterion:

@@ -15,7 +15,7 @@ from toolgauge.authoring.labels import Labelled, LabelSet
 from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.judge.inquiry import questions
 from toolgauge.model.json import JsonObject
-from toolgauge.model.judging import Answers, Inquiry, Question
+from toolgauge.model.judging import Inquiry, Question
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.findings import CriterionCounts
@@ -40,22 +40,18 @@ class Stopwatch:
             self.evaluations[criterion.name] += 1
 
 
-class CountedJudges:
-    """Implements `model.judging.Judging`: counts the questions, asks none, and answers with `judge_budget`."""
+class CountedJudges(DisabledJudges):
+    """Counts the questions, asks none, and answers with `judge_budget`."""
 
     def __init__(self) -> None:
-        self._disabled = DisabledJudges("backtest asks no judge")
+        super().__init__("backtest asks no judge")
         self.calls: Counter[str] = Counter()
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Count what would be asked."""
         for inquiry in inquiries:
             self.calls[inquiry.criterion] += sum(isinstance(asked, Question) for _, asked in questions(inquiry))
-        self._disabled.put(trajectory, inquiries)
-
-    def take(self) -> list[Answers]:
-        """Return the inquiries since the last time, unanswered."""
-        return self._disabled.take()
+        super().put(trajectory, inquiries)
 
 
 _Z = 1.959963984540054

@@ -399,13 +399,6 @@ def summary_lines(rows: Sequence[Row]) -> Iterator[str]:
     yield from table_lines(tuple(counts.values()), unmatched=counts)
 
 
-def junit_text(results: Sequence[CriterionResult]) -> str:
-    """Write the results of one criterion as one property of a test's report."""
-    return ", ".join(
-        f"{result.outcome} {result.reason if result.value is None else f'{result.value:.3f}'}" for result in results
-    )
-
-
 _PLUGIN = "toolgauge-scored-tests"
 _SCORED = pytest.StashKey[Scored]()
 
@@ -448,7 +441,11 @@ class ScoredTests:
                 scored = item.stash[_SCORED]
                 for criterion, results in scored.asserted.items():
                     if results:
-                        item.user_properties.append((f"toolgauge.{criterion}", junit_text(results)))
+                        words = (
+                            f"{one.outcome} {one.reason if one.value is None else f'{one.value:.3f}'}"
+                            for one in results
+                        )
+                        item.user_properties.append((f"toolgauge.{criterion}", ", ".join(words)))
                 if self._record_to is not None:
                     try:
                         write_recording(self._record_to, item.nodeid, scored.recording())

@@ -103,15 +103,26 @@ class StreamPages(PageGroup):
         found = [status for status in statuses if filters.matches(status)]
         begin = (filters.page - 1) * PAGE_SIZE
         shown = found[begin : begin + PAGE_SIZE]
-        histories = {
-            history.status.stream: history
-            for history in running.ask(lambda watching: watching.histories([one.stream for one in shown]))
-        }
+        found_histories = running.ask(lambda watching: watching.histories([one.stream for one in shown]))
+        histories = {history.status.stream: history for history in found_histories}
+        rows: list[StreamRow] = []
+        for status in shown:
+            history = histories.get(status.stream)
+            arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
+            row = StreamRow(
+                id=stream_id(status.stream),
+                status=status,
+                drop=_drop(status),
+                missing=0 if history is None else history.missing,
+                versions=tuple(arm.version for arm in arms if arm.version),
+                spark=None if history is None else sparkline(history),
+            )
+            rows.append(row)
         return self._pages.page(
             "streams.html",
             section="streams",
             title="Streams",
-            rows=[_row(status, histories.get(status.stream)) for status in shown],
+            rows=rows,
             filters=filters,
             total=len(statuses),
             found=len(found),
@@ -207,18 +218,6 @@ def _drop(status: StreamStatus) -> float | None:
     if status.baseline is None or status.current is None or status.state == "learning":
         return None
     return status.baseline - status.current
-
-
-def _row(status: StreamStatus, history: StreamHistory | None) -> StreamRow:
-    arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
-    return StreamRow(
-        id=stream_id(status.stream),
-        status=status,
-        drop=_drop(status),
-        missing=0 if history is None else history.missing,
-        versions=tuple(arm.version for arm in arms if arm.version),
-        spark=None if history is None else sparkline(history),
-    )
 
 
 def _lasted_ns(history: StreamHistory) -> int:

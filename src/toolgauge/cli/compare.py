@@ -11,6 +11,7 @@ from msgspec import to_builtins
 from toolgauge.cli.command_parts import load_to_score, reading_progress, terminal_style
 from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.config.problems import suggestion
+from toolgauge.export.run_usage import RunUsageReader
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
@@ -140,12 +141,13 @@ def command(
         config, criteria = load_to_score(config_paths, overrides, criteria_files)
         make = offline_pipeline(config, criteria, attributes=() if by is None else (by,))
         with reading_progress(paths) as recording:
-            without = 0
-            for scorecard in usages.read(scorecards(recording, make), version_of, config.costs):
+            without, reader = 0, RunUsageReader(config.costs)
+            for scorecard in scorecards(recording, make):
                 version = version_of(scorecard.trajectory)
                 without += version is None
                 if version is not None:
                     observations.add(scorecard, version)
+                    usages.add(scorecard, version, reader)
         return without
 
     try:

@@ -19,7 +19,6 @@ _Described = TypeVar("_Described", bound=Struct)
 MAX_TEXT = 16_000
 MAX_JSON = 24_000
 MAX_STRING = 2_000
-_STRINGS = (MAX_STRING, 200, 40)
 _MAX_LINES = 50
 # Fields that are texts of many lines, which we write ourselves.
 _MULTILINE = frozenset({"yaml"})
@@ -51,15 +50,9 @@ def joined(lines: Iterable[str]) -> str:
 
 
 def as_json(answer: Struct) -> JsonObject:
-    """Return the answer as JSON; its texts are printable, and shorter where there are very many of them."""
-    made: Json = to_builtins(answer)
-    shown: JsonObject = {}
-    for length in _STRINGS:
-        found = _shown(made, "", length)
-        shown = found if isinstance(found, dict) else {}
-        if size_of(shown) <= 2 * MAX_JSON:
-            break
-    return shown
+    """Return the answer as JSON; its texts are printable and of bounded length."""
+    shown = _shown(to_builtins(answer), "")
+    return shown if isinstance(shown, dict) else {}
 
 
 def size_of(answer: Json) -> int:
@@ -90,13 +83,13 @@ def moment(time_ns: int) -> str | None:
     return datetime.fromtimestamp(fit_time(time_ns) // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _shown(value: Json, name: str, length: int) -> Json:
+def _shown(value: Json, name: str) -> Json:
     match value:
         case str():
-            return "\n".join(map(printable, value.split("\n"))) if name in _MULTILINE else cut(value, length)
+            return "\n".join(map(printable, value.split("\n"))) if name in _MULTILINE else cut(value, MAX_STRING)
         case dict():
-            return {cut(key, length): _shown(member, key, length) for key, member in value.items()}
+            return {cut(key, MAX_STRING): _shown(member, key) for key, member in value.items()}
         case list():
-            return [_shown(member, name, length) for member in value]
+            return [_shown(member, name) for member in value]
         case _:
             return value

@@ -11,14 +11,13 @@ from math import ceil, log10
 from msgspec import Struct
 
 from toolgauge.export.regression_events import changes_json, difference_sentence
-from toolgauge.export.run_usage import MEASURES, CostSettings, RunSummary, RunTotals, RunUsageReader
+from toolgauge.export.run_usage import MEASURES, RunSummary, RunTotals, RunUsageReader
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Stream
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.comparison import Comparison, Versions
 from toolgauge.recordings.conversation_means import StreamCounts
-from toolgauge.recordings.verdict import Judged
+from toolgauge.recordings.verdict import Judged, Pairing
 from toolgauge.report.catalogue import MEASURE_WORDS, of_success, passed_words, runs_words
 from toolgauge.report.markdown import code
 from toolgauge.report.terminal import PLAIN, Style, printable, shortened
@@ -89,19 +88,11 @@ def _counts_object(version: str, counts: StreamCounts) -> JsonObject:
 
 def table_lines(comparison: Comparison, style: Style = PLAIN) -> Iterator[str]:
     """Describe the comparison for a person: a table for each criterion and service."""
-    for _, group in groupby(comparison.streams, key=lambda one: (_place(one.pairing.stream), _versions(one))):
+    for head, group in groupby(comparison.streams, key=lambda one: _head(one.pairing)):
         streams = list(group)
-        first = streams[0]
-        yield style.head(f"{_place(first.pairing.stream)}: {_versions(first)}")
+        yield style.head(head)
         rows = [
-            (
-                shortened(one.pairing.stream.agent or "-", _NAME_LENGTH),
-                _tool(one.pairing.stream),
-                _mean(one.pairing.base),
-                _mean(one.pairing.new),
-                _difference(one),
-                _verdict(one) + _beside(one.pairing.base, one.pairing.new),
-            )
+            (shortened(one.pairing.stream.agent or "-", _NAME_LENGTH), _tool(one.pairing.stream), *_figures(one))
             for one in streams
         ]
         widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
@@ -117,15 +108,12 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)).rstrip()
 
 
-def _place(stream: Stream) -> str:
+def _head(pairing: Pairing) -> str:
+    stream = pairing.stream
     environment = "" if stream.environment is None else f" in {shortened(stream.environment, _NAME_LENGTH)}"
     service = "" if stream.service is None else f", {shortened(stream.service, _NAME_LENGTH)}"
-    return f"{shortened(stream.criterion, _NAME_LENGTH)}{service}{environment}"
-
-
-def _versions(judged: Judged) -> str:
-    pairing = judged.pairing
-    return f"{shortened(pairing.base_version, _NAME_LENGTH)} -> {shortened(pairing.new_version, _NAME_LENGTH)}"
+    versions = [shortened(version, _NAME_LENGTH) for version in (pairing.base_version, pairing.new_version)]
+    return f"{shortened(stream.criterion, _NAME_LENGTH)}{service}{environment}: {' -> '.join(versions)}"
 
 
 def _tool(stream: Stream) -> str:
@@ -134,31 +122,20 @@ def _tool(stream: Stream) -> str:
     return "(all tools)" if stream.level == "call" else "(trajectory)"
 
 
-def _mean(counts: StreamCounts) -> str:
-    return f"{counts.sample.mean:.3f} of {counts.sample.count}" if counts.sample.count else "- of 0"
-
-
-def _difference(judged: Judged) -> str:
-    if judged.difference is None:
-        return "-"
-    low, high = judged.interval
-    return f"{judged.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
-def _verdict(judged: Judged) -> str:
-    text = judged.verdict.replace("_", " ")
-    return f"{text}, within the margin" if judged.verdict == "worse" and judged.within_margin else text
-
-
-def _beside(base: StreamCounts, new: StreamCounts) -> str:
-    """Count results that are no scores, and failures that were made good, where there are any."""
+def _figures(one: Judged) -> tuple[str, ...]:
+    """Write both means, their difference, and the verdict beside results that are no scores and failures made good."""
+    base, new = one.pairing.base, one.pairing.new
+    means = [f"{of.sample.mean:.3f} of {of.sample.count}" if of.sample.count else "- of 0" for of in (base, new)]
+    low, high = one.interval
+    difference = "-" if one.difference is None else f"{one.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
+    within = ", within the margin" if one.verdict == "worse" and one.within_margin else ""
     counts = (
         ("not evaluated", base.not_evaluated, new.not_evaluated),
         ("errors", base.errors, new.errors),
         ("recovered failures", base.recovered, new.recovered),
     )
     found = ", ".join(f"{name} {old} -> {current}" for name, old, current in counts if old or current)
-    return f" ({found})" if found else ""
+    return *means, difference, f"{one.verdict.replace('_', ' ')}{within}{f' ({found})' if found else ''}"
 
 
 def markdown_lines(comparison: Comparison) -> Iterator[str]:
@@ -175,9 +152,8 @@ def markdown_lines(comparison: Comparison) -> Iterator[str]:
         stream = one.pairing.stream
         names = [code(stream.criterion), code(stream.service), code(stream.agent)]
         tool = code(stream.tool) if stream.tool is not None else _tool(stream)
-        verdict = _verdict(one).replace("worse", "**worse**", 1)
-        cells = [*names, tool, _mean(one.pairing.base), _mean(one.pairing.new), _difference(one)]
-        yield f"| {' | '.join(cells)} | {verdict}{_beside(one.pairing.base, one.pairing.new)} |"
+        *figures, verdict = _figures(one)
+        yield f"| {' | '.join((*names, tool, *figures))} | {verdict.replace('worse', '**worse**', 1)} |"
     yield ""
     for sentence in conclusion(comparison, code):
         yield f"- {sentence}"
@@ -267,16 +243,10 @@ class RunUsages:
     def __init__(self) -> None:
         self._totals: defaultdict[tuple[str, str | None], RunTotals] = defaultdict(RunTotals)
 
-    def read(
-        self, scored: Iterable[Scorecard], version_of: Callable[[Trajectory], str | None], costs: CostSettings
-    ) -> Iterator[Scorecard]:
-        """Yield the same scorecards, and add their runs."""
-        reader = RunUsageReader(costs)
-        for scorecard in scored:
-            usage, version = reader.read(scorecard), version_of(scorecard.trajectory)
-            if usage is not None and version is not None:
-                self._totals[version, scorecard.trajectory.service].add(usage)
-            yield scorecard
+    def add(self, scorecard: Scorecard, version: str, reader: RunUsageReader) -> None:
+        """Add the run of a scorecard."""
+        if (usage := reader.read(scorecard)) is not None:
+            self._totals[version, scorecard.trajectory.service].add(usage)
 
     def beside(self, versions: Sequence[Versions]) -> tuple[ComparedRuns, ...]:
         """Set the runs of two versions side by side, where any were read."""

@@ -333,40 +333,28 @@ def runs_words(usage: RunSummary) -> str:
 def catalogue_lines(content: CatalogueContent, style: Style = PLAIN) -> Iterator[str]:
     """Write the catalogue for a terminal."""
 
-    def name(text: str) -> str:
-        return shortened(text, _NAME_LENGTH)
-
-    for agent in content.agents:
-        yield style.head(_title(agent, name))
-        yield from (f"  {line}" for line in _lines(agent, name))
-        yield ""
-    yield from _end(content)
+    yield from _lines(content, lambda text: shortened(text, _NAME_LENGTH), lambda title: (style.head(title),), "  ")
 
 
 def catalogue_markdown(content: CatalogueContent) -> Iterator[str]:
     """Write the catalogue as Markdown."""
+    yield from _lines(content, code, lambda title: (f"### {title}", ""), "- ")
+
+
+def _lines(content: CatalogueContent, name: _Name, head: Callable[[str], Sequence[str]], bullet: str) -> Iterator[str]:
     for agent in content.agents:
-        yield f"### {_title(agent, code)}"
+        environment = f" in {name(agent.environment)}" if agent.environment else ""
+        service = name(agent.service) if agent.service else _NO_SERVICE
+        yield from head(f"{name(agent.agent) if agent.agent else _NO_AGENT} of {service}{environment}")
+        yield from (f"{bullet}{line}" for line in _facts(agent, name))
         yield ""
-        yield from (f"- {line}" for line in _lines(agent, code))
-        yield ""
-    yield from _end(content)
-
-
-def _end(content: CatalogueContent) -> Iterator[str]:
     if not content.agents:
         yield "no agent was seen"
     if content.left_out:
         yield f"{counted(content.left_out, 'more agent')} left out: see `metrics.max_agents`"
 
 
-def _title(agent: CataloguedAgent, name: _Name) -> str:
-    environment = f" in {name(agent.environment)}" if agent.environment else ""
-    service = name(agent.service) if agent.service else _NO_SERVICE
-    return f"{name(agent.agent) if agent.agent else _NO_AGENT} of {service}{environment}"
-
-
-def _lines(agent: CataloguedAgent, name: _Name) -> Iterator[str]:
+def _facts(agent: CataloguedAgent, name: _Name) -> Iterator[str]:
     yield runs_words(agent.usage) + (f"; calls within {counted(agent.within, 'run')} of others" if agent.within else "")
     if any(agent.usage.runs.values()):
         yield f"{passed_words(agent.usage)[1]} takes: " + ", ".join(

@@ -5,10 +5,11 @@ Filters come from a query: a name that nothing has finds nothing, a number that 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from contextlib import suppress
+from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from toolgauge.export.redact import Redactor
@@ -58,6 +59,17 @@ class Found(Struct, frozen=True, kw_only=True):
 class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The values of a query, each with the default that stands for no condition."""
 
+    @classmethod
+    def of(cls, query: Mapping[str, tuple[str, ...]]) -> Self:
+        """Read a query; it may hold other things, too, and what is no value of a name is passed over."""
+        found = cls()
+        for name in query.keys() & {*cls.__struct_fields__}:
+            text = next(filter(None, query[name]), "")[:MAX_TEXT]
+            is_number = isinstance(getattr(found, name), int) and text.isascii() and text.isdecimal()
+            with suppress(ValidationError):
+                found = replace(found, **{name: getattr(convert({name: int(text) if is_number else text}, cls), name)})
+        return found
+
     def query(self, **changed: object) -> str:
         """Write a query, with some values changed: `?outcome=failed`, empty without any condition."""
         plain = asdict(type(self)())
@@ -81,25 +93,7 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
     scope: ScopeFilter = ""
     run_property: str = ""
     q: str = ""
-    before: int = 0
-
-    @classmethod
-    def of(cls, query: Mapping[str, tuple[str, ...]]) -> "Filters":
-        """Read a query; it may hold other things, too."""
-        texts = {name: next((value for value in values if value), "")[:MAX_TEXT] for name, values in query.items()}
-        outcome, scope, before = texts.get("outcome"), texts.get("scope"), texts.get("before", "")
-        return cls(
-            outcome=next((known for known in get_args(OutcomeFilter) if known == outcome), "all"),
-            service=texts.get("service", ""),
-            version=texts.get("version", ""),
-            agent=texts.get("agent", ""),
-            tool=texts.get("tool", ""),
-            criterion=texts.get("criterion", ""),
-            scope=next((known for known in get_args(ScopeFilter) if known == scope), ""),
-            run_property=texts.get("run_property", ""),
-            q=texts.get("q", "").strip(),
-            before=int(before) if before.isascii() and before.isdecimal() and len(before) < 16 else 0,
-        )
+    before: Annotated[int, Meta(ge=0, lt=10**15)] = 0
 
     @property
     def is_empty(self) -> bool:
@@ -115,7 +109,7 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
             and self.scope in ("", trajectory.scope)
             and (not self.agent or any(is_meant(agent, self.agent) for agent in trajectory.agents))
             and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
-            and any(one.startswith(self.q.lower()) for one in (trajectory.trace_id.lower(), conversation.lower()))
+            and any(one.lower().startswith(self.q.strip().lower()) for one in (trajectory.trace_id, conversation))
             and self._has_results(kept.results)
             and self._has_property(trajectory)
         )

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from shlex import quote
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import cause_sentences, sentence, trace_links, valid_traces
@@ -19,7 +19,6 @@ from toolgauge.web.chart import NARROW, WIDE, Sparkline, draw, sparkline
 from toolgauge.web.pages import Page, PageGroup, PageRequest, Running
 
 PAGE_SIZE = 50
-_MAX_TEXT = 200
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
 _STATE_ORDER: Mapping[StreamState, int] = {"alarm": 0, "watching": 1, "recovered": 1, "learning": 2}
 
@@ -36,19 +35,8 @@ class StreamFilters(Query, frozen=True, kw_only=True):
 
     service: str = ""
     criterion: str = ""
-    state: str = ""
-    page: int = 1
-
-    @classmethod
-    def of(cls, request: PageRequest) -> "StreamFilters":
-        """Read a query; it may hold other things, too."""
-        page = request.value("page")
-        return cls(
-            service=request.value("service")[:_MAX_TEXT],
-            criterion=request.value("criterion")[:_MAX_TEXT],
-            state=next((state for state in _STATES if state == request.value("state")), ""),
-            page=max(int(page), 1) if page.isascii() and page.isdecimal() and len(page) < 6 else 1,
-        )
+    state: Literal["", StreamState] = ""
+    page: Annotated[int, Meta(ge=1, lt=10**5)] = 1
 
     @property
     def is_empty(self) -> bool:
@@ -93,7 +81,7 @@ class StreamPages(PageGroup):
     def _streams(self, request: PageRequest) -> str | None:
         running, parts = self._shown.running, len(request.path)
         if running is not None and running.watching is not None and parts < 3:
-            return self._all(StreamFilters.of(request), running) if parts < 2 else self._one(request, running)
+            return self._all(StreamFilters.of(request.query), running) if parts < 2 else self._one(request, running)
         if parts > 1:
             return None
         return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)

@@ -7,7 +7,7 @@ from toolgauge.authoring.labels import LabelSet
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import OutcomeWord
 from toolgauge.report.findings import CriterionCounts
-from toolgauge.report.terminal import PLAIN, Style, printable, shortened
+from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortened
 from toolgauge.score.criterion import Criterion
 
 TOGETHER = "all together"
@@ -170,7 +170,5 @@ def _title(criterion: Criterion) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for cells in (heads, *rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-        yield style.head(line) if cells is heads else line
+    head, *lines = aligned((heads, *rows))
+    yield from (style.head(head), *lines)

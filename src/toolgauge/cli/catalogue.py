@@ -5,16 +5,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from toolgauge.cli.command_parts import load_to_score, reading_progress, terminal_style
+from toolgauge.cli.command_parts import fetched, load_to_score, reading_progress, terminal_style
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.catalogue import Catalogue, CatalogueContent, catalogue_lines, catalogue_markdown
 from toolgauge.report.streams import echo
 from toolgauge.service.pipeline_factory import offline_pipeline
-
-_PATH = "/agents.json"
-_MAX_BYTES = 64 << 20
 
 
 @click.command("catalogue", epilog=EXIT_CODES)
@@ -57,13 +53,7 @@ def command(
     if live is not None and criteria_files:
         raise click.UsageError("`--live` shows what the running process has scored: it takes no `--criteria`")
     if live is not None:
-        check_url(live, "--live")
-        url = live.rstrip("/")
-        body = ask(url, _PATH, token=None if token_file is None else read_token(token_file), max_bytes=_MAX_BYTES)
-        try:
-            content = msgspec.json.decode(body, type=CatalogueContent)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise not_toolgauge(url) from error
+        content = fetched(live, "/agents.json", token_file, CatalogueContent)
     else:
         config, criteria = load_to_score(config_paths, overrides, criteria_files)
         catalogue = Catalogue(config.metrics, config.costs)

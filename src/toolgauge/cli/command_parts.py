@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+import msgspec
 
 from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
+from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 from toolgauge.report.streams import echo, has_bar, has_colour, redraw
 from toolgauge.report.terminal import PLAIN, Style, printable
@@ -86,6 +88,8 @@ def terminal_style(*, err: bool = False) -> Style:
 
 
 _F = TypeVar("_F", bound=Callable[..., object])
+_T = TypeVar("_T")
+_MAX_ANSWER_BYTES = 64 << 20
 
 
 def load_to_score(
@@ -124,3 +128,14 @@ def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:
     """Name the criteria that matched nothing."""
     for one in unmatched.so_far():
         echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
+
+
+def fetched(url: str, path: str, token_file: Path | None, answer: type[_T]) -> _T:
+    """Ask the running process at the URL of `--live`; raise `ToolgaugeError` when it does not answer."""
+    check_url(url, "--live")
+    at = url.rstrip("/").removesuffix(path)
+    body = ask(at, path, token=None if token_file is None else read_token(token_file), max_bytes=_MAX_ANSWER_BYTES)
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise not_toolgauge(at) from error

@@ -8,14 +8,13 @@ from typing import TypeAlias
 import click
 from msgspec import to_builtins
 
-from toolgauge.cli.command_parts import load_to_score, reading_progress, terminal_style
+from toolgauge.cli.command_parts import fetched, load_to_score, reading_progress, terminal_style
 from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.config.problems import suggestion
 from toolgauge.export.run_usage import RunUsageReader
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.net.admin_client import read_token
 from toolgauge.recordings.comparison import (
     BASE,
     NEW,
@@ -39,9 +38,9 @@ from toolgauge.recordings.comparison_tables import (
 )
 from toolgauge.recordings.conversation_means import (
     SERVICE,
+    LiveArms,
     Observations,
     Observed,
-    fetch_arms,
     group,
     grouping,
     observed_live,
@@ -152,7 +151,7 @@ def command(
 
     try:
         if live is not None:
-            observed = observed_live(fetch_arms(live, None if token_file is None else read_token(token_file)))
+            observed = observed_live(fetched(live, "/comparison", token_file, LiveArms).arms)
             versions = _chosen(observed, base, new, VERSION)
         elif by is not None:
             observed, versions = _split(score, files, by, base, new)

@@ -107,10 +107,8 @@ def _labels(backend: str, verdicts: Sequence[PersonVerdict], names: Sequence[str
             passed = as_feedback(verdict).passed
             if verdict.value is not None and pass_at is not None:
                 passed = verdict.value >= pass_at
-            if passed is None:
-                labels.add_unread(str(verdict.label if verdict.value is None else verdict.value))
-            else:
-                labels.add(labelled, passed=passed)
+            value = str(verdict.label if verdict.value is None else verdict.value)
+            labels.add_value(labelled, value, passed=passed)
     return labels
 
 

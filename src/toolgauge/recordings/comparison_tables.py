@@ -20,7 +20,7 @@ from toolgauge.recordings.conversation_means import StreamCounts
 from toolgauge.recordings.verdict import Judged, Pairing
 from toolgauge.report.catalogue import MEASURE_WORDS, of_success, passed_words, runs_words
 from toolgauge.report.markdown import code
-from toolgauge.report.terminal import PLAIN, Style, printable, shortened
+from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortened
 
 _NAME_LENGTH = 60
 _HEADS = ("agent", "tool", "base", "new", "difference", "verdict")
@@ -95,17 +95,12 @@ def table_lines(comparison: Comparison, style: Style = PLAIN) -> Iterator[str]:
             (shortened(one.pairing.stream.agent or "-", _NAME_LENGTH), _tool(one.pairing.stream), *_figures(one))
             for one in streams
         ]
-        widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
-        yield "  " + style.aside(_line(_HEADS, widths))
-        for one, row in zip(streams, rows, strict=True):
+        heads, *lines = aligned((_HEADS, *rows))
+        yield "  " + style.aside(heads)
+        for one, row, line in zip(streams, rows, lines, strict=True):
             colour = style.doubtful if one.verdict == "not_enough_data" else style.good
-            # The colour goes on last: its letters take no room.
-            yield f"  {_line((*row[:-1], '|'), widths)[:-1]}{(style.bad if one.is_too_bad else colour)(row[-1])}"
+            yield f"  {line.removesuffix(row[-1])}{(style.bad if one.is_too_bad else colour)(row[-1])}"
         yield ""
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)).rstrip()
 
 
 def _head(pairing: Pairing) -> str:

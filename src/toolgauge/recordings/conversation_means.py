@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -13,29 +12,17 @@ from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard, Scored
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Arm, Stream
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.net.admin_client import ask, check_url, not_toolgauge
 from toolgauge.recordings.two_samples import Sample
 from toolgauge.watch.causes import MAX_OBSERVATIONS
 from toolgauge.watch.fingerprint import INSTRUCTIONS, TOOL_SCHEMA, fingerprint, joined
 
 _T = TypeVar("_T")
-_PATH = "/comparison"
-_MAX_BYTES = 64 << 20
 
 
-class _Answer(Struct):
+class LiveArms(Struct):
+    """What a running process has observed, as `/comparison` answers."""
+
     arms: list[Arm]
-
-
-def fetch_arms(url: str, token: str | None = None) -> list[Arm]:
-    """Return what the process at `url` has observed; raise `ToolgaugeError` when it does not answer."""
-    check_url(url, "--live")
-    admin = url.rstrip("/").removesuffix(_PATH)
-    body = ask(admin, _PATH, token=token, max_bytes=_MAX_BYTES)
-    try:
-        return msgspec.json.decode(body, type=_Answer).arms
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise not_toolgauge(admin) from error
 
 
 SERVICE = "service.name"

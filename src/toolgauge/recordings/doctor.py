@@ -11,7 +11,7 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls, TraceCounts
+from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, TraceCounts
 from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
@@ -181,7 +181,7 @@ class Doctor:
             missing = tuple(
                 Missing(
                     fact=one.fact,
-                    grade="problem" if one.fact in PROBLEMS else "note",
+                    grade="problem" if one.is_problem else "note",
                     count=one.count,
                     of=one.of,
                     unit=_unit(one.fact, sent, calls),

@@ -64,6 +64,8 @@ _HOMES = {
     "init": "learn",
     "convert": "learn",
     "explain": "replay",
+    "catalogue": "compare",
+    "labels": "backtest",
     "doctor": "inspect",
     "validate": "configuration",
     "schema": "configuration",

@@ -16,16 +16,9 @@ from toolgauge.authoring.backtest_report import Report
 from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
 from toolgauge.backends.score_sender import PersonVerdict
-from toolgauge.cli.command_parts import (
-    allow_nothing_option,
-    judged_nothing,
-    load_to_score,
-    reading_progress,
-    terminal_style,
-    warn_of_unmatched,
-    write_text,
-)
+from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing, load_to_score, warn_of_unmatched
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
+from toolgauge.cli.output import reading_progress, terminal_style, write_text
 from toolgauge.config.load import load
 from toolgauge.config.model import backends
 from toolgauge.export.label_queues import QUEUED

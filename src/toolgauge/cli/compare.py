@@ -9,8 +9,9 @@ import click
 import msgspec
 from msgspec import to_builtins
 
-from toolgauge.cli.command_parts import fetched, load_to_score, reading_progress, terminal_style
+from toolgauge.cli.loaded_criteria import fetched, load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
+from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.export.run_usage import RunUsageReader
 from toolgauge.model.errors import ConfigError, ToolgaugeError
@@ -130,11 +131,8 @@ def command(
     tools of an agent. The streams of all tools, and those of whole trajectories, have to be shown to be no worse; a single
     tool can only be worse.
     """
-    _check_usage(files, by, live, base or new, criteria_files, has_token=token_file is not None)
-    if as_json and as_markdown:
-        raise click.UsageError("`--json` or `--markdown`, not both")
-    if not all("=" in each for each in only):
-        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
+    has_token, has_two_forms = token_file is not None, as_json and as_markdown
+    _check_usage(files, by, live, base or new, criteria_files, only, has_token=has_token, has_two_forms=has_two_forms)
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
     usages = RunUsages()
 
@@ -144,11 +142,10 @@ def command(
         with reading_progress(paths) as recording:
             without, reader = 0, RunUsageReader(config.costs)
             for scorecard in scorecards(recording, make):
-                version = version_of(scorecard.trajectory)
-                without += version is None
-                if version is not None:
+                if (version := version_of(scorecard.trajectory)) is not None:
                     observations.add(scorecard, version)
                     usages.add(scorecard, version, reader)
+                without += version is None
         return without
 
     try:
@@ -162,28 +159,33 @@ def command(
     except ToolgaugeError as error:
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
+    _check_filters(filters, observed, live)
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
+    compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
+    return _printed(compared, usages.beside(versions), as_json=as_json, as_markdown=as_markdown)
+
+
+def _printed(compared: Comparison, runs: Sequence[ComparedRuns], *, as_json: bool, as_markdown: bool) -> int:
+    """Print the comparison; return the exit code."""
+    style = terminal_style()
+    if as_json:
+        lines = [json.dumps({**comparison_object(compared), "runs": to_builtins(runs)})]
+    elif as_markdown:
+        lines = [*markdown_lines(compared), *usage_markdown(runs)]
+    else:
+        lines = [*table_lines(compared, style), *usage_lines(runs, style)]
+    for line in lines:
+        echo(line)
+    echo("\n".join(conclusion(compared)), err=True)
+    return _EXIT_CODES[compared.answer]
+
+
+def _check_filters(filters: Filters, observed: Observed, live: str | None) -> None:
     for name, value, known in filters.unmatched(observed):
         text, hint = f"nothing that was scored has the {name} {quoted(value)}", suggestion(value, map(printable, known))
         if live is None:
             raise ConfigError(text, hint=hint)
         echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
-    compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
-    _print(compared, usages.beside(versions), as_json=as_json, as_markdown=as_markdown)
-    echo("\n".join(conclusion(compared)), err=True)
-    return _EXIT_CODES[compared.answer]
-
-
-def _print(compared: Comparison, runs: Sequence[ComparedRuns], *, as_json: bool, as_markdown: bool) -> None:
-    style = terminal_style()
-    if as_json:
-        echo(json.dumps({**comparison_object(compared), "runs": to_builtins(runs)}))
-        return
-    tables, of_runs = table_lines(compared, style), usage_lines(runs, style)
-    if as_markdown:
-        tables, of_runs = markdown_lines(compared), usage_markdown(runs)
-    for line in (*tables, *of_runs):
-        echo(line)
 
 
 def _check_usage(
@@ -192,8 +194,10 @@ def _check_usage(
     live: str | None,
     version: str | None,
     criteria_files: tuple[str, ...],
+    only: tuple[str, ...],
     *,
     has_token: bool,
+    has_two_forms: bool,
 ) -> None:
     if live is not None and (files or by is not None):
         raise click.UsageError("`--live` takes neither files nor `--by`")
@@ -209,6 +213,10 @@ def _check_usage(
         raise click.UsageError("`--token-file` goes with `--live`")
     if live is not None and criteria_files:
         raise click.UsageError("`--live` compares what is scored by the running process: it takes no `--criteria`")
+    if has_two_forms:
+        raise click.UsageError("`--json` or `--markdown`, not both")
+    if not all("=" in each for each in only):
+        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
 
 
 def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:

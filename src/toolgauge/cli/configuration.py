@@ -32,7 +32,7 @@ def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: b
     evaluators and parameters of the criteria that are right so far; registered tools come last. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
     """
-    from toolgauge.cli.command_parts import print_notes
+    from toolgauge.cli.loaded_criteria import print_notes
     from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.criteria_factory import load_configuration, unusable_files
 

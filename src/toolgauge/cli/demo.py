@@ -4,8 +4,8 @@ import asyncio
 
 import click
 
-from toolgauge.cli.command_parts import terminal_style
 from toolgauge.cli.main import EXIT_CODES
+from toolgauge.cli.output import terminal_style
 from toolgauge.demo.demo import run
 from toolgauge.report.streams import echo
 

@@ -11,8 +11,9 @@ from toolgauge.authoring.documents import Document, document
 from toolgauge.authoring.labels import LabelSet, read_labels
 from toolgauge.authoring.reference_text import acceptance_lines, criteria_lines, reference_lines
 from toolgauge.authoring.tasks import Choice, Chooser, Counted, choose_runs, with_runs_put_together
-from toolgauge.cli.command_parts import load_to_score, reading_progress, write_text
+from toolgauge.cli.loaded_criteria import load_to_score
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
+from toolgauge.cli.output import reading_progress, write_text
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import STDIN

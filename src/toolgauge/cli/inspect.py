@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.command_parts import reading_progress, terminal_style
 from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.recordings.conformance import conformance, conformance_lines, conformance_object
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object

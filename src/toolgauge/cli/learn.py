@@ -13,8 +13,8 @@ from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
 from toolgauge.authoring.learner import Learner, Options, Wanted, learn_recording
 from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
-from toolgauge.cli.command_parts import reading_progress, write_text
 from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.output import reading_progress, write_text
 from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
 from toolgauge.report.streams import echo

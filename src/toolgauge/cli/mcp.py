@@ -42,7 +42,7 @@ def command(
         raise ConfigError(
             "`toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed", hint=plugins.install_hint("mcp")
         ) from error
-    from toolgauge.cli.command_parts import print_notes
+    from toolgauge.cli.loaded_criteria import print_notes
     from toolgauge.mcp_server.answers_to_questions import Answers
     from toolgauge.mcp_server.readable_files import ReadableFiles
     from toolgauge.mcp_server.scored_recordings import ScoringFiles

@@ -13,16 +13,9 @@ import click
 from msgspec.structs import replace
 
 from toolgauge.backends.settings import VENDORS
-from toolgauge.cli.command_parts import (
-    Reading,
-    allow_nothing_option,
-    judged_nothing,
-    load_to_score,
-    reading_progress,
-    terminal_style,
-    warn_of_unmatched,
-)
+from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing, load_to_score, warn_of_unmatched
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
+from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import suggestion

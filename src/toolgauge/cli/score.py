@@ -11,8 +11,9 @@ import click
 
 from toolgauge.cases.case import Unreadable, check_files, lines, parse
 from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
-from toolgauge.cli.command_parts import Bar, allow_nothing_option, judged_nothing, terminal_style
+from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing
 from toolgauge.cli.main import configuration_options
+from toolgauge.cli.output import Bar, terminal_style
 from toolgauge.cli.report_files import CaseRows, Reports, report_options
 from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.command_parts import terminal_style
 from toolgauge.cli.live_lines import LINES_PER_SECOND, LiveLines, Printed, terminal_width
 from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
+from toolgauge.cli.output import terminal_style
 from toolgauge.config.load import find_sources, listener_endpoints
 from toolgauge.config.model import Config
 from toolgauge.model.outcomes import Scorecard

@@ -61,7 +61,7 @@ class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, query: Mapping[str, tuple[str, ...]]) -> Self:
-        """Read a query; it may hold other things, too, and what is no value of a name is passed over."""
+        """Read a query; names and values that are not known are passed over."""
         found = cls()
         for name in query.keys() & {*cls.__struct_fields__}:
             text = next(filter(None, query[name]), "")[:MAX_TEXT]

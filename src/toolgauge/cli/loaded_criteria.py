@@ -1,0 +1,70 @@
+"""Loads criteria for commands that score, with notes on standard error; asks a running process for what it has scored."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import click
+import msgspec
+
+from toolgauge.config.model import Config
+from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
+from toolgauge.report.streams import echo
+from toolgauge.report.terminal import printable
+from toolgauge.score.criterion import Criterion
+from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
+from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
+
+_F = TypeVar("_F", bound=Callable[..., object])
+_T = TypeVar("_T")
+_MAX_ANSWER_BYTES = 64 << 20
+
+
+def load_to_score(
+    config_paths: Sequence[str], overrides: Sequence[str], criteria_files: Sequence[str]
+) -> tuple[Config, tuple[Criterion, ...]]:
+    """Load configuration and criteria to score recordings with, and name the files of evaluators, as they are code that runs."""
+    config, criteria = load_for_replay(config_paths, overrides, criteria_files, os.environ)
+    print_notes(criteria)
+    return config, criteria
+
+
+def allow_nothing_option(function: _F) -> _F:
+    """Add `--allow-nothing`, which arrives as `allow_nothing`."""
+    return click.option(
+        "--allow-nothing", is_flag=True, help="Do not end with exit code 1 because nothing could be judged."
+    )(function)
+
+
+def judged_nothing(judged: int, total: int, noun: str, *, allow_nothing: bool) -> bool:
+    """Return whether the command fails because none of the runs or cases was judged, and print that."""
+    if judged or not total or allow_nothing:
+        return False
+    echo(f"judged 0 of {total} {noun}{'' if total == 1 else 's'}: exit code 1, unless `--allow-nothing`", err=True)
+    return True
+
+
+def print_notes(criteria: Sequence[Criterion]) -> None:
+    """Name the Python files whose code runs as evaluators, and parts of criteria without effect, on standard error."""
+    for file in evaluator_files(criteria):
+        echo(f"running the evaluators in `{printable(file)}`", err=True)
+    for text in without_effect(criteria):
+        echo(f"warning: {printable(text)}", err=True)
+
+
+def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:
+    """Name the criteria that matched nothing."""
+    for one in unmatched.so_far():
+        echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
+
+
+def fetched(url: str, path: str, token_file: Path | None, answer: type[_T]) -> _T:
+    """Ask the running process at the URL of `--live`; raise `ToolgaugeError` when it does not answer."""
+    check_url(url, "--live")
+    at = url.rstrip("/").removesuffix(path)
+    body = ask(at, path, token=None if token_file is None else read_token(token_file), max_bytes=_MAX_ANSWER_BYTES)
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise not_toolgauge(at) from error

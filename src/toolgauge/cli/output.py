@@ -1,0 +1,77 @@
+"""Shared output of commands that read recordings: a progress bar and colours on a terminal, neither in a pipe."""
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from toolgauge.model.errors import RecordingError
+from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
+from toolgauge.report.streams import echo, has_bar, has_colour, redraw
+from toolgauge.report.terminal import PLAIN, Style
+
+_WIDTH = 30
+_BETWEEN_DRAWINGS_S = 0.1
+
+
+class Bar:
+    """How much of `total_bytes` is read, on standard error; without a total, nothing."""
+
+    def __init__(self, label: str, total_bytes: int | None) -> None:
+        self._label = label
+        self._total = total_bytes
+        self._done = 0
+        self._drawn_s = 0.0
+
+    def add(self, size: int) -> None:
+        """Count so many bytes more, and draw if the last drawing is a while ago."""
+        self._done += size
+        now_s = time.monotonic()
+        if self._total is None or now_s - self._drawn_s < _BETWEEN_DRAWINGS_S:
+            return
+        self._drawn_s = now_s
+        text = f"{self._done / 1e6:.1f} MB"
+        if self._done <= self._total:  # else standard input, or files that are compressed
+            share = self._done / self._total
+            text = f"[{'#' * int(share * _WIDTH):<{_WIDTH}}]  {share:.0%}"
+        redraw(f"{self._label}  {text}")
+
+
+class Reading:
+    """The requests of recordings, with a bar where `total_bytes` is given; it counts decompressed bytes."""
+
+    def __init__(self, files: Sequence[str], total_bytes: int | None) -> None:
+        self._requests = read(files, Bar("reading", total_bytes).add)
+
+    def __iter__(self) -> Iterator[RecordedRequest]:
+        return self._requests
+
+    def echo(self, line: str = "", *, err: bool = False) -> None:
+        """Print a line, without the bar."""
+        redraw("")
+        echo(line, err=err)
+
+
+@contextmanager
+def reading_progress(paths: Sequence[str]) -> Generator[Reading]:
+    """Open the recordings at these paths, with a progress bar when stderr is a terminal."""
+    files = find_files(paths)
+    total = sum(Path(file).stat().st_size for file in files if file != "-") if has_bar() else None
+    reading = Reading(files, total)
+    try:
+        yield reading
+    finally:
+        redraw("")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file; raise `RecordingError` where that fails."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"cannot write `{path}`: {error.strerror}") from error
+
+
+def terminal_style(*, err: bool = False) -> Style:
+    """Return colours where the stream has them."""
+    return Style(colour=True) if has_colour(err=err) else PLAIN

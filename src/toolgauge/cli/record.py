@@ -50,7 +50,6 @@ class ServiceCounts:
     """The readings, trajectories and calls of one service; `dialects` counts spans and log records."""
 
     dialects: Counter[str] = field(default_factory=Counter[str])
-    read: int = 0
     trajectories: int = 0
     calls: int = 0
 
@@ -86,7 +85,6 @@ class Recognized:
             shown = shortened(scope, _NAME_LENGTH) if scope else "no scope"
             self._on_first(f"service {_named(service)}: dialect {dialect} ({shown})")
         counts.dialects[dialect] += 1
-        counts.read += 1
 
     def record(self, scorecard: Scorecard) -> None:
         """Count a trajectory that has closed."""
@@ -102,7 +100,7 @@ class Recognized:
     def counter(self) -> str:
         """Describe the counts in a few words."""
         services = tuple(self.services.values())
-        read = sum(counts.read for counts in services)
+        read = sum(counts.dialects.total() for counts in services)
         trajectories, calls = sum(counts.trajectories for counts in services), sum(counts.calls for counts in services)
         return (
             f"{counted(self.arrived, 'request')}, {self.records:,} spans and log records ({read:,} read), "
@@ -111,7 +109,7 @@ class Recognized:
 
     def lines(self) -> Iterator[str]:
         """Describe each service, the busiest first."""
-        for service, counts in sorted(self.services.items(), key=lambda entry: -entry[1].read):
+        for service, counts in sorted(self.services.items(), key=lambda entry: -entry[1].dialects.total()):
             dialects = ", ".join(f"{dialect} ({count})" for dialect, count in counts.dialects.most_common())
             yield f"  {_named(service)}: {_work(counts.trajectories, counts.calls)}; {dialects or 'no dialect'}"
 

@@ -4,14 +4,12 @@ A model reads the answer. A text that could begin a new line, or hide letters, c
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.otlp.encode import fit_time
 from toolgauge.report.terminal import printable
 
 _Described = TypeVar("_Described", bound=Struct)
@@ -74,13 +72,6 @@ def within_room(described: Iterable[_Described]) -> Iterator[_Described]:
         if room < 0:
             return
         yield one
-
-
-def moment(time_ns: int) -> str | None:
-    """Write a time in ISO 8601; producers without a clock write 0."""
-    if time_ns <= 0:
-        return None
-    return datetime.fromtimestamp(fit_time(time_ns) // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _shown(value: Json, name: str) -> Json:

@@ -19,7 +19,6 @@ from opentelemetry.sdk.trace import ReadableSpan
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
 from toolgauge.api.written_criterion import Criterion
 from toolgauge.export.redact import Redactor
-from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import MEANINGS, NotEvaluated, OutcomeWord
@@ -30,6 +29,7 @@ from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
 from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings, settings_of
 from toolgauge.report.explanations import comparison_by_rule, worst_result
 from toolgauge.report.findings import CriterionCounts, table_lines
+from toolgauge.report.json_objects import content_of
 from toolgauge.report.streams import without_commands
 from toolgauge.report.terminal import counted, printable, shortened, shortened_error
 from toolgauge.report.text import TextWriter
@@ -259,8 +259,8 @@ class Scored:
         return tuple(
             Call(
                 name=call.name,
-                arguments=_value(call.arguments),
-                result=_value(call.result),
+                arguments=content_of(call.arguments)[0],
+                result=content_of(call.result)[0],
                 error=None if call.error is None else f"{error_words(call.error.kind)}: {call.error.message}",
                 turn=call.turn,
                 agent=call.agent,
@@ -326,16 +326,6 @@ class Scored:
     def _attributes(self, case_keys: Iterable[str]) -> dict[str, str]:
         case = {} if self.case is None else dict.fromkeys((CASE_KEY, *case_keys), self.case)
         return {**self._settings.attributes, **case}
-
-
-def _value(content: Content) -> Json:
-    match content:
-        case Recorded(value=value):
-            return value
-        case Unparsed(text=text):
-            return text
-        case _:
-            return None
 
 
 _ENDING = ".otlp"

@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from toolgauge.dialects.generic import GENERIC, mapping_of
-from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
@@ -41,6 +41,7 @@ from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.settings import SpanMapping
 from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of, table
 from toolgauge.recordings.recorded_requests import RecordedRequest
+from toolgauge.report.json_objects import content_of
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -419,9 +420,9 @@ class Stats:
         for call in trajectory.calls:
             self._calls[call.dialect] += 1
             self._states[call.state] += 1
-            self._arguments[_state_of(call.arguments)] += 1
+            self._arguments[content_of(call.arguments)[1]] += 1
             # A call that failed has an error in place of a result.
-            self._results["error" if call.error is not None else _state_of(call.result)] += 1
+            self._results["error" if call.error is not None else content_of(call.result)[1]] += 1
             self._not_observable["call_id"] += call.call_id is None
 
     def as_object(self) -> JsonObject:
@@ -479,14 +480,6 @@ class Stats:
         }.items():
             yield style.head(title)
             yield from _rows(+counts)
-
-
-def _state_of(content: Content) -> str:
-    match content:
-        case Recorded():
-            return "recorded"
-        case Unparsed(reason=reason) | NotRecorded(reason=reason):
-            return reason
 
 
 def _object(counts: Counter[str]) -> JsonObject:

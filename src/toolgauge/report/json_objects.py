@@ -77,8 +77,8 @@ def trajectory_object(trajectory: Trajectory) -> JsonObject:
 
 
 def _call_object(call: ToolCall) -> JsonObject:
-    arguments, arguments_state = _content(call.arguments)
-    result, _ = _content(call.result)
+    arguments, arguments_state = content_of(call.arguments)
+    result, _ = content_of(call.result)
     error: Json = None if call.error is None else {"type": call.error.kind, "message": call.error.message}
     return {
         "order": call.order,
@@ -102,7 +102,8 @@ def _call_object(call: ToolCall) -> JsonObject:
     }
 
 
-def _content(content: Content) -> tuple[Json, str]:
+def content_of(content: Content) -> tuple[Json, str]:
+    """Return a value, or the text of an unparsed one, and its state: `recorded`, or why there is none."""
     match content:
         case Recorded(value=value):
             return value, "recorded"

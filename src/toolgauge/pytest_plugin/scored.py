@@ -99,21 +99,17 @@ def _is_unseen(result: CriterionResult) -> bool:
     return result.passed is None and result.reason not in _NOTHING_TO_JUDGE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """Further reasons of a failure: unfinished spans, criteria that matched nothing, and the case that was looked up."""
-
-    unfinished: tuple[str, ...]
-    unmatched: tuple[Unmatched, ...]
-    case: str | None
-
-
 def failure_text(
-    shortfalls: Sequence[Shortfall], evaluation: Evaluation, redactor: Redactor, circumstances: Circumstances
+    shortfalls: Sequence[Shortfall],
+    evaluation: Evaluation,
+    redactor: Redactor,
+    unfinished: Sequence[str],
+    unmatched: Sequence[Unmatched],
+    case: str | None,
 ) -> str:
-    """Describe why criteria did not pass; the first line is enough for the summary of a test run."""
+    """Describe why criteria did not pass, on a first line for the summary of a test run; `case` is what was looked up."""
     text, first = TextWriter(redactor), shortfalls[0]
-    gist = _why_unmatched(first, circumstances)
+    gist = _why_unmatched(first, unmatched)
     worst = worst_result([one.verdict.result for each in shortfalls for one in each.results])
     for shortfall, result in ((each, one) for each in shortfalls for one in each.results):
         if worst is not None and result.verdict.result is worst:
@@ -124,7 +120,7 @@ def failure_text(
     more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
     lines = [f"{shortened_error(f'`{first.criterion.name}` {first.shortcoming}: {gist}', _FIRST_LINE)}{more}"]
     for shortfall in shortfalls[:_MAX_SHORTFALLS]:
-        lines += _shortfall_lines(shortfall, circumstances, text)
+        lines += _shortfall_lines(shortfall, unmatched, case, text)
     if len(shortfalls) > _MAX_SHORTFALLS:
         lines += ["", f"{_INDENT}and {counted(len(shortfalls) - _MAX_SHORTFALLS, 'more criterion', 'more criteria')}"]
     judged = {result.verdict.result.target for one in shortfalls for result in one.results}
@@ -136,7 +132,7 @@ def failure_text(
             chains = failing_chains(trajectory, [result.verdict.result for result in evaluated.results])
             lines += ["", shortened(f"{_INDENT}calls of trace {trajectory.trace_id}{owned}:", _LINE)]
             lines += text.calls(trajectory, chains, _MAX_CALLS)
-    lines += _unfinished_lines(circumstances.unfinished)
+    lines += _unfinished_lines(unfinished)
     return without_commands("\n".join(lines))
 
 
@@ -155,16 +151,18 @@ def nothing_collected(unfinished: Sequence[str], obstacle: str | None) -> str:
     return f"no spans were collected: nothing can be scored\n{_INDENT}{why}\n{_INDENT}{hint}"
 
 
-def _why_unmatched(shortfall: Shortfall, circumstances: Circumstances) -> str:
-    found = (one for one in circumstances.unmatched if one.criterion.name == shortfall.criterion.name)
+def _why_unmatched(shortfall: Shortfall, unmatched: Sequence[Unmatched]) -> str:
+    found = (one for one in unmatched if one.criterion.name == shortfall.criterion.name)
     whys = (f"it {one.description}: look at {one.keys}" for one in found)
     return next(whys, "it is for none of the trajectories of this test")
 
 
-def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances, text: TextWriter) -> Iterator[str]:
+def _shortfall_lines(
+    shortfall: Shortfall, unmatched: Sequence[Unmatched], case: str | None, text: TextWriter
+) -> Iterator[str]:
     if not shortfall.results:
         yield ""
-        yield f"{_INDENT}{shortfall.criterion.name}: {printable(_why_unmatched(shortfall, circumstances))}"
+        yield f"{_INDENT}{shortfall.criterion.name}: {printable(_why_unmatched(shortfall, unmatched))}"
         if shortfall.criterion.when.service is not None:
             yield f"{_INDENT * 2}{_SERVICE}"
     for result in shortfall.results[:_MAX_RESULTS]:
@@ -176,8 +174,8 @@ def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances, text: T
         outcome = result.verdict.result.outcome
         if isinstance(outcome, NotEvaluated):
             if outcome.reason == "no_reference":
-                case = "no case is set" if circumstances.case is None else f"the case is `{circumstances.case}`"
-                yield f"{_INDENT * 2}{printable(case)}: `scored.case = ...` or the mark's `case` names a line of the reference file"
+                set_case = "no case is set" if case is None else f"the case is `{case}`"
+                yield f"{_INDENT * 2}{printable(set_case)}: `scored.case = ...` or the mark's `case` names a line of the reference file"
             else:
                 yield f"{_INDENT * 2}{MEANINGS[outcome.reason]}"
                 if outcome.reason in ("arguments_not_recorded", "results_not_recorded", "no_content", "no_tool_offer"):
@@ -291,16 +289,8 @@ class Scored:
             if wanted or not one.is_default or one.name in fallen_short:
                 self.asserted[one.name] = evaluation.of(one.name)
         if found:
-            raise AssertionError(
-                failure_text(
-                    found,
-                    evaluation,
-                    loaded.redactor,
-                    Circumstances(
-                        unfinished=self._collection.unfinished, unmatched=loaded.unmatched(evaluation), case=self.case
-                    ),
-                )
-            )
+            unfinished, unmatched = self._collection.unfinished, loaded.unmatched(evaluation)
+            raise AssertionError(failure_text(found, evaluation, loaded.redactor, unfinished, unmatched, self.case))
 
     def recording(self) -> Iterator[Request]:
         """Encode the spans and records, with the case and the attributes of the test."""

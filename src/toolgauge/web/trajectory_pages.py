@@ -48,11 +48,8 @@ class TrajectoryPages(PageGroup):
             services=services(newest)[:_SERVICES],
             reported_errors=figures.total(REPORTED_ERRORS),
             uncounted_errors=figures.total(REPORTED_ERRORS, outcome="pass"),
-            ports=self._ports(),
+            ports=() if running is None else running.ports(),
         )
-
-    def _ports(self) -> Sequence[int]:
-        return () if self._shown.running is None else self._shown.running.ports()
 
     def _trajectories(self, request: PageRequest) -> str | None:
         if len(request.path) > 1:
@@ -60,7 +57,7 @@ class TrajectoryPages(PageGroup):
         filters = Filters.of(request.query)
         newest = self._shown.store.newest()
         found = filters.page_of(newest)
-        redactor = self._shown.writing.redactor
+        redactor, running = self._shown.writing.redactor, self._shown.running
         return self._pages.page(
             "trajectories.html",
             section="trajectories",
@@ -70,7 +67,7 @@ class TrajectoryPages(PageGroup):
             options=options(filters, facets(newest)),
             found=found,
             total=len(newest),
-            ports=self._ports(),
+            ports=() if running is None else running.ports(),
         )
 
     def _one(self, request: PageRequest) -> str | None:

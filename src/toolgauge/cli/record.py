@@ -36,7 +36,6 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.pipeline_factory import make_pipeline
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
 from toolgauge.service.serve import make_service
-from toolgauge.service.service import Service
 from toolgauge.state.settings import StateSettings
 
 _NAME_LENGTH = 80
@@ -128,40 +127,15 @@ def _named(service: str | None) -> str:
     return f"`{shortened(service, _NAME_LENGTH)}`" if service else "without a name"
 
 
-def make_recorder(
-    config: Config, recording: RecordingFile, on_first: Callable[[str], None]
-) -> tuple[Service, Recognized]:
-    """Make a service that scores nothing and sends nothing on, and what it recognizes."""
-    recognized = Recognized(on_first)
-    alone = config.model_copy(
-        update={
-            "receivers": Receivers(otlp=config.receivers.otlp),
-            "exporters": Exporters(prometheus=None),
-            "annotate": "off",
-            "watch": config.watch.model_copy(update={"enabled": False}),
-            "state": StateSettings(),
-            "admin": None,
-        }
-    )
-    service = make_service(
-        alone,
-        (),
-        observing=lambda _sink: recognized,
-        recording=recording,
-        on_accepted=recognized.accept,
-        put_together=partial(make_pipeline, make_recognizer=recognized.recognizer, on_split=ignore_split),
-    )
-    return service, recognized
-
-
 _EVERY_S = 0.5
 _SCREEN_GRACE_S = 1.0
 
 
-class _Screen:
-    """Lines on stderr, and below them a counter where that is a terminal; written by a thread, so that nothing waits for it."""
+class _Screen(logging.Handler):
+    """Lines on stderr, our log among them, and below them a counter where that is a terminal; a thread writes, so that nothing waits."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._has_counter = has_bar()
         self._thread = threading.Thread(target=self._run, name="toolgauge-screen", daemon=True)
@@ -172,6 +146,9 @@ class _Screen:
 
     def line(self, text: str) -> None:
         self._lines.put(text)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.line(self.format(record))
 
     def end(self) -> None:
         self._lines.put(None)
@@ -190,17 +167,6 @@ class _Screen:
                 except queue.Empty:
                     # A line that wraps could not be cleared.
                     redraw(self.counter()[: shutil.get_terminal_size().columns - 1])
-
-
-class _LogLines(logging.Handler):
-    """Shows lines of our log among the others."""
-
-    def __init__(self, screen: _Screen) -> None:
-        super().__init__()
-        self._screen = screen
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._screen.line(self.format(record))
 
 
 _EXIT_CODES = (
@@ -230,7 +196,7 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
         raise click.BadParameter(f"`{output}` {error}", param_hint="`--output`") from error
     config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
     screen = _Screen()
-    log_to_stderr(Log(level="warning"), _LogLines(screen))
+    log_to_stderr(Log(level="warning"), screen)
     raise_descriptor_limit()
     return asyncio.run(_record(config, RecordingFile(output, replaces=force), screen))
 
@@ -238,7 +204,26 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
 async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> int:
     # A taken port is named with the `--set` for a free one, as `toolgauge serve` does.
     check_endpoints({key: at for key, at in listener_endpoints(config).items() if key.startswith("receivers.")})
-    service, recognized = make_recorder(config, recording, screen.line)
+    recognized = Recognized(screen.line)
+    # It scores nothing and sends nothing on.
+    alone = config.model_copy(
+        update={
+            "receivers": Receivers(otlp=config.receivers.otlp),
+            "exporters": Exporters(prometheus=None),
+            "annotate": "off",
+            "watch": config.watch.model_copy(update={"enabled": False}),
+            "state": StateSettings(),
+            "admin": None,
+        }
+    )
+    service = make_service(
+        alone,
+        (),
+        observing=lambda _sink: recognized,
+        recording=recording,
+        on_accepted=recognized.accept,
+        put_together=partial(make_pipeline, make_recognizer=recognized.recognizer, on_split=ignore_split),
+    )
     screen.counter = recognized.counter
     stopping = asyncio.Event()
 

@@ -14,9 +14,8 @@ from toolgauge.model.regressions import Stream, StreamHistory, StreamState, Stre
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
-from toolgauge.web.agent_pages import agent_id
 from toolgauge.web.chart import NARROW, WIDE, Sparkline, draw, sparkline
-from toolgauge.web.pages import Page, PageGroup, PageRequest, Running
+from toolgauge.web.pages import Page, PageGroup, PageRequest, Running, agent_id
 
 PAGE_SIZE = 50
 _STATES: tuple[StreamState, ...] = get_args(StreamState)

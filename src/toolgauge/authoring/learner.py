@@ -281,7 +281,9 @@ def _writable_tools(usage: ServiceUsage) -> dict[str, ToolUsage]:
     return {
         name: tool
         for name, tool in sorted(usage.tools.items())
-        if tool.calls and not tool.is_invented and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
+        if tool.calls
+        and (tool.is_offered or not tool.was_missing)
+        and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
     }
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, Struct, convert, field
+from msgspec import Meta, Struct, convert, field, structs
 
 from toolgauge.authoring.documents import document
 from toolgauge.authoring.evidence import Requirements as Evidence
@@ -233,10 +233,8 @@ def compare_recordings(
     notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in without]
     found = convert(comparison_object(compared), ComparisonAnswer)
     streams = sorted(found.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.decides))
-    answer = ComparisonAnswer(
-        verdict=found.verdict,
-        margin=found.margin,
-        confidence=found.confidence,
+    answer = structs.replace(
+        found,
         streams=streams[:_MAX_STREAMS],
         more_streams=len(streams[_MAX_STREAMS:]),
         conclusion=list(conclusion(compared))[:_MAX_STREAMS],

@@ -16,7 +16,6 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.plain_words import reason_words, with_cause
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
@@ -103,6 +102,7 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
     def matches(self, kept: KeptTrajectory) -> bool:
         """Return whether a trajectory is meant."""
         trajectory, conversation = kept.trajectory, kept.trajectory.conversation_id or ""
+        name, _, value = self.run_property.partition("=")
         return (
             is_meant(trajectory.service, self.service)
             and is_meant(trajectory.resource.get(VERSION), self.version)
@@ -111,7 +111,7 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
             and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
             and any(one.lower().startswith(self.q.strip().lower()) for one in (trajectory.trace_id, conversation))
             and self._has_results(kept.results)
-            and self._has_property(trajectory)
+            and (not name or is_meant(fingerprint(trajectory).get(name, ""), value))
         )
 
     def page_of(self, newest: Sequence[KeptTrajectory]) -> Found:
@@ -121,10 +121,6 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
         shown = tuple(rest[:PAGE_SIZE])
         older = replace(self, before=shown[-1].number) if len(rest) > PAGE_SIZE else None
         return Found(kept=shown, total=len(matching), older=older)
-
-    def _has_property(self, trajectory: Trajectory) -> bool:
-        name, _, value = self.run_property.partition("=")
-        return not name or is_meant(fingerprint(trajectory).get(name, ""), value)
 
     def _has_results(self, results: Iterable[Result]) -> bool:
         if not self.criterion and self.outcome == "all":

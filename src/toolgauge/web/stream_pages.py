@@ -139,13 +139,15 @@ class StreamPages(PageGroup):
             change = alarm.causes[0].changes[0]
             whose = "" if change.of is None else f" {change.of}"
             cause = urlencode({"run_property": f"{change.property}{whose}={change.after}"})
+        tools = "all tools" if stream.level == "call" else "whole runs"
+        whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
         named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
         # Trajectories of the stream, during an alarm those that failed.
         filters = {"outcome": None if alarm is None else "failed", **named}
         return self._pages.page(
             "stream.html",
             section="streams",
-            title=stream_title(stream),
+            title=f"{stream.criterion} of {stream.tool or tools}{whose}",
             id=request.path[1],
             status=status,
             history=history,
@@ -175,14 +177,6 @@ class StreamPages(PageGroup):
 def stream_id(stream: Stream) -> str:
     """Return an id that is safe in a URL, and the same after a restart."""
     return blake2b(repr(astuple(stream)).encode(errors="surrogatepass"), digest_size=8).hexdigest()
-
-
-def stream_title(stream: Stream) -> str:
-    """Name a stream for its heading: criterion, and tool or agent."""
-    if stream.tool:
-        return f"{stream.criterion} of {stream.tool}"
-    tools = "all tools" if stream.level == "call" else "whole runs"
-    return f"{stream.criterion} of {tools}{f' of {stream.agent}' if stream.agent else ''}"
 
 
 def ack_command(stream: Stream) -> str:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
@@ -20,8 +21,8 @@ _Reader: TypeAlias = Callable[[Sequence[Document], Notes], Iterator[Draft]]
 FORMATS: Mapping[str, tuple[Callable[[Json], bool], _Reader]] = {
     "UiPath": (from_uipath.claims, from_uipath.drafts),
     "ADK": (from_adk.claims, from_adk.drafts),
-    "Ragas": (from_samples.claims_ragas, from_samples.ragas_drafts),
-    "agentevals": (from_samples.claims_agentevals, from_samples.agentevals_drafts),
+    "Ragas": (partial(from_samples.claims, "reference_tool_calls", "samples"), from_samples.ragas_drafts),
+    "agentevals": (partial(from_samples.claims, "reference_outputs", "examples"), from_samples.agentevals_drafts),
     "promptfoo": (from_promptfoo.claims, from_promptfoo.drafts),
 }
 

@@ -17,7 +17,6 @@ from toolgauge.config.model import Log
 from toolgauge.report.streams import drop_output, echo
 
 _OURS = "toolgauge"
-_TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # What every record has; all else was given with the event.
 _OF_EVERY_RECORD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"))
 _NAMES = frozenset(("time", "level", "logger", "message", "exception"))
@@ -123,9 +122,6 @@ class LogThread(logging.Handler):
 
 class TextForm(logging.Formatter):
     """Lines for people; line breaks within a message are indented, so that each event begins at the margin."""
-
-    def __init__(self) -> None:
-        super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one event."""

@@ -24,6 +24,7 @@ OTHER_TOOL_SPAN = SpanRef(TRACE, "00f067aa0ba902b8")
 START_NS = 1_700_000_000_000_000_000
 SCORED_NS = 1_700_000_060_000_000_000
 CALL_END_NS = 1_700_000_001_500_000_000
+END_NS = 1_700_000_002_000_000_000
 
 
 def call(name: str = "issue_refund", span: SpanRef = TOOL_SPAN, error: CallError | None = None) -> ToolCall:
@@ -62,7 +63,7 @@ def trajectory(*calls: ToolCall) -> Trajectory:
         attributes={},
         closed_because="run_ended",
         start_ns=START_NS,
-        end_ns=START_NS + 2_000_000_000,
+        end_ns=END_NS,
     )
 
 

@@ -6,6 +6,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from tests.export.scorecards import (
+    END_NS,
     OTHER_TOOL_SPAN,
     ROOT,
     SCORED_NS,
@@ -120,7 +121,7 @@ def test_a_pass_is_no_event_by_default():
 def test_a_failed_call_as_an_event():
     (record,) = records(scorecard(call_result(failed(0.25, "`amount` differs"))))
     assert record.event_name == "gen_ai.evaluation.result"
-    assert record.time_unix_nano == record.observed_time_unix_nano == SCORED_NS
+    assert (record.time_unix_nano, record.observed_time_unix_nano) == (END_NS, SCORED_NS)
     assert record.trace_id.hex() == TRACE
     assert record.span_id.hex() == TOOL_SPAN.span_id
     assert (record.severity_number, record.severity_text) == (SeverityNumber.SEVERITY_NUMBER_WARN, "WARN")

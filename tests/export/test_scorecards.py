@@ -5,6 +5,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.export.scorecards import (
+    END_NS,
     OTHER_TOOL_SPAN,
     ROOT,
     SCORED_NS,
@@ -56,7 +57,7 @@ def test_one_scorecard_as_a_span():
     assert span.parent_span_id.hex() == ROOT.span_id
     assert len(span.span_id) == 8
     assert span.kind == Span.SPAN_KIND_INTERNAL
-    assert span.start_time_unix_nano == span.end_time_unix_nano == SCORED_NS
+    assert span.start_time_unix_nano == span.end_time_unix_nano == END_NS
     assert plain(span.attributes) == {
         "openinference.span.kind": "EVALUATOR",
         "session.id": "conv-7",
@@ -75,6 +76,7 @@ def test_one_scorecard_as_a_span():
         "toolgauge.eval.refund-arguments.calls.failed": 1,
         "toolgauge.eval.refund-arguments.calls.not_evaluated": 1,
         "toolgauge.eval.refund-arguments.calls.error": 0,
+        "toolgauge.scored_time_unix_nano": SCORED_NS,
     }
     assert [(link.trace_id.hex(), link.span_id.hex()) for link in span.links] == [
         (TRACE, TOOL_SPAN.span_id),
@@ -82,7 +84,7 @@ def test_one_scorecard_as_a_span():
         (TRACE, ROOT.span_id),
     ]
     assert [event.name for event in span.events] == ["gen_ai.evaluation.result"] * 2
-    assert [event.time_unix_nano for event in span.events] == [SCORED_NS] * 2
+    assert [event.time_unix_nano for event in span.events] == [END_NS] * 2
     assert plain(span.events[0].attributes) == {
         "gen_ai.evaluation.name": "refund-arguments",
         "gen_ai.evaluation.score.value": 0.25,

@@ -1,6 +1,7 @@
 """Nothing that an evaluator of a plug-in or file does stops, delays or changes anything else."""
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -256,6 +257,23 @@ def test_an_evaluator_that_computes_for_ever_loses_its_thread():
     assert not thread.is_alive()
 
 
+def test_a_debugger_can_go_on_after_an_evaluator_that_waits():
+    # In a process of its own: with a mark of Python 3.11 left behind, the traced function never begins, and nothing ends it.
+    code = """
+import sys, threading
+from toolgauge.model.errors import EvaluationError
+from toolgauge.service.plug_in_evaluators import SpareThreads
+try:
+    SpareThreads(0.1).run(threading.Event().wait)
+except EvaluationError as error:
+    print(error.error_type)
+sys.settrace(lambda *_: None)
+print((lambda: "began")())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.split() == ["timeout", "began"]
+
+
 def test_a_new_wrapper_knows_nothing_of_what_was_late():
     late = Late()
     for _ in range(2):
@@ -369,11 +387,11 @@ def test_our_own_evaluators_stay_as_they_are():
 
 def test_what_an_evaluator_declares_shows_through():
     class Declares(Does):
-        needs_content = False
+        needs_whole = False
         tools = ("look",)
 
     found = guarded(Declares())
-    assert (found.version, found.level, getattr(found, "needs_content", True)) == ("1", "trajectory", False)
+    assert (found.version, found.level, getattr(found, "needs_whole", True)) == ("1", "trajectory", False)
     assert not hasattr(found, "binary")
 
 

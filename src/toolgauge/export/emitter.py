@@ -65,6 +65,7 @@ _SESSION = "session.id"
 _SPAN_KIND = "openinference.span.kind"
 _OPERATION = "gen_ai.operation.name"
 _SPAN_END = "toolgauge.span.end_time_unix_nano"
+_SCORED_AT = "toolgauge.scored_time_unix_nano"
 _JUDGED_SPAN = "toolgauge.judged.span_id"
 _SCOPE_OF_TRAJECTORY = "toolgauge.trajectory.scope"
 # By criterion, how many calls had this outcome: `toolgauge.eval.<criterion>.calls.passed`.
@@ -131,8 +132,7 @@ class _Subjects:
         self._trajectory = scorecard.trajectory
         self._known: dict[int, _Written] = {}
         self._scope = scorecard.trajectory.scope.encode()
-        time = fixed64(fit_time(scorecard.scored_at_ns))
-        self._times = _RECORD_TIME + time + _OBSERVED_TIME + time
+        self._times = _RECORD_TIME + _end_of_run(scorecard) + _OBSERVED_TIME + fixed64(fit_time(scorecard.scored_at_ns))
 
     def of(self, result: Result) -> _Written:
         # By identity: the scorecard keeps its calls for as long as this is in use. Without it: 5 % of all CPU.
@@ -220,7 +220,7 @@ class _ScorecardSpan:
         return bool(self._calls or self._of_trajectory)
 
     def written(self) -> bytes:
-        """Write the span. Its id is derived from its contents: written a second time it is a duplicate, not a second span."""
+        """Write the span, at the end of its run. Its id is derived from its contents: written a second time it is a duplicate."""
         trace_id = field(_TRACE_ID, raw_id(self._scorecard.trajectory.trace_id, 16))
         criteria = [criterion for criterion in self._scorecard.criteria if criterion in self._calls]
         contents = b"".join(self._contents(criteria))
@@ -228,9 +228,10 @@ class _ScorecardSpan:
         kind = "judges" if self._scorecard.by_judges else "scorecard"
         revisions = "\0".join([self._calls[criterion][0] for criterion in criteria]).encode("utf-8", "surrogatepass")
         span_id = field(_SPAN_ID, results.span_id_of(kind, (trace_id, contents, *self._events, revisions)))
-        time = fixed64(fit_time(self._scorecard.scored_at_ns))
+        time = _end_of_run(self._scorecard)
         events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
-        return b"".join((trace_id, span_id, contents, _START, time, _END, time, *events))
+        scored_at = results.SPAN_ATTRIBUTES + attribute(_SCORED_AT, min(self._scorecard.scored_at_ns, _INT64_MAX))
+        return b"".join((trace_id, span_id, contents, scored_at, _START, time, _END, time, *events))
 
     def _contents(self, criteria: Iterable[str]) -> Iterator[bytes]:
         trajectory = self._scorecard.trajectory
@@ -251,6 +252,12 @@ class _ScorecardSpan:
         yield from islice(self.links, MAX_LINKS)
         yield _dropped(_DROPPED_EVENTS, self._dropped_events)
         yield _dropped(_DROPPED_LINKS, len(self.links) - MAX_LINKS)
+
+
+def _end_of_run(scorecard: Scorecard) -> bytes:
+    """Return when the run ended, since a later span would lengthen its trace; without a time of its own, when it was scored."""
+    end_ns = scorecard.trajectory.end_ns
+    return fixed64(fit_time(end_ns if end_ns > 0 else scorecard.scored_at_ns))
 
 
 @lru_cache(maxsize=256)

@@ -5,10 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, Shortfall, Shortfalls, counts_of, producer_of
-
-# What is missing everywhere where nothing reads it.
-_CONTENT: tuple[Fact, ...] = ("results", "user_text")
+from toolgauge.recognize.shortfalls import Producer, Remedy, Shortfall, Shortfalls, counts_of, producer_of
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -29,8 +26,8 @@ class ProducerAdvice(Struct, frozen=True, kw_only=True):
     advice: tuple[Advice, ...]
 
 
-def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) -> tuple[ProducerAdvice, ...]:
-    """Find the facts that producers leave out, problems first; without `wants_content` none of messages and results."""
+def advice(trajectories: Iterable[Trajectory]) -> tuple[ProducerAdvice, ...]:
+    """Find the facts that producers leave out, problems first."""
     shortfalls = Shortfalls()
     dialects: dict[Producer, dict[str, None]] = {}
     for trajectory in trajectories:
@@ -46,8 +43,7 @@ def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) ->
         # One switch mostly governs several facts: they are listed together.
         alike: dict[Remedy, list[Shortfall]] = {}
         for shortfall in shortfalls.of(producer, tuple(names)):
-            if wants_content or shortfall.fact not in _CONTENT:
-                alike.setdefault(shortfall.remedy, []).append(shortfall)
+            alike.setdefault(shortfall.remedy, []).append(shortfall)
         if alike:
             one = ProducerAdvice(
                 service=producer.service,

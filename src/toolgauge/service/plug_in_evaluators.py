@@ -35,6 +35,8 @@ from toolgauge.score.verdicts import cut, problem_of, raised
 
 _T = TypeVar("_T")
 _LIMIT_S = 10.0
+# How long a late call has to end when it is told to.
+_LAST_WAIT_S = 0.1
 # A wait for a call, in parts: while the whole process is stopped, only one of them passes.
 _WAITS = 10
 # After so many late calls, or so many in a row that keep so much memory, an evaluator is off.
@@ -50,6 +52,14 @@ class _LateError(EvaluationError):
 
     def __init__(self) -> None:
         super().__init__("timeout", "the evaluator did not end in time and was left alone")
+
+
+class _ArrivedError(Exception):
+    """An exception that a thread has raised in itself."""
+
+
+def _raise_in(thread_id: int | None, error: "ctypes.py_object[type[BaseException]] | None") -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id or 0), error)
 
 
 class _SpareThread(threading.Thread):
@@ -82,7 +92,15 @@ class _SpareThread(threading.Thread):
     def give_up(self) -> None:
         """End a call that computes, once; one that waits or catches everything keeps the thread, which then does nothing more."""
         self.calls.put(None)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), ctypes.py_object(SystemExit))
+        _raise_in(self.ident, ctypes.py_object(SystemExit))
+        self.join(_LAST_WAIT_S)
+        # Up to Python 3.12, an exception that never arrives slows all threads down, and stops those that are traced: what takes its
+        # mark away is another one that arrives.
+        _raise_in(self.ident, None)
+        with suppress(_ArrivedError):
+            _raise_in(threading.get_ident(), ctypes.py_object(_ArrivedError))
+            while True:
+                time.sleep(0)
 
 
 def _exit(status: int) -> None:

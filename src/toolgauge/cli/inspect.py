@@ -11,9 +11,8 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.recordings.conformance import conformance, conformance_lines, conformance_object
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
-from toolgauge.recordings.model_requests import requests_lines, requests_object
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Stats, Tally, unread_lines, unread_object
+from toolgauge.recordings.stats import Stats, Tally, requests_lines, requests_object, unread_lines, unread_object
 from toolgauge.report.json_objects import trajectory_object
 from toolgauge.report.streams import echo
 from toolgauge.report.text import TextWriter

@@ -169,8 +169,7 @@ class _Demo:
         )
         self.print_line("scores their tool calls, sends them on, and watches the scores for a drop.")
         address = "" if view is None else f"In the web view: {style.head(view.url)} (Ctrl-C ends it)"
-        if address:
-            self.print_line(address)
+        self._print(filter(None, (address,)))
         self._print((*heading("Runs and their scores", style), _CRITERIA))
         exposition = await self._send_and_score(sent, shown)
         # What a release adds is drawn from the recordings: the summary is about these.

@@ -219,6 +219,21 @@ class Shortfall:
     of_traces: int
     remedy: Remedy
 
+    @property
+    def name(self) -> str:
+        """The fact in words."""
+        return NAMES[self.fact]
+
+    @property
+    def cost(self) -> str:
+        """The consequence for scores."""
+        return COSTS[self.fact]
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether calls cannot be judged without it."""
+        return self.fact in PROBLEMS
+
 
 @dataclass(slots=True)
 class _Counts:

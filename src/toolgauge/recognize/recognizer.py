@@ -7,7 +7,17 @@ from msgspec.structs import replace
 from toolgauge.model.damaged_json import TextSize
 from toolgauge.model.errors import is_interrupt
 from toolgauge.model.json import Value
-from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation, Reading
+from toolgauge.model.names import stable_name
+from toolgauge.model.observations import (
+    AgentRun,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    Operation,
+    Reading,
+)
 from toolgauge.model.ports import Completing, Deferring, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
@@ -20,6 +30,7 @@ _MAX_ATTRIBUTES = 32
 _MAX_SCOPES = 512
 _MAX_NAME = 256
 _MAX_FOUND = 256
+_WITH_AGENT = (ModelCall, CallRequested, CallExecuted, AgentRun)
 
 
 class Candidates:
@@ -355,6 +366,10 @@ def _reading(
     sizes: tuple[TextSize, ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
+    for seen in observations:
+        if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
+            observations = tuple(map(_with_stable_name, observations))
+            break
     if span is not None and dialect is not None and (failure := span_failure(span, observations)) is not None:
         observations = (*observations, failure)
     if dialect is not None and (seen := properties(record.attributes, observations)) is not None:
@@ -379,6 +394,16 @@ def _reading(
         language=resource.language,
     )
     return replace(reading, attributes=attributes, text_sizes=sizes) if attributes or sizes else reading
+
+
+def _with_stable_name(seen: Observation) -> Observation:
+    """Take ids out of the name of an agent, or its runs would have nothing in common."""
+    if not isinstance(seen, _WITH_AGENT) or seen.agent is None:
+        return seen
+    name = stable_name(seen.agent)
+    if isinstance(seen, AgentRun):
+        return replace(seen, agent=name or None, named_by_id=seen.named_by_id or name != seen.agent)
+    return replace(seen, agent=name or None)
 
 
 def _shortest(prefixes: Iterable[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls
+from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls, remedy
 from toolgauge.recordings.stats import ProducerCounts, Tally
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
@@ -184,7 +184,7 @@ class Doctor:
         """Yield one diagnosis a producer, sorted."""
         for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
             calls = self._shortfalls.calls(producer)
-            missing = tuple(
+            missing = [
                 Missing(
                     fact=one.fact,
                     grade="problem" if one.fact in PROBLEMS else "note",
@@ -194,12 +194,23 @@ class Doctor:
                     remedy=one.remedy,
                 )
                 for one in self._shortfalls.of(producer, sent.dialects, sent.without_trace)
-            )
+            ]
+            if sent.named_by_id:
+                missing.append(
+                    Missing(
+                        fact="agent_name",
+                        grade="note",
+                        count=sent.named_by_id,
+                        of=sent.agent_runs,
+                        unit="agent runs",
+                        remedy=remedy("agent_name", producer, sent.dialects),
+                    )
+                )
             yield Diagnosis(
                 producer=producer,
                 sent=sent,
                 calls=calls,
-                missing=missing,
+                missing=tuple(missing),
                 code_steps=self._code_steps[producer],
                 failed_code_steps=self._failed_code_steps[producer],
                 shared_name=self._shared_name(producer),

@@ -178,6 +178,9 @@ class ProducerCounts:
     mappings: list[SpanMapping] = field(default_factory=list[SpanMapping])
     # Spans that a dialect claimed and found nothing on, by name and operation.
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    # Runs of agents, and those with an id in place of the agent's name.
+    agent_runs: int = 0
+    named_by_id: int = 0
 
     def add_mapping(self, span: Span) -> None:
         """Remember the attributes that the generic dialect reads."""
@@ -265,6 +268,9 @@ class Tally:
             if isinstance(observation, ModelCall | AgentRun):
                 trace.runs.add(producer)
                 self.services_with_runs.add(producer.service)
+            if isinstance(observation, AgentRun):
+                counts.agent_runs += 1
+                counts.named_by_id += observation.named_by_id
             if isinstance(observation, ModelCall) and not reading.is_log:
                 trace.model_calls[producer] += 1
             trace.has_content = trace.has_content or isinstance(observation, _CONTENT)

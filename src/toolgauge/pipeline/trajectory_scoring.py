@@ -140,7 +140,9 @@ class Scoring:
         is_held = scorecard.trajectory.scope == "trace" and not scorecard.by_judges
         held = self._parts.hold.take(scorecard.trajectory.trace_id) if is_held else []
         try:
-            self._parts.keepers.decide(scorecard, [span.raw for span in held])
+            # Runs of a trace that still waits decide nothing: others of it may fail.
+            if scorecard.trajectory.closed_because != "parent_missing":
+                self._parts.keepers.decide(scorecard, [span.raw for span in held])
         finally:
             self._release(scorecard, held)
 

@@ -138,6 +138,8 @@ class Doctor:
         # Trajectories with calls, and those that show that spans of them went elsewhere.
         self.with_calls = 0
         self.split = 0
+        # Runs below a span that failed and never ended.
+        self.without_parent = 0
         self._code_steps: Counter[Producer] = Counter()
         self._failed_code_steps: Counter[Producer] = Counter()
         self._names = defaultdict[Producer, Counter[str]](Counter)
@@ -155,6 +157,7 @@ class Doctor:
         """Take one trajectory, once the spans of its trace have been read."""
         is_split = trajectory.split_sign is not None
         self.split += is_split
+        self.without_parent += trajectory.closed_because == "parent_missing"
         self.with_calls += is_split or bool(trajectory.calls)
         self._tally.unread_tools.add(trajectory)
         trace = self._tally.take(trajectory.trace_id)

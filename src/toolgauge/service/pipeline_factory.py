@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TypeAlias
 
 from toolgauge import plugins
-from toolgauge.assemble.assembler import Assembler
+from toolgauge.assemble.assembler import Assembler, LongWait, OnLongWait
 from toolgauge.config.model import Config, backends
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.keep import Keepers
@@ -21,6 +21,7 @@ from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Dialect
 from toolgauge.model.regressions import Regression
+from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
 from toolgauge.pipeline.pipeline import Pipeline
@@ -42,6 +43,7 @@ from toolgauge.score.scorer import Around, Scorer, nothing_around
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
+from toolgauge.settings import MINUTE
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import OnToolChanges, Watcher
@@ -70,6 +72,25 @@ def _log_missing_parents(service: str | None) -> None:
         service or "unknown",
         extra={"service": service or ""},
     )
+
+
+def _log_long_wait() -> OnLongWait:
+    throttle = Throttle()
+
+    def log(wait: LongWait) -> None:
+        if (suppressed := throttle.suppressed("waits")) is not None:
+            _LOG.warning(
+                "a trace of %s has waited %d m for span %s, which contains others (trace %s)%s: it still runs, or its producer "
+                "never ends it. Runs that end below a span that failed are scored, as incomplete",
+                wait.service or "unknown service",
+                wait.waited_ns // MINUTE,
+                wait.span_id,
+                wait.trace_id,
+                repetitions(suppressed),
+                extra={"service": wait.service or ""},
+            )
+
+    return log
 
 
 def _log_split(share: float) -> None:
@@ -154,6 +175,7 @@ def _assembler(
         content=content or scorer.reading_scope.content,
         live_since_ns=live_since_ns,
         on_missing_parents=_log_missing_parents,
+        on_long_wait=_log_long_wait(),
     )
 
 

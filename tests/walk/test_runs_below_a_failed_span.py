@@ -3,12 +3,15 @@
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
+from tests.cli.command import run
+from tests.recordings.corpus import diagnosed_with_trajectories
 from tests.walk.shapes import ERROR, OK, span
 from tests.walk.support import MemoryJournal, Walk, attributes, key_value
 from tests.walk.test_feedback import cells
@@ -28,8 +31,8 @@ def failed_step(*, fails: bool = True) -> list[ScopeSpans]:
 
 def later_run(name: str, at: float, parent: str = NEVER_ENDS, call_id: str = "") -> list[ScopeSpans]:
     """Return a run of two calls that ended 2 s after it began."""
-    run = span("CodeAgent.run", {KIND: "AGENT"}, id=name, parent=parent, at=at, seconds=2, scope=SCOPE)
-    return [call(f"{name}0", name, at, call_id), call(f"{name}1", name, at + 1), run]
+    own = span("CodeAgent.run", {KIND: "AGENT"}, id=name, parent=parent, at=at, seconds=2, scope=SCOPE)
+    return [call(f"{name}0", name, at, call_id), call(f"{name}1", name, at + 1), own]
 
 
 def call(id: str, parent: str, at: float, call_id: str = "") -> ScopeSpans:
@@ -174,3 +177,28 @@ def test_a_trace_that_waits_is_named_once(caplog: pytest.LogCaptureFixture):
     assert walk.metrics.traces_waiting.current() == {(): 1}
     walk.wait(16 * 60)
     assert walk.metrics.traces_waiting.current() == {(): 0}
+
+
+def test_a_service_whose_upper_spans_never_come_is_not_named_again_and_again(caplog: pytest.LogCaptureFixture):
+    walk = Walk()
+    for number in range(3):
+        send(
+            walk, [span("find", {KIND: "TOOL", "tool.name": "find"}, id="call", parent="elsewhere", trace=f"t{number}")]
+        )
+        walk.wait(16 * 60)
+    named = [record for record in caplog.records if "has waited" in record.getMessage()]
+    assert len(named) == 1
+
+
+def test_the_runs_of_a_process_that_went_on_after_a_crash_are_found_in_a_recording():
+    """One run, one that raised in its second step and two more: smolagents 1.26.0, openinference-instrumentation-smolagents 0.1.43."""
+    file = Path(__file__).parents[1] / "recordings" / "crashed" / "openinference-smolagents.otlp.pb"
+    _, found = diagnosed_with_trajectories([str(file)])
+    closed = [(one.closed_because, [call.name for call in one.calls], one.incomplete is None) for one in found]
+    assert closed == [
+        ("run_ended", ["find", "final_answer"], True),
+        ("parent_missing", ["find", "final_answer"], False),
+        ("parent_missing", ["find", "final_answer"], False),
+        ("open_idle", ["find"], False),
+    ]
+    assert "parent missing: 2 runs" in run("doctor", str(file)).err

@@ -206,7 +206,7 @@ class Assembler:
     def waiting_count(self) -> int:
         """Traces that have waited long for a span that contains others of them."""
         # Another thread may be opening some.
-        return sum([trace.has_waited_long for trace in tuple(self._traces.by_id.values())])
+        return sum([trace.is_waiting for trace in tuple(self._traces.by_id.values())])
 
     @property
     def open_bytes(self) -> int:
@@ -417,6 +417,7 @@ class Assembler:
         span_id = None if trace.has_waited_long else trace.awaited_span()
         service = trace.service
         if span_id is not None and self.completeness.waits_for_parents(service):
+            trace.is_reported = True
             self._on_long_wait(
                 LongWait(service=service, trace_id=trace.trace_id, span_id=span_id, waited_ns=LONG_WAIT_NS)
             )

@@ -99,7 +99,7 @@ class OpenTrace:
         # Since when an ended run waits for a parent, and when to look for finished runs, once it has waited for long.
         self._waits_ns: int | None = None
         self._look_ns: int | None = None
-        self.has_waited_long = False
+        self.has_waited_long = self.is_reported = False
 
     @property
     def readings(self) -> Sequence[Reading]:
@@ -203,6 +203,11 @@ class OpenTrace:
             self._ended_ns += by_ns
         if self._waits_ns is not None:
             self._waits_ns += by_ns
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was reported as one that waits, and still does."""
+        return self.is_reported and bool(self._missing)
 
     @property
     def has_closed_runs(self) -> bool:

@@ -141,6 +141,17 @@ def test_a_run_that_went_on_after_a_failure_of_its_own_keeps_its_agents():
     assert walk.scorecards() == []
 
 
+def test_a_run_that_raised_after_a_long_wait_is_found_with_the_next_look():
+    walk = Walk()
+    send(walk, [*failed_step(fails=False), *later_run("second", 10)])
+    walk.wait(200)
+    raised = span("Step 2", {KIND: "CHAIN"}, id="step2", parent=NEVER_ENDS, at=200, scope=SCOPE, status=ERROR)
+    send(walk, [raised, *later_run("third", 210)])
+    walk.wait(190)
+    assert closed(walk) == {"parent_missing": 1}
+    assert counted_calls(walk) == 2
+
+
 def test_a_run_below_a_run_that_raised_below_another_is_found():
     walk = Walk()
     again = span("Step 1", {KIND: "CHAIN"}, id="again", parent="second", at=11, scope=SCOPE, status=ERROR)

@@ -15,29 +15,18 @@ from toolgauge.assemble.cross_trace import RecentSpans, UnmatchedResults, Waitin
 from toolgauge.assemble.eviction import Eviction, Recovery
 from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversations, OpenTraces
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.trace import LONG_WAIT_NS, OpenTrace, SpanReader
+from toolgauge.assemble.trace import OpenTrace, SpanReader
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import BrokerMessage, Source
 from toolgauge.model.observations import ConversationSeen, Reading, WaitingSpan
-from toolgauge.model.records import PackedHead, SpanHead
+from toolgauge.model.records import PackedHead, SpanHead, SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
 # Called once for each service whose spans have parents that never arrived.
 OnMissingParents: TypeAlias = Callable[[str | None], None]
-
-
-class LongWait(Struct, frozen=True, kw_only=True):
-    """An open trace that has waited long for `span_id`, which contains others of its spans."""
-
-    service: str | None
-    trace_id: str
-    span_id: str
-    waited_ns: int
-
-
-OnLongWait: TypeAlias = Callable[[LongWait], None]
-
+# Called with the service of a trace that has waited for `LONG_WAIT_NS`, and the span that it waits for.
+OnLongWait: TypeAlias = Callable[[str | None, SpanRef], None]
 
 # Closed while more could have come.
 _IN_PASSING: frozenset[ClosedBecause] = frozenset(("shutdown", "max_open", "max_open_bytes", "memory", "max_duration"))
@@ -171,7 +160,7 @@ class Assembler:
         content: bool = True,
         live_since_ns: int | None = None,
         on_missing_parents: OnMissingParents = lambda _service: None,
-        on_long_wait: OnLongWait = lambda _wait: None,
+        on_long_wait: OnLongWait = lambda _service, _span: None,
     ) -> None:
         """`conversations` and `content`: whether criteria use them; `live_since_ns`: see `Completeness`."""
         self._settings = settings
@@ -415,12 +404,9 @@ class Assembler:
     def _look_at_wait(self, trace: OpenTrace, now_ns: int) -> None:
         """Report a trace that has waited long, and close its runs that have ended."""
         span_id = None if trace.has_waited_long else trace.awaited_span()
-        service = trace.service
-        if span_id is not None and self.completeness.waits_for_parents(service):
+        if span_id is not None and self.completeness.waits_for_parents(trace.service):
             trace.is_reported = True
-            self._on_long_wait(
-                LongWait(service=service, trace_id=trace.trace_id, span_id=span_id, waited_ns=LONG_WAIT_NS)
-            )
+            self._on_long_wait(trace.service, SpanRef(trace.trace_id, span_id))
         for run in self._traces.finish_runs(trace, now_ns):
             trajectory = self._waiting_calls.explained(run)
             self._finished_runs.append(replace(trajectory, opened_ns=trace.opened_ns, incomplete=_PART))

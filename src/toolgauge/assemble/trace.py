@@ -235,11 +235,8 @@ class OpenTrace:
         return {run: trajectory for run, trajectory in joined.items() if trajectory is not None}
 
     def close_runs(self, runs: Iterable[str]) -> None:
-        """Leave out these runs from here on."""
+        """Drop what these runs and others that are closed have sent so far."""
         self._closed_runs.update(dict.fromkeys(runs))
-        self._leave_out_closed_runs()
-
-    def _leave_out_closed_runs(self) -> None:
         if not self._closed_runs:
             return
         known: dict[str, tuple[str | None, str | None]] = {}
@@ -287,7 +284,6 @@ class OpenTrace:
 
     def gathered(self) -> GatheredTrace:
         """Read the waiting spans, and return all readings."""
-        self._leave_out_closed_runs()
         if self._received > self._settings.max_content_bytes:
             self._cut()
         return self._gathered(self._read(self._readings.values()))
@@ -296,7 +292,6 @@ class OpenTrace:
         self, because: ClosedBecause, elsewhere: Sequence[Reading] = (), *, with_content: bool
     ) -> Trajectory | None:
         """Join the readings, also those found `elsewhere`; without `with_content` read inputs only for outcomes."""
-        self._leave_out_closed_runs()
         if not with_content and not elsewhere and self._received <= self._settings.max_content_bytes:
             readings: list[Reading] = []
             for one in self._readings.values():
@@ -414,7 +409,8 @@ class OpenTrace:
                 self._awaited[parent] = None
                 self._waits_ns = now_ns if self._waits_ns is None else self._waits_ns
                 if self.has_waited_long and self._look_ns is None:
-                    self._look_ns = now_ns + self._settings.run_end_grace
+                    # Looking reads the whole trace: seldom where an agent waits for others.
+                    self._look_ns = now_ns + (self._settings.run_end_grace if self._closed_runs else LONG_WAIT_NS)
                 return
             at = parent
 

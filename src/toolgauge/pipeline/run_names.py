@@ -3,7 +3,6 @@
 Scores are compared by these names. A name that is made anew for each run, whatever its form, is no name: nothing is learned of it.
 """
 
-from collections.abc import Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -27,17 +26,6 @@ class _Newest(Struct, gc=False):
     names: dict[str, None]
     in_a_row: int = 0
 
-    def are_new(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Add the names of a run; return those that were not known."""
-        new = tuple([name for name in names if name not in self.names])
-        for name in names:
-            self.names.pop(name, None)
-            self.names[name] = None
-        for _ in range(len(self.names) - _REMEMBERED):
-            del self.names[next(iter(self.names))]
-        self.in_a_row = self.in_a_row + 1 if new else 0
-        return new
-
 
 class RunNames:
     """Remembers the newest agents and versions of each service."""
@@ -47,46 +35,42 @@ class RunNames:
 
     def settled(self, trajectory: Trajectory) -> Trajectory:
         """Return the trajectory without agents and versions of which each run has its own."""
-        if gone := self._gone(trajectory, _AGENT, trajectory.agents):
-            trajectory = replace(
-                trajectory,
-                agents=tuple([name for name in trajectory.agents if name not in gone]),
-                calls=tuple(
-                    [
-                        replace(
-                            call,
-                            agent=None if call.agent in gone else call.agent,
-                            agent_path=tuple([name for name in call.agent_path if name not in gone]),
-                        )
-                        for call in trajectory.calls
-                    ]
-                ),
-                runs=tuple([replace(run, agent=None) if run.agent in gone else run for run in trajectory.runs]),
-            )
-        if self._gone(trajectory, VERSION, _of(trajectory.resource, VERSION)):
-            trajectory = replace(trajectory, resource=_without(trajectory.resource, VERSION))
-        if self._gone(trajectory, _AGENT_VERSION, _of(trajectory.properties, _AGENT_VERSION)):
-            trajectory = replace(trajectory, properties=_without(trajectory.properties, _AGENT_VERSION))
-        return trajectory
+        resource, properties = trajectory.resource, trajectory.properties
+        if self._new(trajectory, VERSION, resource.get(VERSION)):
+            trajectory = replace(trajectory, resource={**resource, VERSION: ""})
+        if self._new(trajectory, _AGENT_VERSION, properties.get(_AGENT_VERSION)):
+            kept = {name: value for name, value in properties.items() if name != _AGENT_VERSION}
+            trajectory = replace(trajectory, properties=kept)
+        new = self._new(trajectory, _AGENT, *trajectory.agents)
+        return _without_agents(trajectory, new) if new else trajectory
 
-    def _gone(self, trajectory: Trajectory, key: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        if not names:
-            return ()
+    def _new(self, trajectory: Trajectory, key: str, *names: str | None) -> frozenset[str]:
+        """Return the names that no run before had, where that is so of each run."""
+        named = [name[:MAX_LABEL] for name in names if name]
+        if not named:
+            return frozenset()
         whose = (trajectory.service or "")[:MAX_LABEL], trajectory.scope, key
-        newest = self._newest.get(whose)
-        if newest is None:
-            if len(self._newest) >= _MOST_SERVICES:
-                del self._newest[next(iter(self._newest))]
-            newest = self._newest[whose] = _Newest({})
-        new = newest.are_new(tuple([name[:MAX_LABEL] for name in names]))
-        if newest.in_a_row <= _MOST_NEW:
-            return ()
-        return tuple([name for name in names if name[:MAX_LABEL] in new])
+        newest = self._newest.get(whose) or self._newest.setdefault(whose, _Newest({}))
+        new = frozenset(named) - newest.names.keys()
+        newest.in_a_row = newest.in_a_row + 1 if new else 0
+        for name in named:
+            newest.names.pop(name, None)
+            newest.names[name] = None
+        while len(newest.names) > _REMEMBERED:
+            del newest.names[next(iter(newest.names))]
+        if len(self._newest) > _MOST_SERVICES:
+            del self._newest[next(iter(self._newest))]
+        return new if newest.in_a_row > _MOST_NEW else frozenset()
 
 
-def _of(values: Mapping[str, str], key: str) -> tuple[str, ...]:
-    return (values[key],) if values.get(key) else ()
+def _without_agents(trajectory: Trajectory, gone: frozenset[str]) -> Trajectory:
+    def is_gone(name: str | None) -> bool:
+        return name is not None and name[:MAX_LABEL] in gone
 
+    def kept(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple([name for name in names if not is_gone(name)])
 
-def _without(values: Mapping[str, str], key: str) -> dict[str, str]:
-    return {name: value for name, value in values.items() if name != key}
+    calls = [replace(call, agent_path=kept(call.agent_path)) for call in trajectory.calls]
+    calls = [replace(call, agent=None) if is_gone(call.agent) else call for call in calls]
+    runs = [replace(run, agent=None) if is_gone(run.agent) else run for run in trajectory.runs]
+    return replace(trajectory, agents=kept(trajectory.agents), calls=tuple(calls), runs=tuple(runs))

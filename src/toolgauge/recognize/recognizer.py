@@ -398,12 +398,10 @@ def _reading(
 
 def _with_stable_name(seen: Observation) -> Observation:
     """Take ids out of the name of an agent, or its runs would have nothing in common."""
-    if not isinstance(seen, _WITH_AGENT) or seen.agent is None:
+    if not isinstance(seen, _WITH_AGENT) or seen.agent is None or (name := stable_name(seen.agent)) == seen.agent:
         return seen
-    name = stable_name(seen.agent)
-    if isinstance(seen, AgentRun):
-        return replace(seen, agent=name or None, named_by_id=seen.named_by_id or name != seen.agent)
-    return replace(seen, agent=name or None)
+    changed = replace(seen, agent=name or None)
+    return replace(changed, named_by_id=True) if isinstance(changed, AgentRun) else changed
 
 
 def _shortest(prefixes: Iterable[str]) -> tuple[str, ...]:

@@ -4,11 +4,13 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import TypeAlias
 
 from toolgauge import plugins
-from toolgauge.assemble.assembler import Assembler, LongWait, OnLongWait
+from toolgauge.assemble.assembler import Assembler
+from toolgauge.assemble.trace import LONG_WAIT_NS
 from toolgauge.config.model import Config, backends
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.keep import Keepers
@@ -20,6 +22,7 @@ from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Dialect
+from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.otlp.decoder import Decoder
@@ -74,23 +77,18 @@ def _log_missing_parents(service: str | None) -> None:
     )
 
 
-def _log_long_wait() -> OnLongWait:
-    throttle = Throttle()
-
-    def log(wait: LongWait) -> None:
-        if (suppressed := throttle.suppressed("waits")) is not None:
-            _LOG.warning(
-                "a trace of %s has waited %d m for span %s, which contains others (trace %s)%s: it still runs, or its producer "
-                "never ends it. Runs that end below a span that failed are scored, as incomplete",
-                wait.service or "unknown service",
-                wait.waited_ns // MINUTE,
-                wait.span_id,
-                wait.trace_id,
-                repetitions(suppressed),
-                extra={"service": wait.service or ""},
-            )
-
-    return log
+def _log_long_wait(throttle: Throttle, service: str | None, span: SpanRef) -> None:
+    if (suppressed := throttle.suppressed("")) is not None:
+        _LOG.warning(
+            "a trace of %s has waited %d m for span %s, which contains others (trace %s)%s: it still runs, or its producer never "
+            "ends it. Runs that end below a span that failed are scored, as incomplete",
+            service or "unknown service",
+            LONG_WAIT_NS // MINUTE,
+            span.span_id,
+            span.trace_id,
+            repetitions(suppressed),
+            extra={"service": service or ""},
+        )
 
 
 def _log_split(share: float) -> None:
@@ -175,7 +173,7 @@ def _assembler(
         content=content or scorer.reading_scope.content,
         live_since_ns=live_since_ns,
         on_missing_parents=_log_missing_parents,
-        on_long_wait=_log_long_wait(),
+        on_long_wait=partial(_log_long_wait, Throttle()),
     )
 
 

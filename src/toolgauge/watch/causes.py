@@ -38,12 +38,10 @@ _LEAST_RISE, _MAX_TRIED, _LEAST_PART = 0.03, 6, 0.25
 # By simulation (`tools.bench.causes`): the logarithm of the likelihood ratio from which a property counts as a cause, what that of
 # errors has to be more, as few of them are before a drop, and how much rarer two causes are than one.
 _LEAST_EVIDENCE, _MORE_OF_ERRORS, _OF_TWO_CAUSES = 0.2, 1.7, log(0.1)
-# The same, from which errors of other kinds are a mere symptom of another property.
-_OF_A_SYMPTOM = 1.0
 # Properties whose new values differ for at most this part of the conversations cannot be told apart.
 _MOST_APART = 0.05
 # The behaviour of an agent or a backend may be the consequence of other properties: it comes after them.
-_ORDER = {TOOL_ARGUMENTS: 1, TOOL_ERRORS: 2}
+_BEHAVIOUR = (TOOL_ARGUMENTS, TOOL_ERRORS)
 # A value that began so near to the onset, and has this part of all since then, is named before behaviour.
 _NEAR, _LEAST_SHARE = 20, 0.1
 # Nobody changed these on purpose.
@@ -135,8 +133,7 @@ class NewestObservations:
         leading = self._leading([one for one in found if is_behaviour(one.name)], scores, onset)
         found = [*leading, *[one for one in found if one.name not in {leads.name for leads in leading}]]
         groups: list[list[_Candidate]] = []
-        is_last = {one.name: is_behaviour(one.name) if leading else _is_consequence(one, found) for one in found}
-        for one in sorted(found, key=lambda one: (is_last[one.name], -one.evidence)):
+        for one in sorted(found, key=lambda one: (bool(leading) and is_behaviour(one.name), -one.evidence)):
             like = next((group for group in groups if _are_alike(group[0], one)), None)
             if like is None:
                 groups.append([one])
@@ -222,14 +219,6 @@ class _Candidate(Struct):
     evidence: float
 
 
-def _is_consequence(one: _Candidate, found: Sequence[_Candidate]) -> bool:
-    """Return whether another property explains the values; of errors, where it surely explains the drop, too."""
-    order = _order(one.name)
-    least = _OF_A_SYMPTOM if order == _ORDER[TOOL_ERRORS] else _LEAST_EVIDENCE
-    others = [other for other in found if _order(other.name) < order and other.evidence >= least]
-    return any(_explains(other, one) for other in others)
-
-
 def _explains(other: _Candidate, one: _Candidate) -> bool:
     known = dict(zip(other.places, other.is_new, strict=True))
     both = [(place, new) for place, new in zip(one.places, one.is_new, strict=True) if place in known]
@@ -244,16 +233,12 @@ def _change(name: str, before: str | None, after: str) -> Change:
 
 def is_behaviour(name: str) -> bool:
     """Return whether a property shows what an agent or a backend did, which something else may have led to."""
-    return _order(name) > 0
-
-
-def _order(name: str) -> int:
-    return _ORDER.get(name.partition(" ")[0], 0)
+    return name.partition(" ")[0] in _BEHAVIOUR
 
 
 def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int) -> Iterator[_Candidate]:
     """Yield the ways to split the values of a property into old and new ones that account for the drop."""
-    is_errors = _order(name) == _ORDER[TOOL_ERRORS]
+    is_errors = name.startswith(TOOL_ERRORS)
     places = [place for place, value in enumerate(column.places) if value != _ABSENT]
     values = bytes([column.places[place] for place in places])
     mine = [scores[place] for place in places]

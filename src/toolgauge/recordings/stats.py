@@ -15,6 +15,7 @@ from toolgauge.dialects.generic import GENERIC, mapping_of
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -97,7 +98,9 @@ class UnreadToolSpans:
             known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
             for scope_group in group.scope_spans:
                 scope = scope_group.scope
-                producer = producer_of(known.get(_SERVICE), scope.name, scope.version, known.get(SDK_LANGUAGE, ""))
+                producer = producer_of(
+                    stable_name(known.get(_SERVICE, "")), scope.name, scope.version, known.get(SDK_LANGUAGE, "")
+                )
                 for span in scope_group.spans:
                     self.model_requests.see(producer, span)
                     if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):

@@ -91,7 +91,7 @@ def score(*evaluators: object, of: Trajectory = RUN, reference: Expected | None 
         )
         for number, one in enumerate(evaluators)
     ]
-    return [*Scorer(criteria, ToolKinds()).score(of, 0)]
+    return [*Scorer(criteria, ToolKinds()).score(of)]
 
 
 def errors(*results: Result) -> list[str]:
@@ -387,11 +387,11 @@ def test_our_own_evaluators_stay_as_they_are():
 
 def test_what_an_evaluator_declares_shows_through():
     class Declares(Does):
-        needs_content = False
+        needs_whole = False
         tools = ("look",)
 
     found = guarded(Declares())
-    assert (found.version, found.level, getattr(found, "needs_content", True)) == ("1", "trajectory", False)
+    assert (found.version, found.level, getattr(found, "needs_whole", True)) == ("1", "trajectory", False)
     assert not hasattr(found, "binary")
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -98,7 +98,6 @@ class Budget(ToolLimits):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
     ignores_reference: ClassVar[bool] = True
-    needs_content: ClassVar[bool] = False
 
     tokens: Most | None = None
     per_tool: Annotated[dict[str, ToolLimits], Field(max_length=_MAX_TOOLS)] = {}
@@ -289,7 +288,6 @@ class Coverage(FactsEvaluator):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    needs_content: ClassVar[bool] = False
     # It judges the record of this trajectory alone.
     accepts_recent_offer: ClassVar[bool] = False
 
@@ -308,14 +306,17 @@ class Coverage(FactsEvaluator):
         missing: Counter[Reason] = Counter(found)
         if hidden:
             missing["no_content"] = OBSERVABLE * hidden
-        count = len(calls) + hidden
-        things = OBSERVABLE * count
-        seen = things - missing.total()
-        reasons: list[Reason] = [reason for reason in UNOBSERVED if missing[reason]]
-        listed = "; ".join(f"{_UNSEEN[reason]}: {missing[reason]}" for reason in reasons)
-        explanation = f"{seen} of {things} things were seen of {count} calls; {listed}"
-        parts = {"calls": count, **{reason: missing[reason] for reason in reasons}}
-        yield None, Scored(value=seen / things, explanation=explanation, parts=parts)
+        yield None, _covered(len(calls) + hidden, tuple([(one, missing[one]) for one in UNOBSERVED if missing[one]]))
+
+
+# Runs of an agent mostly lack the same things.
+@lru_cache(maxsize=64)
+def _covered(count: int, missing: tuple[tuple[Reason, int], ...]) -> Scored:
+    things = OBSERVABLE * count
+    seen = things - sum(number for _, number in missing)
+    listed = "; ".join(f"{_UNSEEN[reason]}: {number}" for reason, number in missing)
+    explanation = f"{seen} of {things} things were seen of {count} calls; {listed}"
+    return Scored(value=seen / things, explanation=explanation, parts={"calls": count, **dict(missing)})
 
 
 _COMPLETED = Scored(value=1.0, explanation="the run ended without an error")
@@ -445,7 +446,6 @@ class ToolUse(FactsEvaluator):
 
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "trajectory"
-    needs_content: ClassVar[bool] = False
     needs_agent_run: ClassVar[bool] = True
     binary: ClassVar[bool] = True
 

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from msgspec.structs import replace
 
 from toolgauge.assemble.cutting import Cutter, fingerprint
+from toolgauge.assemble.finished_runs import finished_runs, place
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
@@ -25,6 +26,8 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
+# When it has waited so long for a span that contains others, people are told, and runs below that span may be scored.
+LONG_WAIT_NS = 180_000_000_000
 # What a trace takes by itself, the tables in which it is looked up included.
 _TRACE_BYTES = 1100
 # A trace that was cut is cut again when it has grown by this part.
@@ -85,11 +88,24 @@ class OpenTrace:
         # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
         self._awaited: dict[str, None] = {}
         self._passed: dict[str, None] = {}
+        # Spans of agent runs, with when they arrived, and those of them that are closed on their own.
+        self.runs: dict[str, int] = {}
+        self._closed_runs: dict[str, None] = {}
+        # Since when an ended run waits for a parent, and when to look for finished runs, once it has waited for long.
+        self._waits_ns: int | None = None
+        self._look_ns: int | None = None
+        self.has_waited_long = self.is_reported = False
 
     @property
     def readings(self) -> Sequence[Reading]:
         """What was read so far; spans without a parent are always among it."""
         return [one for one in self._readings.values() if type(one) is Reading]
+
+    @property
+    def service(self) -> str | None:
+        """The service of its first span."""
+        first = next(iter(self._readings.values()), None)
+        return first.resource.service if type(first) is WaitingSpan else first.service if first is not None else None
 
     def add(self, reading: Reading | WaitingSpan, now_ns: int, given: WaitingSpan | None = None) -> None:
         """Add a new reading, or a span to be read later; `given` is the span of a reading whose model was given a history."""
@@ -107,6 +123,7 @@ class OpenTrace:
                 self.size_bytes += _WAITING_BYTES + size + self._scale.resource(reading.resource)
                 self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
                 if reading.operation == "agent_run":
+                    self.runs[span_id] = now_ns
                     self._climb(span_id, now_ns)
                 if self._received > self._cut_above:
                     self._cut()
@@ -167,11 +184,65 @@ class OpenTrace:
             return self._ended_ns + limits.run_end_grace, "run_ended"
         return due_ns, because
 
+    @property
+    def look_ns(self) -> int | None:
+        """When it will have waited long for a span that contains others; then, when a run below that span will have ended."""
+        if not self._missing or self.has_waited_long:
+            return self._look_ns if self._missing else None
+        return (self.active_ns if self._waits_ns is None else self._waits_ns) + LONG_WAIT_NS
+
     def postpone(self, by_ns: int) -> None:
         """Close later: nothing could arrive meanwhile."""
         self.active_ns += by_ns
         if self._ended_ns is not None:
             self._ended_ns += by_ns
+        if self._waits_ns is not None:
+            self._waits_ns += by_ns
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was reported as one that waits, and still does."""
+        return self.is_reported and bool(self._missing)
+
+    @property
+    def has_closed_runs(self) -> bool:
+        """Whether runs of it are closed on their own."""
+        return bool(self._closed_runs)
+
+    def awaited_span(self) -> str | None:
+        """Return a span that contains others of it and has not arrived."""
+        above = {parent for parent in self._parents.values() if parent is not None}
+        return next((span_id for span_id in (*self._awaited, *self._missing) if span_id in above), None)
+
+    def finish_runs(self, now_ns: int) -> Mapping[str, Trajectory]:
+        """Close the runs that have ended below a span that does not, each on its own; look again when another has ended."""
+        grace_ns, self.has_waited_long = self._settings.run_end_grace, True
+        runs = {run: ended_ns for run, ended_ns in self.runs.items() if run not in self._closed_runs}
+        ending_ns = [ended_ns for ended_ns in runs.values() if ended_ns > now_ns - grace_ns]
+        self._look_ns = min(ending_ns) + grace_ns if ending_ns else None
+        readings = self._read(self._readings.values()) if runs else ()
+        found = finished_runs(readings, self._parents, runs, now_ns - grace_ns)
+        joined = {
+            run: join([self._gathered(together)], scope="trace", closed_because="parent_missing")
+            for run, together in found.items()
+        }
+        self.close_runs(found)
+        return {run: trajectory for run, trajectory in joined.items() if trajectory is not None}
+
+    def close_runs(self, runs: Iterable[str]) -> None:
+        """Drop what these runs and others that are closed have sent so far."""
+        self._closed_runs.update(dict.fromkeys(runs))
+        if not self._closed_runs:
+            return
+        known: dict[str, tuple[str | None, str | None]] = {}
+        before = len(self._readings)
+        for key, one in [*self._readings.items()]:
+            if place(one.ref.span_id, self._parents, self._closed_runs, known)[1] is not None:
+                del self._readings[key]
+                if type(one) is WaitingSpan:
+                    self.size_bytes -= _WAITING_BYTES + len(one.raw)
+        if len(self._readings) < before:
+            self._weigh_again()
 
     def dangling(self) -> Literal["spans", "log_records"] | None:
         """Return whether parents of agent, model or tool spans, or of log records outside of ended runs, have not arrived."""
@@ -261,6 +332,12 @@ class OpenTrace:
         self._readings_bytes += weight
         self.size_bytes += weight + offered
 
+    def _weigh_again(self) -> None:
+        before_bytes = self._readings_bytes
+        self._readings_bytes = weight_together(self.readings)
+        self._readings_bytes += self._cutter.index.size_bytes if self._cutter is not None else 0
+        self.size_bytes += self._readings_bytes - before_bytes
+
     def _cut(self) -> None:
         """Cut the text to the size that may be kept."""
         if self._cutter is None:
@@ -269,9 +346,7 @@ class OpenTrace:
         readings = {key: one for key, one in self._readings.items() if type(one) is Reading}
         self._cutter.fit(readings)
         self._readings.update(readings)
-        before_bytes = self._readings_bytes
-        self._readings_bytes = weight_together(readings.values()) + self._cutter.index.size_bytes
-        self.size_bytes += self._readings_bytes - before_bytes
+        self._weigh_again()
         # A long trace is cut many times: each time when it has grown by a share of its size.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)
 
@@ -284,6 +359,7 @@ class OpenTrace:
                 if self.conversation is None or ranked < self.conversation:
                     self.conversation = ranked
             elif type(seen) is AgentRun and not reading.is_log:
+                self.runs.setdefault(reading.ref.span_id, now_ns)
                 self._climb(reading.ref.span_id, now_ns)
 
     def _add_parent(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
@@ -297,6 +373,8 @@ class OpenTrace:
             self._missing[parent] = None
         if span_id in self._awaited:
             del self._awaited[span_id]
+            if not self._awaited:
+                self._waits_ns = None
             self._climb(span_id, now_ns)
 
     def _climb(self, span_id: str, now_ns: int) -> None:
@@ -311,6 +389,10 @@ class OpenTrace:
                 return
             if parent not in self._parents:
                 self._awaited[parent] = None
+                self._waits_ns = now_ns if self._waits_ns is None else self._waits_ns
+                if self.has_waited_long and self._look_ns is None:
+                    # Looking reads the whole trace: seldom where an agent waits for others.
+                    self._look_ns = now_ns + (self._settings.run_end_grace if self._closed_runs else LONG_WAIT_NS)
                 return
             at = parent
 

@@ -94,6 +94,12 @@ def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...])
             "Collector: `routing_key: traceID` of the exporter `loadbalancing`)",
             err=True,
         )
+    if diagnosing.without_parent:
+        echo(
+            f"parent missing: {diagnosing.without_parent} runs hang below a span that failed and never ended, and are not evaluated as "
+            "a whole; end the span of a run also when it raises, or start each run in a context of its own",
+            err=True,
+        )
     if tally.undecodable:
         echo(f"undecodable: {tally.undecodable} spans and log records cannot be decoded", err=True)
     if tally.dialect_errors:

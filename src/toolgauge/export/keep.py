@@ -21,6 +21,7 @@ from toolgauge.export.settings import KeepSettings
 from toolgauge.model.delivery import REQUEST_BYTES, Outgoing, Signal, merged
 from toolgauge.model.journal import ClosedId, SamplingDecision
 from toolgauge.model.metrics import MAX_LABEL
+from toolgauge.model.names import stable_tool
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
@@ -203,7 +204,7 @@ class Keep:
         if "version" in self._settings.first_of:
             names.append(("version", service, run.resource.get(VERSION, "")[:MAX_LABEL]))
         if "tool" in self._settings.first_of:
-            names += [("tool", service, name) for name in {call.name[:MAX_LABEL] for call in run.calls}]
+            names += [("tool", service, name) for name in {stable_tool(call.name)[:MAX_LABEL] for call in run.calls}]
         return names
 
     def _is_first(self, name: tuple[str, ...]) -> bool:

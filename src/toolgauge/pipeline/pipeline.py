@@ -55,6 +55,7 @@ class Pipeline:
         assembler = parts.assembler
         parts.metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
         parts.metrics.traces_open.observe = lambda: {(): assembler.open_count}
+        parts.metrics.traces_waiting.observe = lambda: {(): assembler.waiting_count}
         parts.metrics.scoring_queue.observe = lambda: {(): len(assembler.eviction)}
 
     @property
@@ -72,7 +73,12 @@ class Pipeline:
         """When a trajectory may close, a conversation be complete, or feedback be compared; `None` when nothing is open."""
         watcher = self._parts.watcher
         complete_ns = None if watcher is None else watcher.next_due_ns
-        dues = (self.assembler.next_due_ns(), complete_ns, self._parts.feedback.next_due_ns)
+        dues = (
+            self.assembler.next_due_ns(),
+            self.assembler.next_look_ns(),
+            complete_ns,
+            self._parts.feedback.next_due_ns,
+        )
         return min((due for due in dues if due is not None), default=None)
 
     @property

@@ -18,6 +18,7 @@ from toolgauge.otlp.encode import taken_slots
 from toolgauge.otlp.envelope import Container
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import HeldSpan
+from toolgauge.pipeline.run_names import RunNames
 from toolgauge.pipeline.stages import Parts, PipelineSettings
 from toolgauge.score.scorer import Scorer
 
@@ -32,6 +33,7 @@ class Scoring:
         self._egress = egress
         self._metrics = parts.metrics
         self._split_detector = SplitDetector()
+        self._run_names = RunNames()
         self._answers: deque[Answers] = deque()
         self._consumers: tuple[Callable[[Scorecard], None], ...] = (
             parts.sink.record,
@@ -62,6 +64,7 @@ class Scoring:
     def finish(self, trajectory: Trajectory, now_ns: int, due_ns: int) -> None:
         """Score a trajectory that fell due at `due_ns`."""
         parts = self._parts
+        trajectory = self._run_names.settled(trajectory)
         lacking: Reason = "incomplete"
         # Its spans may be in requests that passed unread.
         if self.unread_until_ns is not None and (
@@ -137,7 +140,9 @@ class Scoring:
         is_held = scorecard.trajectory.scope == "trace" and not scorecard.by_judges
         held = self._parts.hold.take(scorecard.trajectory.trace_id) if is_held else []
         try:
-            self._parts.keepers.decide(scorecard, [span.raw for span in held])
+            # Runs of a trace that still waits decide nothing: others of it may fail.
+            if scorecard.trajectory.closed_because != "parent_missing":
+                self._parts.keepers.decide(scorecard, [span.raw for span in held])
         finally:
             self._release(scorecard, held)
 

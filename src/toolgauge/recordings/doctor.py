@@ -11,7 +11,7 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, TraceCounts
+from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, TraceCounts, remedy
 from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
@@ -133,6 +133,8 @@ class Doctor:
         # Trajectories with calls, and those that show that spans of them went elsewhere.
         self.with_calls = 0
         self.split = 0
+        # Runs below a span that failed and never ended.
+        self.without_parent = 0
         self._code_steps: Counter[Producer] = Counter()
         self._failed_code_steps: Counter[Producer] = Counter()
         self._names = defaultdict[Producer, Counter[str]](Counter)
@@ -150,6 +152,7 @@ class Doctor:
         """Take one trajectory, once the spans of its trace have been read."""
         is_split = trajectory.split_sign is not None
         self.split += is_split
+        self.without_parent += trajectory.closed_because == "parent_missing"
         self.with_calls += is_split or bool(trajectory.calls)
         self._tally.unread_tools.add(trajectory)
         trace = self._tally.traces.pop(trajectory.trace_id, TraceCounts())
@@ -178,7 +181,7 @@ class Doctor:
         """Yield one diagnosis a producer, sorted."""
         for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
             calls = self._shortfalls.calls(producer)
-            missing = tuple(
+            missing = [
                 Missing(
                     fact=one.fact,
                     grade="problem" if one.is_problem else "note",
@@ -188,7 +191,18 @@ class Doctor:
                     remedy=one.remedy,
                 )
                 for one in self._shortfalls.of(producer, sent.dialects, sent.without_trace)
-            )
+            ]
+            if sent.named_by_id:
+                missing.append(
+                    Missing(
+                        fact="agent_name",
+                        grade="note",
+                        count=sent.named_by_id,
+                        of=sent.agent_runs,
+                        unit="agent runs",
+                        remedy=remedy("agent_name", producer, sent.dialects),
+                    )
+                )
             # The calls that no trace joins to their requests; one alone may be a request by hand.
             lone_calls = self._lone[producer] if self._lone[producer] > 1 else 0
             if producer.service in self._tally.services_with_runs:
@@ -200,7 +214,7 @@ class Doctor:
                 producer=producer,
                 sent=sent,
                 calls=calls,
-                missing=missing,
+                missing=tuple(missing),
                 code_steps=self._code_steps[producer],
                 failed_code_steps=self._failed_code_steps[producer],
                 shared_name=next(iter(names)) if is_shared else None,

@@ -21,6 +21,7 @@ from toolgauge.dialects.generic import GENERIC, mapping_of
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -189,7 +190,9 @@ class UnreadToolSpans:
             known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
             for scope_group in group.scope_spans:
                 scope = scope_group.scope
-                producer = producer_of(known.get(_SERVICE), scope.name, scope.version, known.get(SDK_LANGUAGE, ""))
+                producer = producer_of(
+                    stable_name(known.get(_SERVICE, "")), scope.name, scope.version, known.get(SDK_LANGUAGE, "")
+                )
                 for span in scope_group.spans:
                     self.model_requests.see(producer, span)
                     if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):
@@ -265,6 +268,9 @@ class ProducerCounts:
     mappings: list[SpanMapping] = field(default_factory=list[SpanMapping])
     # Spans that a dialect claimed and found nothing on, by name and operation.
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    # Runs of agents, and those with an id in place of the agent's name.
+    agent_runs: int = 0
+    named_by_id: int = 0
 
     def add(self, span: Span, reading: Reading) -> None:
         """Count a span, and remember its name where nothing was found on it."""
@@ -344,6 +350,9 @@ class Tally:
             if isinstance(observation, ModelCall | AgentRun):
                 trace.runs.add(producer)
                 self.services_with_runs.add(producer.service)
+            if isinstance(observation, AgentRun):
+                counts.agent_runs += 1
+                counts.named_by_id += observation.named_by_id
             if isinstance(observation, ModelCall) and isinstance(record, Span):
                 trace.model_calls[producer] += 1
             trace.has_content = trace.has_content or isinstance(observation, _CONTENT)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from toolgauge.export.run_usage import CostSettings, Measure, RunOutcome, RunSummary, RunTotals, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import fit_label
+from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import UNKNOWN_TOOL
 from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT
@@ -194,7 +195,7 @@ class Catalogue:
                 for call in trajectory.calls:
                     if call.name in invented:
                         continue
-                    tool = agent_of(call.agent).tools.use(fit_label(call.name), _Tool)
+                    tool = agent_of(call.agent).tools.use(fit_label(stable_tool(call.name)), _Tool)
                     tool.calls += 1
                     tool.failures += call.has_failed
                     if 0 < call.start_ns < call.end_ns:

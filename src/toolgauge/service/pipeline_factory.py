@@ -4,11 +4,13 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
+from toolgauge.assemble.trace import LONG_WAIT_NS
 from toolgauge.config.model import Config, backends
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.keep import Keepers
@@ -20,7 +22,9 @@ from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Dialect
+from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
+from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
 from toolgauge.pipeline.pipeline import Pipeline
@@ -42,6 +46,7 @@ from toolgauge.score.scorer import Around, Scorer, nothing_around
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
+from toolgauge.settings import MINUTE
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import OnToolChanges, Watcher
@@ -70,6 +75,20 @@ def _log_missing_parents(service: str | None) -> None:
         service or "unknown",
         extra={"service": service or ""},
     )
+
+
+def _log_long_wait(throttle: Throttle, service: str | None, span: SpanRef) -> None:
+    if (suppressed := throttle.suppressed("")) is not None:
+        _LOG.warning(
+            "a trace of %s has waited %d m for span %s, which contains others (trace %s)%s: it still runs, or its producer never "
+            "ends it. Runs that end below a span that failed are scored, as incomplete",
+            service or "unknown service",
+            LONG_WAIT_NS // MINUTE,
+            span.span_id,
+            span.trace_id,
+            repetitions(suppressed),
+            extra={"service": service or ""},
+        )
 
 
 def _log_split(share: float) -> None:
@@ -152,6 +171,7 @@ def _assembler(
         conversations=scorer.gathers_conversations,
         live_since_ns=live_since_ns,
         on_missing_parents=_log_missing_parents,
+        on_long_wait=partial(_log_long_wait, Throttle()),
     )
 
 

@@ -2,7 +2,7 @@
 
 import struct
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self, TypeAlias
 
 import msgspec
@@ -10,9 +10,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from toolgauge.model.records import VERSION
-from toolgauge.model.regressions import AlarmPeriod, Arm, Regression, ScoreBucket, Stream, StreamHistory, StreamStatus
+from toolgauge.model.regressions import (
+    AlarmPeriod,
+    Arm,
+    Cause,
+    Regression,
+    ScoreBucket,
+    Stream,
+    StreamHistory,
+    StreamStatus,
+)
 from toolgauge.settings import SECOND
-from toolgauge.watch.causes import NewestObservations
+from toolgauge.watch.causes import NewestObservations, is_behaviour
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
 
@@ -235,7 +244,11 @@ class WatchedStream:
         """Look for the causes of a lasting alarm; return an update where the likeliest is not the one announced."""
         detector = self.detector
         current, interval, since = detector.current, detector.interval, detector.since_onset
-        lasting = self._history.alarm = replace(alarm, causes=self._newest.causes(since))
+        causes = self._newest.causes(since)
+        if alarm.causes and not _is_behaviour(alarm.causes) and _is_behaviour(causes):
+            # The other value of what was named may be gone from the newest observations; behaviour is no other cause.
+            return None
+        lasting = self._history.alarm = replace(alarm, causes=causes)
         if _likeliest(lasting) == _likeliest(alarm):
             return None
         return replace(lasting, phase="updated", at_ns=now_ns, current=current, interval=interval, observations=since)
@@ -348,6 +361,10 @@ class WatchedStream:
             before=tuple([*history.before, *(trace for _, trace, _ in earlier)][: -_EXEMPLARS - 1 : -1]),
             after=tuple(trace for _, trace, _ in sorted(since, key=lambda each: each[0])[:_EXEMPLARS]),
         )
+
+
+def _is_behaviour(causes: Sequence[Cause]) -> bool:
+    return bool(causes) and all(is_behaviour(change.property) for change in causes[0].changes)
 
 
 def _likeliest(regression: Regression) -> set[tuple[str, str | None, str]]:

@@ -41,6 +41,7 @@ _PROBLEMS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("toolgauge.requests.unread", {}),
     ("toolgauge.loop_suspected", {}),
     ("toolgauge.split_suspected", {}),
+    ("toolgauge.traces.waiting", {}),
     ("toolgauge.criteria.switched_off", {}),
     ("toolgauge.criteria.unmatched", {}),
     ("toolgauge.streams.evicted", {}),

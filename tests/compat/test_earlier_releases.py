@@ -1,6 +1,7 @@
 """Files of each earlier release load, its state directory goes on, and no name that users rely on has gone."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from tests.wire.destination import receiving
 from tests.wire.support import serving, to_grpc, until_equal
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
-from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.criteria_factory import default_criteria, load_configuration
+from tools.release import ROOT
 
 RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "state.zip").exists())
 SPANS = 3
@@ -46,6 +48,16 @@ def test_its_configuration_loads_with_every_criterion(release: Path):
         "trip-tools",
         "weather-answer",
     ]
+
+
+def test_the_changelog_names_each_default_criterion_whose_baselines_begin_anew():
+    newest = max(RELEASES, key=lambda folder: [int(part) for part in folder.name.split(".")])
+    before = json.loads((newest / "revisions.json").read_text())
+    now = {criterion.name: criterion.revision for criterion in default_criteria()}
+    changed = {name for name in before.keys() & now if before[name] != now[name]}
+    section = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]
+    entry = next((one for one in section.split("\n- ") if one.startswith("New revisions, whose baselines")), "")
+    assert changed <= set(re.findall("`([^`]*)`", entry)), "name them in the entry `New revisions` of `CHANGELOG.md`"
 
 
 def test_its_printed_defaults_load(release: Path):

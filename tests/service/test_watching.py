@@ -20,7 +20,7 @@ from toolgauge.service.process import Faults
 from toolgauge.service.watching import Watching
 from toolgauge.watch.watcher import Watcher
 
-STREAMS = {("default.tool_success", "r1")}
+STREAMS = {("default.tool_success", "r1"): "m1"}
 _T = TypeVar("_T")
 
 
@@ -48,7 +48,7 @@ class MemoryStore:
         self.happened.append("saved")
 
 
-def watching(watched: Watcher, store: MemoryStore | None, streams: Collection[tuple[str, str]] = STREAMS) -> Watching:
+def watching(watched: Watcher, store: MemoryStore | None, streams: Mapping[tuple[str, str], str] = STREAMS) -> Watching:
     def announce(regressions: Sequence[Regression]) -> None:
         if store is not None:
             store.happened += [regression.phase for regression in regressions]
@@ -141,8 +141,18 @@ async def test_an_alarm_of_a_criterion_that_went_ends_with_the_next_start():
     dropped(traffic)
     store.rows, _ = traffic.watcher.changes()
     after = watcher()
-    assert not watching(after, store, streams=()).restore()
+    assert not watching(after, store, streams={}).restore()
     assert [each.acknowledged for each in after.tick(traffic.now_ns)] == [True, True]
+
+
+async def test_the_start_says_in_one_line_which_criteria_changed(caplog: pytest.LogCaptureFixture):
+    store, traffic = MemoryStore(), Traffic(watcher())
+    traffic.send(10, every=20)
+    store.rows, _ = traffic.watcher.changes()
+    watching(watcher(), store).restore()
+    assert "changed" not in caplog.text
+    watching(watcher(), store, streams={("default.tool_success", "r2"): "m2"}).restore()
+    assert caplog.messages == ["1 criterion changed: 2 streams learn anew: default.tool_success"]
 
 
 async def test_people_are_answered_by_the_worker():

@@ -5,7 +5,7 @@ Other keys are parameters of the evaluator and keep their lines: only `service` 
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -164,6 +164,18 @@ class CriterionConfig:
         }
         # Criteria without it keep the revisions, and with them the history, that they have.
         return {**meaning, "failures": [*self.failures]} if self.failures else meaning
+
+    def measure(self, titled: Collection[str]) -> JsonObject:
+        """Write what decides about a value: `canonical` without the threshold and the titles of rules in the parameters `titled`."""
+        parameters: JsonObject = {
+            key: [_untitled(rule) for rule in value] if key in titled and isinstance(value, list) else value
+            for key, value in self.parameters.items()
+        }
+        return {**self.canonical(), "pass_at": None, "parameters": parameters}
+
+
+def _untitled(rule: Json) -> Json:
+    return {key: value for key, value in rule.items() if key != "name"} if isinstance(rule, dict) else rule
 
 
 def _no_truth_value(value: object) -> object:

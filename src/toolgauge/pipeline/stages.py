@@ -1,6 +1,6 @@
 """The parts of a pipeline, and those that may change while it runs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -187,11 +187,11 @@ class Rules:
     """What may change while a pipeline runs, without losing anything that is in it.
 
     `reading` is `None` where the spans that are read stay the same. Open trajectories keep the times they were opened with.
-    `streams` names the criteria, with their revisions, whose scores are watched from here on.
+    `streams` holds the measures of the criteria whose scores are watched from here on, by name and revision.
     """
 
     scorer: Scorer
-    streams: frozenset[tuple[str, str]]
+    streams: Mapping[tuple[str, str], str]
     reading: tuple[Decoder, Recognizer] | None
     assemble: AssembleSettings
     hold_timeout_ns: int

@@ -231,6 +231,7 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         evaluator_name=entry.evaluator,
         evaluator=evaluator,
         revision=revision(entry.canonical(), evaluator.version),
+        measure=revision(entry.measure(getattr(evaluator, "titled", ())), evaluator.version),
         when=When(**dict(entry.when)),
         scope=entry.scope,
         reference=reference,

@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from typing import TypeAlias
 
@@ -162,9 +162,9 @@ def make_watcher(config: Config, metrics: SelfMetrics) -> Watcher | None:
     return Watcher(config.watch, metrics.watch) if config.watch.enabled else None
 
 
-def watched_streams(criteria: Sequence[Criterion]) -> frozenset[tuple[str, str]]:
-    """Name the criteria whose scores are watched, with their revisions."""
-    return frozenset((criterion.name, criterion.revision) for criterion in criteria if criterion.enforce == "live")
+def watched_streams(criteria: Sequence[Criterion]) -> Mapping[tuple[str, str], str]:
+    """Return the measures of the criteria whose scores are watched, by name and revision."""
+    return {(one.name, one.revision): one.measure for one in criteria if one.enforce == "live"}
 
 
 def make_rules(

@@ -85,7 +85,7 @@ def announce_tool_changes(
 
 
 class Watching:
-    """The watcher of a running service. `regressed` belongs to the worker; `streams` are the criteria with their revisions."""
+    """The watcher of a running service. `regressed` belongs to the worker; `streams` are measures of criteria by name and revision."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Watching:
         metrics: WatchMetrics,
         *,
         store: WatchStore | None,
-        streams: Collection[tuple[str, str]],
+        streams: Mapping[tuple[str, str], str],
         announce: Callable[[Sequence[Regression]], None],
         announce_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None],
         count_tool_changes: Callable[[Sequence[ToolDefinitionChange], int], None],
@@ -134,7 +134,12 @@ class Watching:
         self._stored = set(rows)
         damaged = self._watcher.restore(rows)
         # Criteria that went, or mean something else, while nothing ran: their alarms end with the first tick.
-        self._watcher.keep(self._streams)
+        changed = self._watcher.keep(self._streams)
+        if changed:
+            streams = sum(changed.values())
+            what = "1 criterion" if len(changed) == 1 else f"{len(changed)} criteria"
+            learn = "1 stream learns" if streams == 1 else f"{streams} streams learn"
+            _LOG.warning("%s changed: %s anew: %s", what, learn, ", ".join(sorted(changed)))
         if damaged:
             _LOG.error("%d saved detector states are damaged: their streams learn a new baseline", damaged)
         return self._watcher.active()

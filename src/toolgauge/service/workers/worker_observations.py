@@ -8,7 +8,7 @@ import pickle
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -129,8 +129,8 @@ class Observations:
         else:
             self._dropped += trajectories_of(message)
 
-    def keep(self, streams: Collection[tuple[str, str]]) -> None:
-        """Watch the scores of these criteria, by name and revision. Belongs to the observing thread."""
+    def keep(self, streams: Mapping[tuple[str, str], str]) -> None:
+        """Watch the scores of these criteria, given as measures by name and revision. Belongs to the observing thread."""
         if self._watcher is not None:
             self._watcher.keep(streams)
 

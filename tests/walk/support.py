@@ -85,8 +85,8 @@ class Bag:
     def put(self, outgoing: Outgoing) -> bool:
         if not self.has_room(outgoing.signal, len(outgoing.body)):
             return False
-        if self.keep is not None and not outgoing.own:
-            return self.keep.put(outgoing)
+        if self.keep is not None and (outgoing.of_traces or not outgoing.own):
+            return self.keep.put_own(outgoing) if outgoing.own else self.keep.put(outgoing)
         return self.take(outgoing)
 
     def take(self, outgoing: Outgoing) -> bool:

@@ -165,6 +165,8 @@ class ScoreDestination(Destination):
                 self._drop(part, "no_span")
 
     def _wants(self, score: Score) -> bool:
+        if self.is_dropped(score.trace_id):
+            return False
         return score.to == self.name if score.to else self._filter.takes(score.name, score.level, score.word)
 
     def _count(self, outcome: str, scores: int, reason: str = "") -> None:

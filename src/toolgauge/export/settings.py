@@ -176,7 +176,8 @@ class SlowSettings(Section):
 class KeepSettings(Section):
     """Which traces go to a destination: of the rules that a trace meets, the one with the largest share counts.
 
-    A trace waits for its results, for `wait` at most; once `max_bytes` wait, new requests are sent unsampled.
+    A trace waits for its results, for `wait` at most; once `max_bytes` wait, new requests are sent unsampled. `scorecards` says which
+    traces' scorecards, events of results and scores go out.
     """
 
     failed: Share = 1.0
@@ -185,6 +186,7 @@ class KeepSettings(Section):
     first_of: tuple[Literal["tool", "version"], ...] = ()
     passed: Share
     not_agent: Share = 1.0
+    scorecards: Literal["kept", "all"] = "kept"
     wait: PositiveDuration = 10 * MINUTE
     max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
 

@@ -154,7 +154,11 @@ class Pipeline:
             return
         self._ledger.restore(entry)
         if entry.own:
-            outgoing = Outgoing(signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,))
+            # Events of results are not told from those of regressions, which go in any case.
+            is_of_traces = entry.signal == "traces"
+            outgoing = Outgoing(
+                signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,), of_traces=is_of_traces
+            )
             self.egress.hand_over(outgoing)
             self._ledger.close(outgoing.entries, (), ())
             return

@@ -134,6 +134,7 @@ class CriterionConfig:
     pass_at: float
     sample: float
     enforce: Enforce
+    notify: bool
     failures: tuple[str, ...]
     # For the evaluator, as written.
     parameters: JsonObject
@@ -147,7 +148,7 @@ class CriterionConfig:
         return str(self.node.place)
 
     def canonical(self) -> JsonObject:
-        """Write what decides about a score, with defaults spelled out; `sample` and `enforce` change no revision."""
+        """Write what decides about a score, with defaults spelled out; `sample`, `enforce` and `notify` change no revision."""
         reference: Json = None
         if self.references is not None:
             cases = self.references.cases.items()
@@ -206,6 +207,8 @@ class Criterion(BaseModel):
     pass_at: Annotated[float, BeforeValidator(_no_truth_value), Field(ge=0, le=1)] = 1.0
     sample: Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, le=1)] = 1.0
     enforce: Literal["live", "shadow"] = "live"
+    # Whether webhooks announce single runs that fail it.
+    notify: bool = False
     failures: Failures | None = None
 
     @model_validator(mode="after")
@@ -387,6 +390,7 @@ class _Reader:
             pass_at=read.pass_at,
             sample=read.sample,
             enforce=read.enforce,
+            notify=read.notify,
             failures=() if read.failures is None else read.failures.match,
             parameters={key: value for key, value in values.items() if key not in Criterion.model_fields},
             node=node,

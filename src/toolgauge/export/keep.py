@@ -133,7 +133,7 @@ class Keep:
         return True
 
     def put_own(self, outgoing: Outgoing) -> bool:
-        """Send what we say of kept traces, drop it of dropped ones, and have it wait with the others; False when there is no room."""
+        """Send our results of kept traces, drop those of dropped ones, hold the others with their traces; False when there is no room."""
         if self._settings.scorecards == "all" or not self._queue.has_room(len(outgoing.body), own=True):
             return self._queue.put(outgoing)
         kept: list[bytes] = []
@@ -157,7 +157,7 @@ class Keep:
         return True
 
     def drops(self, trace_id: str | None) -> bool:
-        """Return whether a trace was dropped, and what we say of it goes with it."""
+        """Return whether a trace was dropped, and our results with it."""
         decision = self._decided.get(trace_id or "", _UNSAMPLED)
         return self._settings.scorecards == "kept" and not decision.is_kept
 

@@ -111,6 +111,7 @@ class Criterion:
     pass_at: float = 1.0
     sample: float = 1.0
     enforce: Enforce = "live"
+    notify: bool = False
     failures: tuple[str, ...] = ()
     is_default: bool = False
     evaluator_file: str | None = None

@@ -238,6 +238,7 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         pass_at=entry.pass_at,
         sample=entry.sample,
         enforce=entry.enforce,
+        notify=entry.notify,
         failures=entry.failures,
         evaluator_file=None if in_file is None else str(in_file.path),
     )

@@ -4,6 +4,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
 from importlib.metadata import version
 from typing import TypeAlias
 
@@ -19,6 +20,7 @@ from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.notices import Notice
 from toolgauge.model.ports import Dialect
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder
@@ -31,6 +33,7 @@ from toolgauge.pipeline.stages import (
     Reader,
     Rules,
     ScorecardSink,
+    ignore_notices,
     ignore_regressions,
     ignore_split,
 )
@@ -38,6 +41,7 @@ from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.earlier_traces import EarlierTraces
+from toolgauge.score.open_runs import OpenRuns
 from toolgauge.score.scorer import Around, Scorer, nothing_around
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
@@ -104,14 +108,13 @@ def make_pipeline(
     feedback: FeedbackSink | None = None,
     is_divided: bool = False,
     keepers: Keepers | None = None,
+    on_notices: Callable[[Sequence[Notice]], None] = ignore_notices,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
-
     With `content`, results and messages are read even if no criterion needs them; so are `attributes`. Runs that began before
     `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
-    late = config.assemble.late_memory
-    scorer = _scorer(config, criteria, metrics, around, on_unmatched)
+    late, scorer = config.assemble.late_memory, _scorer(config, criteria, metrics, around, on_unmatched)
     recognizer = make_recognizer(_dialects(config), metrics, scorer.wanted.union(attributes))
     reader = Reader(_decoder(recognizer, config.metrics.resource_attributes), recognizer)
     parts = Parts(
@@ -130,7 +133,7 @@ def make_pipeline(
         hold=Hold(config.hold.timeout, config.hold.max_bytes),
         outbox=outbox,
         metrics=metrics,
-        settings=_pipeline_settings(config),
+        settings=_pipeline_settings(config, criteria),
         clock=clock,
         has_memory=has_memory,
         watcher=watcher,
@@ -138,6 +141,7 @@ def make_pipeline(
         ledger=ledger,
         on_split=on_split,
         keepers=keepers or Keepers(),
+        on_notices=on_notices,
         feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
     )
     return Pipeline(parts)
@@ -190,7 +194,7 @@ def make_rules(
         assemble=config.assemble,
         hold_timeout_ns=config.hold.timeout,
         hold_max_bytes=config.hold.max_bytes,
-        settings=_pipeline_settings(config),
+        settings=_pipeline_settings(config, criteria),
     )
 
 
@@ -293,9 +297,18 @@ def offline_pipeline(
     return make
 
 
-def _pipeline_settings(config: Config) -> PipelineSettings:
-    openinference = "openinference" in config.annotate_form
-    return PipelineSettings(redactor=redactor(config), annotate=config.annotate, openinference=openinference)
+def _pipeline_settings(config: Config, criteria: Sequence[Criterion]) -> PipelineSettings:
+    names = [glob for webhook in config.exporters.webhook for glob in webhook.notify or ()]
+    notify = {
+        one.name: one.notify for one in criteria if one.notify or any(fnmatchcase(one.name, glob) for glob in names)
+    }
+    return PipelineSettings(
+        redactor=redactor(config),
+        annotate=config.annotate,
+        openinference="openinference" in config.annotate_form,
+        notify=notify,
+        open_runs=OpenRuns([one for one in criteria if one.name in notify], tool_kinds(config)),
+    )
 
 
 def emit_settings(config: Config) -> EmitSettings:

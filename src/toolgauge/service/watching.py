@@ -10,14 +10,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from toolgauge.export.emitter import Emitter
+from toolgauge.export.failed_runs import notice_title
 from toolgauge.export.regression_events import announcement
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
+from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults, beside, cancelled
+from toolgauge.watch.incidents import Incidents
 from toolgauge.watch.watcher import Watcher
 
 _LOG = logging.getLogger("toolgauge")
@@ -68,6 +71,27 @@ def announce(
             metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
     if webhooks is not None:
         webhooks.put(regressions)
+
+
+class Notifier:
+    """Announces failed runs in the log and by webhooks, one of each incident. Belongs to the thread that scores."""
+
+    def __init__(self, webhooks: Webhooks, clock: Callable[[], int]) -> None:
+        self._webhooks = webhooks
+        self._clock = clock
+        self._incidents = Incidents()
+
+    def add(self, notices: Sequence[Notice]) -> None:
+        """Announce those that begin an incident."""
+        for notice in notices:
+            if not self._incidents.is_new(notice, self._clock()):
+                continue
+            others, self._incidents.left_out = self._incidents.left_out, 0
+            more = f" ({others} others within a minute were not announced)" if others else ""
+            # Without the explanation, which holds values where `redact` shows them.
+            extra = {"trace_id": notice.trace_id, "criterion": notice.criterion}
+            _LOG.warning("%s (trace %s)%s", notice_title(notice), notice.trace_id, more, extra=extra)
+            self._webhooks.notify((notice,))
 
 
 def announce_tool_changes(

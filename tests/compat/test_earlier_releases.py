@@ -3,13 +3,14 @@
 import json
 import re
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import run
 from tests.compat.freeze import runs
-from tests.compat.names import current, frozen
+from tests.compat.names import current, frozen, readers
 from tests.wire.destination import receiving
 from tests.wire.support import serving, to_grpc, until_equal
 from toolgauge.config.load import load
@@ -32,6 +33,13 @@ def test_names_that_users_rely_on_are_still_there():
         "names of an earlier release have gone: keep each as a deprecated alias, as `docs/compatibility.md` has it; one whose"
         " deprecation is over is taken out of `tests/compat/names.txt` by hand, with a line under Removed in `CHANGELOG.md`"
     )
+
+
+def test_every_reader_that_the_page_offers_to_dialects_is_there():
+    offered = [*readers()]
+    assert {"messages", "conventions", "provider_messages", "values"} <= {module for module, _ in offered}
+    modules = {module: import_module(f"toolgauge.recognize.{module}") for module, _ in offered}
+    assert [(module, name) for module, name in offered if not hasattr(modules[module], name)] == []
 
 
 def test_there_is_a_set_of_the_first_release_and_all_of_them_are_small():

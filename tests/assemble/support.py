@@ -149,8 +149,6 @@ class Read:
     def read(self, span: WaitingSpan) -> Reading | None:
         raise AssertionError(span)
 
-    read_calls = read
-
     def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
         raise AssertionError(span)
 

@@ -35,15 +35,10 @@ class Reader:
     """Reads a call or a model call from each span, and remembers of which."""
 
     read_whole: list[str] = field(default_factory=list[str])
-    read_without_content: list[str] = field(default_factory=list[str])
     fails: bool = False
 
     def read(self, span: WaitingSpan) -> Reading | None:
         self.read_whole.append(span.ref.span_id)
-        return None if self.fails else self._reading(span)
-
-    def read_calls(self, span: WaitingSpan) -> Reading | None:
-        self.read_without_content.append(span.ref.span_id)
         return None if self.fails else self._reading(span)
 
     def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
@@ -56,9 +51,9 @@ class Reader:
         return reading(name, seen, parent="root", trace=span.ref.trace_id, size=len(span.raw))
 
 
-def box(reader: Reader, limit: int = 1 << 30, *, messages: bool = True, cut: int = 1 << 20) -> Assembler:
+def box(reader: Reader, limit: int = 1 << 30, *, cut: int = 1 << 20) -> Assembler:
     settings = AssembleSettings(max_open_bytes=limit, max_content_bytes=cut)
-    return Assembler(settings, SelfMetrics(MetricRegistry()), reader, conversations=False, content=messages)
+    return Assembler(settings, SelfMetrics(MetricRegistry()), reader, conversations=False)
 
 
 def test_a_span_that_waits_is_read_when_its_trace_is_closed():
@@ -70,15 +65,6 @@ def test_a_span_that_waits_is_read_when_its_trace_is_closed():
     (trajectory,) = one.closed(60_000_000_000)
     assert [call.name for call in trajectory.calls] == ["find"]
     assert reader.read_whole == [span_id("call")]
-
-
-def test_where_no_criterion_looks_at_content_it_is_not_read():
-    reader = Reader()
-    one = box(reader, messages=False)
-    one.add(unread("call", "tool_call"), 1)
-    one.add(reading("root", agent("a")), 2)
-    assert len([*one.closed(60_000_000_000)]) == 1
-    assert (reader.read_whole, reader.read_without_content) == ([], [span_id("call")])
 
 
 def test_a_span_that_comes_twice_waits_once():

@@ -59,11 +59,11 @@ def test_expected_and_actual_values_stand_beside_each_other(criteria: tuple[str,
         "    refund_order: amount (exact)",
         "      expected 40.0",
         "      got      42.5",
-        '    turn 0  find_customer(email="[email]")  executed  [shop_agent]',
+        '    turn 1  find_customer(email="[email]")  executed  [shop_agent]',
         '            result: {"customer_id": 7731, "name": "Zoë Müller", "tier": "gold"}',
-        "    turn 1  list_orders(customer_id=7731, limit=1)  executed  [shop_agent]",
+        "    turn 2  list_orders(customer_id=7731, limit=1)  executed  [shop_agent]",
         '            result: [{"order_id": "A-1001", "total": 42.5}]',
-        '    turn 2  refund_order(order_id="A-1001", amount=42.5, reason="arrived damaged")  executed  [shop_agent]',
+        '    turn 3  refund_order(order_id="A-1001", amount=42.5, reason="arrived damaged")  executed  [shop_agent]',
         '            result: {"refund_id": "R-A-1001", "status": "accepted", "amount": 42.5}',
         f'            `order_id` "A-1001" is {FROM_ORDERS}',
         f"            `amount` 42.5 is {FROM_ORDERS}",
@@ -79,9 +79,9 @@ def test_without_values_the_arguments_that_differ_are_named(criteria: tuple[str,
         "    refund_order: amount (exact)",
         "      expected a number",
         "      got      a number",
-        "    turn 0  find_customer(email)  executed  [shop_agent]",
-        "    turn 1  list_orders(customer_id, limit)  executed  [shop_agent]",
-        "    turn 2  refund_order(order_id, amount, reason)  executed  [shop_agent]",
+        "    turn 1  find_customer(email)  executed  [shop_agent]",
+        "    turn 2  list_orders(customer_id, limit)  executed  [shop_agent]",
+        "    turn 3  refund_order(order_id, amount, reason)  executed  [shop_agent]",
         f"            `order_id` is {FROM_ORDERS}",
         f"            `amount` is {FROM_ORDERS}",
         "            `reason` is from the user",
@@ -97,7 +97,7 @@ def test_secrets_are_masked_where_values_are_shown(criteria: tuple[str, str]):
 def test_own_patterns_are_masked_where_values_are_shown(criteria: tuple[str, str]):
     ended = run("refunds", *REFUND, *criteria, *WITH_VALUES, "--set", r"redact.patterns=[default, '[AR]-\d+']")
     assert (
-        '    turn 2  refund_order(order_id="[masked]", amount=42.5, reason="arrived damaged")  executed  [shop_agent]'
+        '    turn 3  refund_order(order_id="[masked]", amount=42.5, reason="arrived damaged")  executed  [shop_agent]'
         in (ended.out.splitlines())
     )
     assert "A-1001" not in ended.out
@@ -115,7 +115,7 @@ def test_a_verdict_on_a_call_shows_this_call_alone():
     assert [line.strip() for line in ended.out.splitlines()[1:]] == [
         "pass          1.000 (passes at 1)          lookup_stock  `lookup_stock` was executed without an error, after 1 "
         "failed call of it",
-        'turn 1  lookup_stock(sku="AB-1", warehouse="FRA2")  executed  [shop_agent]',
+        'turn 2  lookup_stock(sku="AB-1", warehouse="FRA2")  executed  [shop_agent]',
         'result: {"sku": "AB-1", "warehouse": "FRA2", "available": 14}',
     ]
 

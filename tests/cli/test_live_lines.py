@@ -69,14 +69,15 @@ def test_a_line_has_the_time_the_verdict_where_it_came_from_and_the_trace():
     )
 
 
-PAGE = "http://localhost:8317/trajectories/ab12"
+WHOLE = "ab12cd34" + 24 * "0"
+PAGE = f"http://localhost:8317/trajectories/{WHOLE}"
 
 
 def linked(style: Style) -> str:
     screen = Screen()
     lines = on(screen, style=style)
     lines.page_url = lambda shown: f"http://localhost:8317/trajectories/{shown.trace_id}"
-    lines.show(scorecard(call_result(failed()), of=replace(trajectory(call()), trace_id="ab12")))
+    lines.show(scorecard(call_result(failed()), of=replace(trajectory(call()), trace_id=WHOLE)))
     return screen.lines[-1]
 
 
@@ -85,10 +86,10 @@ def test_with_a_web_view_a_line_ends_with_the_address_of_the_page():
 
 
 def test_on_a_terminal_the_trace_is_a_link_to_the_page():
-    assert linked(Style(colour=True)).endswith(f"  \x1b[2m\x1b]8;;{PAGE}\x1b\\ab12\x1b]8;;\x1b\\\x1b[0m")
+    assert linked(Style(colour=True)).endswith(f"  \x1b[2m\x1b]8;;{PAGE}\x1b\\ab12cd34\x1b]8;;\x1b\\\x1b[0m")
 
 
-def test_the_worst_result_is_shown_and_how_many_more_failed():
+def test_the_worst_result_is_shown_and_the_worst_of_the_others():
     results = (
         call_result(passed(), criterion="good"),
         call_result(Errored(error_type="Timeout", message="too slow"), criterion="broken"),
@@ -96,7 +97,7 @@ def test_the_worst_result_is_shown_and_how_many_more_failed():
         trajectory_result(failed(0.1, "too few calls"), criterion="worst"),
     )
     line = shown(scorecard(*results))
-    assert "  worst 0.10 (and 2 more): too few calls  " in line
+    assert "  worst 0.10 (also bad, 1 more): too few calls  " in line
 
 
 def test_a_failing_score_between_0_and_1_stands_beside_the_score_that_passes():
@@ -114,7 +115,7 @@ def test_a_failing_score_between_0_and_1_stands_beside_the_score_that_passes():
 def test_a_pass_counts_what_passed_and_what_could_not_be_looked_at():
     line = shown(scorecard(call_result(passed()), trajectory_result(passed()), trajectory_result(UNSEEN)))
     assert "  pass   " in line
-    assert "  2 passed, 1 not evaluated  " in line
+    assert "  2 checks passed, 1 not evaluated  " in line
 
 
 def test_what_could_not_be_looked_at_is_neither_a_pass_nor_a_failure():

@@ -35,6 +35,6 @@ def test_example_passes_and_a_wrong_refund_fails_with_expected_beside_actual(fra
     assert lines[-1].strip("= ").startswith("1 failed, 3 passed"), result.stdout
     assert "AssertionError: `refund-order` failed: refund_order: amount (exact): expected 20, got 25" in lines
     assert [line.removesuffix("  executed  [shop_agent]") for line in lines if line.startswith("turn ")] == [
-        'turn 0  find_order(order_id="A-17")',
-        'turn 1  refund_order(order_id="A-17", amount=25)',
+        'turn 1  find_order(order_id="A-17")',
+        'turn 2  refund_order(order_id="A-17", amount=25)',
     ]

@@ -28,8 +28,8 @@ def test_wrong_argument_has_expected_beside_actual(run_tests: Run):
     at = lines.index("refund_order: amount (exact)")
     assert lines[at + 1 : at + 3] == ["expected 20", "got      25"]
     assert [line for line in lines if line.startswith("turn ")] == [
-        'turn 0  find_order(order_id="A-17")  executed  [shop]',
-        'turn 1  refund_order(order_id="A-17", amount=25)  executed  [shop]',
+        'turn 1  find_order(order_id="A-17")  executed  [shop]',
+        'turn 2  refund_order(order_id="A-17", amount=25)  executed  [shop]',
     ]
 
 
@@ -312,7 +312,7 @@ def test_values_of_the_failing_call_are_followed_back_to_the_user(run_tests: Run
             """
         )
     )
-    at = lines.index('turn 1  refund_order(order_id="A-17", amount=25)  executed  [shop]')
+    at = lines.index('turn 2  refund_order(order_id="A-17", amount=25)  executed  [shop]')
     assert lines[at + 2 : at + 4] == [
         '`order_id` "A-17" is from the result of call 1 `find_order`, whose `name` is from the user',
         "`amount` 25 is the model's own",

@@ -424,13 +424,6 @@ def test_what_the_conventions_show_is_not_read_again(attributes: dict[str, Value
     assert reading.dialect == "genai"
 
 
-def test_a_call_without_its_content_is_read_whole_when_content_is_not_asked_for():
-    recognizer = Recognizer([GenAI(), Generic()], self_metrics())
-    own: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
-    assert recognizer.read_calls("genai", span(own)) is not None
-    assert recognizer.read_calls("genai", span({**own, "x.args": "{}", "x.result": "7"})) is None
-
-
 def test_the_lines_that_doctor_prints_read_the_same_calls():
     for folder in (
         *("openinference-groq", "langfuse-langgraph", "google-adk-js", "openinference-llama-index"),

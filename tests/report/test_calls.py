@@ -19,7 +19,7 @@ def test_a_call_shows_turn_arguments_state_agent_and_result():
     assert described(sample_trajectory(call)) == [
         f"trace {TRACE_ID} of shop (closed: run_ended)",
         "  agents: support",
-        '  turn 0  find_order(order_id="A-17", amount=20)  executed  [support]',
+        '  turn 1  find_order(order_id="A-17", amount=20)  executed  [support]',
         '          result: {"ok": true}',
     ]
 
@@ -48,7 +48,7 @@ def test_what_is_not_observable_says_why():
         "not observable: arguments (it was cut off on the way); result (no execution and no answer was seen)",
         "not observable: tools on offer (not recorded)",
     ]
-    assert lines[2].startswith("  turn 0  find_order(?)  executed")
+    assert lines[2].startswith("  turn 1  find_order(?)  executed")
 
 
 def test_a_trace_without_calls_says_so():

@@ -35,7 +35,7 @@ def criterion(name: str = "refunds", *, is_default: bool = False) -> Criterion:
 def test_a_pass_that_cannot_fail_says_so():
     lines = TextWriter(REDACTOR, {"r1": 0.0})
     passed = Scored(0.25, "1 of 4 arguments differ", passed=True)
-    assert lines.why(result(passed, can_fail=False)) == "passes at any score: 1 of 4 arguments differ"
+    assert lines.why(result(passed, can_fail=False)) == "for information: 1 of 4 arguments differ"
     assert lines.why(result(replace(passed, value=1.0))) == "1 of 4 arguments differ"
     assert lines.why(result(replace(passed, passed=False))) == "1 of 4 arguments differ"
 

@@ -565,12 +565,10 @@ def test_calls_of_which_none_is_judged_are_not_called_none():
     (outcome,) = judge(GroundedArguments(), twice)
     assert outcome == NotEvaluated(
         reason="no_calls",
-        explanation="none of 2 calls is judged: of calls that failed or never ran, only ids that an earlier call had looked up are",
+        explanation="no call worked, and none used an id that an earlier call had looked up",
     )
     (outcome,) = judge(GroundedArguments(), asked("hello", {"urgent": True}))
-    assert outcome == NotEvaluated(
-        reason="no_calls", explanation="none of 1 call is judged: no value can be looked for"
-    )
+    assert outcome == NotEvaluated(reason="no_calls", explanation="no call was given a value that can be looked up")
 
 
 @pytest.mark.parametrize(

@@ -261,11 +261,6 @@ def test_a_call_without_values_is_named_by_its_tool():
     assert value(CONFIRMED, talk(REQUEST, agent("Is it the one in Rome?", 1), user("Yes", 1), call=bare)) == 0.0
 
 
-def test_a_rule_about_messages_has_them_read():
-    assert not rules({"never": "x"}).needs_content
-    assert rules({"never": "x"}, CONFIRMED).needs_content
-
-
 def test_huge_names_are_cut_and_lists_bounded():
     long = "x" * 10_000
     outcome = scored(rules({"never": "*"}, *[{"never": "x*"}] * 9), names(*[long] * 60))

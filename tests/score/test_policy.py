@@ -166,8 +166,6 @@ def test_text_that_is_no_json_and_errors_are_results_too():
 def test_a_result_that_was_not_recorded_cannot_be_judged():
     calls = tool_call("fetch"), tool_call("fetch", state="paused")
     assert values(policy(**READS), *calls) == ["results_not_recorded", "not_executed"]
-    assert policy(**READS).needs_content
-    assert not policy(forbid=["drop_*"]).needs_content
 
 
 def judged(evaluator: Policy, run: Trajectory) -> list[Scored]:

@@ -47,7 +47,7 @@ def test_a_repeat_names_the_call_before_and_how_many_there_are():
     assert isinstance(second, Scored)
     assert isinstance(third, Scored)
     assert first.explanation == "`look` was not called with these arguments before, or something has changed since"
-    same = "times with the same arguments and nothing changed in between, last before this in"
+    same = "times with the same arguments, and nothing had changed in between: the previous one is"
     assert second.explanation == f"`find` was called 2 {same} call 1"
     assert third.explanation == f"`find` was called 3 {same} call 3"
     assert (first.parts, second.parts, third.parts) == ({}, {"identical": 2}, {"identical": 3})
@@ -95,8 +95,8 @@ def test_identical_calls_with_other_results_fall_from_the_third_on_and_fail_from
     fifth = judge(REPEATED, trajectory(*other(5)))[-1]
     assert isinstance(fifth, Scored)
     assert fifth.explanation == (
-        "`find` was called 5 times with the same arguments and no state-changing call in between, whatever the results, "
-        "last before this in call 4"
+        "`find` was called 5 times with the same arguments and no state-changing call in between, though the results differed: "
+        "the previous one is call 4"
     )
     assert fifth.parts == {"identical": 1, "unlike": 5}
 

@@ -6,7 +6,6 @@ from tests.score.support import tool_call, trajectory
 from toolgauge.config.criteria import read_criterion
 from toolgauge.config.problems import Place, written
 from toolgauge.evaluators.error_handling import ErrorHandling
-from toolgauge.evaluators.run_checks import ToolUse
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.errors import ConfigError
@@ -74,13 +73,6 @@ def test_evaluators_that_ask_what_became_of_a_failure_see_it_too():
     (found,) = results(ErrorHandling(), ("Error: *",), failed, worked)
     assert isinstance(found.outcome, Scored)
     assert found.outcome.parts["fixed"] == 1.0
-
-
-def test_results_are_read_for_it_and_otherwise_not():
-    with_failures = Criterion(name="c", evaluator_name="e", evaluator=ToolUse(), revision="r", failures=("Error: *",))
-    without = Criterion(name="c", evaluator_name="e", evaluator=ToolUse(), revision="r")
-    assert Scorer([with_failures], ToolKinds()).reading_scope.content
-    assert not Scorer([without], ToolKinds()).reading_scope.content
 
 
 def made(**more: object) -> Criterion:

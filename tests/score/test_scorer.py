@@ -227,7 +227,7 @@ def test_the_keys_that_criteria_ask_for_are_known():
     rules = [looked_up({}), criterion(when=When(attributes={"env": "prod"}))]
     scorer = Scorer(rules, ToolKinds())
     assert scorer.wanted == {"eval.case.id", "env"}
-    assert not scorer.reading_scope.conversations
+    assert not scorer.gathers_conversations
 
 
 def test_sampling_keeps_the_same_conversations_for_all_criteria():

@@ -97,7 +97,7 @@ def test_extra_calls_count_or_are_free_where_the_mode_leaves_it_open():
 @pytest.mark.parametrize("evaluator", [EXACT, PARTIAL, ToolTrajectory(mode="in_order", extra_calls="count")])
 def test_nothing_expected_and_something_called_is_no_success(evaluator: ToolTrajectory):
     outcome = scored(evaluator, made("a b"), wanted(""))
-    assert (outcome.value, outcome.explanation) == (0.0, "no call was expected, 2 made; delete `a`, `b`")
+    assert (outcome.value, outcome.explanation) == (0.0, "no call was expected, 2 made; unexpected: `a`, `b`")
     assert (outcome.parts["precision"], "recall" in outcome.parts) == (0.0, False)
 
 
@@ -139,7 +139,7 @@ def test_arguments_count_by_their_share_unless_names_are_enough():
     outcome = scored(EXACT, called, reference)
     assert outcome.value == 0.5
     assert outcome.explanation == (
-        "0 of 1 expected calls are as expected, 1 made; change `book`; book: nights differs (number, exact)"
+        "0 of 1 expected calls are as expected, 1 made; book: nights differs (number, exact)"
     )
     assert scored(ToolTrajectory(match="name"), called, reference).value == 1.0
 
@@ -166,20 +166,18 @@ def test_strict_is_all_or_nothing():
     assert outcome.explanation.endswith("strict: it has to be all of it")
 
 
-def test_the_explanation_is_an_edit_script_of_names():
+def test_the_explanation_names_what_is_missing_and_unexpected():
     outcome = scored(EXACT, made("a d"), wanted("a b"))
-    assert outcome.explanation == "1 of 2 expected calls are as expected, 2 made; keep `a`; insert `b`; delete `d`"
+    assert outcome.explanation == "1 of 2 expected calls are as expected, 2 made; missing: `b`; unexpected: `d`"
     assert [(difference.where, difference.rule) for difference in outcome.differences] == [
         ("b", "missing call"),
         ("d", "unexpected call"),
     ]
 
 
-def test_neighbours_that_changed_places_are_swapped():
+def test_of_neighbours_that_changed_places_one_is_out_of_order():
     outcome = scored(EXACT, made("a c b d"), wanted("a b c d"))
-    assert outcome.explanation == (
-        "3 of 4 expected calls are as expected, 4 made; keep `a`; swap `c` with `b`; keep `d`"
-    )
+    assert outcome.explanation == "3 of 4 expected calls are as expected, 4 made; out of order: `c`"
     assert outcome.parts["out_of_order"] == 1
 
 
@@ -189,21 +187,21 @@ def test_an_optional_call_at_the_wrong_place_costs_only_where_extra_calls_do():
     assert (free.value, free.explanation) == (1.0, "1 of 1 expected calls are as expected, 2 made")
     charged = scored(EXACT, made("a b"), reference)
     assert charged.value == pytest.approx(2 / 3)
-    assert charged.explanation.endswith("swap `a` with `b`")
+    assert charged.explanation.endswith("unexpected: `a`")
 
 
-def test_a_call_at_the_wrong_place_is_moved():
+def test_a_call_at_the_wrong_place_is_out_of_order():
     late = scored(EXACT, made("b c a"), wanted("a b c"))
-    assert late.explanation == "2 of 3 expected calls are as expected, 3 made; keep `b`, `c`; move `a` earlier"
+    assert late.explanation == "2 of 3 expected calls are as expected, 3 made; out of order: `a`"
     early = scored(EXACT, made("c a b"), wanted("a b c"))
-    assert early.explanation == "2 of 3 expected calls are as expected, 3 made; move `c` later; keep `a`, `b`"
+    assert early.explanation == "2 of 3 expected calls are as expected, 3 made; out of order: `c`"
     assert [difference.rule for difference in early.differences] == ["out of order"]
 
 
 def test_a_loop_is_plainly_claimed_once_and_named_a_repeat():
     outcome = scored(EXACT, made("a" + " b" * 50), wanted("a b"))
     assert outcome.value == pytest.approx(4 / 53)
-    assert outcome.explanation == "2 of 2 expected calls are as expected, 51 made; keep `a`, `b`; delete `b` x49"
+    assert outcome.explanation == "2 of 2 expected calls are as expected, 51 made; repeated: `b` x49"
     assert outcome.parts["repeated"] == 49
     assert len(outcome.differences) == 20
     assert {difference.rule for difference in outcome.differences} == {"repeated call"}
@@ -211,24 +209,20 @@ def test_a_loop_is_plainly_claimed_once_and_named_a_repeat():
 
 def test_calls_that_cost_nothing_are_left_and_no_difference():
     outcome = scored(IN_ORDER, made("a x c"), wanted("a b c"))
-    assert outcome.explanation == (
-        "2 of 3 expected calls are as expected, 3 made; keep `a`; insert `b`; leave `x`; keep `c`"
-    )
+    assert outcome.explanation == "2 of 3 expected calls are as expected, 3 made; missing: `b`"
     assert [difference.where for difference in outcome.differences] == ["b"]
     assert scored(IN_ORDER, made("a x b c"), wanted("a b c")).explanation == (
         "3 of 3 expected calls are as expected, 4 made"
     )
     subset = scored(SUBSET, made("a x"), wanted("a b"))
-    assert subset.explanation == "1 of 2 expected calls are as expected, 2 made; keep `a`; delete `x`"
+    assert subset.explanation == "1 of 2 expected calls are as expected, 2 made; unexpected: `x`"
 
 
-def test_in_a_long_script_what_stays_gives_way_to_what_changes():
-    outcome = scored(EXACT, made("a x b y c z d w e v f"), wanted("a b c d e f g"))
+def test_many_calls_are_named_up_to_a_bound():
+    outcome = scored(EXACT, made("a x b y c z d w e v f u t"), wanted("a b c d e f g"))
     assert outcome.explanation == (
-        "6 of 7 expected calls are as expected, 11 made; delete `x`, `y`, `z`, `w`, `v`; insert `g`; keep the rest"
+        "6 of 7 expected calls are as expected, 13 made; missing: `g`; unexpected: `x`, `y`, `z`, `w`, `v` and 2 more"
     )
-    many = scored(EXACT, made("a x b d x e " * 4), wanted("a b c d e " * 4))
-    assert many.explanation.endswith("delete `x` x2; insert `c`; delete `x` x2; insert `c`; 1 more changes")
 
 
 def test_a_call_may_have_to_wait_for_another():

@@ -387,11 +387,11 @@ def test_our_own_evaluators_stay_as_they_are():
 
 def test_what_an_evaluator_declares_shows_through():
     class Declares(Does):
-        needs_content = False
+        needs_whole = False
         tools = ("look",)
 
     found = guarded(Declares())
-    assert (found.version, found.level, getattr(found, "needs_content", True)) == ("1", "trajectory", False)
+    assert (found.version, found.level, getattr(found, "needs_whole", True)) == ("1", "trajectory", False)
     assert not hasattr(found, "binary")
 
 

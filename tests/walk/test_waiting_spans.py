@@ -1,4 +1,4 @@
-"""Spans that wait as bytes until their trace is closed: what is read then, and what is not, changes no score."""
+"""Spans that wait as bytes until their trace is closed: what is read then is the same."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -10,23 +10,20 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from pydantic import BaseModel
 
-from tests.captures import Captured
-from tests.walk.support import CORPUS, START_NS, Walk, attributes, key_value
+from tests.walk.support import START_NS, Walk, key_value
 from toolgauge.config.load import load
-from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import make_rules
 
 RUN, CHAT, TOOL, NEXT = b"the--run", b"the-chat", b"the-tool", b"nextchat"
 
 
 class Seen(BaseModel):
-    """Keeps the trajectories that it is given. `needs_content` is not declared, so all of each is read."""
+    """Keeps the trajectories that it is given."""
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
@@ -35,10 +32,6 @@ class Seen(BaseModel):
         del expected
         TRAJECTORIES.append(trajectory)
         yield None, Scored(value=1.0, explanation="seen")
-
-
-class SeenWithoutContent(Seen):
-    needs_content: ClassVar[bool] = False
 
 
 TRAJECTORIES: list[Trajectory] = []
@@ -53,56 +46,6 @@ def trajectories(evaluator: Seen, *bodies: bytes) -> list[Trajectory]:
         walk.send(body)
     walk.wait(1000)
     return [*TRAJECTORIES]
-
-
-def scores(walk: Walk) -> list[tuple[object, ...]]:
-    """What was said of calls and trajectories, without the times at which it was said."""
-    said = (
-        "gen_ai.evaluation.name",
-        "gen_ai.evaluation.score.value",
-        "gen_ai.evaluation.explanation",
-        "gen_ai.tool.name",
-    )
-    return sorted(
-        (event.trace_id, event.span_id, *(str(attributes(event).get(key)) for key in said)) for event in walk.events()
-    )
-
-
-def test_the_default_scores_are_the_same_whether_or_not_content_is_read(captured: Captured):
-    assert captured.failures(assert_same_scores_without_content) == {}
-
-
-def assert_same_scores_without_content(framework: str, scenario: str) -> None:
-    without = Walk("events=all")
-    content = Criterion(name="seen", evaluator_name="seen", evaluator=Seen(), revision="1")
-    with_content = Walk("events=all", criteria=(*default_criteria(), content))
-    for walk in (without, with_content):
-        walk.send_folder(framework, scenario)
-        walk.wait(2000)
-    assert scores(without) == [one for one in scores(with_content) if "seen" not in one]
-
-
-def test_calls_are_the_same_but_for_their_content(captured: Captured):
-    assert captured.failures(assert_same_calls_without_content) == {}
-
-
-def assert_same_calls_without_content(framework: str, scenario: str) -> None:
-    bodies = [
-        file.read_bytes()
-        for file in sorted((CORPUS / framework).glob(f"{scenario}*.otlp.pb"))
-        if ".logs." not in file.name
-    ]
-
-    def calls(evaluator: Seen) -> list[list[tuple[object, ...]]]:
-        return [
-            [
-                (call.order, call.turn, call.position, call.name, call.call_id, call.agent_path, call.state, call.error)
-                for call in trajectory.calls
-            ]
-            for trajectory in trajectories(evaluator, *bodies)
-        ]
-
-    assert calls(SeenWithoutContent()) == calls(Seen())
 
 
 def conversation(answer: str, *, call_id: str | None = "call-1") -> bytes:
@@ -135,27 +78,15 @@ def conversation(answer: str, *, call_id: str | None = "call-1") -> bytes:
 ANSWER = '[{"role":"tool","parts":[{"type":"tool_call_response","id":"call-1","response":"42"%s}]}]'
 
 
-def test_content_is_read_only_where_a_criterion_looks_at_it():
-    (whole,) = trajectories(Seen(), conversation(ANSWER % ""))
-    (without,) = trajectories(SeenWithoutContent(), conversation(ANSWER % ""))
-    (call,), (same,) = whole.calls, without.calls
-    assert (str(call.arguments), str(call.result)) == ("Recorded(value={'a': 1})", "Recorded(value=42)")
-    assert (
-        (same.name, same.call_id, same.state) == (call.name, call.call_id, call.state) == ("find", "call-1", "executed")
-    )
-    assert same.arguments == call.arguments
-    assert same.result == NOT_RECORDED
-
-
 @pytest.mark.parametrize("mark", [',"is_error":true', ',"isError":true', ',"status":"error"', ',"is_\\u0065rror":true'])
 def test_a_failure_that_only_the_history_tells_is_not_missed(mark: str):
-    (trajectory,) = trajectories(SeenWithoutContent(), conversation(ANSWER % mark))
+    (trajectory,) = trajectories(Seen(), conversation(ANSWER % mark))
     (call,) = trajectory.calls
     assert call.error is not None
 
 
 def test_calls_without_ids_are_still_found_by_their_arguments():
-    (trajectory,) = trajectories(SeenWithoutContent(), conversation(ANSWER % "", call_id=None))
+    (trajectory,) = trajectories(Seen(), conversation(ANSWER.replace('"id":"call-1",', "") % "", call_id=None))
     (call,) = trajectory.calls
     assert (call.name, call.state) == ("find", "executed")
     assert call.requested_by is not None

@@ -133,16 +133,6 @@ async def test_names_of_producers_stay_text() -> None:
     assert f"{hostile}: {hostile}" in found.words
 
 
-def test_what_is_not_read_is_not_called_missing() -> None:
-    def missing(*, wants_content: bool) -> set[str]:
-        found = advice([hostile_trajectory("s")], wants_content=wants_content)
-        return {each.name for producer in found for one in producer.advice for each in one.missing}
-
-    assert "text of the user" in missing(wants_content=True)
-    assert missing(wants_content=True) - missing(wants_content=False) <= {"text of the user", "results"}
-    assert "text of the user" not in missing(wants_content=False)
-
-
 def test_conversations_are_not_counted_beside_their_traces() -> None:
     one = hostile_trajectory("s")
     assert advice([one, replace(one, scope="conversation")]) == advice([one])

@@ -14,7 +14,7 @@ from tests.web.html_reader import Html
 from tests.web.streams import page as view
 from tests.web.streams import shown, worse_release
 from toolgauge.export.redact import Redactor
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side, outcome_word
@@ -22,7 +22,6 @@ from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.report.kept import TrajectoryStore
-from toolgauge.report.trajectory_view import TrajectoryWriter
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -221,19 +220,6 @@ def test_hidden_values_leave_names_rules_and_kinds():
     assert "3 hidden" in text
 
 
-def test_results_that_no_criterion_looks_at_are_not_called_missing():
-    unread = trajectory(replace(call(), result=NOT_RECORDED))
-    shown_whole, shown_unread = (
-        TrajectoryWriter(Redactor(show_values=True), {}, reads_content=reads_content).shown(unread, ())
-        for reads_content in (True, False)
-    )
-
-    assert [one.result.note for turn in shown_whole.turns for one in turn.calls] == ["the producer did not record it"]
-    [one] = [one for turn in shown_unread.turns for one in turn.calls]
-    assert one.result.note == "not read, because no criterion looks at results"
-    assert (one.missing, shown_unread.missing) == ((), ())
-
-
 def test_trace_id_is_a_link_to_the_page_of_the_trajectory():
     html = page(*recorded(), path=f"/trajectories/{WRONG_REFUND}")
     assert f'href="/trajectories/{WRONG_REFUND}">{WRONG_REFUND}</a>' in html
@@ -261,7 +247,7 @@ def test_list_says_when_nothing_matches():
 
 def test_overview_names_failures_gaps_and_services():
     text = Html(page(*recorded())).text
-    assert "Newest failures" in text
+    assert "1 of 3 shop-assistant default.tool_success of charge_card: `charge_card` failed with `ValueError`" in text
     assert "default.arguments_schema arguments not recorded 3 of" in text
     assert "shop-assistant" in text
     assert "2 of 3" in text
@@ -385,14 +371,15 @@ def test_error_without_a_message_hides_none(show_values: bool):  # noqa: FBT001 
     assert "message hidden" not in text
 
 
-async def test_overview_names_alarms_first_and_links_their_streams():
+async def test_overview_names_incidents_first_and_links_their_streams():
     over = shown(worse_release(watcher()).watcher)
     html = await view(TrajectoryPages, over, "")
     assert html is not None
     read_back = Html(html)
     alarms = [link for link in read_back.links if link.startswith("/streams/")]
-    assert "2 alarms are on" in read_back.text
-    assert "default.tool_success of find_order, support, refund-agent:" in read_back.text
+    # Both streams of one incident.
+    assert "1 open incident support, since" in read_back.text
+    assert "default.tool_success of find_order, refund-agent:" in read_back.text
     assert len(alarms) == 2
     assert await view(StreamPages, over, "streams", alarms[0].removeprefix("/streams/")) is not None
 
@@ -419,14 +406,6 @@ def test_failing_call_has_the_origins_of_its_values():
     assert f"origin of values `order_id` is {chain} `amount` is {chain} `reason` is from the user" in hidden
 
 
-@pytest.mark.parametrize("reads_content", [True, False])
-def test_where_content_is_not_read_no_origins_are_claimed(reads_content: bool):  # noqa: FBT001 (a test's table)
-    (card,) = [one for one in recorded() if one.trajectory.trace_id == WRONG_REFUND]
-    writer = TrajectoryWriter(Redactor(show_values=True), {}, reads_content=reads_content)
-    shown = writer.shown(card.trajectory, card.results)
-    assert any(call.origins for turn in shown.turns for call in turn.calls) is reads_content
-
-
 def test_passed_run_has_no_origins():
     passed_cards = [one for one in recorded() if all(outcome_word(each.outcome) != "fail" for each in one.results)]
     assert passed_cards
@@ -451,4 +430,4 @@ def test_a_step_of_a_code_agent_is_marked():
 def test_turns_have_the_numbers_of_the_terminal():
     card = scorecard(call_result(passed()))
     html = page(card, path=f"/trajectories/{card.trajectory.trace_id}")
-    assert (card.trajectory.calls[0].turn, "Turn 0<" in html, "Turn 1<" in html) == (0, True, False)
+    assert (card.trajectory.calls[0].turn, "Turn 1<" in html, "Turn 2<" in html) == (0, True, False)

@@ -206,6 +206,14 @@ def test_all_criteria_go_only_in_writing(tmp_path: Path):
         assert "the configuration was reloaded" in toolgauge.reload({})
 
 
+def test_a_receiver_that_moved_says_its_new_port_and_the_other_says_nothing(tmp_path: Path):
+    with running(tmp_path, {"annotate": "off"}) as toolgauge:
+        port = free_port()
+        said = toolgauge.reload({"annotate": "off"}, http={"endpoint": f"127.0.0.1:{port}"})
+        assert re.findall(r"receiving OTLP/\w+ on port \d+", said) == [f"receiving OTLP/HTTP on port {port}"]
+        assert post(port, b"")[0] == 200
+
+
 def test_a_file_that_was_emptied_or_is_half_written_changes_nothing(tmp_path: Path):
     with running(tmp_path, {"annotate": "off"}) as toolgauge:
         whole = toolgauge.file.read_text()

@@ -145,16 +145,14 @@ class Assembler:
         reader: SpanReader,
         *,
         conversations: bool,
-        content: bool = True,
         live_since_ns: int | None = None,
         on_missing_parents: OnMissingParents = lambda _service: None,
     ) -> None:
-        """`conversations` and `content`: whether criteria use them; `live_since_ns`: see `Completeness`."""
+        """`conversations`: whether criteria use them; `live_since_ns`: see `Completeness`."""
         self._settings = settings
         self._metrics = metrics
         self._reader = reader
         self._gathers_conversations = conversations
-        self._with_content = content
         self._now_ns = 0
         self._traces = OpenTraces(settings)
         self._conversations = OpenConversations(settings, self._traces)
@@ -199,11 +197,10 @@ class Assembler:
         """Whether spans may wait as bytes: not where a conversation's id has to be known at once."""
         return not self._gathers_conversations and not self._conversations
 
-    def adopt(self, settings: AssembleSettings, *, conversations: bool, content: bool = True) -> None:
+    def adopt(self, settings: AssembleSettings, *, conversations: bool) -> None:
         """Use other settings; open traces keep their times, and the memory of closed ones keeps its size."""
         self._settings = self._conversations.settings = settings
         self.eviction.adopt(settings, self._now_ns)
-        self._with_content = content
         if conversations and not self._gathers_conversations:
             for trace in self._traces:
                 self._traces.read_waiting(trace, lambda _span: True)
@@ -379,7 +376,7 @@ class Assembler:
         else:
             partition = None if ended.assignment is None else ended.assignment.partition
             elsewhere = tuple(self._unmatched.found(ended.readings))
-            trajectory = ended.trajectory(because, elsewhere, with_content=self._with_content)
+            trajectory = ended.trajectory(because, elsewhere)
             if trajectory is None:
                 # Nothing was scored, so nothing can be scored twice: the run may still come.
                 self._traces.closed.remove(ended.trace_id)

@@ -1,18 +1,15 @@
-"""Bounds the text kept of one trace, and marks values that senders cut before.
+"""Bounds the text kept of one trace.
 
 The longest texts are cut in the middle, to the highest power of two at which all fit: cutting twice equals cutting once.
-Several values of one length reveal a sender's limit, whose cut JSON would else count as JSON that the model wrote wrongly.
 """
 
 import json
-from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from heapq import nsmallest
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.damaged_json import MOST_SPARED, SHORTEST_LIMIT, TextSize, text_size
 from toolgauge.model.left_out import HASH_BYTES, MARK, NOTHING_LEFT_OUT, LeftOut, is_cut, token_hash, tokens
 from toolgauge.model.observations import (
     AgentRun,
@@ -32,74 +29,6 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 
-# The first characters of JSON, and of other languages' way to write values.
-BEGINS = ("{", "[", "(", '"')
-
-
-def with_truncated_values(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Return the readings, with values that end at one length (characters, UTF-8 bytes or UTF-16 units) as truncated.
-
-    Two texts of JSON that is valid up to its end show a limit, or one and another text if no text of the trace is longer.
-    Only traces with unreadable JSON (`Node.may_be_cut`) pay for it.
-    """
-    truncated = _cut_at_common_length(readings)
-    if not truncated:
-        return readings
-
-    def as_truncated(content: Content) -> Content:
-        text = _whole_text(content)
-        return Unparsed(text, "truncated") if text in truncated and text is not None else content
-
-    marked: list[Reading] = []
-    for one in readings:
-        is_hit = any(_whole_text(content) in truncated for seen in one.observations for content in contents(seen))
-        observations = [_mapped(seen, as_truncated) for seen in one.observations] if is_hit else ()
-        marked.append(replace(one, observations=tuple(observations)) if is_hit else one)
-    return marked
-
-
-def _cut_at_common_length(readings: Sequence[Reading]) -> Set[str]:
-    """Return the texts of values that a limit cut. Lengths of objects, lists, and texts that were cut here are unknown."""
-    observations = [seen for reading in readings for seen in reading.observations]
-    values = {text for seen in observations for text in map(_whole_text, contents(seen)) if text is not None}
-    messages = {seen.text for seen in observations if type(seen) is MessageSeen}
-    sizes = {text: text_size(text) for text in values | messages if len(text) >= SHORTEST_LIMIT and not is_cut(text)}
-    every = {*sizes.values(), *(size for reading in readings for size in reading.text_sizes)}
-    unfinished = {text: sizes[text] for text in values if text in sizes and sizes[text].is_cut}
-    found: set[str] = set()
-    for unit in range(len(MOST_SPARED)):
-        of_all = _Lengths(every, unit)
-        of_unfinished = _Lengths([size for size in every if size.is_cut], unit)
-        for text, size in unfinished.items():
-            if of_unfinished.like(size) > 1 or (of_all.like(size) > 1 and of_all.is_longest(size)):
-                found.add(text)
-    return found
-
-
-class _Lengths:
-    """Counts the texts of each length in one unit."""
-
-    def __init__(self, sizes: Collection[TextSize], unit: int) -> None:
-        self._unit = unit
-        self._all = Counter([size.lengths[unit] for size in sizes])
-        self._wide = Counter([size.lengths[unit] for size in sizes if self._spared(size)])
-        self._longest = max(self._all, default=0)
-
-    def like(self, size: TextSize) -> int:
-        """Return how many texts one limit can have cut together with this one, itself included."""
-        length, most = size.lengths[self._unit], MOST_SPARED[self._unit]
-        shorter = sum(self._wide[length - spared] for spared in range(1, most + 1))
-        longer = sum(self._all[length + spared] for spared in range(1, self._spared(size) + 1))
-        return self._all[length] + shorter + longer
-
-    def is_longest(self, size: TextSize) -> bool:
-        """Return whether no text is longer than the limit that may have cut this one."""
-        return size.lengths[self._unit] + self._spared(size) >= self._longest
-
-    def _spared(self, size: TextSize) -> int:
-        """Return how far before a limit the text may end: only text with wide characters does."""
-        return MOST_SPARED[self._unit] if size.lengths[self._unit] != size.lengths[0] else 0
-
 
 def contents(seen: Observation) -> Iterator[Content]:
     """Yield the arguments and the result of an observation."""
@@ -113,14 +42,6 @@ def contents(seen: Observation) -> Iterator[Content]:
             yield result
         case _:
             return
-
-
-def _whole_text(content: Content) -> str | None:
-    match content:
-        case Unparsed(text=text) | Recorded(value=str() as text):
-            return text
-        case _:
-            return None
 
 
 def _mapped(

@@ -25,7 +25,7 @@ from toolgauge.assemble.agent_runs import (
 )
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Offers, in_turns, tool_calls
-from toolgauge.assemble.cutting import merged, with_truncated_values
+from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order
@@ -79,7 +79,7 @@ def join(
     traces: Sequence[GatheredTrace], *, scope: TrajectoryScope, closed_because: ClosedBecause
 ) -> Trajectory | None:
     """Return the trajectory, `None` when no agent, model or tool call was observed."""
-    indexes = [(trace, NodeIndex(_nodes(trace))) for trace in traces]
+    indexes = [(trace, NodeIndex(plant(trace.readings, trace.parents))) for trace in traces]
     planted = sorted([_Planted(trace, index) for trace, index in indexes if index.of_run], key=lambda one: one.order)
     if not planted:
         return None
@@ -100,13 +100,6 @@ def join(
     for node in index.nodes:
         del node.requests, node.executions, node.branch, node.below
     return _repaired(trajectory, traces, repairs) if repairs else trajectory
-
-
-def _nodes(trace: GatheredTrace) -> Sequence[Node]:
-    """Return the nodes of a trace, with values that a sender's limit cut marked as truncated."""
-    nodes = plant(trace.readings, trace.parents)
-    readings = with_truncated_values(trace.readings) if True in [node.may_be_cut for node in nodes] else trace.readings
-    return nodes if readings is trace.readings else plant(readings, trace.parents)
 
 
 def _repaired(damaged: Trajectory, traces: Sequence[GatheredTrace], repairs: Mapping[str, Repair]) -> Trajectory | None:

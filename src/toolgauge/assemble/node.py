@@ -86,8 +86,6 @@ class Node(Struct, eq=False):
     messages: list[MessageSeen] = []
     # The first text of the user.
     user: MessageSeen | None = None
-    # Whether a call on it has unreadable JSON.
-    may_be_cut: bool = False
     conversation: ConversationSeen | None = None
     # The error that the span ended with, where it is no execution of a tool.
     failure: CallError | None = None

@@ -12,7 +12,6 @@ from toolgauge.assemble.cutting import Cutter, fingerprint
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
-from toolgauge.model.content import Unparsed
 from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.observations import (
@@ -24,7 +23,7 @@ from toolgauge.model.observations import (
     SpanFailed,
     WaitingSpan,
 )
-from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory
+from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 # What a trace takes by itself, the tables in which it is looked up included.
 _TRACE_BYTES = 1100
@@ -41,10 +40,6 @@ class SpanReader(Protocol):
 
     def read(self, span: WaitingSpan) -> Reading | None:
         """Read all of the span; `None` when nothing can be read from it."""
-        ...
-
-    def read_calls(self, span: WaitingSpan) -> Reading | None:
-        """Read the span without messages and results; `None` when all of it has to be read."""
         ...
 
     def read_history(self, span: WaitingSpan) -> Sequence[CallRequested | MessageSeen]:
@@ -115,7 +110,7 @@ class OpenTrace:
                     self._climb(span_id, now_ns)
                 if self._received > self._cut_above:
                     self._cut()
-        elif not (reading.observations or reading.attributes or reading.text_sizes):
+        elif not (reading.observations or reading.attributes):
             if not reading.is_log:
                 self.add_ids(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
         else:
@@ -217,21 +212,8 @@ class OpenTrace:
             self._cut()
         return self._gathered(self._read(self._readings.values()))
 
-    def trajectory(
-        self, because: ClosedBecause, elsewhere: Sequence[Reading] = (), *, with_content: bool
-    ) -> Trajectory | None:
-        """Join the readings, also those found `elsewhere`; without `with_content` read inputs only for outcomes."""
-        if not with_content and not elsewhere and self._received <= self._settings.max_content_bytes:
-            readings: list[Reading] = []
-            for one in self._readings.values():
-                reading = self._reader.read_calls(one) if type(one) is WaitingSpan else one
-                if reading is None:
-                    break
-                readings.append(reading)
-            else:
-                trajectory = join([self._gathered(readings)], scope="trace", closed_because=because)
-                if trajectory is not None and _are_settled(trajectory.calls):
-                    return trajectory
+    def trajectory(self, because: ClosedBecause, elsewhere: Sequence[Reading] = ()) -> Trajectory | None:
+        """Join the readings, also those found `elsewhere`."""
         gathered = self.gathered()
         if elsewhere:
             gathered = replace(gathered, readings=(*gathered.readings, *elsewhere))
@@ -331,18 +313,6 @@ class OpenTrace:
                 self._awaited[parent] = None
                 return
             at = parent
-
-
-def _are_settled(calls: Sequence[ToolCall]) -> bool:
-    """Return whether tool spans show the outcome of all calls: the inputs of models have nothing to add then."""
-    if any(call.executed_by is None or call.error is not None for call in calls):
-        return False
-    # Lengths of messages and results may show that arguments were cut.
-    if any(type(call.arguments) is Unparsed and call.arguments.reason == "unparsable" for call in calls):
-        return False
-    # A call that no model asked for, beside others: its output was lost.
-    asked = len([call for call in calls if call.requested_by is not None])
-    return asked in (0, len(calls))
 
 
 def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | None]) -> bool:

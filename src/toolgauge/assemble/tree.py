@@ -12,10 +12,8 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.canonical import fold_name
-from toolgauge.assemble.cutting import BEGINS
 from toolgauge.assemble.dedupe import RequestIndex
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
-from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -244,8 +242,6 @@ def _observed(reading: Reading) -> Node:
                 node.user = seen
         elif type(seen) is CallExecuted:
             arguments, result, error, is_protocol = seen.arguments, seen.result, seen.error, seen.protocol is not None
-            text = result.value if type(result) is Recorded else None
-            node.may_be_cut |= type(arguments) is Unparsed or (type(text) is str and text.startswith(BEGINS))
             # Not from a tuple that is taken apart: that takes more than twice the time.
             name, call_id, agent, tool_id = seen.name, seen.call_id, seen.agent, seen.tool_id
             ran = Execution(
@@ -254,7 +250,6 @@ def _observed(reading: Reading) -> Node:
             node.executions.append(ran)
         elif type(seen) is CallRequested:
             name, call_id, arguments, agent = seen.name, seen.call_id, seen.arguments, seen.agent
-            node.may_be_cut |= type(arguments) is Unparsed
             request = Request(
                 node, name, call_id, arguments, agent, seen.position, seen.usable, seen.output, seen.by_provider
             )
@@ -341,7 +336,6 @@ def _folded(readings: Sequence[Reading]) -> Node:
             node.conversation = log.conversation if known is None else lower(known, log.conversation)
         node.messages += log.messages
         node.user = node.user or log.user
-        node.may_be_cut |= log.may_be_cut
         node.offers += log.offers
         if log.requests and node.requests:
             requests = requests or RequestIndex(node.requests)

@@ -37,7 +37,6 @@ _LONGEST_NAME = 256
 _REFERENCE_BYTES = 8
 _TOOL_BYTES = 100
 _ATTRIBUTE_BYTES = 64
-_TEXT_SIZE_BYTES = 140
 _WRAPPER_BYTES = 40
 # What the garbage collector keeps beside each container.
 _COLLECTED_BYTES = 16
@@ -84,8 +83,6 @@ class Scale:
                 held += astuple(seen)
         for _, value in reading.attributes:
             size += _ATTRIBUTE_BYTES + value.__sizeof__()
-        if reading.text_sizes:
-            size += _TEXT_SIZE_BYTES * len(reading.text_sizes)
         return (size + memory_of(held, with_names=is_long) if held else size), offered
 
     def resource(self, resource: Resource) -> int:

@@ -126,7 +126,7 @@ class Report:
         counts = self.backtest.results[criterion.name]
         words = (str(counts.words[word]) for word in ("pass", "fail", "error"))
         runs = self.firings[number].runs
-        fired = _plain(runs) if criterion.pass_at > 0 else "cannot fail"
+        fired = _plain(runs) if criterion.pass_at > 0 else "never fails"
         share = str(runs) if criterion.pass_at > 0 else "-"
         count = counts.words["not_evaluated"]
         unseen = f"{count}: {', '.join(f'{reason} {of}' for reason, of in _by_count(counts))}" if count else "0"
@@ -144,7 +144,7 @@ class Report:
             yield f"no criterion fired, labelled as failed{by}", agreements[-1].missed
 
 
-_HEADS = ("criterion", "level", "pass", "fail", "error", "runs: fired", "share [95 %]", "not evaluated")
+_HEADS = ("criterion", "level", "pass", "fail", "error", "runs flagged", "share [95 %]", "not evaluated")
 _LABEL_HEADS = ("criterion", "on passed", "on failed", "not judged", "precision", "recall", "agreement")
 
 

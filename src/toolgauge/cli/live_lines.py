@@ -28,6 +28,8 @@ LINES_PER_SECOND = 20
 # A sender that makes up names fills no memory.
 _MAX_SERVICES = 1000
 _MAX_NAME, _MAX_WHY = 40, 300
+# Of a trace id that is a link.
+_LINK_DIGITS = 8
 _MAX_CRITERIA, _MAX_REASONS = 20, 4
 _LEAST_ROOM = 60
 # Of one width, so that failures stand below each other.
@@ -145,10 +147,14 @@ class LiveLines:
             # Most explanations name the tool.
             of = f" of {shown.tool[:_MAX_NAME]}" if shown.tool not in why else ""
             more = f" (and {shown.others} more)" if shown.others else ""
+            if shown.also:
+                more = f" (also {shown.also[:_MAX_NAME]}{f', {shown.others - 1} more' if shown.others > 1 else ''})"
             figure = f" {shown.figure[:_MAX_NAME]}" if shown.figure else ""
             why = f"{shown.criterion[:_MAX_NAME]}{figure}{of}{SHADOW if shown.is_shadow else ''}{more}: {why}"
         # Where the web view is on, the trace id is a link to the trajectory's page.
         word, trace_id = _WORDS[shown.word], printable(trace_id)
+        if style.colour and page:
+            trace_id = trace_id[:_LINK_DIGITS]
         link = style.link(trace_id, page)
         taken = len(f"{_clock(shown.time_ns)}  {word}  {head}    {trace_id if style.colour else link}")
         shorten = shortened_error if shown.word in ("fail", "error") else shortened

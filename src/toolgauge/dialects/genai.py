@@ -55,10 +55,6 @@ class GenAI(PlainDialect):
         """Go by the name of the operation."""
         return conventions_reader.operation(attributes)
 
-    def calls(self, span: Span) -> list[Observation] | None:
-        """Read the calls, and the tools on offer."""
-        return self._conventions.calls(span)
-
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         return self._conventions.history(span)

@@ -64,7 +64,6 @@ from toolgauge.recognize.openinference_tools import (
     made_by_itself,
 )
 from toolgauge.recognize.provider_messages import provider_answers
-from toolgauge.recognize.values import look_at_ends
 
 KIND = "openinference.span.kind"
 TOOL_NAME = "tool.name"
@@ -232,7 +231,6 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
 def _answers(span: Span, source: str, read: Messages) -> Iterable[CallAnswered]:
     """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
     given = span.attributes.get(INPUT)
-    look_at_ends(given)
     provided = provider_answers(given)
     found: Iterable[CallAnswered] = answers(read.input)
     if provided:
@@ -266,5 +264,3 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         text = span.attributes.get(INPUT)
         if isinstance(text, str) and text and not text.startswith(("{", "[")):
             yield MessageSeen(role="user", text=text)
-    else:
-        look_at_ends(span.attributes.get(INPUT))

@@ -38,7 +38,6 @@ from toolgauge.recognize.langchain import (
     waiting_calls,
 )
 from toolgauge.recognize.messages import Message, calls_of, past_calls, read_messages
-from toolgauge.recognize.values import look_at_ends
 
 ENTITY_NAME = "traceloop.entity.name"
 ENTITY_INPUT = "traceloop.entity.input"
@@ -170,7 +169,6 @@ class Traceloop(PlainDialect):
                 named = named or entity
             yield AgentRun(agent=named)
             given = span.attributes.get(ENTITY_INPUT)
-            look_at_ends(given)
             if integration == "agno" and kind == "agent" and isinstance(given, str) and given:
                 yield MessageSeen(role="user", text=given)
         elif kind == "handoff":
@@ -212,7 +210,6 @@ class Traceloop(PlainDialect):
                     yield run
             yield from _task_output(span.attributes.get(ENTITY_OUTPUT))
             yield from waiting_calls(span)
-            look_at_ends(span.attributes.get(ENTITY_INPUT))
         elif any(key in span.attributes for key in _INDEXED):
             yield from self._model(span)
 

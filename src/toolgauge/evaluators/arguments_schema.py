@@ -78,7 +78,6 @@ class ArgumentsSchema(FactsEvaluator):
 
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
-    needs_content: ClassVar[bool] = False
     needs_whole: ClassVar[bool] = False
 
     # Whether an argument that the schema does not name fails, where the schema does not say whether others are allowed.

@@ -72,7 +72,7 @@ class ErrorHandling(FactsEvaluator):
         for call in failed:
             success = successes.get(call.order)
             if call.name not in trajectory.writing_tools and later.answers.report_on(call):
-                outcome = _scored("ignored", call, "and the answer tells of it as if it had worked")
+                outcome = _scored("ignored", call, "and the answer reads as if it had worked")
                 yield recorded[call.order], outcome
                 continue
             if success is None:

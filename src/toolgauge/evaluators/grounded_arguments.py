@@ -130,13 +130,11 @@ class GroundedArguments(EarlierTracesEvaluator):
 
 def _none_judged(calls: Sequence[ToolCall]) -> NotEvaluated:
     """Return the outcome of calls of which none has a value to look for."""
-    why = "no value can be looked for"
-    if not any(map(has_taken_effect, calls)):
-        why = "of calls that failed or never ran, only ids that an earlier call had looked up are"
-    elif not all(map(has_taken_effect, calls)):
-        why += ", in those that failed or never ran no id that an earlier call had looked up"
-    explanation = f"none of {len(calls)} {'call' if len(calls) == 1 else 'calls'} is judged: {why}"
-    return NotEvaluated(reason="no_calls", explanation=explanation)
+    if any(map(has_taken_effect, calls)):
+        return NotEvaluated(reason="no_calls", explanation="no call was given a value that can be looked up")
+    return NotEvaluated(
+        reason="no_calls", explanation="no call worked, and none used an id that an earlier call had looked up"
+    )
 
 
 class _Schemas:

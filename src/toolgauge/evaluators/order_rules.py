@@ -292,11 +292,6 @@ class OrderRules(BaseModel):
     failed_calls: FailedCalls = "count"
 
     @property
-    def needs_content(self) -> bool:
-        """Whether messages have to be read."""
-        return any(isinstance(rule, RequiresConfirmation) for rule in self.rules)
-
-    @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of the trace that the rules ask for."""
         return tuple(dict.fromkeys(key for rule in self.rules for key in rule.attributes))
@@ -315,7 +310,8 @@ class OrderRules(BaseModel):
             yield None, nothing_to_judge(trajectory)
             return
         turns = tuple(tuple(turn) for _, turn in groupby(calls, key=attrgetter("turn")))
-        dialogue = Dialogue(trajectory) if self.needs_content else None
+        asks_people = any(isinstance(rule, RequiresConfirmation) for rule in self.rules)
+        dialogue = Dialogue(trajectory) if asks_people else None
         yield (
             None,
             _joined([_verdict(place, rule, turns, trajectory, dialogue) for place, rule in enumerate(self.rules, 1)]),

@@ -115,11 +115,6 @@ class Policy(CallSelection):
         return any(rule.agent is not None or rule.expression is not None for rule in self._rules)
 
     @property
-    def needs_content(self) -> bool:
-        """Whether results have to be read."""
-        return any(rule.result is not None for rule in self._rules)
-
-    @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes of the trace that the rules ask for."""
         return tuple(dict.fromkeys(key for rule in self._rules for key in rule.attributes))

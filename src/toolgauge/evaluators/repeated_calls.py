@@ -295,16 +295,18 @@ def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:
     name, times = shown(call.name), repeat.identical
     value = 1.0 if repeat.is_excused else 1 / times
     parts: dict[str, float] = {"identical": times}
-    last = f"last before this in call {repeat.before.order + 1}"
+    last = f"the previous one is call {repeat.before.order + 1}"
     if repeat.unlike * value > _UNLIKE:
         value = _UNLIKE / repeat.unlike
         parts["unlike"] = repeat.unlike
         explanation = (
             f"{name} was called {repeat.unlike} times with the same arguments and no state-changing call in between, "
-            f"whatever the results, {last}"
+            f"though the results differed: {last}"
         )
     else:
-        explanation = f"{name} was called {times} times with the same arguments and nothing changed in between, {last}"
+        explanation = (
+            f"{name} was called {times} times with the same arguments, and nothing had changed in between: {last}"
+        )
     if value == 1:
         explanation += "; excused by an error or a message of the user"
     return Scored(value=value, explanation=explanation, parts=parts)

@@ -99,7 +99,6 @@ class Budget(ToolLimits):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
     ignores_reference: ClassVar[bool] = True
-    needs_content: ClassVar[bool] = False
 
     tokens: Most | None = None
     per_tool: Annotated[dict[str, ToolLimits], Field(max_length=_MAX_TOOLS)] = {}
@@ -302,7 +301,6 @@ class Coverage(FactsEvaluator):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    needs_content: ClassVar[bool] = False
     # It judges the record of this trajectory alone.
     accepts_recent_offer: ClassVar[bool] = False
 
@@ -458,7 +456,6 @@ class ToolUse(FactsEvaluator):
 
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "trajectory"
-    needs_content: ClassVar[bool] = False
     needs_agent_run: ClassVar[bool] = True
     binary: ClassVar[bool] = True
 

@@ -42,7 +42,6 @@ class KnownTool(FactsEvaluator):
 
     version: ClassVar[str] = "3"
     level: ClassVar[Level] = "call"
-    needs_content: ClassVar[bool] = False
     binary: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:

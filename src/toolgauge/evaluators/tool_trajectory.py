@@ -1,10 +1,12 @@
 """`tool_trajectory`: were the expected calls made, in the expected order, and no others?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import BeforeValidator, Field, model_validator
 
 from toolgauge.model.expected import ExpectedCall
@@ -14,8 +16,8 @@ from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
 from toolgauge.score.compare import describe
 from toolgauge.score.patterns import Globs
-from toolgauge.score.selection import Sides, first_names, not_observable, readable_arguments, shown
-from toolgauge.score.summary import Edit, Free, counts, edits, pairing_notes, script_summary, unparsable_note
+from toolgauge.score.selection import Sides, first_names, first_notes, not_observable, readable_arguments, shown
+from toolgauge.score.summary import counts, leftovers, listed, misplaced, pairing_notes, unparsable_note
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 
@@ -41,11 +43,9 @@ _FREE_EXTRAS = ("in_order", "any_order", "superset")
 _MAX_DIFFERENCES = 20
 _DESCRIBED = 3
 _SHOWN_LENGTH = 80
-_AS_IS = ("keep", "leave")
 # Rules in differences about a call as a whole.
 _MISSING, _UNEXPECTED, _REPEATED = "missing call", "unexpected call", "repeated call"
 _OUT_OF_ORDER, _TOO_EARLY = "out of order", "too early"
-_OF_CALLS = (_MISSING, _UNEXPECTED, _REPEATED, _OUT_OF_ORDER, _TOO_EARLY)
 
 
 class _TooEarly(Struct, frozen=True):
@@ -139,9 +139,8 @@ class ToolTrajectory(ArgumentComparison):
         return tuple((name, Globs((name,)), Globs(waiting)) for name, waiting in self.never_before.items())
 
     @property
-    def _free(self) -> Free:
-        extra = self.mode in _FREE_EXTRAS if self.extra_calls is None else self.extra_calls == "free"
-        return Free(extra=extra, missing=self.mode == "subset")
+    def _extra_is_free(self) -> bool:
+        return self.mode in _FREE_EXTRAS if self.extra_calls is None else self.extra_calls == "free"
 
     def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:
         """Compare the calls of one turn."""
@@ -184,21 +183,33 @@ class ToolTrajectory(ArgumentComparison):
         if self.mode == "subset":
             missed = f"no call was made, of {wanted} that were expected"
             return total / made if made else NotEvaluated(reason="no_calls", explanation=missed)
-        if not self._free.extra:
+        if not self._extra_is_free:
             return 2 * total / (wanted + made)
         extra = f"no call was expected; {made} made, which `mode: {self.mode}` allows"
         return total / wanted if wanted else NotEvaluated(reason="nothing_expected", explanation=extra)
 
+    def _left(self, alignment: Alignment, moved: Mapping[int, int]) -> Alignment:
+        """Return the alignment without the leftovers that cost nothing, and without calls at another place."""
+        filled = set(moved.values())
+        return replace(
+            alignment,
+            missing=() if self.mode == "subset" else tuple(slot for slot in alignment.missing if slot not in filled),
+            unexpected=() if self._extra_is_free else tuple(one for one in alignment.unexpected if one not in moved),
+            repeated=() if self._extra_is_free else tuple(one for one in alignment.repeated if one not in moved),
+        )
+
     def _scored(self, base: float, comparer: ArgumentComparer, alignment: Alignment, waiting: _Waiting) -> Scored:
         sides = comparer.sides
-        script = edits(sides, alignment, comparer.weigh, in_order=self.mode in _ORDERED, free=self._free)
-        differences = _differences(sides, alignment, script, comparer)
+        moved = misplaced(comparer, alignment) if self.mode in _ORDERED else {}
+        left = self._left(alignment, moved)
+        wrong = [pair for pair in alignment.pairs if pair.value < 1][:_MAX_DIFFERENCES]
+        arguments = [one for pair in wrong for one in comparer.compare(pair.expected, pair.actual).differences]
+        differences = [*arguments, *_differences(sides, left, moved)]
         wanted, made = len(alignment.pairs) + len(alignment.missing), len(sides.calls)
         value = min(base, 1.0) * waiting.in_time
         parts = counts(alignment)
-        misplaced = sum(edit.action in ("move", "swap") for edit in script)
-        if misplaced:
-            parts["out_of_order"] = misplaced
+        if moved:
+            parts["out_of_order"] = len(moved)
         for name, total in (("recall", wanted), ("precision", made)):
             if total:
                 parts[name] = min(alignment.total / total, 1.0)
@@ -209,10 +220,10 @@ class ToolTrajectory(ArgumentComparison):
             whole = sum(pair.value == 1.0 for pair in alignment.pairs)
             met = f"{whole} of {wanted} expected calls are as expected" if wanted else "no call was expected"
             notes = [f"{met}, {made} made"]
-            if any(edit.action not in _AS_IS for edit in script):
-                notes.append(script_summary(script))
-            described = [difference for difference in differences if difference.rule not in _OF_CALLS]
-            notes += [describe(difference) for difference in described[:_DESCRIBED]]
+            if moved:
+                notes.append(f"out of order: {listed([sides.calls[call].name for call in moved])}")
+            notes += leftovers(sides, left)
+            notes += first_notes([describe(difference) for difference in arguments], _DESCRIBED, "more differences")
             notes += pairing_notes(alignment, comparer)
         if waiting.too_early:
             early = list(dict.fromkeys(breach.note for breach in waiting.too_early))
@@ -230,22 +241,17 @@ class ToolTrajectory(ArgumentComparison):
         )
 
 
-def _differences(
-    sides: Sides, alignment: Alignment, script: Sequence[Edit], comparer: ArgumentComparer
-) -> list[Difference]:
-    """Describe each step of the script that changes anything, in its order."""
-    repeated = set(alignment.repeated)
-    differences: list[Difference] = []
-    for edit in script:
-        if len(differences) >= _MAX_DIFFERENCES:
-            break
-        if edit.action == "change" and edit.slot is not None and edit.call is not None:
-            differences += comparer.compare(edit.slot, edit.call).differences
-        elif edit.action not in _AS_IS:
-            rule = _REPEATED if edit.call in repeated else _UNEXPECTED
-            if edit.slot is not None:
-                rule = _MISSING if edit.call is None else _OUT_OF_ORDER
-            expected = None if edit.slot is None else Side(value=sides.slots[edit.slot].args)
-            actual = None if edit.call is None else Side(value=readable_arguments(sides.calls[edit.call]))
-            differences.append(Difference(where=edit.name[:_SHOWN_LENGTH], rule=rule, expected=expected, actual=actual))
-    return differences[:_MAX_DIFFERENCES]
+def _differences(sides: Sides, left: Alignment, moved: Mapping[int, int]) -> Iterator[Difference]:
+    """Describe the calls that are out of order, missing, unexpected or repeated."""
+
+    def one(rule: str, slot: int | None, call: int | None) -> Difference:
+        expected = None if slot is None else Side(value=sides.slots[slot].args)
+        actual = None if call is None else Side(value=readable_arguments(sides.calls[call]))
+        name = sides.slots[slot].name if slot is not None else sides.calls[call or 0].name
+        return Difference(where=name[:_SHOWN_LENGTH], rule=rule, expected=expected, actual=actual)
+
+    repeated = set(left.repeated)
+    yield from (one(_OUT_OF_ORDER, slot, call) for call, slot in islice(moved.items(), _MAX_DIFFERENCES))
+    yield from (one(_MISSING, slot, None) for slot in left.missing[:_MAX_DIFFERENCES])
+    for call in left.unexpected[:_MAX_DIFFERENCES]:
+        yield one(_REPEATED if call in repeated else _UNEXPECTED, None, call)

@@ -255,7 +255,7 @@ class _ScorecardSpan:
 
 
 def _end_of_run(scorecard: Scorecard) -> bytes:
-    """Return when the run ended: what is written later than the spans of a trace would lengthen it. Else when it was scored."""
+    """Return when the run ended, since a later span would lengthen its trace; without a time of its own, when it was scored."""
     end_ns = scorecard.trajectory.end_ns
     return fixed64(fit_time(end_ns if end_ns > 0 else scorecard.scored_at_ns))
 

@@ -1,95 +1,31 @@
-"""A model's reply, read as the verdict of a form: JSON, alone or in prose, or a label or a number in plain text.
+"""A model's reply, read as the verdict of a form: JSON, alone or in prose, or a label or a number alone on a line.
 
-An ambiguous reply has no verdict: guessing would be a false score, and asking again costs one call.
+A reply without one verdict is asked for again: guessing would be a false score.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from toolgauge.model.json import Json, JsonObject
 
-_NOT_ON_SCALE = "the score is not on the scale that was asked for"
-_TWO_VALUES = "give one verdict: the reply names several"
-_CONDITIONAL = "give a verdict without conditions"
-
-# Limit on the text searched before a statement: an endless sentence with many statements would take long.
-_MAX_SENTENCE = 300
-_TAG = re.compile(r"<(\w{1,40})>")
-_END_TAG = re.compile(r"</\w{1,40}>")
-_TYPOGRAPHY = {
-    **dict.fromkeys((0x2018, 0x2019), "'"),  # single quotation marks
-    **dict.fromkeys((0x201C, 0x201D), '"'),  # double ones
-    **dict.fromkeys((0x2013, 0x2212), "-"),  # a short dash, and a minus sign
-    0x2014: " - ",  # a long dash
-    0x2192: "->",  # an arrow
-}
-_MARKUP = re.compile(r"[*`\"#>$\[\]]|(?<!\w)_+|_+(?!\w)|(?<!\w)'|'(?!\w)")
-_BULLET = re.compile(r"^[-+\u2022] ", re.MULTILINE)
+_MARKUP = " \t*`_\"'#>$[](){}\u2018\u2019\u201c\u201d"
+_NUMBER = re.compile(r"[+-]?(?:\d{1,9}(?:\.\d{1,20})?|\.\d{1,20})")
+_SENTENCES = re.compile(r"\n|(?<=[.!])\s")
+_TAG = re.compile(r"</?\w{1,40}>")
 _NOUNS = "answer|verdict|score|rating|label|judge?ment|result|conclusion|decision|grade|assessment|evaluation"
-# A property with one of these in its name describes a verdict or its scale.
-_NO_VERDICT = re.compile(r"\b(?:confidence|min|max|minimum|maximum|threshold)\b")
-_EQUALS = r"(?:\s*(?::|=|->)|\s+(?:(?:is|was|of)\b|-(?=\s)))(?:\s*(?::|is\b))?"
-_CONCLUSION = (
-    r"\b(?:therefore|thus|hence|so|overall|finally|to conclude|in (?:short|summary|conclusion|my opinion))\s?[,:]"
-)
-_THING = r"(?:this|it|that|(?:this|the) (?:tool )?(?:call|choice|selection|response|argument))"
-_FIRST_PERSON = (
-    r"\bI(?: would|'d)? (?:say|answer|conclude|judge|think|believe|choose|pick"
-    rf"|(?:give|rate|score)(?: {_THING})?(?: as| at| with)?)(?: that)?\s?[:,]?"
-)
-_DESCRIPTION = rf"(?:^|[.!;] )(?:(?:{_CONCLUSION}|I (?:think|believe)(?: that)?) )?{_THING} (?:is|was)"
-_INTERJECTION = r"(?:(?:well|hm+|so|sure|ok|okay|certainly|definitely|absolutely|clearly|indeed)[,.:!]* )?"
-# After a verdict comes its end, or its reason.
-_ENDS = r"(?=\s*(?:$|[.;:,!)(](?!\d)|-+(?=\s)|(?:because|since|as|due to|points?|stars?)\b))"
-_CONDITION = re.compile(
-    r"[\s,;:.!)-]*(?:but|if|unless|except|only|or)\b"
-    r"|[ \t,;:.!)-]*(?:and|though|although|however|assuming|provided|depending|not"
-    r"|I|I'\w+|we|you|let|please|here|sure)\b",
-    re.IGNORECASE,
-)
-# In front of a statement these make it a condition, a quotation or a denial.
-_NOT_STATED = re.compile(
-    r"\b(?:if|unless|whether|when|could be|might be|may be|suppos\w+|assuming)\b"
-    r"|\b(?:not|never|cannot|\w+n't) (?:\w+ )?(?:think|believe|say|agree|conclude|sure|certain|clear|case|true)\b"
-    r"|\b(?:said|says|wrote|writes|asks|asked|states|stated|claims|claimed|quotes|quoted|replied|answered"
-    r"|told|instructed)\b(?:(?!\b(?:so|then|thus|hence|therefore)\b)[^.;\n]){0,20}$",
-    re.IGNORECASE,
-)
-_NEGATION = (
-    r"\b(?:not|never|cannot|neither|nor|hardly|barely|almost|nearly|partly|partially|mostly|somewhat|maybe|perhaps"
-    r"|possibly|\w+n't) (?:\w+ ){0,2}"
-)
-_NUMBER = (
-    r"(?<![\w.,/%+-])(?P<number>[+-]?(?:\d{1,9}(?:\.\d{1,20})?|\.\d{1,20}))"
-    r"(?:\s?/\s?(?P<most>\d{1,9}(?:\.\d{1,9})?)|\s+(?:out )?of\s+(?P<total>\d{1,9}(?:\.\d{1,9})?)|\s?(?P<percent>%|percent\b))?"
-    r"(?!\d|\w|[.,/:]\d|\s*(?:-|~|to|or|and)\s*\.?\d)"
-)
-
-
-class Ambiguous(Struct, frozen=True):
-    """A text that states several values, or no usable one; `problem` is for the judge to read."""
-
-    problem: str
 
 
 class Scale(Struct, frozen=True):
-    """The values that a verdict may have: labels, or numbers (`is_numeric`), which may also count or date something else.
-    `pattern` finds a value, `read` is its value, `None` where it is not on the scale.
+    """The values that a verdict may have. `read` returns the value of a text without anything else, `None` off the scale;
+    `labels` finds labels in running text, where the scale has any.
     """
 
-    pattern: str
-    read: Callable[[re.Match[str]], Json]
+    read: Callable[[str], Json]
     description: str
-    is_numeric: bool
-
-    def whole(self, text: str) -> Json:
-        """Return the value of a text without anything else, "yes." or "4/5"; otherwise `None`."""
-        found = re.fullmatch(rf"\s*(?:{self.pattern})[.!\s]*", _plain(text), re.IGNORECASE)
-        return None if found is None else self.read(found)
+    labels: re.Pattern[str] | None = None
 
 
 def scale_of(schema: Json) -> Scale | None:
@@ -114,68 +50,26 @@ def normalized(name: str) -> str:
     return re.sub(r"[\s_-]+", " ", re.sub(r"\s*/\s*", "/", name)).strip().casefold()
 
 
-def names_verdict(key: str, name: str) -> bool:
-    """Return whether the name of a property ends as that of a verdict does: "final_score", but not "max_score"."""
-    spelled = normalized(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", key))
-    ends = re.search(rf"(?:^| )(?:{_NOUNS}|{re.escape(normalized(name))})$", spelled)
-    return ends is not None and not _NO_VERDICT.search(spelled)
+def stated_values(text: str, name: str, scale: Scale) -> list[Json]:
+    """Return the values that stand alone on a line, or a label in a sentence, and any label beside them; `None` is off the scale."""
+    stated: list[Json] = []
+    for line in _SENTENCES.split(text) if scale.labels else text.split("\n"):
+        bare = _bare(line, name)
+        value = scale.read(bare)
+        if value is not None or (scale.labels is None and _NUMBER.fullmatch(bare)):
+            stated.append(value)
+    return [*stated, *_all_labels(text, scale)] if stated else []
 
 
-def stated_value(text: str, name: str, scale: Scale) -> Json | Ambiguous:
-    """Return the value that a text states for the property of this name; `None` where it states none."""
-    plain = _plain(text)
-    statements = tuple(_statements(plain, name, scale))
-    # "Yes, but only if ..." is no verdict; "Yes, I can help you" is an answer to somebody else.
-    if any(_CONDITION.match(plain, found.end()) for found in statements):
-        return Ambiguous(_CONDITIONAL)
-    stated = [scale.read(found) for found in statements]
-    if None in stated:
-        return Ambiguous(_NOT_ON_SCALE)
-    # Another label anywhere makes a reply ambiguous. Numbers count other things, too.
-    labels = () if scale.is_numeric else _compiled(scale.pattern).finditer(plain)
-    values = [*stated, *map(scale.read, labels)]
-    if any(value != values[0] for value in values):
-        return Ambiguous(_TWO_VALUES)
-    if not stated:
-        return None
-    if not scale.is_numeric and _compiled(f"{_NEGATION}{scale.pattern}").search(plain):
-        return Ambiguous(_CONDITIONAL)
-    return stated[0]
+def _bare(line: str, name: str) -> str:
+    """Take markup and a word for the verdict off a line: `yes` of "**Answer:** yes."."""
+    text = line.strip(_MARKUP)
+    noun = re.match(rf"(?i)(?:(?:final|my|the) )*(?:{_NOUNS}|{re.escape(name)})\b(?: is)?(?:[\s:=*`_]|-(?=\s))*", text)
+    return text[noun.end() if noun else 0 :].rstrip(f"{_MARKUP}.!").strip(_MARKUP)
 
 
-def contradicts(text: str, name: str, scale: Scale, value: Json) -> bool:
-    """Return whether a text states another value than this one."""
-    return any(scale.read(found) != value for found in _statements(_plain(text), name, scale))
-
-
-def _statements(plain: str, name: str, scale: Scale) -> Iterator[re.Match[str]]:
-    value = f"(?:{scale.pattern})"
-    # "1." begins a list, and "3 calls" counts: where numbers may mean anything, they need a fraction or a percentage.
-    bare = rf"(?=[^\s]*[./%]\d|\S+%|\S+ (?:out )?of \d){value}" if scale.is_numeric else value
-    alone = rf"^[ \t]*{value}[ \t]*$" if scale.is_numeric else rf"^[ \t]*{value}[.!]?[ \t]*$"
-    noun = rf"\b(?:{_NOUNS}|{re.escape(name)})(?:\s*\([^()\n]{{0,40}}\))?"
-    marker = rf"(?:{noun}{_EQUALS}|{_FIRST_PERSON}|{_CONCLUSION}|{_DESCRIPTION})\s*(?:an?\s+)?"
-    yield from _compiled(alone).finditer(plain)
-    for pattern in (rf"\A\s*{value}\s*\.?\s*\Z", rf"\A\s*{_INTERJECTION}{bare}{_ENDS}", rf"[.!]\s+{bare}[.!]?\s*\Z"):
-        if (found := _compiled(pattern).search(plain)) is not None:
-            yield found
-    # "Score 4/5", without anything between them.
-    named = rf"{noun} {bare}{_ENDS}"
-    for found in (
-        match for pattern in (named, f"{marker}{value}{_ENDS}") for match in _compiled(pattern).finditer(plain)
-    ):
-        begin = max(0, found.start() - _MAX_SENTENCE)
-        sentence = max(begin, *(plain.rfind(mark, begin, found.start()) + 1 for mark in ".!?;\n"))
-        if not _NOT_STATED.search(plain[sentence : found.start()]):
-            yield found
-
-
-def _plain(text: str) -> str:
-    """Take markup away; a tag such as `<score>` becomes the word in front of a value."""
-    tagless = _END_TAG.sub("\n", _TAG.sub(r"\n\1: ", text.translate(_TYPOGRAPHY)))
-    # Without long runs of spaces, all searches are linear.
-    lines = re.sub(r" ?\n[ \n]*", "\n", re.sub(r"[^\S\n]+", " ", _MARKUP.sub("", tagless)))
-    return _BULLET.sub("", lines.strip())
+def _all_labels(text: str, scale: Scale) -> list[Json]:
+    return [] if scale.labels is None else [scale.read(found[0]) for found in scale.labels.finditer(text)]
 
 
 def _labels(labels: tuple[tuple[str, Json], ...]) -> Scale | None:
@@ -186,10 +80,9 @@ def _labels(labels: tuple[tuple[str, Json], ...]) -> Scale | None:
     words = sorted(values, key=len, reverse=True)
     spelled = "|".join(re.escape(word).replace(r"\ ", r"[\s_-]+").replace("/", r"\s?/\s?") for word in words)
     return Scale(
-        pattern=rf"(?<![\w/-])(?P<label>{spelled})(?![\w/]|-\w|'\w)",
-        read=lambda found: values.get(normalized(found["label"])),
+        read=lambda text: values.get(normalized(text)),
         description="one of " + ", ".join(label for label, _ in labels),
-        is_numeric=False,
+        labels=re.compile(rf"(?<![\w/-])(?:{spelled})(?![\w/]|-\w|'\w)", re.IGNORECASE),
     )
 
 
@@ -198,26 +91,16 @@ def _numbers(schema: JsonObject) -> Scale:
     least, most = (float(one) if isinstance(one, int | float) and not isinstance(one, bool) else None for one in bounds)
     is_integer = schema.get("type") == "integer"
 
-    def read(found: re.Match[str]) -> Json:
-        # "4/5" is 4 where the scale ends at 5, and 0.8 of one that begins at 0.
-        value, percent = float(found["number"]), found["percent"]
-        total = found["most"] or found["total"]
-        if percent or (total and float(total) != most):
-            whole = 100.0 if percent else float(total)
-            if least != 0 or most is None or not 0 <= value <= whole or whole == 0:
-                return None
-            value = most * value / whole
+    def read(text: str) -> Json:
+        if not _NUMBER.fullmatch(text):
+            return None
+        value = float(text)
         if (least is not None and value < least) or (most is not None and value > most):
             return None
         return value if not is_integer else int(value) if value.is_integer() else None
 
     ends = f" from {least:g} to {most:g}" if least is not None and most is not None else ""
-    return Scale(pattern=_NUMBER, read=read, description=f"a number{ends}", is_numeric=True)
-
-
-@lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.MULTILINE)
+    return Scale(read=read, description=f"a number{ends}")
 
 
 # Longer replies are read only where all of one is JSON.
@@ -239,12 +122,12 @@ class Unread(Struct, frozen=True):
 
 
 def read_reply(text: str, form_name: str, form: JsonObject) -> JsonObject | Unread:
-    """Read the verdict out of a text: from its JSON if it holds any, else from the label or number that it states.
+    """Read the verdict out of a text: from its JSON if it holds any, else from a line that is a label or number alone.
     Thoughts before the answer and objects with no property of the form are ignored; all other objects have to agree.
     """
     whole = _decoded(text)
     if isinstance(whole, dict):
-        return _agreed([whole], "", form_name, form)
+        return _agreed([whole], "", "", form_name, form)
     if isinstance(whole, str):
         # Some models write the verdict as JSON, and that as a JSON text once more.
         text = whole
@@ -254,15 +137,19 @@ def read_reply(text: str, form_name: str, form: JsonObject) -> JsonObject | Unre
     found = _objects(text)
     if found is None:
         return Unread(_NOT_JSON)
-    objects, around = found
+    objects, before, after = found
     if objects:
-        return _agreed(objects, around.strip(), form_name, form)
+        return _agreed(objects, before, after, form_name, form)
     deciding = _deciding(form)
-    text = text.strip()
-    value = None if deciding is None else stated_value(text, *deciding)
-    if isinstance(value, Ambiguous):
-        return Unread(value.problem)
-    return Unread() if value is None or deciding is None else _explained({deciding[0]: value}, text, form)
+    text = _TAG.sub("\n", text).strip()
+    stated = [] if deciding is None else stated_values(text, *deciding)
+    if deciding is None or not stated:
+        return Unread()
+    if None in stated:
+        return Unread("the score is not on the scale that was asked for")
+    if any(value != stated[0] for value in stated):
+        return Unread(_SEVERAL)
+    return _explained({deciding[0]: stated[0]}, text, form)
 
 
 def fitted(value: Json, schema: Json) -> Json:
@@ -281,16 +168,18 @@ def fitted(value: Json, schema: Json) -> Json:
         case list():
             return [fitted(entry, schema.get("items")) for entry in value]
         case str() if (scale := scale_of(schema)) is not None:
-            known = scale.whole(value)
+            known = scale.read(value.rstrip(".! ").strip())
             return value if known is None else known
         case _:
             return value
 
 
-def _agreed(objects: Sequence[JsonObject], around: str, form_name: str, form: JsonObject) -> JsonObject | Unread:
-    """Return the verdict that all objects give; what the text around them states must not be another one."""
+def _agreed(
+    objects: Sequence[JsonObject], before: str, after: str, form_name: str, form: JsonObject
+) -> JsonObject | Unread:
+    """Return the verdict that all objects give; the text around them must state no other one, nor name one behind them."""
     properties = _properties(form)
-    # Rule: properties that the form does not have are left out, such as a confidence; one that states another verdict is refused.
+    # Rule: properties that the form does not have are left out, such as a confidence.
     is_closed = form.get("additionalProperties") is False
     verdicts: list[JsonObject] = []
     for value in objects:
@@ -298,9 +187,6 @@ def _agreed(objects: Sequence[JsonObject], around: str, form_name: str, form: Js
         if verdict is None:
             return Unread(_SEVERAL)
         if isinstance(verdict, dict) and not properties.keys().isdisjoint(verdict):
-            extra = {name: entry for name, entry in verdict.items() if name not in properties}
-            if _holds_other_verdict(extra, verdict, form):
-                return Unread(_SEVERAL)
             verdicts.append(
                 {name: entry for name, entry in verdict.items() if name in properties} if is_closed else verdict
             )
@@ -310,31 +196,13 @@ def _agreed(objects: Sequence[JsonObject], around: str, form_name: str, form: Js
     if any(_decisive(verdict, properties) != _decisive(verdicts[0], properties) for verdict in verdicts):
         return Unread(_SEVERAL)
     deciding = _deciding(form)
+    around = f"{before}{after}".strip()
     if around and deciding is not None:
         name, scale = deciding
-        if contradicts(around, name, scale, verdicts[0].get(name)):
+        other = [*stated_values(f"{before}\n{after}", name, scale), *_all_labels(after, scale)]
+        if any(value != verdicts[0].get(name) for value in other):
             return Unread(_SEVERAL)
     return _explained(verdicts[-1], around, form) if around or len(objects) > 1 else verdicts[-1]
-
-
-def _holds_other_verdict(extra: JsonObject, verdict: JsonObject, form: JsonObject) -> bool:
-    """Return whether a property outside the form, at any depth, has the name of a verdict and another value."""
-    deciding = _deciding(form)
-    if deciding is None:
-        return False
-    name, scale = deciding
-    layer: list[Json] = [extra]
-    while layer:
-        value = layer.pop()
-        if isinstance(value, list):
-            layer.extend(value)
-        elif isinstance(value, dict):
-            layer.extend(value.values())
-            stated = [entry for key, entry in value.items() if names_verdict(key, name)]
-            values = [scale.whole(str(entry)) for entry in stated if isinstance(entry, str | int | float)]
-            if any(value not in (None, verdict.get(name)) for value in values):
-                return True
-    return False
 
 
 def _explained(verdict: JsonObject, around: str, form: JsonObject) -> JsonObject:
@@ -401,13 +269,13 @@ def _is_free_text(schema: Json) -> bool:
     return schema.get("type") in ("string", ["string", "null"])
 
 
-def _objects(text: str) -> tuple[list[JsonObject], str] | None:
-    """Return the outermost JSON objects and the text around them; `None` where a brace begins no object, as all is then unsure."""
+def _objects(text: str) -> tuple[list[JsonObject], str, str] | None:
+    """Return the outermost JSON objects and the text before and after them; `None` where a brace begins no object, as all is then unsure."""
     objects: list[JsonObject] = []
-    around: list[str] = []
+    between: list[str] = []
     at = 0
     while (start := text.find("{", at)) >= 0:
-        around.append(text[at:start])
+        between.append(text[at:start])
         try:
             value, at = _DECODER.raw_decode(text, start)
             json.dumps(value, ensure_ascii=False).encode()
@@ -416,7 +284,7 @@ def _objects(text: str) -> tuple[list[JsonObject], str] | None:
         objects.append(value)
         if len(objects) > _MAX_OBJECTS:
             return None
-    return objects, "".join((*around, text[at:]))
+    return objects, "".join(between), text[at:]
 
 
 def _decoded(text: str) -> Json:

@@ -6,9 +6,6 @@ model's. Python literals count as JSON here, as readers accept both. Each text i
 
 import re
 from typing import Final, Literal, TypeAlias
-from zlib import crc32
-
-from msgspec import Struct
 
 from toolgauge.model import masks
 
@@ -18,12 +15,12 @@ Extent: TypeAlias = Literal["complete", "cut", "broken"]
 _Next: TypeAlias = Literal["first", "entry", "colon", "colon or comma", "value", "comma"]
 
 # Shorter texts reach such a length by chance.
-SHORTEST_LIMIT = 64
+_SHORTEST_LIMIT = 64
 # trigger.dev; MLflow and Dynatrace; Lucene's longest term. All others that are known are round: New Relic 4095, Azure 8192, Splunk
 # 12000, Datadog 25000, Honeycomb 65535, Sentry 1024, Tempo 2048, and what people write into OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT.
 _ODD_LIMITS = frozenset((1028, 250, 32766))
 # How far before a limit in characters, bytes and UTF-16 units a text may end: the next character takes up to four bytes or two units.
-MOST_SPARED: Final = (0, 3, 1)
+_MOST_SPARED: Final = (0, 3, 1)
 
 _ESCAPE = r"\\(?:['\"\\/abfnrtv]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"
 _DOUBLE = rf"[bu]?\"[^\"\\\x00-\x1f]*+(?:{_ESCAPE}[^\"\\\x00-\x1f]*+)*+"
@@ -66,14 +63,6 @@ _BEFORE_VALUES = frozenset(":,[{")
 _CONTAINER = re.compile(r"[{\[(]|\"[{\[]")
 
 
-class TextSize(Struct, frozen=True, gc=False):
-    """The lengths of a text, as `lengths` returns them; `is_cut` where it is JSON without its end. Equal texts have equal sizes."""
-
-    lengths: tuple[int, int, int]
-    checksum: int
-    is_cut: bool
-
-
 def was_cut(text: str) -> bool:
     """Return whether a limit cut the JSON text: valid up to its end, with a marker, half a character or a length at which tools cut."""
     stripped = text.strip()
@@ -88,19 +77,12 @@ def was_cut(text: str) -> bool:
     return extent(stripped) == "cut"
 
 
-def lengths(text: str) -> tuple[int, int, int]:
+def _lengths(text: str) -> tuple[int, int, int]:
     """Return the length in characters, UTF-8 bytes and UTF-16 units: limits count in any of them."""
     size = len(text)
     if text.isascii():
         return (size, size, size)
     return (size, len(text.encode("utf-8", "surrogatepass")), size + len(_TWO_UNITS.findall(text)))
-
-
-def text_size(text: str) -> TextSize:
-    """Measure a text."""
-    stripped = text.strip()
-    is_cut = stripped[:1] in _BEGINS and extent(stripped) == "cut"
-    return TextSize(lengths(text), crc32(text.encode("utf-8", "surrogatepass")), is_cut)
 
 
 def is_broken_by_mask(text: str) -> bool:
@@ -140,26 +122,26 @@ def extent(text: str) -> Extent:
 
 
 def _has_known_length(text: str) -> bool:
-    sizes = lengths(text)
+    sizes = _lengths(text)
     if any(_is_limit(size) for size in sizes):
         return True
     # A text of narrow characters fills a limit to the end.
     return any(
         _is_common(size + spared)
-        for size, most in zip(sizes, MOST_SPARED, strict=True)
+        for size, most in zip(sizes, _MOST_SPARED, strict=True)
         if size != sizes[0]
         for spared in range(1, most + 1)
     )
 
 
 def _is_limit(size: int) -> bool:
-    return size >= SHORTEST_LIMIT and (0 in (size % 100, size % 64, size & (size + 1)) or size in _ODD_LIMITS)
+    return size >= _SHORTEST_LIMIT and (0 in (size % 100, size % 64, size & (size + 1)) or size in _ODD_LIMITS)
 
 
 def _is_common(size: int) -> bool:
     """Return whether a length is one of the few limits that even a text somewhat shorter shows."""
     signs = (size % 500, size % 1024, size & (size - 1), size & (size + 1))
-    return size > SHORTEST_LIMIT and (0 in signs or size in _ODD_LIMITS)
+    return size > _SHORTEST_LIMIT and (0 in signs or size in _ODD_LIMITS)
 
 
 def _walk(text: str) -> tuple[Extent, bool]:

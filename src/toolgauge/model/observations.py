@@ -9,7 +9,6 @@ from typing import Final, Literal, TypeAlias, final
 from msgspec import Struct
 
 from toolgauge.model.content import NOT_RECORDED, Content
-from toolgauge.model.damaged_json import TextSize
 from toolgauge.model.json import JsonObject
 from toolgauge.model.records import Resource, Scope, SpanRef, StatusCode
 
@@ -233,7 +232,7 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     for a span that was viewed for its ids or `attributes` alone. `attributes` are only those that a
     criterion asks for (`when.attributes`, `reference.key`), resource attributes included. `resource` are the labels of
     the producer, one object for all spans of a resource. `version` is that of the scope, `language` that of the SDK; "" where
-    not recorded. `text_sizes` are those of all long texts of a record with JSON that lacks its end, empty for all other records.
+    not recorded.
     """
 
     ref: SpanRef
@@ -252,7 +251,6 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     resource: Mapping[str, str] = {}
     version: str = ""
     language: str = ""
-    text_sizes: tuple[TextSize, ...] = ()
 
 
 # What a span shows, as far as closing its trace and holding it depend on it: an `AgentRun`, a `ModelCall`, a `CallExecuted`.

@@ -60,7 +60,8 @@ WHY_NOT_RECORDED = {
     "unparsable": "it is no valid JSON and stays text",
     "truncated": "it was cut off on the way",
 }
-_RULES = {"grounded": "seen before", OTHER_ARGUMENTS: "same tool, other arguments"}
+_REASONS = {"no_tool_offer": "tools on offer not recorded"}
+_RULES = {"grounded": "not seen before", OTHER_ARGUMENTS: "same tool, other arguments"}
 _MAX_ARGUMENTS, _MAX_NAME = 5, 60
 
 
@@ -71,7 +72,7 @@ def state_words(state: str) -> str:
 
 def reason_words(reason: str) -> str:
     """Write a reason of the closed list."""
-    return reason.replace("_", " ")
+    return _REASONS.get(reason, reason.replace("_", " "))
 
 
 def rule_words(rule: str) -> str:

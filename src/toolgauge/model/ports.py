@@ -86,10 +86,6 @@ class Deferring(Protocol):
         """Return what `read` reads for certain from a span with these attributes; `None`: it is read when it arrives."""
         ...
 
-    def calls(self, span: Span) -> Iterable[Observation] | None:
-        """Return the observations of such a span without messages, results and answers; `None` when all of it must be read."""
-        ...
-
 
 @runtime_checkable
 class Remembering(Protocol):
@@ -192,9 +188,7 @@ class Evaluator(Protocol):
     something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once;
     one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead. One that looks
     at no expectation has `ignores_reference: ClassVar[bool] = True`: a criterion with one is an error. One that judges
-    runs of agents has `needs_agent_run: ClassVar[bool] = True`: its criteria are not for traces without any. One that looks
-    at neither messages (prompts and responses included) nor results has `needs_content: ClassVar[bool] = False`: where no
-    criterion looks at them, they are not read. One of level `call` that looks at nothing but the call and the
+    runs of agents has `needs_agent_run: ClassVar[bool] = True`: its criteria are not for traces without any. One of level `call` that looks at nothing but the call and the
     tools on offer has `needs_whole: ClassVar[bool] = False`: where spans of a trajectory are missing, it still judges
     the calls that were seen whole. One that looks at attributes of the trace has
     `attributes: tuple[str, ...]`, their keys: others are not read. One that judges failed steps of code agents like calls has

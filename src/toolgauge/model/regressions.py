@@ -77,7 +77,9 @@ class Regression(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class StreamStatus(Struct, frozen=True, kw_only=True, gc=False):
-    """The state of one stream's detector, which learns from `needed` observations first. `since_ns` is the onset of a current alarm."""
+    """The state of one stream's detector, which learns from `needed` observations first. A current alarm began at `since_ns`; alarms
+    of one service that began together are of one `incident`.
+    """
 
     stream: Stream
     state: StreamState
@@ -87,6 +89,7 @@ class StreamStatus(Struct, frozen=True, kw_only=True, gc=False):
     current: float | None
     evidence: float
     since_ns: int | None
+    incident: str = ""
 
 
 class Arm(Struct, frozen=True, kw_only=True, gc=False):

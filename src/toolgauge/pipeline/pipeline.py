@@ -360,14 +360,13 @@ class Pipeline:
 
     def adopt(self, rules: Rules) -> None:
         """Use other rules: trajectories that close from here on are scored by them."""
-        scope = rules.scorer.reading_scope
         self._use(rules.settings)
         self.scoring.adopt(rules.scorer, rules.settings)
         if rules.reading is not None:
             self._count_broken_values()
             self._broken_counted = 0
             self._reader.decoder, self._reader.recognizer = rules.reading
-        self.assembler.adopt(rules.assemble, conversations=scope.conversations, content=scope.content)
+        self.assembler.adopt(rules.assemble, conversations=rules.scorer.gathers_conversations)
         self._hold.timeout_ns, self._hold.max_bytes = rules.hold_timeout_ns, rules.hold_max_bytes
         if self._parts.watcher is not None:
             self._parts.watcher.keep(rules.streams)

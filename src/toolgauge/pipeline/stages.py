@@ -82,10 +82,6 @@ class Reader:
         """Read all of a deferred span; `None` when nothing can be read from it."""
         return self.recognizer.read_waited(span.dialect, self.decoder.waited(span))
 
-    def read_calls(self, span: WaitingSpan) -> Reading | None:
-        """Read a deferred span without messages and results; `None` when all of it has to be read."""
-        return self.recognizer.read_calls(span.dialect, self.decoder.waited(span))
-
     def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model's span was given."""
         return self.recognizer.read_history(span.dialect, self.decoder.waited(span))

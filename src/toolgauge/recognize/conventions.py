@@ -182,9 +182,7 @@ _MAX_KNOWN = 64
 _MAX_KNOWN_TEXT = 65_536
 
 
-def executed(
-    span: Span, prefix: str, protocol: Literal["mcp"] | None, *, with_result: bool = True
-) -> CallExecuted | None:
+def executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> CallExecuted | None:
     """Read a tool span; `prefix` is an optional prefix of its name. `None` without a tool name."""
     attributes = span.attributes
     name = values.as_str(attributes.get(TOOL_NAME)) or values.as_str(attributes.get(MCP_TOOL))
@@ -193,7 +191,7 @@ def executed(
         name = span.name.partition(prefix + " ")[2].strip()
     if name in UNNAMED:
         return None
-    result = attributes.get(RESULT) if with_result else None
+    result = attributes.get(RESULT)
     error = call_error(span)
     # Rule: MCP's failure flag in an attribute of its own is a failure, as inside a result.
     if error is None and attributes.get(MCP_IS_ERROR) in _TRUE:
@@ -202,7 +200,7 @@ def executed(
         name=name,
         call_id=call_id(attributes),
         arguments=_arguments(attributes),
-        result=values.result(result) if result is not None or not with_result else _mcp_result(attributes),
+        result=values.result(result) if result is not None else _mcp_result(attributes),
         error=error,
         agent=values.as_str(attributes.get(AGENT)),
         protocol=protocol,
@@ -426,7 +424,7 @@ def newest_user_text(messages: Messages) -> list[MessageSeen]:
     return []
 
 
-def written(messages: Messages, agent: str | None, first: int = 0, *, with_text: bool = True) -> list[Observation]:
+def written(messages: Messages, agent: str | None, first: int = 0) -> list[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
     calls: list[CallRequested] = []
     # The provider ran these itself: their answers are in the same output.
@@ -436,7 +434,7 @@ def written(messages: Messages, agent: str | None, first: int = 0, *, with_text:
         message.add_to(calls, answers, texts, agent, first)
     if len(calls) > 1 and len({call.call_id for call in calls}) < len(calls):
         calls = [replace(call, position=position) for position, call in enumerate(_once(calls), first)]
-    return [*calls, *answers, *_text_of(texts)] if with_text else [*calls, *answers]
+    return [*calls, *answers, *_text_of(texts)]
 
 
 def _once(calls: list[CallRequested]) -> Iterable[CallRequested]:

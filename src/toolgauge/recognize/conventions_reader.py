@@ -28,7 +28,7 @@ from toolgauge.recognize import conventions, endings, values
 from toolgauge.recognize.conventions import model_call, token_counts
 from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.endings import ending, finish_in
-from toolgauge.recognize.messages import Message, Messages, may_contain_failures, past_calls, read_list, read_messages
+from toolgauge.recognize.messages import Message, Messages, past_calls, read_list, read_messages
 from toolgauge.recognize.values import MAX_ITEMS
 
 # The owner of consecutive inputs: the conversation or the trace, `None` when not known, and the agent.
@@ -146,42 +146,6 @@ class ConventionsReader:
         if received is not None:
             return past_calls(read_messages(received, "user"))
         return past_calls(message for event in span.events for message in _given(event))
-
-    def calls(self, span: Span) -> list[Observation] | None:
-        """Read a span of which `operation` is known without messages and results; `None` when its calls need them."""
-        attributes = span.attributes
-        operation = attributes.get(conventions.OPERATION)
-        if conventions.MCP_METHOD in attributes or is_raw(span):
-            return None
-        seen: list[Observation] = [*conventions.conversation(attributes)]
-        if operation == conventions.EXECUTE:
-            call = conventions.executed(span, conventions.EXECUTE, None, with_result=False)
-            return seen if call is None else [*seen, call]
-        if operation == conventions.INVOKE:
-            seen.append(AgentRun(agent=values.as_str(attributes.get(conventions.AGENT))))
-            seen += self.offered(attributes.get(conventions.DEFINITIONS))
-            return seen
-        received, written = attributes.get(conventions.INPUT), attributes.get(conventions.OUTPUT)
-        if received is not None:
-            # Where the output is lost, or was cut, the history may have to tell what it was.
-            if written is None or may_contain_failures(received):
-                return None
-        elif written is None and span.events:
-            return None
-        agent = values.as_str(attributes.get(conventions.AGENT))
-        call = model_call(attributes, agent, stopped_for_tools=conventions.stopped_for_tools(attributes))
-        seen.append(call if operation in conventions.MODEL_OPERATIONS else replace(call, may_repeat=True))
-        seen += self.offered(_definitions(attributes))
-        if written is not None:
-            messages = read_messages(written, "assistant")
-            if received is not None and messages and (messages[0].text[:1] in ("[", "{")):
-                return None
-            is_empty = bool(messages) and all(message.is_empty for message in messages)
-            if call.ending is None and (is_empty or ending(finish_in(written)) is not None):
-                return None
-            seen += conventions.written(messages, agent, with_text=False)
-        seen += flat_calls(attributes)
-        return seen
 
     def model_call(self, attributes: Mapping[str, Value], whose: str | None = None) -> list[Observation]:
         """Read a model call with what it was given and what it wrote."""

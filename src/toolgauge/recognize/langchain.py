@@ -23,7 +23,6 @@ from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import newest_user_text, written_text
 from toolgauge.recognize.messages import Message, PastMessage, calls_of, numbered
-from toolgauge.recognize.values import look_at_ends
 
 # LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
 # `assemble` distinguishes them from failures by their class.
@@ -185,9 +184,6 @@ def waiting_calls(span: Span, interrupt: str = "") -> Iterator[CallAnswered]:
 
 def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:
     """Read the answers of a LangGraph tool node; a call that was refused has no tool run, only this."""
-    # Such spans have the longest texts, which limits cut first, and most of these are not read.
-    look_at_ends(given)
-    look_at_ends(output)
     if not isinstance(given, str) or '"tool_call' not in given or given[:1] not in ("[", "{"):
         return
     opened = values.decoded(given)

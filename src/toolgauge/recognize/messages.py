@@ -48,10 +48,6 @@ _IDS = ("call_id", "tool_call_id", "tool_use_id", "toolCallId", "id")
 _IDS_OF_CALLS = frozenset(_IDS[:-1])
 _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
-_SIGNS_OF_FAILURE = (
-    *("rror", "\\u", "reject", "denied", "Denied", "approv", "doesn't want"),
-    *("ancelled", "not allowed", "nterrupt"),
-)
 
 
 class Message:
@@ -378,16 +374,6 @@ def _failure(source: JsonObject, result: Content) -> CallError | None:
     if source.get("status") != "error" and source.get("is_error") is not True and source.get("isError") is not True:
         return None
     return CallError(kind=OTHER_ERROR, message=values.text_of(result))
-
-
-def may_contain_failures(received: Value) -> bool:
-    """Return whether an answer in a model's input may have a sign of failure or of refusal; False only where none can have."""
-    # All signs that `_failure` reads, and the words in which a person refuses, have one of these; escaped ones are not looked for.
-    if not isinstance(received, str) or any(sign in received for sign in _SIGNS_OF_FAILURE):
-        return True
-    # Not JSON but a Python literal, which has other escapes.
-    single = received.find("'")
-    return single >= 0 and not 0 <= received.find('"') < single
 
 
 def _parts(value: Json) -> list[JsonObject]:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from toolgauge.model.damaged_json import TextSize
 from toolgauge.model.errors import is_interrupt
 from toolgauge.model.json import Value
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation, Reading
@@ -12,7 +11,6 @@ from toolgauge.model.ports import Completing, Deferring, Dialect, Grounds, Remem
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
 from toolgauge.recognize.run_properties import properties
-from toolgauge.recognize.values import cut_texts_seen, text_sizes
 from toolgauge.selfmetrics import SelfMetrics
 
 # Listing more keys than this costs more than asking.
@@ -211,7 +209,7 @@ class Recognizer:
         self._scores: Dialect = _Scores()
         self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
         self._candidates = Candidates(self._asked)
-        self._readers_of_calls = {one.name: (one, one.calls) for one in self._dialects if isinstance(one, Deferring)}
+        self._deferring = {one.name: one for one in self._dialects if isinstance(one, Deferring)}
         self._completing = {
             name: one for one in self._dialects if isinstance(one, Completing) for name in one.completes
         }
@@ -261,32 +259,9 @@ class Recognizer:
 
     def read_waited(self, name: str, span: Span) -> Reading | None:
         """Read a span that has waited for a dialect, as `read` does."""
-        dialect, _ = self._readers_of_calls.get(name, (None, None))
+        dialect = self._deferring.get(name)
         # No dialect before it could claim the span. Asking it alone: 4 % of all CPU where content is read.
         return self._read(span, span.ref, self._asked if dialect is None else (dialect,))
-
-    def read_calls(self, name: str, span: Span) -> Reading | None:
-        """Read a span with a known operation, without messages and results; `None` when all must be read. Never raises."""
-        dialect, calls = self._readers_of_calls.get(name, (None, None))
-        if dialect is None or calls is None:
-            return None
-        cut_before = cut_texts_seen()
-        try:
-            found = calls(span) if dialect.claims(span) else None
-            observations = None if found is None else tuple(found)
-            completing = self._completing.get(name)
-            if observations is not None and completing is not None:
-                observations = observations if completing.complete(span, observations) is observations else None
-        except BaseException as error:
-            # The error is counted when the whole span is read.
-            if is_interrupt(error):
-                raise
-            return None
-        if observations is None:
-            return None
-        attributes = self._attributes(span, dialect) if self._wanted else ()
-        sizes = text_sizes(span) if cut_texts_seen() != cut_before else ()
-        return _reading(span, span.ref, dialect, observations, attributes, sizes)
 
     def read_history(self, name: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
@@ -300,7 +275,6 @@ class Recognizer:
             return ()
 
     def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:
-        cut_before = cut_texts_seen()
         dialect: Dialect | None = None
         observations: tuple[Observation, ...] = ()
         for one in asked:
@@ -317,14 +291,12 @@ class Recognizer:
             except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
                 self._count(error, one.name)
                 break
-        # Only records with a text that lacks its end are measured.
-        sizes = text_sizes(record) if cut_texts_seen() != cut_before else ()
         if dialect is self._scores:
             return None
         attributes = self._attributes(record, dialect) if self._wanted else ()
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
-        return _reading(record, ref, dialect, observations, attributes, sizes)
+        return _reading(record, ref, dialect, observations, attributes)
 
     def _count(self, error: BaseException, dialect: str) -> None:
         if is_interrupt(error):
@@ -352,7 +324,6 @@ def _reading(
     dialect: Dialect | None,
     observations: tuple[Observation, ...],
     attributes: tuple[tuple[str, Scalar], ...],
-    sizes: tuple[TextSize, ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
     if span is not None and dialect is not None and (failure := span_failure(span, observations)) is not None:
@@ -378,7 +349,7 @@ def _reading(
         version=scope.version,
         language=resource.language,
     )
-    return replace(reading, attributes=attributes, text_sizes=sizes) if attributes or sizes else reading
+    return replace(reading, attributes=attributes) if attributes else reading
 
 
 def _shortest(prefixes: Iterable[str]) -> tuple[str, ...]:

@@ -1,76 +1,18 @@
-"""Turns recorded arguments, results and messages into JSON values, and measures texts that a limit has cut.
+"""Turns recorded arguments, results and messages into JSON values.
 
 A value that is too deep, too large or broken becomes `Unparsed`, never an exception. Types stay apart, as scores need them.
 """
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import msgspec
 
 from toolgauge.model import damaged_json, masks
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.damaged_json import SHORTEST_LIMIT, TextSize, extent, text_size
 from toolgauge.model.json import Json, JsonObject, Value, nests_too_deep
 from toolgauge.model.literals import clean, finite, parse_literal
-from toolgauge.model.records import LogRecord, Record
-
-_MAX_MEASURED = 100
-_LONGEST_MEASURED = 1 << 17
-
-
-class _Seen(threading.local):
-    """Counts, for each thread, the texts that lack their end."""
-
-    texts = 0
-
-
-_seen = _Seen()
-
-
-def look_for_cut(text: str) -> None:
-    """Count a text if it is JSON that lacks its end."""
-    if SHORTEST_LIMIT <= len(text) <= _LONGEST_MEASURED and text[:1] in ("{", "[") and extent(text.rstrip()) == "cut":
-        _seen.texts += 1
-
-
-def look_at_ends(value: Value) -> None:
-    """Count a text that is not read otherwise and has a first bracket without a last one."""
-    if isinstance(value, str) and value[:1] in ("{", "[") and value.rstrip()[-1:] not in ("}", "]"):
-        _seen.texts += 1
-
-
-def cut_texts_seen() -> int:
-    """Return how many texts that lack their end this thread has read."""
-    return _seen.texts
-
-
-def text_sizes(record: Record) -> tuple[TextSize, ...]:
-    """Return the sizes of all long texts of a record, each of them once."""
-    texts = (text for text in _texts(record) if SHORTEST_LIMIT <= len(text) <= _LONGEST_MEASURED)
-    return tuple(dict.fromkeys(text_size(text) for text in islice(texts, _MAX_MEASURED)))
-
-
-def _texts(record: Record) -> Iterator[str]:
-    yield from _texts_in(record.attributes)
-    if isinstance(record, LogRecord):
-        if isinstance(record.body, str):
-            yield record.body
-        return
-    for event in record.events:
-        yield from _texts_in(event.attributes)
-
-
-def _texts_in(attributes: Mapping[str, Value]) -> Iterator[str]:
-    # A limit cuts each text of a list by itself.
-    for value in attributes.values():
-        for one in value if isinstance(value, list) else (value,):
-            if isinstance(one, str):
-                yield one
-
 
 # Parsed JSON can take twenty times the room of its text; a larger text stays text.
 MAX_TEXT = 4 * 1024 * 1024
@@ -338,8 +280,6 @@ def _unreadable(text: str, stripped: str) -> Content:
         return NotRecorded("redacted")
     if damaged_json.was_cut(text):
         return Unparsed(text, "truncated")
-    # A limit that is not known shows in several texts of one length.
-    look_for_cut(stripped)
     return Unparsed(text)
 
 

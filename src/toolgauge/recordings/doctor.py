@@ -291,7 +291,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
     dialects = ", ".join(dialect for dialect, _ in sent.dialects.most_common())
     records = f", {sent.log_records} log records" if sent.log_records else ""
     language = f"{producer.language}; " if producer.language else ""
-    yield f"  {language}dialect {dialects}: {sent.spans} spans{records}; tells of {counted(diagnosis.calls, 'call')}"
+    yield f"  {language}dialect {dialects}: {sent.spans} spans{records}, {counted(diagnosis.calls, 'call')}"
     if diagnosis.code_steps:
         steps, failed = counted(diagnosis.code_steps, "step"), diagnosis.failed_code_steps
         yield f"  {style.doubtful('note')}: a code agent: {steps} wrote code, {failed} of them failed by their own code"

@@ -253,7 +253,7 @@ def figure(outcome: Outcome) -> tuple[float | None, str | None]:
 def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
     """Return which score is enough, `passes at 0.8`; empty where that is not known."""
     if not result.can_fail:
-        return "passes at any score"
+        return "for information"
     least, outcome = pass_at.get(result.revision), result.outcome
     # Acceptance changes an outcome only below the score that is enough.
     if isinstance(outcome, Scored) and outcome.is_exempt and outcome.value < (1 if least is None else least):
@@ -266,11 +266,15 @@ def deciding(results: Sequence[Result]) -> Sequence[Result]:
     return [result for result in results if result.enforce == "live"] or results
 
 
+def failures(results: Sequence[Result]) -> list[Result]:
+    """Return those that failed, what explains most first."""
+    return sorted((result for result in results if outcome_word(result.outcome) in _FAILED), key=_urgency)
+
+
 def worst_result(results: Sequence[Result]) -> Result | None:
     """Choose the result to show for all: the failure that explains most, else the first that passed; `None` of none."""
-    failed = [result for result in results if outcome_word(result.outcome) in _FAILED]
-    if failed:
-        return min(failed, key=_urgency)
+    if failed := failures(results):
+        return failed[0]
     return next((result for result in results if isinstance(result.outcome, Scored)), results[0] if results else None)
 
 

@@ -9,7 +9,6 @@ from toolgauge.recognize.shortfalls import (
     COSTS,
     NAMES,
     PROBLEMS,
-    Fact,
     Producer,
     Remedy,
     Shortfall,
@@ -17,9 +16,6 @@ from toolgauge.recognize.shortfalls import (
     counts_of,
     producer_of,
 )
-
-# What is missing everywhere where nothing reads it.
-_CONTENT: tuple[Fact, ...] = ("results", "user_text")
 
 
 class MissingFact(Struct, frozen=True, kw_only=True):
@@ -50,8 +46,8 @@ class ProducerAdvice(Struct, frozen=True, kw_only=True):
     advice: tuple[Advice, ...]
 
 
-def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) -> tuple[ProducerAdvice, ...]:
-    """Find the facts that producers leave out, problems first; without `wants_content` none of messages and results."""
+def advice(trajectories: Iterable[Trajectory]) -> tuple[ProducerAdvice, ...]:
+    """Find the facts that producers leave out, problems first."""
     shortfalls = Shortfalls()
     dialects: dict[Producer, dict[str, None]] = {}
     for trajectory in trajectories:
@@ -63,7 +59,7 @@ def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) ->
             producer = producer_of(source.service, source.scope, source.version, source.language)
             dialects.setdefault(producer, {})[source.dialect] = None
     found = [
-        _of_producer(producer, tuple(names), shortfalls, wants_content=wants_content)
+        _of_producer(producer, tuple(names), shortfalls)
         for producer, names in sorted(dialects.items(), key=lambda entry: entry[0])
     ]
     return tuple(
@@ -74,14 +70,11 @@ def advice(trajectories: Iterable[Trajectory], *, wants_content: bool = True) ->
     )
 
 
-def _of_producer(
-    producer: Producer, dialects: tuple[str, ...], shortfalls: Shortfalls, *, wants_content: bool
-) -> ProducerAdvice:
+def _of_producer(producer: Producer, dialects: tuple[str, ...], shortfalls: Shortfalls) -> ProducerAdvice:
     # One switch mostly governs several facts: they are listed together.
     alike: dict[Remedy, list[Shortfall]] = {}
     for shortfall in shortfalls.of(producer, dialects):
-        if wants_content or shortfall.fact not in _CONTENT:
-            alike.setdefault(shortfall.remedy, []).append(shortfall)
+        alike.setdefault(shortfall.remedy, []).append(shortfall)
     return ProducerAdvice(
         service=producer.service,
         scope=producer.scope,

@@ -77,7 +77,7 @@ class TextWriter:
         agent = f"  {style.aside(f'[{path}]')}" if path else ""
         styled = {"executed": style.good, "rejected": style.bad}.get(call.state, style.doubtful)
         state = styled(state_words(call.state)) + (" code" if call.kind == "code" else "")
-        yield f"  turn {call.turn}  {style.head(shortened(call.name, _NAME))}({self.arguments(call.arguments)})  {state}{agent}"
+        yield f"  turn {call.turn + 1}  {style.head(shortened(call.name, _NAME))}({self.arguments(call.arguments)})  {state}{agent}"
         if call.error is not None:
             word = style.bad("rejected:" if call.state == "rejected" else "error:")
             message = shortened_error(self._redactor.error(call.error.message, _LINE), _LINE)

@@ -16,9 +16,10 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result,
 from toolgauge.model.plain_words import reason_words, with_cause
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.explanations import brief_reason, deciding, requirement, worst_result
+from toolgauge.report.explanations import brief_reason, deciding, failures, requirement, worst_result
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
+from toolgauge.report.terminal import counted
 from toolgauge.score.selection import was_stopped
 from toolgauge.watch.fingerprint import fingerprint
 
@@ -175,7 +176,8 @@ def facets(kept: Iterable[KeptTrajectory]) -> Facets:
 
 
 class TrajectoryRow(Struct, frozen=True, kw_only=True):
-    """One trajectory. `criterion` is that of the worst result, empty without any; `others` counts further failures.
+    """One trajectory. `criterion` is that of the worst result, empty without any; `others` counts further failures, and `also` is the
+    next criterion that failed, if there is one.
 
     `figure` is the score that failed beside the one that passes, or the type of an error."""
 
@@ -192,6 +194,7 @@ class TrajectoryRow(Struct, frozen=True, kw_only=True):
     figure: str
     tool: str
     why: str
+    also: str
     others: int
     is_shadow: bool
 
@@ -227,6 +230,7 @@ def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping
     """Make the row of one trajectory; `pass_at` is as in `VerdictWriter`."""
     trajectory, results = scored.trajectory, deciding(scored.results)
     worst = worst_result(results)
+    failed = failures(results)
     words = Counter(outcome_word(result.outcome) for result in results)
     word: OutcomeWord = "not_evaluated"
     score, figure = None, ""
@@ -237,7 +241,7 @@ def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping
         match worst.outcome:
             case Scored(passed=True):
                 unseen = f", {words['not_evaluated']} not evaluated" if words["not_evaluated"] else ""
-                why = f"{words['pass']} passed{unseen}"
+                why = f"{counted(words['pass'], 'check')} passed{unseen}"
             case Scored(value=value):
                 # Rule: a failing score between 0 and 1 stands beside the score that passes.
                 needed = requirement(worst, pass_at) if value else ""
@@ -245,7 +249,7 @@ def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping
             case Errored(error_type=error_type):
                 figure, why = error_type[:_MAX_NAME], why or reason_words(error_type)
             case NotEvaluated(reason=reason):
-                why = f"{reason_words(reason)}: {why}" if why else reason_words(reason)
+                why = why or reason_words(reason)
     is_named = worst is not None and word != "pass"
     return TrajectoryRow(
         id=trajectory_id(trajectory),
@@ -261,7 +265,8 @@ def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping
         figure=figure,
         tool=worst.call.name[:_MAX_NAME] if worst is not None and is_named and worst.call is not None else "",
         why=with_cause(why, _MAX_WHY),
-        others=words["fail"] + words["error"] - 1 if word in ("fail", "error") else 0,
+        also=next((one.criterion for one in failed if worst is not None and one.criterion != worst.criterion), ""),
+        others=max(0, len(failed) - 1),
         is_shadow=worst is not None and worst.enforce == "shadow",
     )
 

@@ -33,7 +33,6 @@ _MAX_VERDICTS = 20
 _MAX_MESSAGES, _MESSAGE_ROOM = 50, 2_000
 _MAX_TOOLS = 200
 _BY_URGENCY: tuple[OutcomeWord, ...] = ("fail", "error", "not_evaluated", "pass")
-_NOT_READ = "not read, because no criterion looks at results"
 
 
 class ShownValue(Struct, frozen=True, kw_only=True):
@@ -125,7 +124,6 @@ class ShownTrajectory(Struct, frozen=True, kw_only=True):
     more_messages: int
     hides_values: bool
     missing: tuple[tuple[str, int], ...]
-    reads_content: bool
     tools: tuple[str, ...]
     more_tools: int
 
@@ -144,7 +142,7 @@ def head(trajectory: Trajectory) -> dict[str, object]:
 class TrajectoryWriter:
     """Makes the shown form of trajectories; `pass_at` is as in `VerdictWriter`, `first` as in `OriginWriter`.
 
-    Without `reads_content` nothing is known of results and messages. Values longer than `line_length` are indented.
+    Values longer than `line_length` are indented.
     """
 
     def __init__(
@@ -152,13 +150,11 @@ class TrajectoryWriter:
         redactor: Redactor,
         pass_at: Mapping[str, float],
         *,
-        reads_content: bool = True,
         line_length: int = _ONE_LINE,
         first: int = 1,
     ) -> None:
         self._redactor = redactor
         self._line_length = line_length
-        self._reads_content = reads_content
         self._verdicts = VerdictWriter(redactor, pass_at)
         self._origins = OriginWriter(redactor, first=first)
 
@@ -193,8 +189,7 @@ class TrajectoryWriter:
             ),
             more_messages=len(messages) - len(shown_messages),
             hides_values=not self._redactor.shows_values,
-            missing=tuple(missing.most_common()) if self._reads_content else (),
-            reads_content=self._reads_content,
+            missing=tuple(missing.most_common()),
             tools=tuple(tool.name for tool in tools[:_MAX_TOOLS]),
             more_tools=max(0, len(tools) - _MAX_TOOLS),
         )
@@ -240,7 +235,7 @@ class TrajectoryWriter:
             if result.call is not None and id(result.call) in about:
                 about[id(result.call)].append(self._verdicts.verdict(result))
         differing = differences_by_call(results, trajectory.calls)
-        chains = failing_chains(trajectory, results, window if self._reads_content else ())
+        chains = failing_chains(trajectory, results, window)
         observed, recoveries, shows_values = Observed(trajectory), recovered(trajectory), self._redactor.shows_values
         for turn, group in groupby(enumerate(window, start=first), key=lambda entry: entry[1].turn):
             shown: list[ShownCall] = []
@@ -249,7 +244,6 @@ class TrajectoryWriter:
                 arguments, more = self._arguments(call, tuple(differing.get(id(call), ())), room)
                 is_empty = isinstance(call.arguments, Recorded) and call.arguments.value == {}
                 whole = ShownValue(note="none") if is_empty else self._value(call.arguments, room)
-                not_read = not self._reads_content and isinstance(call.result, NotRecorded)
                 error = call.error
                 shown.append(
                     ShownCall(
@@ -258,7 +252,7 @@ class TrajectoryWriter:
                         arguments=arguments,
                         more_arguments=more,
                         whole=None if arguments else whole,
-                        result=ShownValue(note=_NOT_READ) if not_read else self._value(call.result, room),
+                        result=self._value(call.result, room),
                         error_kind="" if error is None else self._name(error_words(error.kind)),
                         error=None
                         if error is None
@@ -266,7 +260,7 @@ class TrajectoryWriter:
                         if shows_values
                         else "",
                         verdicts=tuple(sorted(about[id(call)], key=lambda verdict: _BY_URGENCY.index(verdict.word))),
-                        missing=tuple(map(reason_words, observed.missing(call))) if self._reads_content else (),
+                        missing=tuple(map(reason_words, observed.missing(call))),
                         is_asked=number == asked,
                         origins=self._origins.lines(chains.get(call.order)),
                         is_recovered=call.order in recoveries,
@@ -301,7 +295,7 @@ class TrajectoryWriter:
             if argument_of(difference) != name:
                 continue
             if difference.expected is None:
-                yield criterion, f"not as wanted ({rule_words(difference.rule)})"
+                yield criterion, f"at fault ({rule_words(difference.rule)})"
             elif self._redactor.shows_values:
                 expected = self._redactor.side(difference, difference.expected, _ONE_LINE) or ""
                 yield criterion, f"expected {expected[:_ONE_LINE]}{'…' if len(expected) > _ONE_LINE else ''}"

@@ -180,7 +180,7 @@ def _result(content: Content) -> int | None:
         case Recorded(value=value):
             try:
                 text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-            except RecursionError:
+            except (RecursionError, ValueError):  # nested too deep; a number with thousands of digits
                 return None
         case Unparsed(text=text):
             pass

@@ -6,7 +6,6 @@ have a deadline of their own (`service/plug_in_evaluators.py`).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from types import GeneratorType
@@ -24,7 +23,6 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import (
     Criterion,
-    NoReference,
     Registered,
     Seen,
     ToolKinds,
@@ -70,30 +68,6 @@ class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
     registered: Registered
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingScope:
-    """What criteria have a service read: whether traces of a conversation are joined, and whether messages and results are read."""
-
-    conversations: bool
-    content: bool
-
-
-def reading_scope(criteria: Sequence[Criterion]) -> ReadingScope:
-    """Return what these criteria ask for."""
-    registered = tuple(map(register, criteria))
-    return ReadingScope(
-        conversations=any(one.criterion.scope == "conversation" for one in registered),
-        # Judges may look at messages and results; values of references and failures are looked for in them.
-        content=any(
-            one.evaluator is None
-            or one.failures is not None
-            or not isinstance(one.criterion.reference, NoReference)
-            or getattr(one.evaluator, "needs_content", True)
-            for one in registered
-        ),
-    )
-
-
 # Criteria that ask a judge are not scored here: `inquiries` returns their questions, `judged` takes the answers.
 class Scorer:
     """Scores trajectories against criteria; remembers recent offers."""
@@ -129,7 +103,8 @@ class Scorer:
         self.registered_tools: Mapping[str, ToolDefinition] = registered_tools or {}
         self.unmatched = UnmatchedCriteria(registered, on_unmatched)
         self.wanted: frozenset[str] = frozenset(key for criterion in criteria for key in attribute_keys(criterion))
-        self.reading_scope = reading_scope(criteria)
+        # Whether traces of a conversation are joined.
+        self.gathers_conversations = any(one.scope == "conversation" for one in criteria)
         # Whether a criterion judges a trace by what earlier traces of its conversation showed.
         self.wants_earlier_values = any(
             one.criterion.scope == "trace" and getattr(one.evaluator, "wants_earlier_values", False)

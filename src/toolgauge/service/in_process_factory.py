@@ -19,14 +19,14 @@ from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
 from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans, trace_request
 from toolgauge.export.settings import DestinationSettings
-from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.delivery import Accepted, Outgoing
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.pipeline.stages import ignore_split
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import otlp_fan_out
-from toolgauge.service.pipeline_factory import VERSION, emit_settings, make_pipeline, make_watcher, redactor
+from toolgauge.service.pipeline_factory import VERSION, NoOutbox, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, SteadyClock
 from toolgauge.service.watching import announce, announce_tool_changes
@@ -98,7 +98,7 @@ class Ways:
     on_scorecard: Callable[[Scorecard], None] | None
 
 
-class InProcess:
+class InProcess(NoOutbox):
     """One pipeline and its ways out; belongs to one thread, except for members that are documented otherwise."""
 
     def __init__(self, config: Config, criteria: Sequence[Criterion], ways: Ways, instruments: SdkMetrics) -> None:
@@ -128,7 +128,6 @@ class InProcess:
             sink=self,
             outbox=self,
             metrics=self.metrics,
-            content=ways.on_scorecard is not None,
             watcher=watcher,
             on_regressions=partial(announce, emitter=self._emitter, put=self.put, metrics=self.metrics),
             on_split=ignore_split,
@@ -152,14 +151,6 @@ class InProcess:
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterable[Outgoing]:
         """Encode scorecard spans and events."""
         return self._emitter.requests(scorecards)
-
-    def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 - the outbox interface
-        """What an application measures has its own way out."""
-        return False
-
-    def has_room(self, signal: Signal, size_bytes: int) -> bool:  # noqa: ARG002 - the outbox interface
-        """There is room: the application has exported its spans itself."""
-        return True
 
     def put(self, outgoing: Outgoing) -> bool:
         """Send our own telemetry; count the application's spans."""

@@ -98,7 +98,6 @@ def make_pipeline(
     clock: Callable[[], int] = time.monotonic_ns,
     around: Around = nothing_around,
     on_unmatched: OnUnmatched | None = _log_unmatched,
-    content: bool = False,
     watcher: Watcher | None = None,
     on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
     attributes: Collection[str] = (),
@@ -111,7 +110,7 @@ def make_pipeline(
     on_notices: Callable[[Sequence[Notice]], None] = ignore_notices,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
-    With `content`, results and messages are read even if no criterion needs them; so are `attributes`. Runs that began before
+    Spans are read for `attributes` as well. Runs that began before
     `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
     late, scorer = config.assemble.late_memory, _scorer(config, criteria, metrics, around, on_unmatched)
@@ -119,7 +118,7 @@ def make_pipeline(
     reader = Reader(_decoder(recognizer, config.metrics.resource_attributes), recognizer)
     parts = Parts(
         reader=reader,
-        assembler=_assembler(config, metrics, reader, scorer, content=content, live_since_ns=live_since_ns),
+        assembler=_assembler(config, metrics, reader, scorer, live_since_ns),
         scorer=scorer,
         earlier_traces=EarlierTraces(
             late.traces,
@@ -148,14 +147,13 @@ def make_pipeline(
 
 
 def _assembler(
-    config: Config, metrics: SelfMetrics, reader: Reader, scorer: Scorer, *, content: bool, live_since_ns: int | None
+    config: Config, metrics: SelfMetrics, reader: Reader, scorer: Scorer, live_since_ns: int | None
 ) -> Assembler:
     return Assembler(
         config.assemble,
         metrics,
         reader,
-        conversations=scorer.reading_scope.conversations,
-        content=content or scorer.reading_scope.content,
+        conversations=scorer.gathers_conversations,
         live_since_ns=live_since_ns,
         on_missing_parents=_log_missing_parents,
     )
@@ -244,16 +242,19 @@ def tool_kinds(config: Config) -> ToolKinds:
     return ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes, neutral=config.tools.neutral)
 
 
-class _NoOutbox:
+class NoOutbox:
     """Implements `Outbox` where nothing leaves. Not the fan-out without destinations: that one loads every sender."""
 
     def forwards(self, signal: Signal) -> bool:  # noqa: ARG002 (as `Outbox` has it)
+        """Nothing is sent on."""
         return False
 
     def has_room(self, signal: Signal, size_bytes: int) -> bool:  # noqa: ARG002 (as above)
+        """There is room: nothing is kept."""
         return True
 
     def put(self, outgoing: Outgoing) -> bool:  # noqa: ARG002 (as above)
+        """Take the request."""
         return True
 
 
@@ -280,12 +281,11 @@ def offline_pipeline(
             offline,
             criteria,
             sink=sink,
-            outbox=_NoOutbox(),
+            outbox=NoOutbox(),
             metrics=metrics,
             make_recognizer=make_recognizer,
             on_unmatched=None,
             on_split=ignore_split,
-            content=True,
             watcher=watcher,
             on_regressions=on_regressions or ignore_regressions,
             attributes=attributes,

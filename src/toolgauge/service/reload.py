@@ -20,7 +20,6 @@ from toolgauge.judge.client import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.stages import Rules
 from toolgauge.score.criterion import Criterion
-from toolgauge.score.scorer import reading_scope
 from toolgauge.service.criteria_factory import evaluator_files
 from toolgauge.service.destinations import renewed_destinations
 from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
@@ -160,7 +159,6 @@ class RuntimeReloader(ABC, Generic[_R]):
         receivers = await self._exchange_receivers(config, kept)
         exporters = await self._adopt(loaded, kept)
         self._service.push_interval_s = config.metrics.interval / 1e9
-        self._service.reading_scope = reading_scope(criteria)
         self._adopt_view(config, criteria)
         self._criteria, self._empty = criteria, loaded.empty
         self._config = config.model_copy(update={"receivers": receivers, "exporters": exporters})
@@ -179,10 +177,14 @@ class RuntimeReloader(ABC, Generic[_R]):
             wanted = new.otlp.protocols
             same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)
             endpoints = (wanted.grpc.endpoint, wanted.http.endpoint)
+            before = {receiver.port for receiver in service.receivers}
             service.receivers = await exchanged(service.receivers, made, endpoints=endpoints, same=same)
         except (ConfigError, StartError) as error:
             kept["receivers"] = error.message
             return old
+        for name, receiver in zip(("gRPC", "HTTP"), service.receivers, strict=True):
+            if receiver.port not in before:
+                _LOG.info("receiving OTLP/%s on port %d", name, receiver.port, extra={"port": receiver.port})
         return new
 
     def log(self, changes: Sequence[str], kept: Mapping[str, str], since_start: Sequence[str]) -> None:

@@ -20,7 +20,6 @@ from toolgauge.model.delivery import Consumer, Outgoing
 from toolgauge.model.ports import Receiver
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
-from toolgauge.score.scorer import ReadingScope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import AdminEndpoint, Health
 from toolgauge.service.process import (
@@ -126,7 +125,6 @@ class Runtime(ABC):
     clock: SteadyClock
     hop_id: str
     close_store: Callable[[], None]  # Lets another process have the state directory. Works twice.
-    reading_scope: ReadingScope
     is_pushing: bool = True  # Whether metrics are pushed: a worker's are part of the front's
     give_back: Sequence[Callable[[], object]] = ()  # Each gives back memory of a view when it runs short
     looks: Sequence[Callable[[], object]] = ()  # The work of each tenth of a second, on the event loop

@@ -21,7 +21,6 @@ from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
 from toolgauge.score.criterion import Criterion
-from toolgauge.score.scorer import reading_scope
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import USER_AGENT, make_outbox, make_recording
 from toolgauge.service.health import AdminEndpoint, make_health
@@ -170,7 +169,7 @@ def make_service(
     scoring = _make_scoring(config, criteria, telemetry, worker, observing, putting, is_live=is_live)
     journal = None if scoring.persistence is None else scoring.persistence.journal
     intake = Intake(scoring.pipeline, scoring.inbox, clock, journal, scoring.ledger, accepted)
-    return _service(config, criteria, telemetry, scoring, intake, recorded, worker, is_recorder=recording is not None)
+    return _service(config, telemetry, scoring, intake, recorded, worker, is_recorder=recording is not None)
 
 
 def _make_scoring(
@@ -265,7 +264,6 @@ def _make_judge_pool(config: Config, criteria: Sequence[Criterion], metrics: Sel
 
 def _service(
     config: Config,
-    criteria: Sequence[Criterion],
     telemetry: Telemetry,
     scoring: _Scoring,
     intake: Intake,
@@ -305,7 +303,6 @@ def _service(
         clock=clock,
         hop_id=hop_id,
         close_store=(lambda: None) if persistence is None else persistence.close,
-        reading_scope=reading_scope(criteria),
         is_pushing=link is None,
         looks=(scoring.worker.watch, judges.collect),
         pipeline=scoring.pipeline,

@@ -276,6 +276,7 @@ class WatchedStream:
             current=detector.current if detector.observations else None,
             evidence=detector.evidence,
             since_ns=None if alarm is None else alarm.onset_ns,
+            incident="" if alarm is None else alarm.incident,
         )
 
     def history(self) -> StreamHistory:

@@ -244,7 +244,7 @@ def _gauges(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iter
         entries, held_bytes = figures.total("toolgauge.state.entries"), figures.total("toolgauge.state.bytes")
         yield "Journal", f"{entries} requests, {size_text(held_bytes)}"
     durable = figures.total("toolgauge.state.durable")
-    yield "Detectors", "what they know survives a restart" if durable else "what they know is lost with this process"
+    yield "Baselines", "survive a restart" if durable else "are lost with this process"
 
 
 class Gap(Struct, frozen=True, kw_only=True):
@@ -281,8 +281,7 @@ class GapPages(PageGroup):
             return None
         running = self._shown.running
         trajectories = [kept.trajectory for kept in self._shown.store.newest()]
-        wants_content = running is None or running.wants_content()
-        producers = advice(trajectories, wants_content=wants_content)
+        producers = advice(trajectories)
         reasons = () if running is None else by_reason(gaps(Figures.of(running.registry)))
         return self._pages.page(
             "gaps.html",
@@ -292,7 +291,6 @@ class GapPages(PageGroup):
             producers=producers[:_MOST_PRODUCERS],
             more_producers=len(producers[_MOST_PRODUCERS:]),
             trajectories=sum(trajectory.scope == "trace" for trajectory in trajectories),
-            wants_content=wants_content,
         )
 
 

@@ -87,8 +87,6 @@ class Running:
     clock: Callable[[], int]
     loop: asyncio.AbstractEventLoop
     ports: Callable[[], Sequence[int]] = tuple
-    # Whether some criterion looks at messages and results: else they are not read.
-    wants_content: Callable[[], bool] = lambda: True
 
     def ask(self, question: Callable[[Watching], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
         """Ask the detectors from the thread of a page; a starting service has none. May raise `BusyError`."""

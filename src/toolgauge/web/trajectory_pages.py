@@ -1,10 +1,11 @@
 """The pages of trajectories: an overview, the latest ones, and each of them."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 
 from toolgauge.export.regression_events import trace_links
 from toolgauge.model.records import ENVIRONMENT
+from toolgauge.model.regressions import StreamStatus
+from toolgauge.report.failure_groups import failure_groups
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row, services
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
@@ -34,15 +35,16 @@ class TrajectoryPages(PageGroup):
         except BusyError:
             is_busy = True
         figures = Figures({}) if running is None else Figures.of(running.registry)
+        groups = failure_groups(newest, redactor)
         return self._pages.page(
             "overview.html",
             section="overview",
             title="Overview",
             total=len(newest),
-            alarms=[(stream_id(one.stream), one) for one in statuses if one.state == "alarm"],
+            incidents=_incidents(statuses),
             is_busy=is_busy,
-            failures=[row(one, redactor) for one in islice((one for one in newest if one.is_failed), _FAILURES)],
-            failed=sum(one.is_failed for one in newest),
+            failures=groups[:_FAILURES],
+            more_failures=max(0, len(groups) - _FAILURES),
             gaps=found[:_GAPS],
             more_gaps=max(0, len(found) - _GAPS),
             services=services(newest)[:_SERVICES],
@@ -78,10 +80,9 @@ class TrajectoryPages(PageGroup):
         kept = store.find(request.path[1])
         if kept is None:
             return None
-        asked, trajectory, running = request.value("call"), kept.trajectory, self._shown.running
+        asked, trajectory = request.value("call"), kept.trajectory
         number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None
-        reads_content = running is None or running.wants_content()
-        writer = TrajectoryWriter(writing.redactor, writing.pass_at, reads_content=reads_content)
+        writer = TrajectoryWriter(writing.redactor, writing.pass_at)
         same = [one for one in store.newest() if one.trajectory.service == trajectory.service]
         return self._pages.page(
             "trajectory.html",
@@ -117,3 +118,11 @@ def options(filters: Filters, known: Facets) -> Sequence[tuple[str, str, str, Se
         ("run_property", "Property", known.properties, filters.run_property),
     )
     return [(name, label, visible(chosen), choices(values, visible(chosen))) for name, label, values, chosen in fields]
+
+
+def _incidents(statuses: Sequence[StreamStatus]) -> list[list[tuple[str, StreamStatus]]]:
+    """Put the streams whose alarm is on together by incident, with their ids; the newest incident first."""
+    found: dict[str, list[tuple[str, StreamStatus]]] = {}
+    for status in sorted((one for one in statuses if one.state == "alarm"), key=lambda one: -(one.since_ns or 0)):
+        found.setdefault(status.incident, []).append((stream_id(status.stream), status))
+    return [*found.values()]

@@ -226,7 +226,6 @@ class WebView:
             clock=clock,
             loop=asyncio.get_running_loop(),
             ports=lambda: [receiver.port for receiver in service.receivers],
-            wants_content=lambda: service.reading_scope.content,
         )
 
         def stamp(route: str) -> object:

@@ -21,7 +21,6 @@ from toolgauge.otlp.request import Divider, Part
 from toolgauge.pipeline.stages import ignore_regressions
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
-from toolgauge.score.scorer import reading_scope
 from toolgauge.service.destinations import make_recording
 from toolgauge.service.health import AdminEndpoint, make_front_health
 from toolgauge.service.pipeline_factory import make_watcher
@@ -315,7 +314,6 @@ def make_front(
         clock=clock,
         hop_id=hop_id,
         close_store=(lambda: None) if store is None else store.close,
-        reading_scope=reading_scope(criteria),
         workers=workers,
         divided=divided,
         observing=workers.observing,

@@ -236,3 +236,14 @@ def test_recorded_runs_of_other_agents_are_no_loops():
         if not file.name.endswith(".logs.otlp.pb"):
             walk.send(file.read_bytes())
     assert walk.notices == []
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000, '"\\ud800"', "{", ""])
+def test_hostile_arguments_and_results_cost_no_span(value: str):
+    walk = told(LOOPS, EFFECTS)
+    run = Run(walk)
+    for _ in range(3):
+        run.call("create_order", value, value)
+    walk.wait(10_000)
+    assert len(walk.arrived()) == 3
+    assert len(walk.scorecards()) == 1

@@ -32,7 +32,7 @@ def scorer(*criteria: Criterion) -> Scorer:
 def test_a_criterion_that_asks_is_not_scored_and_one_that_scores_does_not_ask():
     success = Criterion(name="ok", evaluator_name="tool_success", evaluator=ToolSuccess(), revision="r")
     both = scorer(success, criterion(RightTool()))
-    assert {result.criterion for result in both.score(OF, 0)} == {"ok"}
+    assert {result.criterion for result in both.score(OF)} == {"ok"}
     assert [inquiry.criterion for inquiry in both.inquiries(OF)] == ["right"]
 
 

@@ -8,7 +8,7 @@ from tests.score.support import expected, judge, not_evaluated, scored, tool_cal
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Errored, Scored
+from toolgauge.model.outcomes import Errored, Scored, Side
 from toolgauge.model.trajectory import Message
 from toolgauge.originals.uipath.json_similarity import JsonSimilarity
 from toolgauge.originals.uipath.tool_calls import ToolCallArgs, ToolCallCount, ToolCallOrder, ToolCallOutput
@@ -140,6 +140,16 @@ def test_two_of_three_expected_calls_score_two_thirds_and_nothing_when_strict():
     actual = spans(made("c", {"x": 1}), made("b", {"x": 2}), made("a", {"x": 1}))
     assert offline(ARGS, wanted, actual) == pytest.approx(2 / 3)
     assert offline(ToolCallArgs(strict=True), wanted, actual) == 0.0
+
+
+def test_what_differs_stands_beside_what_the_closest_call_was_given():
+    wanted = calls({"name": "a", "args": {"x": 1, "y": 2}}, {"name": "a", "args": {"x": 5}}, {"name": "b", "args": {}})
+    outcome = ARGS.score_case(wanted, spans(made("a", {"x": 9, "y": 2}), made("a", {"x": 5}))).outcome
+    assert isinstance(outcome, Scored)
+    assert [(one.where, one.rule, one.expected, one.actual) for one in outcome.differences] == [
+        ("`a`", "other arguments", Side(value={"x": 1}), Side(value={"x": 9})),
+        ("`b`", "missing", Side(value={}), None),
+    ]
 
 
 def test_details_number_comparisons_and_not_calls():

@@ -80,7 +80,7 @@ def scores(
     if trajectory is None:
         return {}
     found: dict[tuple[str, str, str | None], set[float]] = {}
-    for result in Scorer(_CRITERIA, ToolKinds()).score(replace(trajectory, incomplete=incomplete), 0):
+    for result in Scorer(_CRITERIA, ToolKinds()).score(replace(trajectory, incomplete=incomplete)):
         if result.call is not None and isinstance(result.outcome, Scored):
             key = result.criterion, result.call.name, result.call.call_id
             found.setdefault(key, set()).add(result.outcome.value)

@@ -43,7 +43,7 @@ def coded(*calls: ToolCall, later: str | None = None, agent: str | None = None) 
 def results(evaluator: Evaluator, judged: Trajectory, reference: Expected | None = None) -> list[Result]:
     held = NoReference() if reference is None else Inline(reference)
     criterion = Criterion(name="c", evaluator_name="e", evaluator=evaluator, revision="r", reference=held)
-    return list(Scorer([criterion], ToolKinds()).score(judged, 0))
+    return list(Scorer([criterion], ToolKinds()).score(judged))
 
 
 def values(found: list[Result]) -> list[float | str]:

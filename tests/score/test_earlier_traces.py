@@ -186,13 +186,13 @@ def test_the_scorer_leaves_what_was_seen_of_the_last_trajectory_as_a_whole_alone
     )
     scorer = Scorer((seen,), ToolKinds())
     for text in (b"refund ord-771245.", b"refund ord-882211."):
-        scorer.score(turn(text.decode(), {"reason": "x"}), 0)
+        scorer.score(turn(text.decode(), {"reason": "x"}))
         assert scorer.seen is not None
         assert scorer.seen.user.contents == [text]
-    scorer.score(replace(turn(), scope="conversation"), 0)
+    scorer.score(replace(turn(), scope="conversation"))
     assert scorer.seen is None
     without_earlier = Scorer((unseen,), ToolKinds())
-    without_earlier.score(EarlierTraces(100).with_earlier(turn()), 0)
+    without_earlier.score(EarlierTraces(100).with_earlier(turn()))
     assert without_earlier.seen is None
 
 

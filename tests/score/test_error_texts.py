@@ -233,5 +233,5 @@ def test_results_that_read_like_errors_are_counted_once_a_call(scope: Trajectory
     criteria = [Criterion(name="c", evaluator_name="tool_success", evaluator=ToolSuccess(), revision="r")]
     scorer = Scorer(criteria, ToolKinds())
     judged = trajectory(answered("pay", "done"), answered("pay", "Error: a"), answered("pay", {"error": "b"}))
-    scorer.score(replace(judged, scope=scope), 0)
+    scorer.score(replace(judged, scope=scope))
     assert scorer.reported_errors == told

@@ -23,7 +23,7 @@ CRITERIA = [
 
 
 def scores(judged: Trajectory, *criteria: Criterion) -> list[str]:
-    return [repr(result) for result in Scorer(criteria, ToolKinds()).score(judged, 0)]
+    return [repr(result) for result in Scorer(criteria, ToolKinds()).score(judged)]
 
 
 def test_evaluators_find_the_same_alone_and_together():

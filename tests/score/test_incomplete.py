@@ -3,7 +3,7 @@
 import pytest
 
 from tests.score.support import expect, expected, tool_call, trajectory
-from tests.score.test_scorer import NOW_NS, criterion
+from tests.score.test_scorer import criterion
 from toolgauge import plugins
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
 from toolgauge.evaluators.expected_calls import ToolCallF1
@@ -27,7 +27,7 @@ OF_CALLS_ALONE = {"arguments_schema", "policy", "tool_success"}
 
 
 def results(judged: Trajectory, *rules: Criterion) -> list[Result]:
-    return [*Scorer(rules, ToolKinds()).score(judged, NOW_NS)]
+    return [*Scorer(rules, ToolKinds()).score(judged)]
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_a_judge_is_not_asked():
 
 def test_the_offer_of_half_a_run_stands_in_for_none():
     scorer = Scorer([criterion(KnownTool())], ToolKinds())
-    scorer.score(trajectory(SEEN, offered=["look"], incomplete=WHY), NOW_NS)
-    (result,) = scorer.score(trajectory(tool_call("write"), trace_id="1" * 32), NOW_NS)
+    scorer.score(trajectory(SEEN, offered=["look"], incomplete=WHY))
+    (result,) = scorer.score(trajectory(tool_call("write"), trace_id="1" * 32))
     assert outcome_word(result.outcome) == "not_evaluated"
 
 

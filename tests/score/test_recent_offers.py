@@ -222,8 +222,8 @@ class OffersSeen:
 
 def second(evaluator: Evaluator) -> Result:
     scorer = Scorer([criterion(evaluator)], ToolKinds())
-    scorer.score(run("refund"), 0)
-    (result,) = scorer.score(run(tool="refnd"), 0)
+    scorer.score(run("refund"))
+    (result,) = scorer.score(run(tool="refnd"))
     return result
 
 

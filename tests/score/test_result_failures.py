@@ -20,7 +20,7 @@ from toolgauge.service.criteria_factory import make_criterion
 
 def results(evaluator: Evaluator, failures: tuple[str, ...], *calls: ToolCall) -> list[Result]:
     criterion = Criterion(name="c", evaluator_name="e", evaluator=evaluator, revision="r", failures=failures)
-    return [*Scorer([criterion], ToolKinds()).score(trajectory(*calls), 0)]
+    return [*Scorer([criterion], ToolKinds()).score(trajectory(*calls))]
 
 
 def score(result: Content, *failures: str, error: CallError | None = None) -> float:

@@ -63,7 +63,7 @@ NOW_NS = 1_000_000_000_000
 
 
 def score(judged: Trajectory, *criteria: Criterion) -> tuple[Result, ...]:
-    return Scorer(criteria, ToolKinds()).score(judged, NOW_NS)
+    return Scorer(criteria, ToolKinds()).score(judged)
 
 
 def only(judged: Trajectory, rule: Criterion) -> Outcome:
@@ -296,7 +296,7 @@ def test_what_stands_around_evaluations_is_entered_for_each_evaluation_only():
             return super().evaluate(trajectory, expected)
 
     criteria = [criterion(Noted((None, FINE)), name="one"), criterion(sample=0.0), criterion(Noted(), name="two")]
-    Scorer(criteria, ToolKinds(), around=around).score(replace(JUDGED, trace_id="ab" * 16), NOW_NS)
+    Scorer(criteria, ToolKinds(), around=around).score(replace(JUDGED, trace_id="ab" * 16))
     assert steps == ["enter one abab", "evaluate", "leave one", "enter two abab", "evaluate", "leave two"]
 
 
@@ -304,10 +304,10 @@ def test_what_ended_the_process_is_evaluated_no_more():
     scorer = Scorer([criterion(name="one"), criterion(name="two")], ToolKinds())
     scorer.set_crashed_aside([(JUDGED.trace_id, "one")])
     other = replace(JUDGED, trace_id="ab" * 16)
-    found = [outcome_word(one.outcome) for run in (JUDGED, other) for one in scorer.score(run, NOW_NS)]
+    found = [outcome_word(one.outcome) for run in (JUDGED, other) for one in scorer.score(run)]
     assert found == ["error", "pass", "pass", "pass"]
     scorer.set_crashed_aside([("", "two")])
-    assert [outcome_word(one.outcome) for one in scorer.score(other, NOW_NS)] == ["pass", "error"]
+    assert [outcome_word(one.outcome) for one in scorer.score(other)] == ["pass", "error"]
 
 
 def test_a_none_of_an_older_evaluator_is_ignored():

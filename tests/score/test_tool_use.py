@@ -22,7 +22,7 @@ def results(
 ) -> list[tuple[float | None, bool | None]]:
     evaluator = ToolUse(tools=tools)
     criterion = Criterion(name="use", evaluator_name="tool_use", evaluator=evaluator, revision="r", pass_at=pass_at)
-    outcomes = [result.outcome for result in Scorer((criterion,), kinds or ToolKinds()).score(of, 0)]
+    outcomes = [result.outcome for result in Scorer((criterion,), kinds or ToolKinds()).score(of)]
     return [(getattr(outcome, "value", None), getattr(outcome, "passed", None)) for outcome in outcomes]
 
 

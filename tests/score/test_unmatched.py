@@ -52,7 +52,7 @@ class Watched:
 
 def test_a_criterion_for_another_service_matched_no_trajectory():
     watched = Watched(criterion("a"), criterion("b", when=When(service="shop-*")))
-    watched.scorer.score(REFUND, 1)
+    watched.scorer.score(REFUND)
     watched.at(HOUR - 1)
     assert (watched.reported, watched.states) == ([], {"a": 0.0, "b": 0.0})
     watched.at(HOUR)
@@ -85,7 +85,7 @@ def test_conditions_that_hold_but_never_together_are_named_as_such():
 
 def test_a_criterion_whose_tools_are_never_called_found_no_call():
     watched = Watched(criterion("a", tools=("refund*",)), criterion("b", tools=("refnud*",)))
-    watched.scorer.score(REFUND, 1)
+    watched.scorer.score(REFUND)
     watched.at(HOUR)
     assert watched.reported == [("b", "found no call of its `tools`")]
 
@@ -93,14 +93,14 @@ def test_a_criterion_whose_tools_are_never_called_found_no_call():
 def test_tools_that_only_another_agent_calls_are_not_found():
     watched = Watched(criterion("a", tools=("refund",), when=When(agent="boss")))
     boss = trajectory(*REFUND.calls, agents=("boss", "clerk"))
-    watched.scorer.score(boss, 1)
+    watched.scorer.score(boss)
     watched.at(HOUR)
     assert watched.reported == [("a", "found no call of its `tools`")]
 
 
 def test_tools_that_write_are_known_by_the_time_they_are_looked_for():
     watched = Watched(criterion("a", tools="writes"))
-    watched.scorer.score(REFUND, 1)
+    watched.scorer.score(REFUND)
     watched.at(HOUR)
     assert watched.reported == []
 
@@ -108,13 +108,13 @@ def test_tools_that_write_are_known_by_the_time_they_are_looked_for():
 def test_it_is_reported_once_and_is_unmatched_until_it_matches():
     watched = Watched(criterion("a", tools=("refund",)))
     for hour in (1, 2):
-        watched.scorer.score(trajectory(tool_call("find_order")), hour)
+        watched.scorer.score(trajectory(tool_call("find_order")))
         watched.at(hour * HOUR)
     assert watched.reported == [("a", "found no call of its `tools`")]
-    watched.scorer.score(REFUND, 1)
+    watched.scorer.score(REFUND)
     assert watched.states == {"a": 0.0}
     watched.at(3 * HOUR)
-    watched.scorer.score(trajectory(), 1)
+    watched.scorer.score(trajectory())
     watched.at(4 * HOUR)
     assert (len(watched.reported), watched.states) == (1, {"a": 1.0})
 
@@ -128,14 +128,14 @@ def test_an_hour_without_trajectories_says_nothing():
 
 def test_the_default_criteria_may_find_nothing():
     watched = Watched(criterion("default.tool_success", when=When(service="other"), is_default=True))
-    watched.scorer.score(REFUND, 1)
+    watched.scorer.score(REFUND)
     watched.at(HOUR)
     assert (watched.reported, watched.states) == ([], {})
 
 
 def test_without_a_report_the_period_never_ends():
     scorer = Scorer((criterion("a"), criterion("b", when=When(service="x"))), ToolKinds())
-    scorer.score(REFUND, 1)
+    scorer.score(REFUND)
     scorer.unmatched.end_period_if_due(HOUR)
     scorer.unmatched.end_period_if_due(9 * HOUR)
     assert [found.criterion.name for found in scorer.unmatched.so_far()] == ["b"]

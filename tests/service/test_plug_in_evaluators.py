@@ -91,7 +91,7 @@ def score(*evaluators: object, of: Trajectory = RUN, reference: Expected | None 
         )
         for number, one in enumerate(evaluators)
     ]
-    return [*Scorer(criteria, ToolKinds()).score(of, 0)]
+    return [*Scorer(criteria, ToolKinds()).score(of)]
 
 
 def errors(*results: Result) -> list[str]:

@@ -44,7 +44,7 @@ def doubled(runs: Iterable[ScoredRun], criterion: Criterion) -> Iterator[Doubled
                         second = replace(again, turn=turn, order=len(trajectory.calls))
                         place = trajectory.calls.index(first) + 1 if turn == first.turn else len(trajectory.calls)
                         calls = (*trajectory.calls[:place], second, *trajectory.calls[place:])
-                        results = scorer.score(replace(trajectory, calls=calls), trajectory.end_ns)
+                        results = scorer.score(replace(trajectory, calls=calls))
                         (result,) = [result for result in results if result.call is second]
                         is_later, is_same = turn != first.turn, again is first
                         yield Doubled(one.run.name, first.name, is_later, is_same, word(result), number(result))

@@ -238,7 +238,7 @@ def three_criteria_us(rounds: int) -> float:
     for _ in range(rounds):
         passes, begin = 200, time.process_time()
         for _ in range(passes):
-            scorer.score(trajectory, 0)
+            scorer.score(trajectory)
         spent.append((time.process_time() - begin) / passes)
     return statistics.median(spent) * 1e6
 

@@ -50,7 +50,7 @@ def swaps(runs: Iterable[ScoredRun], criterion: Criterion) -> Iterator[Swap]:
 def _flags(scorer: Scorer, trajectory: Trajectory, call: ToolCall, argument: str, value: str) -> bool:
     swapped = replace(call, arguments=Recorded({**_arguments(call), argument: value}))
     calls = tuple(swapped if one is call else one for one in trajectory.calls)
-    results = scorer.score(replace(trajectory, calls=calls), trajectory.end_ns)
+    results = scorer.score(replace(trajectory, calls=calls))
     return any(result.call is swapped and word(result) == "fail" for result in results)
 
 

@@ -13,7 +13,7 @@ from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, form_of, is_id_name
 from toolgauge.evaluators.order_rules import OrderRules
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.ports import Evaluator
@@ -21,7 +21,6 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf
 from toolgauge.score.origins.provenance import FromResults, ResultsOf, Subject
 from toolgauge.score.patterns import Globs, Place, Step
-from toolgauge.score.recorded_values import leaves
 from toolgauge.score.rules import Exact
 from toolgauge.score.selection import readable_arguments
 

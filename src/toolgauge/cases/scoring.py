@@ -138,7 +138,7 @@ class Cases:
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)
         scorer = _scorer(case, evaluator, trajectory, expected_of(case.expected))
-        results = scorer.score(trajectory, trajectory.end_ns)
+        results = scorer.score(trajectory)
         if evaluator.level == "trajectory":
             outcome = results[-1].outcome
             original = evaluator.original(outcome) if isinstance(evaluator, ScriptedEvaluator) else {}
@@ -163,7 +163,7 @@ class _WrittenCaseEvaluator:
     def score(self, case: Case) -> CaseResult:
         """Score a case with the evaluator and the `pass_at` of the first one."""
         self._case, self._original = case, {}
-        (*_, result) = self._scorer.score(_NOTHING, _NOTHING.end_ns)
+        (*_, result) = self._scorer.score(_NOTHING)
         return CaseResult(case=case, outcome=result.outcome, original=self._original)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:

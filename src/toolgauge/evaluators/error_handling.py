@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
 
+from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.recoveries import has_succeeded
@@ -16,7 +17,7 @@ from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, work
 from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import Leaf, canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves, written
+from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
 from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
 
 Handling: TypeAlias = Literal["fixed", "retried", "other_way", "gave_up", "ignored"]

@@ -5,17 +5,21 @@ An order or booking that nothing had named before is invented or mistyped: peopl
 
 import re
 from collections.abc import Iterator, Set
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple
 
+from toolgauge.model.content import Recorded
 from toolgauge.model.judging import Judged
+from toolgauge.model.left_out import marked
 from toolgauge.model.masks import is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Scored, Side
 from toolgauge.score.facts import EarlierTracesEvaluator, Facts
 from toolgauge.score.final_answers import no_answer
-from toolgauge.score.origins.given_ids import GivenIds
+from toolgauge.score.origins import value_forms
+from toolgauge.score.origins.grounding import Seen, folded_json
+from toolgauge.score.origins.value_origin import Value, origin
+from toolgauge.score.selection import has_taken_effect
 
-_MAX_LENGTH = 20_000
 _MAX_DIFFERENCES = 20
 # Words joined by `_` and `-`, but for parts of addresses, paths, amounts, times and decimals.
 _WORD = re.compile(
@@ -40,7 +44,7 @@ _LABEL = re.compile(
     r"([a-z]{2,30})(?:(?:[ _-]?(?:number|no\.?|nr\.?|ids?|code|ref(?:erence)?)\b[\s:*`\"'(]{0,6}|[\s*]{0,3}[:#])#?()|)[\s*`\"'(]{0,6}$",
     re.IGNORECASE,
 )
-_FROM_DIGIT = re.compile(r"\d\S*")
+_FROM_DIGIT = re.compile(r"[0-9]\S*")
 _NO_ID = NotEvaluated(reason="nothing_expected", explanation="the answer states no id")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _SHORTEST, _FEWEST_DIGITS, _FEWEST_LABELLED = 5, 2, 4
@@ -70,7 +74,7 @@ class GroundedAnswer(EarlierTracesEvaluator):
             yield None, _NO_ID
             return
         seen = facts.given(trajectory)
-        given = GivenIds(seen)
+        given = _GivenIds(seen)
         unknown = {word for word in words if not given.has(word)}
         stated = {one.text: one for text in facts.answers for one in _stated(text, unknown)} if unknown else {}
         missing = [one for one in stated.values() if _is_known_form(one, given)]
@@ -98,19 +102,16 @@ def _scored(judged: int, missing: tuple[str, ...]) -> Scored:
 
 def _words(text: str) -> Iterator[str]:
     """Yield the words of an answer that may be ids."""
-    text = text[:_MAX_LENGTH]
-    end = 0
+    text = " ".join(text.split())
     for digits in _FROM_DIGIT.finditer(text):
-        # From the beginning of the word on, and never again over what was read before.
-        start = max(end, text.rfind(" ", end, digits.start()) + 1, text.rfind("\n", end, digits.start()) + 1)
-        end = digits.end()
-        if end - start >= _FEWEST_LABELLED:
-            yield from [match[0] for match in _WORD.finditer(text, start, end) if _may_be_id(match[0])]
+        word = text[text.rfind(" ", 0, digits.start()) + 1 : digits.end()]
+        if len(word) >= _FEWEST_LABELLED:
+            yield from filter(_may_be_id, _WORD.findall(word))
 
 
 def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
     """Yield those of the words that stand outside of code, and of sentences that state nothing."""
-    for sentence in _SENTENCE.split(_FENCED.sub(" ", text[:_MAX_LENGTH])):
+    for sentence in _SENTENCE.split(_FENCED.sub(" ", text)):
         found = [match for match in _WORD.finditer(sentence) if match[0] in wanted]
         for match in found if found and _OPEN.search(sentence) is None else ():
             word = match[0]
@@ -122,18 +123,73 @@ def _stated(text: str, wanted: Set[str]) -> Iterator[_Id]:
 def _may_be_id(word: str) -> bool:
     bare = word.lstrip("#")
     digits = sum(map(str.isdigit, bare))
-    if not digits or is_mask(word):
-        return False
     if digits == len(bare):
         return digits >= _FEWEST_LABELLED and _YEAR.fullmatch(bare) is None
-    has_letters = any(map(str.isalpha, bare))
-    return has_letters and digits >= _FEWEST_DIGITS and len(bare) >= _SHORTEST and _MEASURE.fullmatch(bare) is None
+    if digits < _FEWEST_DIGITS or len(bare) < _SHORTEST or not any(map(str.isalpha, bare)):
+        return False
+    # The only masks without a space or another sign are made of this letter.
+    return _MEASURE.fullmatch(bare) is None and not ("xxx" in bare.lower() and is_mask(word))
 
 
-def _is_known_form(one: _Id, given: GivenIds) -> bool:
+def _is_known_form(one: _Id, given: "_GivenIds") -> bool:
     """Return whether anything else of the conversation looks like the id, or is named as it is."""
     bare = one.text.lstrip("#")
     is_labelled = bool(one.label) and given.names_ids_of(one.label)
     if bare.isdigit():
         return is_labelled and (one.is_named or len(bare) >= _SHORTEST)
     return is_labelled or given.has_form(bare.lower().encode())
+
+
+class _GivenIds:
+    """The ids in all texts of `seen`, which has taken all of them."""
+
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+        self._texts = [content for _, texts in seen.sources() for content in texts.contents]
+
+    def has(self, text: str) -> bool:
+        """Return whether an id was given: in any spelling, or as a part."""
+        bare = value_forms.folded(text.lstrip("#"))
+        if self._seen.earlier.has_word(bare) or any(bare in content for content in self._all()):
+            return True
+        return origin(Value((), "id", text), "", self._seen) is not None or self._spells(bare)
+
+    @cached_property
+    def _made(self) -> list[bytes]:
+        """The arguments of calls that worked, and the definitions of the tools on offer."""
+        trajectory = self._seen.trajectory
+        worked = [call.arguments for call in trajectory.calls if has_taken_effect(call)]
+        made = [folded_json(one.value) or b"" for one in worked if isinstance(one, Recorded)]
+        runs = (run.tools_offered or () for run in trajectory.runs)
+        offers = (trajectory.tools_offered or (), *runs, trajectory.registered_tools.values())
+        for name in {tool.name for tools in offers for tool in tools}:
+            made += self._seen.schema(name).contents
+        return made
+
+    def _all(self) -> Iterator[bytes]:
+        yield from self._texts
+        yield from self._made
+
+    def _spells(self, word: bytes) -> bool:
+        """Return whether the same letters and digits stand there with other signs between them."""
+        if self._seen.earlier.has_word(marked("argument", word)):
+            return True
+        bare = word.translate(None, value_forms.SIGNS)
+        return any(bare in content.translate(None, value_forms.SIGNS) for content in self._all())
+
+    def names_ids_of(self, noun: str) -> bool:
+        """Return whether a place of arguments or results is named as the id of a thing: `order_id`, `orderId`."""
+        names = [f"{noun}{word}".encode() for word in ("_id", "_number", "_no", "id", "number")]
+        return any(map(self._seen.earlier.has_word, names)) or any(
+            name in content for content in self._all() for name in names
+        )
+
+    def has_form(self, word: bytes) -> bool:
+        """Return whether any word of the texts has the letters and digits of a word at the same places."""
+        form = value_forms.form(word)
+        return self._seen.earlier.has_word(marked("form", form)) or form in self._forms
+
+    @cached_property
+    def _forms(self) -> Set[bytes]:
+        ids = value_forms.ids(value_forms.id_words(b"  ".join(self._all())))
+        return value_forms.forms(b" ".join(ids))

@@ -3,8 +3,9 @@
 An id that nobody had named before is invented or somebody else's: the call may be valid and do its work on the wrong thing.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import ClassVar, Literal, TypeAlias
 
 from toolgauge.model.content import Recorded
@@ -14,7 +15,7 @@ from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.facts import EarlierTracesEvaluator, Facts
-from toolgauge.score.origins.free_text import FreeTexts
+from toolgauge.score.origins.free_text import is_free_text
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, place, values_of
 from toolgauge.score.patterns import Globs
@@ -85,24 +86,23 @@ class GroundedArguments(EarlierTracesEvaluator):
         seen = Seen(trajectory, self.known)
         # Names of the arguments under which something was looked up.
         looked_up: set[str] = set()
-        schemas = _Schemas(trajectory)
-        free_texts = FreeTexts(trajectory)
         is_any = False
         calls = self.calls(trajectory)
         for call in calls:
-            outcome = self._outcome(call, schemas, seen, looked_up, free_texts)
+            outcome = self._outcome(call, trajectory, seen, looked_up)
             if outcome is not None:
                 is_any = True
                 yield call, outcome
         if trajectory is facts.trajectory:
             facts.seen = seen
         if not is_any:
-            yield None, _none_judged(calls) if calls and not trajectory.hidden_turns else nothing_to_judge(trajectory)
+            if not calls or trajectory.hidden_turns:
+                yield None, nothing_to_judge(trajectory)
+            else:
+                yield None, _NOTHING_TO_LOOK_UP if any(map(has_taken_effect, calls)) else _NONE_WORKED
 
-    def _outcome(
-        self, call: ToolCall, schemas: "_Schemas", seen: Seen, looked_up: set[str], free_texts: FreeTexts
-    ) -> Outcome | None:
-        writing = schemas.trajectory.writing_tools
+    def _outcome(self, call: ToolCall, trajectory: Trajectory, seen: Seen, looked_up: set[str]) -> Outcome | None:
+        writing = trajectory.writing_tools
         only_ids = call.name not in writing and self.reading != "all"
         if only_ids and self.reading == "none":
             return None
@@ -117,46 +117,32 @@ class GroundedArguments(EarlierTracesEvaluator):
             is_judged = has_effect or value.name in looked_up if named else has_effect and not only_ids
             if not is_judged or is_exempt(call.name, value.steps, value.name):
                 continue
-            if named or not free_texts.holds(call, value.content):
+            if named or not is_free_text(call, value.content, trajectory):
                 values.append(value)
         if not values:
             return None
         seen.before(call)
-        outcome = _judged(call, values, seen, schemas, is_whole=len(values) == len(given))
+        outcome = _judged(call, values, seen, trajectory, is_whole=len(values) == len(given))
         if has_effect and call.name not in writing:
             looked_up.update([value.name for value in values if only_ids or is_id(value)])
         return outcome
 
 
-def _none_judged(calls: Sequence[ToolCall]) -> NotEvaluated:
-    """Return the outcome of calls of which none has a value to look for."""
-    if any(map(has_taken_effect, calls)):
-        return NotEvaluated(reason="no_calls", explanation="no call was given a value that can be looked up")
-    return NotEvaluated(
-        reason="no_calls", explanation="no call worked, and none used an id that an earlier call had looked up"
-    )
+_NOTHING_TO_LOOK_UP = NotEvaluated(reason="no_calls", explanation="no call was given a value that can be looked up")
+_NONE_WORKED = NotEvaluated(
+    reason="no_calls", explanation="no call worked, and none used an id that an earlier call had looked up"
+)
 
 
-class _Schemas:
-    """The schemas of the tools by name, collected when the first digest asks for one."""
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        self.trajectory = trajectory
-
-    @cached_property
-    def by_name(self) -> Mapping[str, JsonObject]:
-        """The first schema of each name: every offer of a name that has one is as good as another."""
-        runs = (run.tools_offered or () for run in self.trajectory.runs)
-        found: dict[str, JsonObject] = {}
-        for tools in (self.trajectory.tools_offered or (), *runs, self.trajectory.registered_tools.values()):
-            for tool in tools:
-                if tool.parameters is not None:
-                    found.setdefault(tool.name, tool.parameters)
-        return found
+def _schema_of(name: str, trajectory: Trajectory) -> JsonObject | None:
+    """Return the first schema of a tool: every offer that has one is as good as another."""
+    runs = (run.tools_offered or () for run in trajectory.runs)
+    tools = chain(trajectory.tools_offered or (), *runs, trajectory.registered_tools.values())
+    return next((tool.parameters for tool in tools if tool.name == name and tool.parameters is not None), None)
 
 
 def _judged(
-    call: ToolCall, values: Sequence[Value], seen: Seen, schemas: _Schemas, *, is_whole: bool
+    call: ToolCall, values: Sequence[Value], seen: Seen, trajectory: Trajectory, *, is_whole: bool
 ) -> Outcome | None:
     """Judge the values that are looked for; `is_whole` where these are all values of the call."""
     found: dict[Source, int] = {}
@@ -172,7 +158,8 @@ def _judged(
             continue
         # A mask, or a digest where the tool's schema takes nothing like an id, does not show the origin of the value behind it.
         is_masked = isinstance(text, str) and (
-            is_mask(text) or (is_digest(text) and takes_no_id(schema_at(schemas.by_name.get(call.name), value.steps)))
+            is_mask(text)
+            or (is_digest(text) and takes_no_id(schema_at(_schema_of(call.name, trajectory), value.steps)))
         )
         if is_masked:
             masked.append(value)

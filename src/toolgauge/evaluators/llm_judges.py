@@ -11,7 +11,7 @@ from pydantic import Field
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
@@ -35,7 +35,7 @@ from toolgauge.score.prompts import (
     user_input,
     view_of_response,
 )
-from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves, written
+from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
 from toolgauge.score.selection import hidden_calls
 
 

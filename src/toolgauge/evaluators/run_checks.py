@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -319,14 +319,17 @@ class Coverage(FactsEvaluator):
         missing: Counter[Reason] = Counter(found)
         if hidden:
             missing["no_content"] = OBSERVABLE * hidden
-        count = len(calls) + hidden
-        things = OBSERVABLE * count
-        seen = things - missing.total()
-        reasons: list[Reason] = [reason for reason in UNOBSERVED if missing[reason]]
-        listed = "; ".join(f"{_UNSEEN[reason]}: {missing[reason]}" for reason in reasons)
-        explanation = f"{seen} of {things} things were seen of {count} calls; {listed}"
-        parts = {"calls": count, **{reason: missing[reason] for reason in reasons}}
-        yield None, Scored(value=seen / things, explanation=explanation, parts=parts)
+        yield None, _covered(len(calls) + hidden, tuple([(one, missing[one]) for one in UNOBSERVED if missing[one]]))
+
+
+# Runs of an agent mostly lack the same things.
+@lru_cache(maxsize=64)
+def _covered(count: int, missing: tuple[tuple[Reason, int], ...]) -> Scored:
+    things = OBSERVABLE * count
+    seen = things - sum(number for _, number in missing)
+    listed = "; ".join(f"{_UNSEEN[reason]}: {number}" for reason, number in missing)
+    explanation = f"{seen} of {things} things were seen of {count} calls; {listed}"
+    return Scored(value=seen / things, explanation=explanation, parts={"calls": count, **dict(missing)})
 
 
 _COMPLETED = Scored(value=1.0, explanation="the run ended without an error")

@@ -46,7 +46,7 @@ class KnownTool(FactsEvaluator):
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
-        trajectory, offers = facts.trajectory, facts.offers
+        trajectory = facts.trajectory
         calls = self.calls(trajectory)
         if not calls:
             yield None, nothing_to_judge(trajectory)
@@ -55,10 +55,10 @@ class KnownTool(FactsEvaluator):
         for call in calls:
             check = checks.get(call.run)
             if check is None:
-                check = checks[call.run] = _Check(next(iter(offers.of(call)), None), trajectory)
-            # Own verdicts of offers from elsewhere, whose explanations differ.
-            if check.is_own and call.name in check.names:
-                yield call, self._usual.get(call.name) or self._usual.keep(call.name, check.verdict(call))
+                check = checks[call.run] = _Check(next(iter(facts.offers.of(call)), None), trajectory)
+            if call.name in check.names:
+                key = call.name + check.remark
+                yield call, self._usual.get(key) or self._usual.keep(key, check.verdict(call))
             else:
                 yield call, check.verdict(call)
 
@@ -69,7 +69,7 @@ class _Check:
     def __init__(self, offer: Offer | None, trajectory: Trajectory) -> None:
         self._offer = offer
         self.names: Mapping[str, object] = {} if offer is None else offer.tools
-        self.is_own = offer is not None and not offer.remark
+        self.remark = "" if offer is None else offer.remark
         self._agents = trajectory.agents
         self._known: dict[tuple[str, str], Outcome] = {}
 

@@ -5,11 +5,11 @@ Rule: an object that holds more than the failure is data, and so is what a tool 
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from itertools import islice
 from typing import Final
 
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.observations import OTHER_ERROR, CallError
 
 _ERRORS = ("error", "errors", "error_message", "errorMessage")
@@ -55,7 +55,7 @@ def reported_failure(value: JsonObject, tool: str, arguments: Json, *, changes_s
     if True not in fails.values() or False in fails.values():
         return None
     words = [word.lower() for word in _WORD.findall(tool)]
-    given = {str(leaf) for leaf in islice(_leaves(arguments), _MAX_LEAVES)}
+    given = {str(leaf) for leaf in islice(leaves(arguments), _MAX_LEAVES)}
     signs = {name for name, failed in fails.items() if failed and not _is_asked_for(name, value, words, given)}
     beside = [
         one
@@ -91,7 +91,7 @@ def _fails(name: str, value: JsonObject) -> bool | None:
     is_measure = (
         isinstance(sign, int | float) and not isinstance(sign, bool) and not isinstance(value.get("message"), str)
     )
-    return True if any(islice(_leaves(sign), _MAX_LEAVES)) and not is_measure else None
+    return True if any(islice(leaves(sign), _MAX_LEAVES)) and not is_measure else None
 
 
 def _is_asked_for(name: str, value: JsonObject, words: Collection[str], given: Collection[str]) -> bool:
@@ -120,13 +120,3 @@ def _error(value: JsonObject) -> CallError:
 
 def _plain(value: Json) -> str:
     return "" if isinstance(value, dict | list) else str(value).strip().casefold()
-
-
-def _leaves(value: Json) -> Iterator[Json]:
-    stack = [value]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict | list):
-            stack += node.values() if isinstance(node, dict) else node
-        else:
-            yield node

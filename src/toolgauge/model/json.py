@@ -1,6 +1,6 @@
 """Types of decoded values: JSON, and what an OTLP attribute can hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 # Treat as immutable: the same object may be shared by a span view, an observation and a tool call.
@@ -23,6 +23,19 @@ def is_large(number: float) -> bool:
 def spelled(number: float) -> str:
     """Write a large number; the same text for an integer and a float that are equal."""
     return hex(int(number))
+
+
+def leaves(value: Json) -> Iterator[bool | int | float | str | None]:
+    """Yield the single values within a value. Works without recursion, because spans decide how deep they are."""
+    stack = [value]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            stack += node.values()
+        elif isinstance(node, list):
+            stack += node
+        else:
+            yield node
 
 
 def nests_too_deep(value: Json, limit: int) -> bool:

@@ -6,7 +6,7 @@ The words of a text would be as large as the text; ids and numbers identify a co
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, TypeAlias
 from zlib import adler32, crc32
@@ -51,9 +51,12 @@ class EarlierValues(Struct, frozen=True, gc=False):
         return place < len(hashes) and hashes[place] == wanted
 
 
-def with_words(hashes: bytes, words: Iterable[bytes]) -> bytes:
-    """Add the hashes of words to sorted ones."""
-    return array(_HASHES, sorted({*memoryview(hashes).cast(_HASHES), *map(crc32, words)})).tobytes()
+def with_hashes(hashes: bytes, others: set[int]) -> bytes:
+    """Add hashes to sorted ones."""
+    known = array(_HASHES, hashes)
+    new = sorted(others.difference(known))
+    # Merging two sorted lists takes a third of the time of sorting all.
+    return array(_HASHES, sorted([*known, *new])).tobytes() if new else hashes
 
 
 # What else is remembered of earlier traces. `reader` marks a memory that has all of these.

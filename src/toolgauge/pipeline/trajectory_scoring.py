@@ -84,7 +84,7 @@ class Scoring:
         if is_overloaded:
             results = self.scorer.overloaded(completed)
         else:
-            results = () if self._is_interrupted else self.scorer.score(completed, now_ns, lacking=lacking)
+            results = () if self._is_interrupted else self.scorer.score(completed, lacking=lacking)
             # Asked again: a trajectory that was cut off in the middle is not scored either.
             if self._is_interrupted:
                 self.interrupted += 1

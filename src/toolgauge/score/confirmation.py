@@ -12,10 +12,11 @@ from itertools import islice
 
 from msgspec import Struct
 
+from toolgauge.model.json import leaves
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.patterns import Pattern
-from toolgauge.score.recorded_values import leaves, written
+from toolgauge.score.recorded_values import written
 from toolgauge.score.selection import readable_arguments
 
 _WORD = re.compile(r"\w+")

@@ -167,6 +167,11 @@ class ToolKinds:
         """Return whether the tool changes state."""
         return self._kind(name) == "writes"
 
+    def writing(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the tools that change state. All on offer are asked for with each trajectory."""
+        known, decided = self._known, self._decided
+        return frozenset([one for one in names if (known if len(one) <= _READ_LENGTH else decided)(one) == "writes"])
+
     def is_neutral(self, name: str) -> bool:
         """Return whether the tool hands over, answers or thinks."""
         return self._kind(name) == "neutral"
@@ -365,7 +370,7 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
         names = trajectory.writing_tools.union(expected_names)
     else:
         names = {*[call.name for call in trajectory.calls], *[tool.name for tool in trajectory.tools_offered or ()]}
-    writing = frozenset(filter(kinds.writes, names))
+    writing = kinds.writing(names)
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 

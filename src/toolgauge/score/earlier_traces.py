@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
+from zlib import crc32
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.journal import ShownValues
@@ -19,7 +19,7 @@ from toolgauge.model.left_out import (
     RememberedEffects,
     UserText,
     marked,
-    with_words,
+    with_hashes,
 )
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.effects import Effects
@@ -35,8 +35,6 @@ _AT_ONCE = 100
 _KEY_BYTES = 16
 _MAX_SERVICES = 1000
 _LONGEST_WORD = 64
-# As much memory as their hashes take, or little more. Few conversations have another trace: most words are never read.
-_LONGEST_UNREAD = 512
 _LONGEST_TEXTS = 4096
 # An object, its time, and the two texts besides their letters.
 _TEXT_BYTES = 200
@@ -44,31 +42,8 @@ _TEXT_BYTES = 200
 _LONGEST_KNOWN = 65_536
 
 
-class _Shown(Struct, frozen=True, gc=False):
-    """What the traces of a conversation showed: `unread` are words of its last trace, read once there is another."""
-
-    values: EarlierValues
-    unread: bytes = b""
-
-    @property
-    def size_bytes(self) -> int:
-        values = self.values
-        return len(values.hashes) + len(values.effects) + _length(values.user_texts) + len(self.unread)
-
-    def read(self) -> EarlierValues:
-        """Return the values with those in the unread words."""
-        if not self.unread:
-            return self.values
-        found = value_forms.ids(self.unread.split())
-        found.update([marked("form", form) for form in value_forms.forms(self.unread)])
-        hashes = with_words(self.values.hashes, [word for word in found if len(word) <= _LONGEST_WORD])
-        if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
-            return replace(self.values, hashes=b"", gap=self.values.gap or "incomplete")
-        return replace(self.values, hashes=hashes)
-
-
 _READER = marked("reader")
-_NOTHING = _Shown(EarlierValues())
+_NOTHING = EarlierValues()
 
 
 # `live_since_ns` is when this process began to receive; `None` where it missed nothing. Until `ongoing_ns` later, a conversation
@@ -96,7 +71,7 @@ class EarlierTraces:
         # Services that were at work at that moment.
         self._ongoing: set[str | None] = set()
         # By digests of conversation ids, least recently used first.
-        self._known: dict[bytes, _Shown] = {}
+        self._known: dict[bytes, EarlierValues] = {}
         self._size_bytes = 0
         self._changed: dict[bytes, None] = {}
 
@@ -109,7 +84,7 @@ class EarlierTraces:
         """Return a trace with the values of earlier traces of its conversation."""
         if trajectory.scope != "trace" or trajectory.conversation_id is None:
             return trajectory
-        known = self._known.get(_key(trajectory.conversation_id), _NOTHING).read()
+        known = self._known.get(_key(trajectory.conversation_id), _NOTHING)
         if trajectory.has_beginning or trajectory.earlier_turns is not None:
             # It shows all that came before it.
             gap = None
@@ -130,32 +105,32 @@ class EarlierTraces:
             self._ongoing.add(trajectory.service)
         seen = seen or Seen(trajectory)
         seen.take_all()
-        words = value_forms.id_words(b"  ".join((*seen.user.contents, *seen.results.contents)))
+        found = set(_hashes(b"  ".join((*seen.user.contents, *seen.results.contents))))
         for content in seen.system.contents:
-            words |= (_known if len(content) <= _LONGEST_KNOWN else value_forms.id_words)(content)
-        words.update(_marks(seen, trajectory, words))
+            found |= (_known_hashes if len(content) <= _LONGEST_KNOWN else _hashes)(content)
+        found.update(map(crc32, [*_marks(seen, trajectory, found)]))
+        hashes = with_hashes(before.hashes, found)
         gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
+        if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
+            hashes, gap = b"", gap or "incomplete"
         has_user = before.has_user or any(seen.user.contents)
         acts, texts = effects or (before.effects, before.user_texts)
         if _length(texts) > _LONGEST_TEXTS:
             acts, texts = Effects(acts, texts).resolved(), ()
-        values = _same(
-            EarlierValues(before.hashes, has_traces=True, has_user=has_user, gap=gap, effects=acts, user_texts=texts)
-        )
-        shown = _Shown(values, b" ".join(words))
-        self._put(_key(conversation_id), shown if len(shown.unread) <= _LONGEST_UNREAD else _Shown(shown.read()))
+        values = EarlierValues(hashes, has_traces=True, has_user=has_user, gap=gap, effects=acts, user_texts=texts)
+        self._put(_key(conversation_id), values)
 
     def forget(self, trajectory: Trajectory) -> None:
         """Mark the conversation of a trace that was not looked at: its values are missing."""
         if trajectory.scope == "trace" and trajectory.conversation_id is not None:
-            self._put(_key(trajectory.conversation_id), _Shown(EarlierValues(has_traces=True, gap="incomplete")))
+            self._put(_key(trajectory.conversation_id), _without_values("incomplete", has_user=False))
 
     def take_changes(self) -> Sequence[ShownValues]:
         """Return the conversations that changed since the last call."""
         changed, self._changed = self._changed, {}
         found: list[ShownValues] = []
         for key in changed:
-            values = self._known[key].read()
+            values = self._known[key]
             if values.user_texts:
                 values = replace(values, effects=Effects(values.effects, values.user_texts).resolved(), user_texts=())
             found.append(ShownValues(conversation=key, values=values))
@@ -164,7 +139,7 @@ class EarlierTraces:
     def restore(self, shown: Iterable[ShownValues]) -> None:
         """Take over the memory of an earlier process, in the order of time."""
         for one in shown:
-            self._put(one.conversation, _Shown(one.values))
+            self._put(one.conversation, one.values)
         self._changed.clear()
 
     def _unseen_turns(self, trajectory: Trajectory) -> str | None:
@@ -181,12 +156,12 @@ class EarlierTraces:
     def _spans_start(self, trajectory: Trajectory) -> bool:
         return self._since_ns is not None and trajectory.start_ns < self._since_ns < trajectory.end_ns
 
-    def _put(self, key: bytes, shown: _Shown) -> None:
+    def _put(self, key: bytes, values: EarlierValues) -> None:
         self._take_out(key)
-        self._known[key] = shown
+        self._known[key] = values
         if self._has_journal:
             self._changed[key] = None
-        self._size_bytes += shown.size_bytes
+        self._size_bytes += _size(values)
         # Several at once: to find the first of a dict, Python passes over all that were taken out before it.
         if len(self._known) > self._capacity:
             for oldest in [*islice(self._known, self._capacity // _AT_ONCE + 1)]:
@@ -199,27 +174,30 @@ class EarlierTraces:
         self._drop_values(self._size_bytes // 2)
 
     def _drop_values(self, most_bytes: int) -> None:
-        for key, shown in self._known.items():
+        for key, values in self._known.items():
             if self._size_bytes <= most_bytes:
                 return
-            if shown.size_bytes:
+            if _size(values):
                 # That its values are missing stays known.
-                self._size_bytes -= shown.size_bytes
-                gap = shown.values.gap or "incomplete"
-                self._known[key] = _Shown(_same(replace(shown.values, hashes=b"", gap=gap, effects=b"", user_texts=())))
+                self._size_bytes -= _size(values)
+                self._known[key] = _without_values(values.gap or "incomplete", has_user=values.has_user)
 
     def _take_out(self, key: bytes) -> None:
         known = self._known.pop(key, None)
         self._changed.pop(key, None)
         if known is not None:
-            self._size_bytes -= known.size_bytes
+            self._size_bytes -= _size(known)
+
+
+def _size(values: EarlierValues) -> int:
+    return len(values.hashes) + len(values.effects) + _length(values.user_texts)
 
 
 def _length(texts: Sequence[UserText]) -> int:
     return sum([len(one.text) + len(one.questions) + _TEXT_BYTES for one in texts])
 
 
-def _marks(seen: Seen, trajectory: Trajectory, words: Set[bytes]) -> Iterator[bytes]:
+def _marks(seen: Seen, trajectory: Trajectory, known: Set[int]) -> Iterator[bytes]:
     """Yield words for what else later traces are judged by: tools that worked, ids in arguments, and spelled ones."""
     yield _READER
     for call in trajectory.calls:
@@ -229,7 +207,7 @@ def _marks(seen: Seen, trajectory: Trajectory, words: Set[bytes]) -> Iterator[by
             texts = [
                 one.lower().encode() for one in arguments.values() if isinstance(one, str) and len(one) < _LONGEST_WORD
             ]
-            yield from [marked("argument", one) for one in texts if one not in words and not one.isalpha()]
+            yield from [marked("argument", one) for one in texts if crc32(one) not in known and not one.isalpha()]
     for content in seen.user.contents:
         yield from [marked("argument", one) for one in value_forms.spelled(content)]
 
@@ -240,15 +218,19 @@ def _key(conversation_id: str) -> bytes:
     return blake2b(conversation_id.encode("utf-8", "surrogatepass"), digest_size=_KEY_BYTES).digest()
 
 
-# Most conversations have only words that are not read, and one object serves for all of them.
+# One object serves for all conversations whose values were dropped.
 @lru_cache(maxsize=64)
-def _without_hashes(values: EarlierValues) -> EarlierValues:
-    return values
+def _without_values(gap: str, *, has_user: bool) -> EarlierValues:
+    return EarlierValues(has_traces=True, has_user=has_user, gap=gap)
 
 
-def _same(values: EarlierValues) -> EarlierValues:
-    return values if values.hashes or values.effects or values.user_texts else _without_hashes(values)
+def _hashes(content: bytes) -> frozenset[int]:
+    """Return the hashes of the ids and numbers in a text, and of the forms of its ids."""
+    words = value_forms.id_words(content)
+    found = value_forms.ids(words)
+    found.update([marked("form", form) for form in value_forms.forms(b" ".join(words))])
+    return frozenset(map(crc32, found))
 
 
 # The instructions of an agent come again with each of its traces.
-_known = lru_cache(maxsize=64)(value_forms.id_words)
+_known_hashes = lru_cache(maxsize=64)(_hashes)

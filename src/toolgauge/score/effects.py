@@ -130,8 +130,13 @@ _SPACES, _SPACES_IN_RESULTS = (
     bytes(code if code >= 128 or chr(code).isalnum() or code in kept else 32 for code in range(256))
     for kept in (b"_-.@/+'", b"_-.@/+':")
 )
-_DIGITS = b"0123456789"
-_ID_NAMES = (b"id", b"ids", b"code", b"number", b"reference", b"receipt", b"tracking", b"sku", b"guid")
+_ID_NAMES = "id ids code number reference receipt tracking sku guid"
+# Words of a result that have a number, and those that may also be ids by the names of their members.
+_NUMBERED = r"[^ \d]*+\d[^ ]*+"
+_NAMED = rf"[^ :]*+(?:{'|'.join(f'(?<={name})' for name in _ID_NAMES.split())}):[^ ]*+"
+_WITH_NUMBER, _NAMING = (
+    re.compile(rf"(?<![^ ])(?:{words})".encode()) for words in (_NUMBERED, f"{_NUMBERED}|{_NAMED}")
+)
 _write = msgspec.json.Encoder(order="sorted").encode
 _WHOLE = re.compile(rb"(?<=\d)\.0(?=[,\]}]|$)")
 
@@ -177,21 +182,11 @@ def effect(call: ToolCall, arguments: JsonObject, result: Json, *, has_worked: b
 def _digest(result: Json) -> tuple[Collection[bytes], int, int]:
     if result is None:
         return (), 0, -1
-    words = _spaced(_encoded(result), _SPACES_IN_RESULTS).split()
-    distinct = {*words}
-    found = sorted(filter(_names, distinct))
-    plain = sorted(distinct.difference(found))
+    text = _spaced(_encoded(result), _SPACES_IN_RESULTS)
+    words, found = text.split(), sorted({*_NAMING.findall(text)})
+    plain = sorted({*words}.difference(found))
     # What is too much to remember is not known.
     return found, len(words), crc32(b" ".join(plain)) if len(found) <= _MAX_WORDS else -1
-
-
-def _has_digit(word: bytes) -> bool:
-    return word.translate(None, _DIGITS) != word
-
-
-def _names(word: bytes) -> bool:
-    """Return whether a word of a result has a number, or may be an id by the name of its member."""
-    return _has_digit(word) or (b":" in word and word.partition(b":")[0].endswith(_ID_NAMES))
 
 
 # The last word of names whose values are new with each call, whatever was done; and of names of ids that have no form of their own.
@@ -229,8 +224,8 @@ def _numbers(value: Value) -> list[bytes]:
         content = _NO_NUMBER.sub("", without_passing(content))
     name = value.steps[-1] if value.steps else 0
     is_member = isinstance(name, str)
-    words = _spaced(_encoded({name: content} if is_member else content), _SPACES_IN_RESULTS).split()
-    return list(filter(_names if _is_named_id(value) else _has_digit, words))
+    text = _spaced(_encoded({name: content} if is_member else content), _SPACES_IN_RESULTS)
+    return (_NAMING if _is_named_id(value) else _WITH_NUMBER).findall(text)
 
 
 def _is_named_id(value: Value) -> bool:
@@ -322,7 +317,8 @@ def asks_for_several(text: str, name: str) -> bool:
 
 def questions(text: str) -> str:
     """Return the sentences of a text that ask something."""
-    return "\n".join([sentence for sentence in _SENTENCE.split(text[-_MAX_TEXT:]) if sentence[-1:] == "?"])
+    lines = [line for line in text[-_MAX_TEXT:].split("\n") if "?" in line]
+    return "\n".join([one for line in lines for one in _SENTENCE.split(line) if one[-1:] == "?"])
 
 
 # Effects by the digests of equal calls, hashes of what users said, and how often they had said something.

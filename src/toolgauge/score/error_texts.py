@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.error_objects import SIGNS, reported_failure
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -166,7 +166,7 @@ def error_in(call: ToolCall, *, changes_state: bool = False) -> CallError | None
             kind = ERROR_PAGE
         elif (failure := reported_failure(value, call.name, arguments, changes_state=changes_state)) is not None:
             return CallError(kind=ERROR_OBJECT, message=failure.message[:_MAX_MESSAGE])
-        elif any(map(_has_exit_code, (value, *value.values()))):
+        elif any(map(_has_exit_code, [value, *[one for one in value.values() if isinstance(one, dict)]])):
             kind = ERROR_TEXT
     elif isinstance(value, str):
         kind = _error_kind(value)
@@ -209,7 +209,6 @@ def _shows_exit_code(text: str) -> bool:
     return ("exit" in lower or "return" in lower) and _EXIT_CODE.search(text) is not None
 
 
-def _has_exit_code(value: Json) -> bool:
-    return isinstance(value, dict) and any(
-        isinstance(code := value.get(name), int) and not isinstance(code, bool) and code != 0 for name in _EXIT_CODES
-    )
+def _has_exit_code(value: JsonObject) -> bool:
+    codes = [value[name] for name in _EXIT_CODES.intersection(value)]
+    return any(isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes)

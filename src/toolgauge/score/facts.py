@@ -8,15 +8,16 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
+from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.recoveries import made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
-from toolgauge.score.final_answers import answers
+from toolgauge.score.final_answers import LONGEST_ANSWER, answers
 from toolgauge.score.origins.grounding import Seen
-from toolgauge.score.recorded_values import leaves, occurs_alone, result_leaves, written
+from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
 from toolgauge.score.selection import CallSelection, has_taken_effect, readable_arguments
 from toolgauge.score.tool_offers import RunOffers
 
@@ -46,8 +47,8 @@ class Facts:
 
     @cached_property
     def answers(self) -> tuple[str, ...]:
-        """The answers of the agent."""
-        return tuple([message.text for message in answers(self.trajectory)])
+        """The answers of the agent, as far as they are read."""
+        return tuple([message.text[:LONGEST_ANSWER] for message in answers(self.trajectory)])
 
     @cached_property
     def error_texts(self) -> ErrorTexts:

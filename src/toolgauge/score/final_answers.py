@@ -9,7 +9,8 @@ from collections.abc import Collection
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.trajectory import Message, Trajectory
 
-_MAX_LENGTH = 20_000
+# So much of an answer is read.
+LONGEST_ANSWER = 20_000
 _LONGEST = 4
 # Letters of scripts without spaces are words of their own.
 _WORD = re.compile(
@@ -35,17 +36,20 @@ def answers(trajectory: Trajectory) -> list[Message]:
     return found
 
 
+_NO_ANSWER = NotEvaluated(reason="no_answer", explanation="the run has no final answer")
+_NOT_RECORDED = NotEvaluated(reason="no_content", explanation="no answer of the agent was recorded")
+
+
 def no_answer(trajectory: Trajectory) -> NotEvaluated:
     """Return the outcome of a trajectory without any answer: there was none, or none was recorded."""
-    if trajectory.messages and any(call.requested_by is not None for call in trajectory.calls):
-        return NotEvaluated(reason="no_answer", explanation="the run has no final answer")
-    return NotEvaluated(reason="no_content", explanation="no answer of the agent was recorded")
+    is_recorded = trajectory.messages and any(call.requested_by is not None for call in trajectory.calls)
+    return _NO_ANSWER if is_recorded else _NOT_RECORDED
 
 
 def sequences(text: str) -> set[str]:
     """Return the sequences of up to four words of an answer, none across the end of a sentence or a word with digits."""
     found: set[str] = set()
-    for sentence in _END.split(text[:_MAX_LENGTH].lower()):
+    for sentence in _END.split(text[:LONGEST_ANSWER].lower()):
         words = _WORD.findall(sentence)
         for size in range(1, _LONGEST + 1):
             found.update(map(" ".join, zip(*(words[start:] for start in range(size)), strict=False)))

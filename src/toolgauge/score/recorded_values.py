@@ -13,7 +13,7 @@ from cachetools import LRUCache
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, leaves
 from toolgauge.model.mcp_results import block_value, mcp_result
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import Leaf, canonical, tagged
@@ -246,24 +246,8 @@ def _recorded_texts(trajectory: Trajectory) -> list[str]:
     texts = [message.text.casefold() for message in trajectory.messages if message.role != "system"]
     for call in trajectory.calls:
         for content in (call.arguments, call.result):
-            if isinstance(content, NotRecorded):
-                continue
-            # Not `result_leaves`: what is asked of every value of every trajectory goes without a generator.
-            stack: list[Json] = [content.value if isinstance(content, Recorded) else content.text]
-            if content is call.result:
-                stack = [*result_parts(stack[0])]
-            left = _MAX_LEAVES
-            while stack and left:
-                node = stack.pop()
-                if isinstance(node, dict):
-                    stack += node.values()
-                elif isinstance(node, list):
-                    stack += node
-                else:
-                    left -= 1
-                    text = node.strip().casefold() if isinstance(node, str) else written(node).casefold()
-                    if text:
-                        texts.append(text)
+            found = islice(result_leaves(content), _MAX_LEAVES)
+            texts += [text for leaf in found if (text := written(leaf).casefold())]
     return texts
 
 
@@ -277,19 +261,6 @@ def result_leaves(result: Content) -> Iterator[Leaf]:
             yield text
         case NotRecorded():
             return
-
-
-def leaves(value: Json) -> Iterator[Leaf]:
-    """Yield the single values within a value."""
-    stack = [value]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict):
-            stack += node.values()
-        elif isinstance(node, list):
-            stack += node
-        else:
-            yield node
 
 
 def written(leaf: Json) -> str:

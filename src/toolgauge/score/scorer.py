@@ -111,13 +111,7 @@ class Scorer:
             for one in self._scoring
         )
 
-    def score(
-        self,
-        trajectory: Trajectory,
-        now_ns: int,  # noqa: ARG002 (every stage is told the time)
-        *,
-        lacking: Reason = "incomplete",
-    ) -> tuple[Result, ...]:
+    def score(self, trajectory: Trajectory, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls."""
         # Of an incomplete trajectory only whole calls are judged, by evaluators that look at a call alone; `lacking` is the reason why.
         trajectory = with_neutral_tools(with_writing_tools(trajectory, (), self._kinds), self._kinds)

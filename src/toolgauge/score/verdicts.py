@@ -102,12 +102,20 @@ class Checker:
 
     def check(self, outcomes: Iterable[Judged], made: MakeResult, root: SpanRef | None) -> bool:
         """Add results up to the first outcome that is wrong, in place of which there is an error; False when there is one."""
-        add, left, known = self.results.append, self._left, self._marks
+        add, left, known, is_of_calls = self.results.append, self._left, self._marks, self._level == "call"
         for call, outcome in outcomes:
             marked = known.get(id(outcome))
-            # As `passed` does: nearly all calls are judged in order, with an outcome that is known.
+            # As `passed` does: nearly all calls are judged in order, and trajectories once, with an outcome that is known.
             if marked is not None and left and left[-1] is call:
                 add(made(left.pop().span, call, marked[1], marked[2]))
+            elif (
+                call is None
+                and marked is not None
+                and not self._is_judged
+                and (not is_of_calls or isinstance(outcome, NotEvaluated))
+            ):
+                self._is_judged = True
+                add(made(root, None, marked[1], marked[2]))
             elif (passed := self.passed(call, outcome)) is not None:
                 add(made(root if call is None else call.span, call, passed))
             else:

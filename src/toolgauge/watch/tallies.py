@@ -78,7 +78,7 @@ def trajectory_scores(scorecard: Scorecard) -> TrajectoryScores | None:
     for verdict, subjects in scorecard.verdicts.items():
         times = len(subjects)
         for stream, value in _streams(service, environment, verdict):
-            place = _place(scores, stream)
+            place = stream if stream in scores else _place(scores, stream)
             left_out += 0 if place is stream else times
             if place is not None:
                 total, count, lowest = scores.get(place, (0.0, 0, value))
@@ -130,7 +130,7 @@ def add_figures(known: dict[StreamKey, Figures], more: Mapping[StreamKey, Figure
     """Add scores to those of the same conversation; return how many found no place of their own."""
     left_out = 0
     for stream, (total, count, lowest, trace_id) in more.items():
-        place = _place(known, stream)
+        place = stream if stream in known else _place(known, stream)
         left_out += 0 if place is stream else count
         if place is not None:
             before = known.get(place, (0.0, 0, lowest, trace_id))

@@ -371,6 +371,11 @@ class Attempts(Struct):
     all: list[Attempt] = []
     missing: list[int] = []
 
+    def closest(self) -> dict[int, int]:
+        """Return for expected calls the first one that they were compared with, and that was no other's."""
+        used = {one.made for one in self.all if one.is_equal}
+        return {one.expected: one.made for one in reversed(self.all) if one.made not in used}
+
 
 def attempt(expected: Sequence[Written], made: Sequence[LiveCall], equal: Equal, *, stops: bool = False) -> Attempts:
     """Compare expected calls with made ones; `stops` at the first that differs or has nothing to be compared with."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, cast
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Side
+from toolgauge.model.outcomes import OTHER_ARGUMENTS, Difference, Errored, NotEvaluated, Side
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.originals.uipath.evaluator import (
     Criteria,
@@ -73,18 +73,16 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
         sides: tuple[Sequence[Written], Sequence[LiveCall]],
         matched: int,
         explanation: str,
-        missing: Iterable[tuple[str, Json]],
+        missing: Iterable[Difference],
         details: Callable[[], JsonObject],
     ) -> Verdict:
-        """Return the share of expected calls that matched; `missing` are names and values of the others."""
+        """Return the share of expected calls that matched; `missing` are those that did not."""
         expected, calls = map(len, sides)
         return Verdict(
             value=float(matched == expected) if self.strict else matched / expected,
             explanation=f"{matched} of {expected} {explanation}",
             parts={"matched": matched, "expected": expected, "calls": calls},
-            differences=tuple(
-                Difference(where=shown(name), rule="missing", expected=Side(value=value)) for name, value in missing
-            ),
+            differences=tuple(missing),
             details=details,
         )
 
@@ -146,14 +144,31 @@ class ToolCallArgs(CallEvaluator[ArgsCriteria]):
             return all(name in found and found[name] == value for name, value in expected[wanted].args.items())
 
         attempts = attempt(expected, calls, equal)
+        closest = attempts.closest()
         return self.verdict(
             (expected, calls),
             len(expected) - len(attempts.missing),
             "expected calls were made with the expected arguments",
-            # Criteria are JSON; the arguments' type is wider because made ones can be Python literals.
-            ((expected[one].name, cast("Json", expected[one].args)) for one in attempts.missing),
+            [_other_arguments(expected[one], closest.get(one), calls) for one in attempts.missing],
             lambda: details(explained(attempts, calls, lambda wanted, made: (calls[made].args, expected[wanted].args))),
         )
+
+
+def _other_arguments(wanted: ToolCall, made: int | None, calls: Sequence[LiveCall]) -> Difference:
+    """Return the arguments that differ from those of the call that came closest, where the tool was called."""
+    # Criteria are JSON; the arguments' type is wider because made ones can be Python literals.
+    expected = cast("JsonObject", wanted.args)
+    if made is None:
+        return _not_found(wanted.name, expected)
+    found = cast("JsonObject", calls[made].args)
+    differing = [name for name, value in expected.items() if name not in found or found[name] != value]
+    before, after = (Side(value={one: side[one] for one in differing if one in side}) for side in (expected, found))
+    return Difference(where=shown(wanted.name), rule=OTHER_ARGUMENTS, expected=before, actual=after)
+
+
+def _not_found(name: str, expected: Json, actual: str | None = None) -> Difference:
+    rule, found = ("missing", None) if actual is None else ("exact", Side(value=actual))
+    return Difference(where=shown(name), rule=rule, expected=Side(value=expected), actual=found)
 
 
 _COMPARATORS: dict[str, Callable[[int, int], bool]] = {
@@ -417,7 +432,10 @@ class ToolCallOutput(CallEvaluator[OutputCriteria]):
             return {"_result": "no-match"}
 
         # What strictness stopped short of was not found either.
-        matched = sum(one.is_equal for one in attempts.all)
-        missing = ((expected[one].name, expected[one].output) for one in attempts.missing)
+        matched, closest = sum(one.is_equal for one in attempts.all), attempts.closest()
+        missing = [
+            _not_found(expected[one].name, expected[one].output, None if made is None else calls[made].output)
+            for one, made in ((one, closest.get(one)) for one in attempts.missing)
+        ]
         sides = expected, calls
         return self.verdict(sides, matched, "expected outputs were found", missing, lambda: details(explanations()))

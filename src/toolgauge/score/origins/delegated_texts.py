@@ -8,9 +8,9 @@ from operator import attrgetter
 from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
+from toolgauge.model.json import leaves
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
-from toolgauge.score.recorded_values import leaves
 
 # So many calls that began before a run are looked at for the one that started it.
 _MAX_CALLS = 64

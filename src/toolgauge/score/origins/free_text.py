@@ -103,29 +103,23 @@ _NAMES_AGENT = frozenset(("agent", "agent_name", "agentName"))
 _TASKS = frozenset(("prompt", "task", "instruction", "instructions"))
 
 
-class FreeTexts:
-    """Decides for the calls of one trajectory which of their texts are not judged."""
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        self._trajectory = trajectory
-
-    def holds(self, call: ToolCall, text: str | float) -> bool:
-        """Return whether a value of the call is a text that is code, or a prompt to another agent."""
-        # Rule: code is a text for a tool that runs code, or one with half of its lines like code; a prompt is a text of several words
-        # for a hand-off, a tool named `agent` or as an agent, with an argument that chooses an agent, or within which an agent ran.
-        if not isinstance(text, str):
-            return False
-        if runs_code(call.name) or is_code(text):
-            return True
-        if len(text.split(None, 1)) <= 1:
-            return False
-        if _calls_agent(call.name) or name_words(call.name) in map(name_words, self._trajectory.agents):
-            return True
-        names = (readable_arguments(call) or {}).keys()
-        if any(_CHOOSES.match(name) for name in names):
-            return True
-        chooses_agent = not _NAMES_AGENT.isdisjoint(names) and not _TASKS.isdisjoint(names)
-        return chooses_agent or any(ran_within(run, call) for run in self._trajectory.runs)
+def is_free_text(call: ToolCall, text: str | float, trajectory: Trajectory) -> bool:
+    """Return whether a value of a call is a text that is code, or a prompt to another agent."""
+    # Rule: code is a text for a tool that runs code, or one with half of its lines like code; a prompt is a text of several words
+    # for a hand-off, a tool named `agent` or as an agent, with an argument that chooses an agent, or within which an agent ran.
+    if not isinstance(text, str):
+        return False
+    if runs_code(call.name) or is_code(text):
+        return True
+    if len(text.split(None, 1)) <= 1:
+        return False
+    if _calls_agent(call.name) or name_words(call.name) in map(name_words, trajectory.agents):
+        return True
+    names = (readable_arguments(call) or {}).keys()
+    if any(_CHOOSES.match(name) for name in names):
+        return True
+    chooses_agent = not _NAMES_AGENT.isdisjoint(names) and not _TASKS.isdisjoint(names)
+    return chooses_agent or any(ran_within(run, call) for run in trajectory.runs)
 
 
 # Agents call the same few tools all day long.

@@ -5,7 +5,7 @@ Each text is folded and taken apart at most once, the user's first: the cost is 
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
@@ -15,6 +15,7 @@ import msgspec
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import EarlierValues
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
@@ -76,6 +77,7 @@ Source: TypeAlias = Literal["user", "system", "known", "result", "earlier", "sch
 _SEARCHES = 16
 # Longer texts are hardly instructions, and 64 of them would take much memory.
 _LONGEST_KNOWN = 65_536
+_LONGEST_DEFINITION = 16_384
 _MAX_HITS = 64
 # Short texts are searched together, up to this size.
 _CHUNK = 1 << 13
@@ -95,7 +97,6 @@ _MAX_PHRASES = 500
 _PHONE_SUFFIX = 9
 _SHORTEST_SPELLED, _LONGEST_SPELLED = 5, 64
 _MAX_SPELLED = 1 << 14
-_NOTHING_EARLIER = EarlierValues()
 # Example ids in a schema are not evidence: "the reservation, such as ZFA04Y".
 _EXAMPLES = re.compile(
     rb"\b(such as|e\.?g\.?|examples?|for instance|like)"
@@ -241,6 +242,11 @@ def _read(content: bytes) -> tuple[frozenset[Day], frozenset[bytes], bool]:
 _known_words = lru_cache(maxsize=64)(value_forms.words)
 _known_days_and_phones = lru_cache(maxsize=64)(_read)
 _known_shares = lru_cache(maxsize=64)(value_forms.shares)
+_known_examples = lru_cache(maxsize=256)(partial(_EXAMPLES.sub, rb"\1"))
+
+
+def _without_examples(text: bytes) -> bytes:
+    return _known_examples(text) if len(text) <= _LONGEST_DEFINITION else _EXAMPLES.sub(rb"\1", text)
 
 
 def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:
@@ -284,7 +290,8 @@ class Seen:
         self._schemas: dict[str, Texts] = {}
         self._found: dict[bytes, Source] = {}
         self._computed = self._phrases = 0
-        self._earlier = trajectory.earlier or _NOTHING_EARLIER
+        # What earlier traces of the conversation showed.
+        self.earlier = trajectory.earlier or EarlierValues()
         self._gap = gap_of(trajectory)
         for text in known:
             self.known.contents.append(value_forms.folded(text))
@@ -297,7 +304,8 @@ class Seen:
     @property
     def results(self) -> Texts:
         """The results and errors of calls."""
-        self._read_results()
+        if self._unread:
+            self._read_results()
         return self._results
 
     def _read_results(self) -> None:
@@ -315,15 +323,10 @@ class Seen:
         yield "system", self.system
 
     @property
-    def earlier(self) -> EarlierValues:
-        """What earlier traces of the conversation showed."""
-        return self._earlier
-
-    @property
     def gap(self) -> NotEvaluated | None:
         """The reason why a value not found may still have been seen; `None` where everything could be searched."""
         self._read_results()
-        return self._gap or (None if any(self.user.contents) or self._earlier.has_user else NO_USER)
+        return self._gap or (None if any(self.user.contents) or self.earlier.has_user else NO_USER)
 
     @property
     def gap_of_results(self) -> Reason | None:
@@ -334,7 +337,7 @@ class Seen:
     @property
     def has_earlier(self) -> bool:
         """Whether earlier traces of the conversation were seen. Only their ids and numbers are known."""
-        return self._earlier.has_traces
+        return self.earlier.has_traces
 
     def take_all(self) -> None:
         """Add all texts of the trajectory."""
@@ -391,20 +394,19 @@ class Seen:
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
         self._gap = self._gap or _not_found(reason, f"the result of an earlier call of {shown(call.name)} {what}")
 
-    def was_cut_out(self, text: str) -> bool:
-        """Return whether an id is known to have stood in texts that were cut."""
-        return self.trajectory.left_out.holds(text) is True
+    @cached_property
+    def _definitions(self) -> Mapping[str, ToolDefinition]:
+        offered = {tool.name: tool for tool in self.trajectory.tools_offered or ()}
+        return {**self.trajectory.registered_tools, **offered}
 
     def schema(self, name: str) -> Texts:
         """Return the schema and the description of a tool."""
         known = self._schemas.get(name)
         if known is None:
             known = self._schemas[name] = Texts()
-            offered = {tool.name: tool for tool in self.trajectory.tools_offered or ()}
-            tool = offered.get(name) or self.trajectory.registered_tools.get(name)
-            if tool is not None:
-                known.contents.append(_EXAMPLES.sub(rb"\1", value_forms.folded(tool.description or "")))
-                known.contents.append(_EXAMPLES.sub(rb"\1", folded_json(tool.parameters) or b""))
+            if (tool := self._definitions.get(name)) is not None:
+                texts = value_forms.folded(tool.description or ""), folded_json(tool.parameters) or b""
+                known.contents += [_without_examples(text) for text in texts]
         return known
 
     def word(self, word: bytes, tool: str) -> Source | None:
@@ -423,7 +425,7 @@ class Seen:
             if word in texts.words:
                 self._found[word] = name
                 return name
-        if self._earlier.has_word(word):
+        if self.earlier.has_word(word):
             return "earlier"
         return "schema" if self.schema(tool).has(word) else None
 

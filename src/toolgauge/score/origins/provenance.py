@@ -15,13 +15,13 @@ from typing import Protocol, TypeAlias, TypeGuard
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, is_large, kind
+from toolgauge.model.json import Json, JsonObject, is_large, kind, leaves
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Difference, NotEvaluated, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf, agreement, fold_key, moment, tagged
 from toolgauge.score.patterns import Globs, Place, Step, values_at
-from toolgauge.score.recorded_values import leaves, result_parts, result_value, written
+from toolgauge.score.recorded_values import result_parts, result_value, written
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, rule_name
 from toolgauge.score.selection import has_taken_effect, hidden_calls, shown, unseen_arguments
 

@@ -8,6 +8,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
+from itertools import chain
 from typing import TypeAlias
 
 # A day as it is written: the year where there is one, month, day.
@@ -55,10 +56,12 @@ SIGNS = bytes(code for code in range(128) if not chr(code).isalnum())
 _FORM = bytes(48 if 48 <= code <= 57 else 97 if 97 <= code <= 122 else code for code in range(256))
 _SHORTEST_FORM = 5
 _DIGIT = re.compile(rb"\d")
+# A run of short words ends at these.
+_BREAKS = re.compile(rb"[^a-z0-9 .-]+")
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
 _RUNS = re.compile(rb"\d+|\D+")
-# A word from its first sign of an id on.
-_FROM_ID_SIGN = re.compile(rb"[\d_@][^ ]*")
+# A word with a sign of an id.
+_WITH_ID_SIGN = re.compile(rb"(?<![^ ])[^ \d_@]*+[\d_@][^ ]*+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
 # As many languages write 1,234.50.
 _WITH_COMMA = re.compile(rb"\d{1,3}(?:\.\d{3}){1,4},\d{1,2}")
@@ -183,7 +186,7 @@ def has_other_script(content: bytes) -> bool:
 
 def words(content: bytes) -> set[bytes]:
     """Return the distinct words of folded text: as they are joined, and taken apart."""
-    return _taken_apart(_joined_words(content))
+    return set(_taken_apart(_joined_words(content)).split())
 
 
 def _joined_words(content: bytes) -> set[bytes]:
@@ -196,21 +199,21 @@ def _joined_words(content: bytes) -> set[bytes]:
     return raw
 
 
-def _taken_apart(raw: Iterable[bytes]) -> set[bytes]:
+def _taken_apart(raw: Iterable[bytes]) -> bytes:
     # All of a text at once: word by word it takes four times as long.
     joined = b" ".join([word for one in raw if len(word := one.strip(_SOFT)) <= _LONGEST_WORD])
-    return {*joined.split(), *joined.translate(_AT_JOINTS).split(), *joined.translate(_AT_ALL_JOINTS).split()}
+    return b" ".join((joined, joined.translate(_AT_JOINTS), joined.translate(_AT_ALL_JOINTS)))
 
 
 def id_words(content: bytes) -> set[bytes]:
     """Return the words of folded text that may be or hold ids or numbers: with a digit, a joined name, an address."""
     text = content.translate(_TABLE) if content.isascii() else b" ".join(_joined_words(content))
-    return {text[text.rfind(b" ", 0, found.start()) + 1 : found.end()] for found in _FROM_ID_SIGN.finditer(text)}
+    return set(_WITH_ID_SIGN.findall(text))
 
 
 def ids(joined: Iterable[bytes]) -> set[bytes]:
     """Return what may be ids or numbers of such words: each as it is joined, and taken apart."""
-    found = set(filter(_FROM_ID_SIGN.search, _taken_apart(joined)))
+    found = set(_WITH_ID_SIGN.findall(_taken_apart(joined)))
     found.update([one.replace(b",", b"") for one in found if b"," in one])
     return found
 
@@ -229,7 +232,8 @@ def forms(words: bytes) -> set[bytes]:
 def spelled(content: bytes) -> set[bytes]:
     """Return what people may mean by neighbouring short words of which one has a digit: `hat 765` is `hat765`."""
     found: set[bytes] = set()
-    for run in _SHORT_WORDS.findall(content) if _DIGIT.search(content) is not None else ():
+    parts = [part for part in _BREAKS.split(content) if _DIGIT.search(part) is not None]
+    for run in chain.from_iterable(map(_SHORT_WORDS.findall, parts)):
         words = re.findall(rb"[a-z0-9]+", run)
         found.update([b"".join(words[start : start + size]) for start in range(len(words)) for size in (2, 3)])
         found.add(b"".join([word for word in words if len(word) == 1]))

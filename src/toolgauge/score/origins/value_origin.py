@@ -257,7 +257,7 @@ def _source_of_parts(text: str, tool: str, seen: Seen, *, is_whole: bool) -> Sou
 
 def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     """Look for an id that does not stand anywhere as it is: with other joints, or word by word where the user wrote it."""
-    if seen.was_cut_out(text):
+    if seen.trajectory.left_out.holds(text) is True:
         return "result"
     pieces = _pieces(text)
     split = [run for piece in pieces for run in value_forms.runs(piece)]

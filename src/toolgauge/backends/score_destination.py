@@ -62,7 +62,10 @@ class ScoreDestination(Destination):
             scores = decoded(joined.body)
             takes = self._filter.takes
             wanted = [
-                one for one in scores if (one.to == self.name if one.to else takes(one.name, one.level, one.word))
+                one
+                for one in scores
+                if not self.is_dropped(one.trace_id)
+                and (one.to == self.name if one.to else takes(one.name, one.level, one.word))
             ]
             left_out = _scores(joined) - len(wanted)
             self._count("left_out", left_out)

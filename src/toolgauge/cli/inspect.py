@@ -135,11 +135,21 @@ def command(
         for line in (json.dumps(figures.as_object()),) if as_json else figures.lines(terminal_style()):
             echo(line)
         return
-    text = TextWriter(redactor(config), style=terminal_style(), shows_values=True)
+    text, tally, is_any = TextWriter(redactor(config), style=terminal_style(), shows_values=True), Tally(), False
     with reading_progress(files) as reading:
-        for scorecard in scorecards(reading, offline_pipeline(config, ())):
+        for scorecard in scorecards(tally.counted(reading), offline_pipeline(config, (), tally.recognizer)):
+            is_any = True
+            tally.unread_tools.add(scorecard.trajectory)
             if as_json:
                 reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:
                 for line in (*text.trajectory(scorecard.trajectory), ""):
                     reading.echo(line)
+    unread = sum(one.spans for one in tally.unread_tools.left_over() if one.is_problem)
+    if unread or not is_any:
+        found = f"{unread} of the spans look like tool calls and are not read" if unread else "nothing recognised"
+        echo(
+            f"{found}: no dialect knows their form; the section `dialects` of the configuration can map their attributes, "
+            "`toolgauge doctor` names them",
+            err=True,
+        )

@@ -12,7 +12,7 @@ from toolgauge.assemble.misrouting import LoopDetector
 from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry
-from toolgauge.model.observations import WaitingSpan
+from toolgauge.model.observations import Reading, WaitingSpan
 from toolgauge.model.records import PackedHead
 from toolgauge.otlp.decoder import DecodedLogs, DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
@@ -20,7 +20,7 @@ from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
-from toolgauge.pipeline.stages import Parts, Rules
+from toolgauge.pipeline.stages import Parts, PipelineSettings, Rules
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span
 from toolgauge.score.scorer import Scorer
@@ -40,7 +40,7 @@ class Pipeline:
         self._reader = parts.reader
         self._hold = parts.hold
         self._ledger = parts.ledger
-        self._settings = parts.settings
+        self._use(parts.settings)
         self.admission = Admission(parts.outbox, parts.metrics, parts.has_memory)
         self.keepers = parts.keepers
         self.egress = Egress(self.admission, parts.sink.requests, parts.metrics, parts.ledger, parts.keepers)
@@ -57,6 +57,11 @@ class Pipeline:
         parts.metrics.traces_open.observe = lambda: {(): assembler.open_count}
         parts.metrics.traces_waiting.observe = lambda: {(): assembler.waiting_count}
         parts.metrics.scoring_queue.observe = lambda: {(): len(assembler.eviction)}
+
+    def _use(self, settings: PipelineSettings) -> None:
+        self._settings = settings
+        self._open_runs = settings.open_runs or None
+        self._reader.reads_calls = self._open_runs is not None
 
     @property
     def scorer(self) -> Scorer:
@@ -160,7 +165,11 @@ class Pipeline:
             return
         self._ledger.restore(entry)
         if entry.own:
-            outgoing = Outgoing(signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,))
+            # Log records may be events of regressions, which belong to no trace.
+            is_of_traces = entry.signal == "traces"
+            outgoing = Outgoing(
+                signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,), of_traces=is_of_traces
+            )
             self.egress.hand_over(outgoing)
             self._ledger.close(outgoing.entries, (), ())
             return
@@ -231,6 +240,10 @@ class Pipeline:
             reading, given = (read, None) if type(read) is WaitingSpan else (read.reading, read.given)
             self._loop_detector.add(reading.ref, now_ns)
             in_time = assembler.add(reading, now_ns, entry, given=given)
+            if self._open_runs is not None and in_time and type(reading) is Reading:
+                mask = self._settings.redactor.mask
+                found = self._open_runs.add(reading, now_ns)
+                self._parts.on_notices([replace(one, explanation=mask(one.explanation)) for one in found])
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
@@ -290,6 +303,8 @@ class Pipeline:
         close = self.assembler.close_all if self._closes_all else self.assembler.closed
         for trajectory in close(now_ns):
             self.scoring.finish(trajectory, now_ns, due_ns)
+            if self._open_runs is not None:
+                self._open_runs.forget(trajectory.trace_id)
             if self._parts.clock() >= until:
                 return True
             due_ns = self.assembler.next_due_ns() or now_ns
@@ -351,7 +366,7 @@ class Pipeline:
 
     def adopt(self, rules: Rules) -> None:
         """Use other rules: trajectories that close from here on are scored by them."""
-        self._settings = rules.settings
+        self._use(rules.settings)
         self.scoring.adopt(rules.scorer, rules.settings)
         if rules.reading is not None:
             self._count_broken_values()

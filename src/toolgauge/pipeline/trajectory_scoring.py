@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from toolgauge.assemble.misrouting import SplitDetector
 from toolgauge.export.results import Annotations
 from toolgauge.model.judging import Answers
+from toolgauge.model.notices import Notice
 from toolgauge.model.outcomes import Reason, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
@@ -41,6 +42,7 @@ class Scoring:
             self._annotate,
             parts.feedback.observe,
             self._watch,
+            self._notify,
         )
         self._is_interrupted = False
         # Trajectories that left unscored because of `interrupt`.
@@ -165,3 +167,25 @@ class Scoring:
             regressions = self._parts.watcher.observe(scorecard)
             if regressions:
                 self._parts.on_regressions(regressions)
+
+    def _notify(self, scorecard: Scorecard) -> None:
+        """Hand on failed results that are announced, one for each criterion, agent and tool."""
+        run, marked = scorecard.trajectory, self._settings.notify
+        notices: dict[tuple[str | None, ...], Notice] = {}
+        for verdict, subjects in scorecard.verdicts.items() if marked else ():
+            for place, found in enumerate(verdict.findings):
+                key = found.criterion, verdict.agent, verdict.tool
+                is_announced = found.word == "fail" and found.enforce == "live" and found.criterion in marked
+                if is_announced and key not in notices:
+                    notices[key] = Notice(
+                        service=run.service,
+                        agent=verdict.agent,
+                        tool=verdict.tool,
+                        criterion=found.criterion,
+                        trace_id=run.trace_id,
+                        explanation=self._settings.redactor.explain(subjects[0].results[place].outcome),
+                        at_ns=scorecard.scored_at_ns,
+                        is_marked=marked[found.criterion],
+                    )
+        if notices:
+            self._parts.on_notices(tuple(notices.values()))

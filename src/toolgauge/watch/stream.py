@@ -163,6 +163,8 @@ class _Saved(Struct, array_like=True):
     scores: bytes = b""
     # Absent in rows that were written before properties were read.
     newest: bytes = b""
+    # Absent in rows that were written before streams could go on under another revision.
+    measure: str = ""
 
 
 # Names the incident of a regression of this stream that begins at this time.
@@ -179,8 +181,11 @@ class WatchedStream:
         history: _History | None = None,
         scores: ScoreHistory | None = None,
         newest: NewestObservations | None = None,
+        measure: str = "",
     ) -> None:
         self.key = key
+        # What the criterion measures, whatever its threshold: scores of one measure can be compared.
+        self.measure = measure
         self.stream: Stream = stream_of(key)
         self.detector = detector
         self._history = history or _History()
@@ -316,15 +321,24 @@ class WatchedStream:
 
     def dump(self) -> bytes:
         """Write everything down."""
-        saved = _Saved(self.key, self.detector.dump(), self._history, self._scores.dump(), self._newest.dump())
-        return msgspec.msgpack.encode(saved)
+        parts = (self.detector.dump(), self._history, self._scores.dump(), self._newest.dump())
+        return msgspec.msgpack.encode(_Saved(self.key, *parts, self.measure))
 
     @classmethod
     def load(cls, saved: bytes) -> Self:
         """Read what `dump` wrote; raise `ValueError` when it is damaged."""
         read = msgspec.msgpack.decode(saved, type=_Saved)
         scores, newest = ScoreHistory.load(read.scores), NewestObservations.load(read.newest)
-        return cls(read.key, Detector.load(read.detector), read.history, scores, newest)
+        return cls(read.key, Detector.load(read.detector), read.history, scores, newest, read.measure)
+
+    def renamed(self, revision: str) -> Self:
+        """Return a copy for another revision of the criterion that has the same values."""
+        read = msgspec.msgpack.decode(self.dump(), type=_Saved)
+        service, environment, agent, tool, criterion, _, level = self.key
+        read.key = service, environment, agent, tool, criterion, revision, level
+        if read.history.alarm is not None:
+            read.history.alarm = replace(read.history.alarm, stream=stream_of(read.key))
+        return self.load(msgspec.msgpack.encode(read))
 
     def _end(self, alarm: Regression | None, now_ns: int, *, acknowledged: bool) -> None:
         history = self._history

@@ -63,6 +63,14 @@ class Phoenix(Server):
         )
 
 
+    def length_s(self, trace_id: str) -> float:
+        """Return how long a trace lasted, as its table of traces says."""
+        query = f'{{ getTraceByOtelId(traceId: "{trace_id}") {{ latencyMs }} }}'
+        body = json.dumps({"query": query}).encode()
+        _, answer = request(self.port, "POST", "/graphql", body, {"Content-Type": "application/json"})
+        return json.loads(answer)["data"]["getTraceByOtelId"]["latencyMs"] / 1000
+
+
 class MLflow(Server):
     """MLflow with SQLite; its experiment `Default` has the number 0."""
 
@@ -83,6 +91,12 @@ class MLflow(Server):
                 for one in assessments
             ]
         return sorted(found)
+
+
+    def length_s(self, trace_id: str) -> float:
+        """Return how long a trace lasted, as its list of traces says."""
+        _, answer = self.ask(f"/api/3.0/mlflow/traces/tr-{quote(trace_id)}")
+        return float(answer["trace"]["trace_info"]["execution_duration"].removesuffix("s"))
 
 
 @contextlib.contextmanager

@@ -46,6 +46,24 @@ def test_phoenix_shows_the_score_of_a_failed_call_on_its_tool_span(
     assert shown == Shown(run.tool_span, CALL, 0.0, "fail", "CODE")
 
 
+def test_phoenix_shows_a_scored_run_no_longer_than_it_was(phoenix: Phoenix, settings: tuple[str, ...], tmp_path: Path):
+    (run,) = failed_runs(1)
+    with serving(tmp_path, *settings, *to_phoenix(phoenix)) as toolgauge:
+        toolgauge.send(run.body, "http")
+        until(lambda: phoenix.scores([run.tool_span]), "the annotation")
+        until(lambda: toolgauge.total("toolgauge_annotations_total", how="scorecard"), "the scorecard")
+    assert phoenix.length_s(run.trace_id) == pytest.approx(5)
+
+
+def test_mlflow_shows_a_scored_run_no_longer_than_it_was(mlflow: MLflow, settings: tuple[str, ...], tmp_path: Path):
+    (run,) = failed_runs(1)
+    with serving(tmp_path, *settings, *to_mlflow(mlflow)) as toolgauge:
+        toolgauge.send(run.body, "http")
+        until(lambda: mlflow.scores([run.trace_id]), "the assessment")
+        until(lambda: toolgauge.total("toolgauge_annotations_total", how="scorecard"), "the scorecard")
+    assert mlflow.length_s(run.trace_id) == pytest.approx(5)
+
+
 def scored_once_after_a_kill(
     folder: Path,
     settings: Sequence[str],

@@ -103,7 +103,7 @@ def test_details_show_values_and_what_the_original_says():
         "details": {
             "explanation": "0 of 1 expected calls were made with the expected arguments",
             "parts": {"matched": 0, "expected": 1, "calls": 1},
-            "differences": [{"where": "`a`", "rule": "missing", "expected": {"x": 2}}],
+            "differences": [{"where": "`a`", "rule": "other arguments", "expected": {"x": 2}, "actual": {"x": 1}}],
             "original": {
                 "details": {
                     "expected": "[ToolCall(name='a', args={'x': 2}, id=None)]",

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.command import run
 
-NOTE, MAIL = json.dumps({"note": "n" * 20_000}), json.dumps({"body": "m" * 20_000})
+NOTE = json.dumps({"note": "n" * 20_000})
 EMOJI = json.dumps({"note": "\U0001f389" * 3 + "z" * 5_000}, ensure_ascii=False)
 
 
@@ -74,13 +74,6 @@ def states(file: str) -> Sequence[str]:
 )
 def test_arguments_that_end_at_a_known_limit_are_truncated(tmp_path: Path, attributes: dict[str, str]):
     assert states(recorded(tmp_path, attributes)) == ["truncated"]
-
-
-def test_arguments_that_end_at_one_length_are_truncated(tmp_path: Path):
-    file = recorded(tmp_path, conventions(NOTE[:1_337]), conventions(MAIL[:1_337]))
-    assert states(file) == ["truncated", "truncated"]
-    file = recorded(tmp_path, openinference(NOTE[:1_337]) | {"output.value": "r" * 1_337})
-    assert states(file) == ["truncated"]
 
 
 @pytest.mark.parametrize(

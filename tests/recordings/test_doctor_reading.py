@@ -94,6 +94,8 @@ def is_missing(fact: Fact, truth: Mapping[str, Any], raw: str, span_names: Colle
             return lacks(truth.get("session_id") or truth.get("conversation_id"))
         case "failures":
             return lacks("status.code", "error.type")
+        case "agent_name":
+            return lacks(*truth.get("agents", [None]))
 
 
 def diagnosis(sent: ProducerCounts, shared_name: str | None = None, lone_calls: int = 0) -> Diagnosis:

@@ -111,6 +111,7 @@ async def test_streams_are_listed_with_their_state():
                         "current": 0.84,
                         "evidence": 1.0,
                         "since_ns": 5,
+                        "incident": "",
                     }
                 ]
             },

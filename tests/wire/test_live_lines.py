@@ -75,7 +75,9 @@ def test_each_trajectory_is_a_line_and_the_end_a_summary(tmp_path: Path):
         until(lambda: "FAIL" in terminal.shown() and "pass" in terminal.shown(), "both lines, while it runs")
         assert ended(toolgauge) == 0
         shown = terminal.shown_at_the_end()
-    assert re.search(rf"^[\d:]{{8}}  pass   pydantic-ai-demo .*  1 call  \d+ passed.*  {PAGE}$", shown, re.MULTILINE)
+    assert re.search(
+        rf"^[\d:]{{8}}  pass   pydantic-ai-demo .*  1 call  \d+ checks passed.*  {PAGE}$", shown, re.MULTILINE
+    )
     assert re.search(
         rf"^[\d:]{{8}}  FAIL   pydantic-ai-demo .*  default\.\w+ 0\.\d\d.*: .*  {PAGE}$", shown, re.MULTILINE
     )

@@ -230,7 +230,9 @@ class _ScorecardSpan:
         span_id = field(_SPAN_ID, results.span_id_of(kind, (trace_id, contents, *self._events, revisions)))
         time = _end_of_run(self._scorecard)
         events = (field(_EVENT, _EVENT_TIME + time + event) for event in self._events)
-        scored_at = results.SPAN_ATTRIBUTES + attribute(_SCORED_AT, min(self._scorecard.scored_at_ns, _INT64_MAX))
+        scored_at = results.SPAN_ATTRIBUTES + attribute(
+            _SCORED_AT, max(0, min(self._scorecard.scored_at_ns, _INT64_MAX))
+        )
         return b"".join((trace_id, span_id, contents, scored_at, _START, time, _END, time, *events))
 
     def _contents(self, criteria: Iterable[str]) -> Iterator[bytes]:

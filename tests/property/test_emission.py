@@ -140,7 +140,7 @@ def record_of(card: Scorecard, result: Result) -> LogRecord:
     outcome = result.outcome
     is_good = isinstance(outcome, NotEvaluated) or (isinstance(outcome, Scored) and outcome.passed)
     record = LogRecord(
-        time_unix_nano=fitting(card.scored_at_ns),
+        time_unix_nano=end_of_run(card),
         observed_time_unix_nano=fitting(card.scored_at_ns),
         severity_number=SeverityNumber.SEVERITY_NUMBER_INFO if is_good else SeverityNumber.SEVERITY_NUMBER_WARN,
         severity_text="INFO" if is_good else "WARN",
@@ -209,12 +209,16 @@ def span_of(card: Scorecard) -> Span:
         name="toolgauge.scorecard",
         kind=Span.SPAN_KIND_INTERNAL,
         flags=0x301,
-        start_time_unix_nano=fitting(card.scored_at_ns),
-        end_time_unix_nano=fitting(card.scored_at_ns),
+        start_time_unix_nano=end_of_run(card),
+        end_time_unix_nano=end_of_run(card),
         attributes=[
             text("openinference.span.kind", "EVALUATOR"),
             text("toolgauge.trajectory.scope", of.scope),
             text("toolgauge.closed_because", of.closed_because),
+            KeyValue(
+                key="toolgauge.scored_time_unix_nano",
+                value=AnyValue(int_value=min(max(card.scored_at_ns, 0), 2**63 - 1)),
+            ),
         ],
     )
     if of.root is not None and of.root.trace_id == of.trace_id:
@@ -230,7 +234,7 @@ def span_of(card: Scorecard) -> Span:
         if result.call is not None:
             if word(result.outcome) == "pass":
                 continue
-            event = span.events.add(name="gen_ai.evaluation.result", time_unix_nano=fitting(card.scored_at_ns))
+            event = span.events.add(name="gen_ai.evaluation.result", time_unix_nano=end_of_run(card))
             event.attributes.extend(attributes_of(of, result))
             event.attributes.append(text("toolgauge.judged.span_id", result.call.span.span_id))
         elif of_criterion[result.criterion] == 1:
@@ -274,6 +278,11 @@ def word(outcome: Outcome) -> str:
 
 def text(key: str, said: str) -> KeyValue:
     return KeyValue(key=key, value=AnyValue(string_value=said))
+
+
+def end_of_run(card: Scorecard) -> int:
+    end_ns = card.trajectory.end_ns
+    return fitting(end_ns if end_ns > 0 else card.scored_at_ns)
 
 
 def fitting(time_ns: int) -> int:

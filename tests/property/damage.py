@@ -19,7 +19,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen, ModelCall, Observation, Reading
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.pipeline.stages import Read, Reader
+from toolgauge.pipeline.stages import Reader
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -64,8 +64,8 @@ class Bench:
         """Read all spans, each with the history that its model was given."""
         for request in requests:
             for viewed in self._reader.decoder.traces(request.SerializeToString()).viewed:
-                read = self._reader.decide(viewed, lambda _span: True, defers=False)
-                if isinstance(read, Read):
+                read = self._reader.read(viewed)
+                if read is not None:
                     yield read.reading, self._reader.read_history(read.given) if read.given is not None else ()
 
     def joined(
@@ -77,9 +77,9 @@ class Bench:
         for request in requests:
             decoded = reader.decoder.traces(request.SerializeToString())
             for viewed in decoded.viewed:
-                read = reader.decide(viewed, lambda _span: repairs, defers=False)
-                if isinstance(read, Read):
-                    box.add(read.reading, 0, given=read.given)
+                read = reader.read(viewed)
+                if read is not None:
+                    box.add(read.reading, 0, given=read.given if repairs else None)
             box.add_heads(decoded.heads, 0)
         for body in logs:
             for record in reader.decoder.logs(body).viewed:

@@ -166,8 +166,7 @@ class Decoder:
         self._views = Views(scopes, labels, scope_words)
         # Counts values that could not be decoded when they were looked up, ever.
         self.values = self._views.values
-        # View a span that has waited as bytes.
-        self.waited = self._views.waited
+        self.view_input = self._views.model_input
         self._span_marks = span_marks(marks, wanted, objects)
         self._log_marks = log_marks(marks, wanted)
 

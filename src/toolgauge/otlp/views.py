@@ -14,7 +14,7 @@ from msgspec import Struct
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import fit_label
-from toolgauge.model.observations import WaitingSpan
+from toolgauge.model.observations import ModelInput
 from toolgauge.model.records import (
     ENVIRONMENT,
     SDK_LANGUAGE,
@@ -254,7 +254,7 @@ class Events(Sequence[SpanEvent]):
 
 
 class ParsedSpan(Struct, frozen=True, eq=False):
-    """A raw span, parsed as far as it takes to decide whether it is read at once."""
+    """A raw span, parsed as far as its attributes."""
 
     ref: SpanRef
     parent_span_id: str | None
@@ -270,7 +270,7 @@ class ParsedSpan(Struct, frozen=True, eq=False):
 
 
 def _span(
-    of: ParsedSpan | WaitingSpan, message: SpanMessage, attributes: Attributes, resource: Resource, scope: Scope
+    of: ParsedSpan | ModelInput, message: SpanMessage, attributes: Attributes, resource: Resource, scope: Scope
 ) -> Span:
     events = message.events
     status, status_message = _STATUSES.get(message.status) or _status(message.status)
@@ -341,8 +341,8 @@ class Views:
             message,
         )
 
-    def waited(self, span: WaitingSpan) -> Span:
-        """View a span that has waited as bytes: it was parsed when it came."""
+    def model_input(self, span: ModelInput) -> Span:
+        """View a span that was kept as bytes: it was parsed when it came."""
         message = SpanMessage.FromString(span.raw)
         return _span(span, message, Attributes(message.attributes, self.values), span.resource, span.scope)
 

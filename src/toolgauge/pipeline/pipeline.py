@@ -12,7 +12,6 @@ from toolgauge.assemble.misrouting import LoopDetector
 from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry
-from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.records import PackedHead
 from toolgauge.otlp.decoder import DecodedLogs, DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
@@ -208,7 +207,6 @@ class Pipeline:
         """Give each span to the assembler; note those that are `held` until their trajectory is scored."""
         now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
         holds = holds and self._settings.annotate in ("both", "hold")
-        defers, may_wait = assembler.defers, assembler.eviction.may_wait
         has_feedback: bool | None = None
         other_heads: list[PackedHead] = []
         for viewed in decoded.viewed:
@@ -218,13 +216,13 @@ class Pipeline:
             if has_feedback and has_feedback_mark(viewed.raw):
                 for feedback in feedback_of_span(viewed.span, viewed.linked_trace):
                     self._parts.feedback.add(feedback, now_ns)
-            read = reader.decide(viewed, may_wait, defers=defers)
+            read = reader.read(viewed)
             if read is None:
                 other_heads.extend(read_each((viewed.raw,)))
                 continue
-            reading, given = (read, None) if type(read) is WaitingSpan else (read.reading, read.given)
+            reading = read.reading
             self._loop_detector.add(reading.ref, now_ns)
-            in_time = assembler.add(reading, now_ns, entry, given=given)
+            in_time = assembler.add(reading, now_ns, entry, given=read.given)
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)

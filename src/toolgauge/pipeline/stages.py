@@ -13,15 +13,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outbox, Outgoing
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
-from toolgauge.model.observations import (
-    CallAnswered,
-    CallRequested,
-    MessageSeen,
-    ModelCall,
-    Operation,
-    Reading,
-    WaitingSpan,
-)
+from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen, ModelCall, ModelInput, Reading
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder, ViewedSpan
@@ -34,12 +26,15 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.watcher import Watcher
 
+# The history of a larger span is not kept.
+_LARGEST_INPUT = 64 * 1024
+
 
 class Read(Struct):
     """A span that was read. `given` is the same span where its model was given answers, and so a history of calls."""
 
     reading: Reading
-    given: WaitingSpan | None
+    given: ModelInput | None
 
 
 class Reader:
@@ -49,52 +44,40 @@ class Reader:
         self.decoder = decoder
         self.recognizer = recognizer
 
-    def decide(
-        self, viewed: ViewedSpan, may_wait: Callable[[WaitingSpan], bool], *, defers: bool
-    ) -> Read | WaitingSpan | None:
-        """Read the span, unless it `may_wait`; `None` when no dialect reads it. Spans wait where the assembler `defers`."""
-        parsed, recognizer = viewed.parsed, self.recognizer
-        # A span without a parent may be a trace of its own, whose answers are remembered for other traces.
-        if defers and parsed.parent_span_id is not None:
-            shown = recognizer.operation(parsed.attributes, parsed.name, viewed.scope.name)
-            if shown is not None:
-                waiting = _unread(viewed, *shown)
-                if may_wait(waiting):
-                    return waiting
-        reading = recognizer.read(viewed.span)
+    def read(self, viewed: ViewedSpan) -> Read | None:
+        """Read the span; `None` when no dialect reads it."""
+        reading = self.recognizer.read(viewed.span)
         if reading is None:
             return None
-        # Asked of every span that is read at once: a loop costs half of what a generator does.
-        has_answers = is_model = False
+        # Asked of every span: a loop costs half of what a generator does.
+        answered: list[str | None] = []
+        is_model = False
         for seen in reading.observations:
             if type(seen) is CallAnswered:
-                has_answers = True
+                answered.append(seen.call_id)
             elif type(seen) is ModelCall:
                 is_model = True
-        given = _unread(viewed, "model_call", reading.dialect or "") if has_answers and is_model else None
-        return Read(reading, given if given is not None and may_wait(given) else None)
+        if not (is_model and answered and len(viewed.raw) <= _LARGEST_INPUT):
+            return Read(reading, None)
+        parsed, ids = viewed.parsed, tuple([call_id for call_id in answered if call_id is not None])
+        # Answers without the calls that they answer are no history: the id of a call stands there a second time.
+        if len(ids) == len(answered) and all(viewed.raw.count(call_id.encode()) == 1 for call_id in ids):
+            return Read(reading, None)
+        given = ModelInput(
+            ref=parsed.ref,
+            parent_span_id=parsed.parent_span_id,
+            parent_is_remote=parsed.parent_is_remote,
+            dialect=reading.dialect or "",
+            answered=ids if len(ids) == len(answered) else (),
+            raw=viewed.raw,
+            resource=viewed.resource,
+            scope=viewed.scope,
+        )
+        return Read(reading, given)
 
-    def read(self, span: WaitingSpan) -> Reading | None:
-        """Read all of a deferred span; `None` when nothing can be read from it."""
-        return self.recognizer.read_waited(span.dialect, self.decoder.waited(span))
-
-    def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
-        """Read the calls in the history that a model's span was given."""
-        return self.recognizer.read_history(span.dialect, self.decoder.waited(span))
-
-
-def _unread(viewed: ViewedSpan, operation: Operation, dialect: str) -> WaitingSpan:
-    parsed = viewed.parsed
-    return WaitingSpan(
-        ref=parsed.ref,
-        parent_span_id=parsed.parent_span_id or "",
-        parent_is_remote=parsed.parent_is_remote,
-        operation=operation,
-        dialect=dialect,
-        raw=viewed.raw,
-        resource=viewed.resource,
-        scope=viewed.scope,
-    )
+    def read_history(self, given: ModelInput) -> tuple[CallRequested | MessageSeen, ...]:
+        """Read the calls in the history that a model was given."""
+        return self.recognizer.read_history(given.dialect, self.decoder.view_input(given))
 
 
 # Called with the share of trajectories that show signs of a split.

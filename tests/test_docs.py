@@ -50,7 +50,8 @@ def test_every_evaluator_has_its_row_with_its_parameters():
     for name in plugins.names(plugins.EVALUATORS):
         fields: dict[str, object] = getattr(plugins.evaluator(name), "model_fields", {})
         assert name in table, f"`docs/evaluators/index.md` has no row for `{name}`"
-        assert [field for field in fields if f"`{field}`" not in table[name]] == [], name
+        missing = [field for field in fields if f"`{field}`" not in table[name]]
+        assert missing == [], f"the row for `{name}` in `docs/evaluators/index.md` does not name these parameters"
 
 
 def test_every_metric_is_on_the_page_of_metrics():

@@ -43,7 +43,9 @@ def parameters(name: str) -> list[str]:
 
 def test_every_evaluator_of_ours_has_a_page_that_the_index_links_to():
     index = (FOLDER / "index.md").read_text()
-    assert [name for name in NATIVE if not (FOLDER / f"{name}.md").is_file() or f"]({name}.md)" not in index] == []
+    assert [name for name in NATIVE if not (FOLDER / f"{name}.md").is_file() or f"]({name}.md)" not in index] == [], (
+        "write `docs/evaluators/<name>.md` and link to it in `docs/evaluators/index.md`; see CONTRIBUTING.md"
+    )
 
 
 @pytest.mark.parametrize("name", PREFIXED)

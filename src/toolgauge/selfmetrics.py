@@ -161,6 +161,7 @@ class SelfMetrics(MetricSection):
     memory_resident: Gauge
     memory_limit: Gauge
     traces_open: Gauge
+    traces_waiting: Gauge
     traces_open_bytes: Gauge
     scoring_queue: Gauge
     scoring_duration: Histogram

@@ -57,8 +57,9 @@ def test_each_name_loads_and_is_listed():
 def test_each_evaluator_of_ours_is_there_by_the_name_of_its_class():
     installed = {plugins.evaluator(name) for name in plugins.names(plugins.EVALUATORS) if "." not in name}
     ours = {made.__name__: made.__module__ for made in installed if made.__module__.startswith("toolgauge.evaluators.")}
-    assert stub(EVALUATORS_STUB) == (sorted(ours), ours)
-    assert set(evaluators.__all__) == set(ours)
+    where = "name the class in `src/toolgauge/evaluators/__init__.py` and `__init__.pyi`; `python3 tests` installs entry points anew"
+    assert stub(EVALUATORS_STUB) == (sorted(ours), ours), where
+    assert set(evaluators.__all__) == set(ours), where
     assert {name: getattr(evaluators, name).__module__ for name in ours} == ours
     assert set(ours) <= set(dir(evaluators))
 

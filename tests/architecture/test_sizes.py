@@ -55,7 +55,7 @@ def test_every_room_keeps_its_budget():
     units = ("lines", "modules", "functions")
     compared = [(room, *one) for room in found for one in zip(units, found[room], budgets[room], strict=True)]
     assert [(room, unit, size, limit) for room, unit, size, limit in compared if size > limit] == [], (
-        "take something out, or, where a feature needs the room, `python -m tests.architecture.budget --write --raise` "
+        "take something out, or, where a feature needs the room, `.venv-test/bin/python -m tests.architecture.budget --write --raise` "
         "and state in the commit by how much"
     )
     assert [

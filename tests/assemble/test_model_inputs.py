@@ -117,3 +117,11 @@ def test_inputs_with_answers_without_an_id_are_all_kept():
 def test_an_input_that_comes_twice_is_kept_once():
     trace = trace_of(Histories())
     assert give(trace, "m1", "c1") == give(trace, "m1", "c1")
+
+
+def test_inputs_of_runs_that_are_closed_on_their_own_are_given_up():
+    trace = trace_of(Histories())
+    before = trace.size_bytes
+    assert give(trace, "m1", "c1") - before > 10_000
+    trace.close_runs([span_id("m1")])
+    assert trace.size_bytes - before < 2_000

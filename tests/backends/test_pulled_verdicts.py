@@ -14,7 +14,7 @@ from tests.export.fakes import until
 from tests.walk.support import START_NS, Walk
 from tests.walk.test_feedback import verdicts as verdicts_of
 from toolgauge.authoring.labels import Labelled, read_labels
-from toolgauge.backends.person_verdicts import PersonVerdict
+from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.backends.settings import (
     BackendSettings,
     DatadogSettings,

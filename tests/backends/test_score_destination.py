@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from typing import Literal
 
 import pytest
 from msgspec.structs import replace
@@ -11,6 +12,9 @@ from tests.export.fakes import FAST, until
 from tests.export.scorecards import call, call_result, failed, passed, scorecard, shadow, trajectory_result
 from tests.walk.support import MemoryJournal
 from toolgauge.backends.settings import PhoenixSettings, ScoreQueueSettings
+from toolgauge.export.destination import otlp_destination
+from toolgauge.export.fan_out import FanOut
+from toolgauge.export.settings import DestinationSettings, KeepSettings
 from toolgauge.model.outcomes import Difference, Scored, Side
 from toolgauge.state.ledger import Ledger
 
@@ -220,3 +224,25 @@ async def test_late_scores_are_sent_again_together():
         backend.answers = in_turn(FOUND)
         assert await out.settled() == {"accepted": 10, "delivered": 10}
         assert max(len(asked.json["data"]) for asked in backend.asked) > 3
+
+
+@pytest.mark.parametrize(
+    ("others", "books"), [(("kept",), {"accepted": 3, "left_out": 3}), (("kept", None), ALL), (("all",), ALL)]
+)
+async def test_scores_of_traces_that_every_destination_of_spans_has_dropped_are_left_out(
+    others: tuple[Literal["kept", "all"] | None, ...], books: dict[str, int]
+):
+    async with serving(in_turn(FOUND)) as backend, sending(SETTINGS, backend) as out:
+        keeps = [None if one is None else KeepSettings(passed=0.0, scorecards=one) for one in others]
+        spans = [
+            DestinationSettings(name=f"otlp/{place}", endpoint="localhost:1", keep=keep)
+            for place, keep in enumerate(keeps)
+        ]
+        to = [otlp_destination(one, out.metrics, "hop", "toolgauge/1") for one in spans]
+        fan_out = FanOut([out.destination, *to], out.metrics)
+        run = scorecard(call_result(passed()))
+        fan_out.keepers.decide(run, ())
+        out.put(replace(card(), trajectory=run.trajectory))
+        assert await out.settled() == books
+        for destination in to:
+            await destination.close()

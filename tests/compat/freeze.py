@@ -1,10 +1,11 @@
 """Make the set of files of one release that later releases have to load: `python -m tests.compat.freeze`, at each release.
 
-`tests/compat/<version>/` holds a configuration with criteria and cases, a recording that `toolgauge record` wrote, and the state
+`tests/compat/<version>/` holds a configuration with criteria and cases, the revisions of the default criteria, a recording that `toolgauge record` wrote, and the state
 directory of a `toolgauge serve` that was killed: a run was delivered, another was scored and not delivered, and one was open.
 Files of earlier versions stay as they are. Reserved room is left out: it holds nothing.
 """
 
+import json
 import shutil
 import signal
 import tempfile
@@ -17,6 +18,7 @@ from tests.wire.test_record import Recording
 from tests.wire.test_reload import other_trace
 from toolgauge.config.load import shown
 from toolgauge.config.model import Config
+from toolgauge.service.criteria_factory import default_criteria
 from tools.release import ROOT, version
 
 EXAMPLES = ROOT / "examples"
@@ -63,6 +65,8 @@ def main() -> None:
         if (EXAMPLES / name).exists():
             shutil.copy(EXAMPLES / name, folder)
     (folder / "defaults.yaml").write_text(shown(Config()))
+    revisions = {criterion.name: criterion.revision for criterion in default_criteria()}
+    (folder / "revisions.json").write_text(json.dumps(revisions, indent=1) + "\n")
     with tempfile.TemporaryDirectory() as made:
         freeze_recording(folder / "run.otlp", Path(made))
         freeze_state(Path(made) / "state", Path(made))

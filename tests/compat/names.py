@@ -47,6 +47,7 @@ def current() -> set[str]:
         *(f"python toolgauge.evaluators.{name}" for name in evaluators.__all__),
         *(f"python toolgauge.in_process.{name}" for name in ("ToolgaugeSpanExporter",) if _exists("in_process", name)),
         *(f"python toolgauge.testing.{one}" for one in _CHECKS if _exists(f"testing.{one.split('.')[0]}", one.split(".")[1])),
+        *(f"python toolgauge.recognize.{module}.{name}" for module, name in readers()),
         *_port_members(),
         *(f"plug-in {group} {name}" for group in _GROUPS for name in plugins.names(group)),
         *(f"parameter {name}.{field}" for name in plugins.names(plugins.EVALUATORS) for field in _fields(name)),
@@ -55,6 +56,14 @@ def current() -> set[str]:
         *(f"attribute {name}" for name in re.findall(r"`((?:toolgauge|gen_ai\.evaluation)\.[a-z_.]+)`", PAGES["docs/output.md"])),
         *(f"{file} {key}" for file, schema in schemas.items() for key in _keys(schema, schema, "", ())),
     }  # fmt: skip
+
+
+def readers() -> Iterator[tuple[str, str]]:
+    """Yield the readers that `docs/plugins.md` offers to dialects, by module."""
+    table = PAGES["docs/plugins.md"].partition("## What a plug-in may import")[2].partition("## ")[0]
+    for module, cell in re.findall(r"^\| `toolgauge\.recognize\.(\w+)` \| (.*) \|$", table, re.MULTILINE):
+        for name in re.findall(r"`(\w+)(?:\([^`]*)?`", cell):
+            yield module, name
 
 
 def _exists(module: str, name: str) -> bool:

@@ -1,19 +1,22 @@
 """Files of each earlier release load, its state directory goes on, and no name that users rely on has gone."""
 
 import json
+import re
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import run
 from tests.compat.freeze import runs
-from tests.compat.names import current, frozen
+from tests.compat.names import current, frozen, readers
 from tests.wire.destination import receiving
 from tests.wire.support import serving, to_grpc, until_equal
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
-from toolgauge.service.criteria_factory import load_configuration
+from toolgauge.service.criteria_factory import default_criteria, load_configuration
+from tools.release import ROOT
 
 RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "state.zip").exists())
 SPANS = 3
@@ -32,6 +35,13 @@ def test_names_that_users_rely_on_are_still_there():
     )
 
 
+def test_every_reader_that_the_page_offers_to_dialects_is_there():
+    offered = [*readers()]
+    assert {"messages", "conventions", "provider_messages", "values"} <= {module for module, _ in offered}
+    modules = {module: import_module(f"toolgauge.recognize.{module}") for module, _ in offered}
+    assert [(module, name) for module, name in offered if not hasattr(modules[module], name)] == []
+
+
 def test_there_is_a_set_of_the_first_release_and_all_of_them_are_small():
     assert "0.1.0" in [release.name for release in RELEASES]
     files = [path for release in RELEASES for path in release.rglob("*") if path.is_file()]
@@ -46,6 +56,16 @@ def test_its_configuration_loads_with_every_criterion(release: Path):
         "trip-tools",
         "weather-answer",
     ]
+
+
+def test_the_changelog_names_each_default_criterion_whose_baselines_begin_anew():
+    newest = max(RELEASES, key=lambda folder: [int(part) for part in folder.name.split(".")])
+    before = json.loads((newest / "revisions.json").read_text())
+    now = {criterion.name: criterion.revision for criterion in default_criteria()}
+    changed = {name for name in before.keys() & now if before[name] != now[name]}
+    section = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]
+    entry = next((one for one in section.split("\n- ") if one.startswith("New revisions, whose baselines")), "")
+    assert changed <= set(re.findall("`([^`]*)`", entry)), "name them in the entry `New revisions` of `CHANGELOG.md`"
 
 
 def test_its_printed_defaults_load(release: Path):

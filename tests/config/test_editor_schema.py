@@ -99,7 +99,9 @@ def test_it_is_a_schema_and_the_stored_copy_is_the_same(of: str):
     schema = MAKE[of]()
     Draft202012Validator.check_schema(schema)
     stored = json.loads((ROOT / "docs" / "schema" / f"{of}.json").read_text())
-    assert stored == schema, f"run `toolgauge schema --of {of} > docs/schema/{of}.json`; see CONTRIBUTING.md"
+    assert stored == schema, (
+        f"run `.venv-test/bin/toolgauge schema --of {of} > docs/schema/{of}.json`; see CONTRIBUTING.md"
+    )
 
 
 def test_there_are_examples_and_pages_with_configurations_and_criteria():

@@ -501,6 +501,72 @@ async def test_what_we_write_ourselves_and_metrics_do_not_wait():
         await until(lambda: len(seen.bodies) == 2)
 
 
+def say(keeping: Keeping, *traces: str) -> bool:
+    """Have our own spans of these traces sent, as scorecards are."""
+    spans = [Span(trace_id=bytes.fromhex(one), span_id=b"9" * 8, name="card") for one in traces]
+    body = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
+    outgoing = Outgoing(signal="traces", body=body.SerializeToString(), spans=0, own=True, of_traces=True)
+    if keeping.ledger is not None and keeping.journal is not None:
+        entry = keeping.ledger.new_entry("traces", outgoing.body, keeping.now_ns, own=True)
+        keeping.ledger.close((), (), (entry,))
+        keeping.ledger.claim_deliveries((entry.id,))
+        keeping.ledger.close((entry.id,), (), ())
+        outgoing = replace(outgoing, entries=(entry.id,))
+        taken = keeping.keep.put_own(outgoing)
+        keeping.ledger.settle(outgoing.entries)
+        return taken
+    return keeping.keep.put_own(outgoing)
+
+
+def test_what_we_say_of_a_trace_goes_where_the_trace_goes():
+    keeping = Keeping()
+    keeping.score(card())
+    keeping.score(card(of=run(HIGH)))
+    keeping.score(card(failed(), of=run("7" * 32)))
+    assert say(keeping, LOW, HIGH, "7" * 32, "8" * 32)
+    (sent,) = keeping.arrived()
+    assert (sent.own, sent.spans) == (True, 0)
+    spans = ExportTraceServiceRequest.FromString(sent.body)
+    states = [
+        (one.trace_id.hex(), one.trace_state) for group in spans.resource_spans for one in group.scope_spans[0].spans
+    ]
+    assert states == [(HIGH, "ot=th:8"), ("7" * 32, ""), ("8" * 32, "")]
+    assert counted(keeping.metrics.own_dropped) == {("backend", "traces", "sampled"): 1}
+
+
+def test_what_we_say_of_a_trace_that_awaits_judges_waits_with_it():
+    journal = MemoryJournal()
+    keeping = Keeping(journal)
+    for trace in (LOW, HIGH):
+        keeping.score(replace(card(of=run(trace)), awaits_judges=True))
+    assert say(keeping, LOW, HIGH)
+    assert (keeping.arrived(), len(journal.left())) == ([], 1)
+    keeping.score(replace(card(), by_judges=True))
+    assert (keeping.arrived(), len(journal.left())) == ([], 1)
+    keeping.score(replace(card(failed(), of=run(HIGH)), by_judges=True))
+    assert keeping.traces() == [HIGH]
+    assert (journal.left(), keeping.keep.size_bytes) == ([], 0)
+
+
+def test_what_we_say_of_a_trace_has_room_of_its_own_and_is_refused_beyond_it():
+    keeping = Keeping(queue_bytes=10)
+    keeping.score(card(failed()))
+    assert keeping.send(LOW)
+    assert say(keeping, LOW)
+    while say(keeping, *[LOW] * 1000):
+        pass
+    assert not counted(keeping.metrics.own_dropped)
+    assert keeping.keep.size_bytes == 0
+
+
+def test_everything_that_we_say_is_sent_where_all_scorecards_are_wanted():
+    keeping = Keeping(scorecards="all")
+    keeping.score(card())
+    assert say(keeping, LOW)
+    assert keeping.traces() == [LOW]
+    assert not keeping.keep.drops(LOW)
+
+
 def test_a_destination_without_traces_keeps_none():
     with pytest.raises(ValidationError, match="`keep`, which is for traces"):
         DestinationSettings(endpoint="localhost:4317", signals=("metrics",), keep=KeepSettings(passed=0.0))

@@ -16,16 +16,18 @@ from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink
 from tests.export.test_regression_events import BEGAN, CAUSE_WORDS, ENDED, STREAM, UPDATED
 from tests.wire.support import free_port
 from toolgauge.export import webhooks
-from toolgauge.export.regression_events import regression_json, sentence
+from toolgauge.export.failed_runs import notice_sentence
+from toolgauge.export.regression_events import iso_time, regression_json, sentence
 from toolgauge.export.settings import RetrySettings, WebhookSettings
 from toolgauge.export.webhooks import MAX_WAITING, Webhooks
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.json import Json
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Regression
 from toolgauge.net.settings import ClientTls
 from toolgauge.selfmetrics import WebhookMetrics
-from toolgauge.settings import REDACTED, SECOND
+from toolgauge.settings import HOUR, REDACTED, SECOND
 
 URL = "https://traces.example/{trace_id}"
 NOW_NS = BEGAN.at_ns + 10 * SECOND
@@ -350,3 +352,84 @@ async def test_the_log_says_once_a_minute_why_a_webhook_is_not_reached(
         await one.webhooks.close(0)
     said = [record.getMessage() for record in caplog.records if "retrying" in record.getMessage()]
     assert said == ["webhook webhook does not take notifications (tls: its certificate has expired); retrying"]
+
+
+FAILED = Notice(
+    service="shop",
+    agent="orders",
+    tool="refund",
+    criterion="no-refunds",
+    trace_id="d" * 32,
+    explanation="a rule forbids `refund`",
+    at_ns=BEGAN.at_ns,
+    is_marked=True,
+)
+FAILED_JSON = {
+    "sentence": "`no-refunds` of `refund` in a run of agent `orders` of service `shop` failed: a rule forbids `refund`",
+    "service": "shop",
+    "agent": "orders",
+    "tool": "refund",
+    "criterion": "no-refunds",
+    "explanation": "a rule forbids `refund`",
+    "is_open": False,
+    "at": "2027-01-15T08:42:07.500Z",
+    "trace_id": "d" * 32,
+    "url": f"https://traces.example/{'d' * 32}",
+}
+
+
+async def test_a_failed_run_is_told_at_once_with_its_link_and_explanation():
+    async with http_sink(always(OK)) as seen, running(to(seen)) as one:
+        began_s = time.monotonic()
+        one.webhooks.notify([FAILED])
+        await until(lambda: one.count("sent") == 1)
+        assert time.monotonic() - began_s < 2
+        assert posted(seen) == {
+            "version": 1,
+            "regressions": [],
+            "failures": [{**FAILED_JSON, "at": iso_time(FAILED.at_ns)}],
+        }
+
+
+def test_an_explanation_mentions_nobody_in_a_chat():
+    hostile = replace(FAILED, tool="<!channel>", explanation="a <!here>\nb")
+    assert notice_sentence(hostile).count("\ufffd") == 4
+    assert notice_sentence(hostile).endswith("!here\ufffd b")
+
+
+async def test_a_webhook_that_names_criteria_is_told_of_these_alone():
+    other = replace(FAILED, criterion="other", is_marked=False)
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen, notify=["oth*"]), to(seen, notify=[]), to(seen)) as one:
+            one.webhooks.notify([FAILED, other])
+            await until(lambda: one.count("sent") + one.count("sent", "webhook/3") == 2)
+        assert one.count("sent", "webhook/2") == 0
+        told = {tuple(each["criterion"] for each in json.loads(body)["failures"]) for body in seen.bodies}
+        assert told == {("other",), ("no-refunds",)}
+
+
+async def test_a_failed_run_is_an_alert_that_ends_by_itself_and_is_sent_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(webhooks, "RESEND_S", 0.05)
+    async with http_sink(always(OK)) as seen, running(to(seen, format="alertmanager", url=seen.endpoint)) as one:
+        one.webhooks.notify([FAILED])
+        one.webhooks.put([BEGAN])
+        await until(lambda: one.count("sent") >= 3)
+    sent = [alert for number in range(len(seen.bodies)) for alert in alerts(seen, number)]
+    (alert,) = [alert for alert in sent if alert["labels"]["alertname"] == "ToolgaugeFailedRun"]
+    assert alert["labels"] == {
+        "alertname": "ToolgaugeFailedRun",
+        "severity": "warning",
+        "toolgauge_service": "shop",
+        "gen_ai_agent_name": "orders",
+        "gen_ai_tool_name": "refund",
+        "gen_ai_evaluation_name": "no-refunds",
+    }
+    assert alert["annotations"]["summary"] == FAILED_JSON["sentence"]
+    assert (alert["startsAt"], alert["endsAt"]) == (iso_time(FAILED.at_ns), iso_time(FAILED.at_ns + HOUR))
+    assert alert["generatorURL"] == FAILED_JSON["url"]
+
+
+async def test_failed_runs_that_a_webhook_has_no_room_for_are_counted():
+    async with http_sink(always(OK)) as seen, running(to(seen)) as one:
+        one.webhooks.notify([FAILED] * (MAX_WAITING + 3))
+        await until(lambda: one.count("dropped") == 3)

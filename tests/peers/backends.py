@@ -62,6 +62,14 @@ class Phoenix(Server):
             for one in found
         )
 
+    def trace(self, trace_id: str) -> tuple[int, float]:
+        """Return how many spans a trace has and how many seconds it lasted, as the table of traces says."""
+        query = f'{{ getTraceByOtelId(traceId: "{trace_id}") {{ numSpans latencyMs }} }}'
+        body = json.dumps({"query": query}).encode()
+        _, answer = request(self.port, "POST", "/graphql", body, {"Content-Type": "application/json"})
+        found: Json = json.loads(answer)["data"]["getTraceByOtelId"]
+        return (0, 0.0) if found is None else (found["numSpans"], found["latencyMs"] / 1000)
+
 
 class MLflow(Server):
     """MLflow with SQLite; its experiment `Default` has the number 0."""
@@ -83,6 +91,11 @@ class MLflow(Server):
                 for one in assessments
             ]
         return sorted(found)
+
+    def length_s(self, trace_id: str) -> float:
+        """Return how many seconds a trace lasted, as the list of traces says."""
+        _, answer = self.ask(f"/api/3.0/mlflow/traces/tr-{quote(trace_id)}")
+        return float(answer["trace"]["trace_info"]["execution_duration"].removesuffix("s"))
 
 
 @contextlib.contextmanager

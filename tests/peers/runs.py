@@ -26,12 +26,12 @@ class FailedRun:
 
 
 def failed_runs(count: int) -> list[FailedRun]:
-    """Make runs that ended a minute ago: what was going on when toolgauge started would be half a run."""
+    """Make runs that ended an hour ago: what began shortly before toolgauge started may lack spans that it never saw."""
     return [_failed_run() for _ in range(count)]
 
 
 def _failed_run() -> FailedRun:
-    end_ns = time.time_ns() - 60_000_000_000
+    end_ns = time.time_ns() - 3_600_000_000_000
     number = next(_NUMBERS)
     run = AgentRun(number, end_ns - 5_000_000_000, end_ns, trace=random.getrandbits(63))
     spans = run.spans()

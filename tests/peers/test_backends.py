@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.peers.backends import MLflow, Phoenix, Shown
 from tests.peers.runs import CALL, WHOLE, FailedRun, failed_runs
@@ -44,6 +45,27 @@ def test_phoenix_shows_the_score_of_a_failed_call_on_its_tool_span(
         toolgauge.send(run.body, "http")
         (shown,) = until(lambda: phoenix.scores([run.tool_span]), "the annotation")
     assert shown == Shown(run.tool_span, CALL, 0.0, "fail", "CODE")
+
+
+def test_phoenix_shows_a_scored_run_no_longer_than_it_was(phoenix: Phoenix, settings: tuple[str, ...], tmp_path: Path):
+    (run,) = failed_runs(1)
+    spans = len(ExportTraceServiceRequest.FromString(run.body).resource_spans[0].scope_spans[0].spans)
+    with serving(tmp_path, *settings, *to_phoenix(phoenix)) as toolgauge:
+        toolgauge.send(run.body, "http")
+        # With the scorecard.
+        _, length_s = until(
+            lambda: found if (found := phoenix.trace(run.trace_id))[0] > spans else None, "the scorecard"
+        )
+    assert length_s == 5
+
+
+def test_mlflow_shows_a_scored_run_no_longer_than_it_was(mlflow: MLflow, settings: tuple[str, ...], tmp_path: Path):
+    (run,) = failed_runs(1)
+    with serving(tmp_path, *settings, *to_mlflow(mlflow)) as toolgauge:
+        toolgauge.send(run.body, "http")
+        until(lambda: mlflow.scores([run.trace_id]), "the assessment")
+    # It has ended, and left nothing that it had to send.
+    assert mlflow.length_s(run.trace_id) == 5
 
 
 def scored_once_after_a_kill(

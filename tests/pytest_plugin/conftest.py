@@ -11,12 +11,12 @@ from opentelemetry._logs import _internal as logs
 from opentelemetry.util._once import Once
 
 from toolgauge import plugins
-from toolgauge.pytest_plugin import hooks, scored_tests
+from toolgauge.pytest_plugin import hooks, scored
 
 # Imported here once, and not by each run again, which forgets what it has imported itself.
 IMPORTED = (
     hooks,
-    scored_tests,
+    scored,
     *plugins.dialects(),
     *map(plugins.evaluator, plugins.names(plugins.EVALUATORS)),
 )

@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from tests.pytest_plugin.conftest import Run
-from toolgauge.pytest_plugin.scored_tests import file_name, write_recording
+from toolgauge.pytest_plugin.scored import file_name, write_recording
 from toolgauge.recordings.recorded_requests import find_files, read
 
 pytest_plugins = ["pytester"]

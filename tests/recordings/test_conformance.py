@@ -102,6 +102,12 @@ def test_a_recording_of_something_else_has_none_of_it(tmp_path: Path):
     assert (ended.code, ended.err) == (1, "error: more than 100 trajectories: record the scenario alone\n")
 
 
+def test_a_recording_with_calls_of_other_tools_is_said_to_be_another_one():
+    ended = run("doctor", "--conformance", str(Path(__file__).parents[1] / "corpus" / "uipath" / "single.otlp.pb"))
+    what = "this is no recording of the fixed scenario, whose tools were not called: docs/producers.md has it"
+    assert (ended.code, ended.out, ended.err) == (1, "", f"error: {what}\n")
+
+
 def spans(folder: Path, count: int, operation: str) -> str:
     attributes = [
         {

@@ -10,9 +10,8 @@ from tests.cli.command import run
 from tests.recordings.corpus import CORPUS
 from toolgauge.config.model import Config
 from toolgauge.recordings.doctor import Doctor
-from toolgauge.recordings.model_requests import ModelRequests, requests_lines, requests_object
 from toolgauge.recordings.recorded_requests import read, scorecards
-from toolgauge.recordings.stats import Tally
+from toolgauge.recordings.stats import ModelRequests, Tally, requests_lines, requests_object
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 HTTPX, UNDICI = "opentelemetry.instrumentation.httpx", "@opentelemetry/instrumentation-undici"

@@ -15,8 +15,15 @@ from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.model.trajectory import Message, Tokens, ToolCall
-from toolgauge.report.catalogue import Catalogue, CatalogueContent, CataloguedAgent, ContractChange, SeenValue
-from toolgauge.report.catalogue_text import catalogue_lines, catalogue_markdown
+from toolgauge.report.catalogue import (
+    Catalogue,
+    CatalogueContent,
+    CataloguedAgent,
+    ContractChange,
+    SeenValue,
+    catalogue_lines,
+    catalogue_markdown,
+)
 from toolgauge.settings import Prices
 
 SECOND = 1_000_000_000

@@ -149,6 +149,42 @@ def test_a_default_criterion_takes_parameters_and_keys_of_a_criterion(tmp_path: 
     assert found.is_default
 
 
+@pytest.mark.parametrize(
+    ("was", "written"),
+    [
+        ("{name: a, evaluator: tool_success}", "{name: a, evaluator: tool_success, pass_at: 0.5}"),
+        (
+            "{name: a, evaluator: order_rules, rules: [{never: {tool: x}}]}",
+            "{name: a, evaluator: order_rules, rules: [{never: {tool: x}, name: no x}]}",
+        ),
+        (
+            "{name: a, evaluator: policy, forbid: [{tool: x, name: y}]}",
+            "{name: a, evaluator: policy, forbid: [{tool: x, name: z}]}",
+        ),
+    ],
+)
+def test_thresholds_and_titles_of_rules_make_another_revision_of_the_same_measure(
+    tmp_path: Path, was: str, written: str
+):
+    one, other = criteria(tmp_path, f"[{was}]")[-1], criteria(tmp_path, f"[{written}]")[-1]
+    assert one.revision != other.revision
+    assert one.measure == other.measure
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{name: a, evaluator: policy, forbid: [{tool: y, name: y}]}",
+        "{name: a, evaluator: policy, forbid: [{tool: x, arguments: {name: 1}}]}",
+        "{name: a, evaluator: policy, forbid: [{tool: x}], when: {service: s}}",
+        "{name: b, evaluator: policy, forbid: [{tool: x}]}",
+    ],
+)
+def test_what_decides_about_values_makes_another_measure(tmp_path: Path, written: str):
+    before = criteria(tmp_path, "[{name: a, evaluator: policy, forbid: [{tool: x, name: y}]}]")[-1]
+    assert before.measure != criteria(tmp_path, f"[{written}]")[-1].measure
+
+
 def test_a_parameter_of_a_default_criterion_changes_its_revision(tmp_path: Path):
     (_, usual, *_) = criteria(tmp_path, "[]")
     (_, changed, *_) = criteria(tmp_path, "[]", "defaults.tool_success={failed_calls: ignore}")

@@ -8,19 +8,21 @@ from typing import TypeVar
 import pytest
 
 from tests.watch.support import HOUR, START, Traffic, offered, scorecard, watch_metrics, watcher
+from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.errors import StateError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.notices import Notice
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.regressions import Regression
 from toolgauge.model.tool_changes import ToolDefinitionChange
-from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.selfmetrics import SelfMetrics, WebhookMetrics
 from toolgauge.service import watching as module
 from toolgauge.service.process import Faults
-from toolgauge.service.watching import Watching
+from toolgauge.service.watching import Notifier, Watching
 from toolgauge.watch.watcher import Watcher
 
-STREAMS = {("default.tool_success", "r1")}
+STREAMS = {("default.tool_success", "r1"): "m1"}
 _T = TypeVar("_T")
 
 
@@ -48,7 +50,7 @@ class MemoryStore:
         self.happened.append("saved")
 
 
-def watching(watched: Watcher, store: MemoryStore | None, streams: Collection[tuple[str, str]] = STREAMS) -> Watching:
+def watching(watched: Watcher, store: MemoryStore | None, streams: Mapping[tuple[str, str], str] = STREAMS) -> Watching:
     def announce(regressions: Sequence[Regression]) -> None:
         if store is not None:
             store.happened += [regression.phase for regression in regressions]
@@ -141,8 +143,18 @@ async def test_an_alarm_of_a_criterion_that_went_ends_with_the_next_start():
     dropped(traffic)
     store.rows, _ = traffic.watcher.changes()
     after = watcher()
-    assert not watching(after, store, streams=()).restore()
+    assert not watching(after, store, streams={}).restore()
     assert [each.acknowledged for each in after.tick(traffic.now_ns)] == [True, True]
+
+
+async def test_the_start_says_in_one_line_which_criteria_changed(caplog: pytest.LogCaptureFixture):
+    store, traffic = MemoryStore(), Traffic(watcher())
+    traffic.send(10, every=20)
+    store.rows, _ = traffic.watcher.changes()
+    watching(watcher(), store).restore()
+    assert "changed" not in caplog.text
+    watching(watcher(), store, streams={("default.tool_success", "r2"): "m2"}).restore()
+    assert caplog.messages == ["1 criterion changed: 2 streams learn anew: default.tool_success"]
 
 
 async def test_people_are_answered_by_the_worker():
@@ -198,3 +210,33 @@ async def test_a_store_that_hangs_silences_no_alarm_and_keeps_nothing_from_endin
         await one.stop()
     assert store.happened == ["began", "began"]
     store.answers.set()
+
+
+class ToldWebhooks(Webhooks):
+    def __init__(self) -> None:
+        super().__init__((), None, WebhookMetrics(MetricRegistry()), clock=lambda: START, user_agent="test")
+        self.told: list[Notice] = []
+
+    def notify(self, notices: Sequence[Notice]) -> None:
+        self.told += notices
+
+
+def test_a_failed_run_is_told_once_in_the_log_and_to_webhooks(caplog: pytest.LogCaptureFixture):
+    webhooks = ToldWebhooks()
+    notifier = Notifier(webhooks, lambda: START)
+    failed = Notice(
+        service="shop",
+        agent=None,
+        tool="refund\n",
+        criterion="c",
+        trace_id="a" * 32,
+        explanation="x\ny",
+        at_ns=START,
+        is_open=True,
+    )
+    notifier.add([failed, failed])
+    notifier.add([failed])
+    assert webhooks.told == [failed]
+    assert caplog.messages == [
+        f"`c` of `refund\ufffd` of service `shop` fails while the run goes on (trace {'a' * 32})"
+    ]

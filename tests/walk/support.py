@@ -21,6 +21,7 @@ from toolgauge.export.settings import KeepSettings
 from toolgauge.model.delivery import Accepted, Outgoing, Signal, Source
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.request import read_request
 from toolgauge.score.criterion import Criterion
@@ -85,8 +86,8 @@ class Bag:
     def put(self, outgoing: Outgoing) -> bool:
         if not self.has_room(outgoing.signal, len(outgoing.body)):
             return False
-        if self.keep is not None and not outgoing.own:
-            return self.keep.put(outgoing)
+        if self.keep is not None and (outgoing.of_traces or not outgoing.own):
+            return self.keep.put_own(outgoing) if outgoing.own else self.keep.put(outgoing)
         return self.take(outgoing)
 
     def take(self, outgoing: Outgoing) -> bool:
@@ -130,6 +131,7 @@ class Walk:
         self.journal = journal
         self.bag.ledger = self._ledger = None if journal is None else Ledger(journal)
         self.regressions: list[Regression] = []
+        self.notices: list[Notice] = []
         self.now_ns = START_NS
         self.watcher = make_watcher(config, self.metrics)
         if keep is not None:
@@ -154,6 +156,7 @@ class Walk:
             clock=clock,
             watcher=self.watcher,
             on_regressions=self.regressions.extend,
+            on_notices=self.notices.extend,
             ledger=self._ledger,
             keepers=Keepers(lambda: [] if self.bag.keep is None else [self.bag.keep]),
         )

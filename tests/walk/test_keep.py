@@ -3,7 +3,9 @@
 # pyright: reportUnknownMemberType=false
 
 from hashlib import blake2b
+from typing import Literal
 
+import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
@@ -67,15 +69,30 @@ def test_weighted_means_of_what_is_kept_are_those_of_all_runs():
     assert (books["received"], books["balance"], books["dropped"]) == (4 * 960 + 3 * 40, 0, 4 * (1000 - len(kept)))
 
 
-def test_metrics_events_and_scorecards_are_of_all_runs():
-    walks = [Walk(), Walk(keep=KeepSettings(passed=0.0))]
+@pytest.mark.parametrize(("scorecards", "sent"), [("kept", 2), ("all", 50)])
+def test_metrics_are_of_all_runs_and_scorecards_and_events_of_the_chosen_ones(
+    scorecards: Literal["kept", "all"], sent: int
+):
+    walks = [Walk("events=all"), Walk("events=all", keep=KeepSettings(passed=0.0, scorecards=scorecards))]
     for walk in walks:
         stream(walk, 50)
     whole, kept = walks
-    assert len(kept.arrived()) == 2 * 3
-    assert len(kept.scorecards()) == len(whole.scorecards()) == 50
-    assert len(kept.events()) == len(whole.events()) > 0
+    traces = {span.trace_id for span in kept.arrived()}
+    assert (len(kept.arrived()), len(traces)) == (2 * 3, 2)
+    assert (len(whole.scorecards()), len(kept.scorecards())) == (50, sent)
+    assert len({record.trace_id for record in whole.events()}) == 50
+    assert len({record.trace_id for record in kept.events()}) == sent
+    assert traces <= {span.trace_id for span in kept.scorecards()}
     assert _scores(kept) == _scores(whole)
+
+
+def test_scorecards_of_a_share_carry_its_threshold_and_leave_with_its_traces():
+    walk = Walk(keep=KeepSettings(passed=0.5))
+    failing = stream(walk, 100)
+    cards = {span.trace_id: weight(span) for span in walk.scorecards()}
+    assert cards == {span.trace_id: weight(span) for span in walk.arrived()}
+    assert 30 < len(cards) < 80
+    assert {cards[trace] for trace in cards if not failing[trace]} == {2.0}
 
 
 def _scores(walk: Walk) -> dict[str, object]:

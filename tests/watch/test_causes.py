@@ -12,6 +12,7 @@ from toolgauge.watch.causes import MAX_OBSERVATIONS, MAX_VALUES, NewestObservati
 from tools.bench.causes import CAUSES, named
 
 MODEL, PROMPT, ERRORS = "gen_ai.response.model", "gen_ai.prompt.version", "toolgauge.tool.errors find_order"
+ARGUMENTS, SHAPES = "toolgauge.tool.arguments refund", ("number", "string")
 
 
 def filled(observations: Iterable[tuple[float, dict[str, str]]]) -> NewestObservations:
@@ -69,6 +70,48 @@ def test_a_value_that_was_in_use_before_has_no_first_sight() -> None:
     new = [(0.0, {MODEL: "B"}) if number % 2 else (1.0, {MODEL: "A"}) for number in range(40)]
     (cause,) = filled([*old, *new]).causes(40)
     assert (cause.since_ns, cause.conversations, cause.of) == (None, 20, 40)
+
+
+@pytest.mark.parametrize("begun", [140, 150, 155, 160])
+def test_behaviour_comes_after_the_model_that_began_when_the_scores_dropped(begun: int) -> None:
+    # It fits the scores better than the model does: each of these conversations fails, and no other.
+    def observations() -> Iterable[tuple[float, dict[str, str]]]:
+        for number in range(200):
+            is_wrong = number % (30 if number < 150 else 2) == 0
+            yield float(not is_wrong), {MODEL: "A" if number < begun else "B", ARGUMENTS: "amount:" + SHAPES[is_wrong]}
+
+    model, arguments = filled(observations()).causes(50)
+    assert model.changes == (Change(property=MODEL, of=None, before="A", after="B"),)
+    assert arguments.changes[0].after == "amount:string"
+
+
+def test_behaviour_is_named_alone_where_nothing_else_changed_at_that_time() -> None:
+    def observations() -> Iterable[tuple[float, dict[str, str]]]:
+        for number in range(200):
+            is_wrong = number % (30 if number < 150 else 2) == 0
+            yield float(not is_wrong), {MODEL: "A" if number < 60 else "B", ARGUMENTS: "amount:" + SHAPES[is_wrong]}
+
+    (arguments,) = filled(observations()).causes(50)
+    assert arguments.changes == (
+        Change(property="toolgauge.tool.arguments", of="refund", before="amount:number", after="amount:string"),
+    )
+
+
+def test_a_prompt_of_each_user_is_no_change_that_leads_to_behaviour() -> None:
+    def observations() -> Iterable[tuple[float, dict[str, str]]]:
+        for number in range(200):
+            is_wrong = number % (30 if number < 150 else 2) == 0
+            yield float(not is_wrong), {PROMPT: f"{number}", ARGUMENTS: "amount:" + SHAPES[is_wrong]}
+
+    (arguments,) = filled(observations()).causes(50)
+    assert arguments.changes[0].property == "toolgauge.tool.arguments"
+
+
+def test_no_update_of_an_alarm_names_behaviour_in_place_of_its_cause() -> None:
+    right, found, others = named("together", ("service version", "model"), streams=12, seed=3, through_arguments=True)
+    assert found >= 12
+    assert right >= found - 2
+    assert "toolgauge.tool.arguments" not in others
 
 
 def test_errors_of_another_kind_come_after_the_property_that_explains_them() -> None:

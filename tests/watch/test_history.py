@@ -154,7 +154,7 @@ def test_rows_without_a_history_are_loaded() -> None:
     for row, sealed in rows.items():
         saved = _unsealed(row, sealed)
         if row.startswith(b"s"):
-            key, detector, history, _scores, _newest = msgspec.msgpack.decode(saved)
+            key, detector, history, *_ = msgspec.msgpack.decode(saved)
             del history["past"]
             saved = msgspec.msgpack.encode([key, detector, history])
         older[row] = _sealed(row, saved)

@@ -199,10 +199,62 @@ def test_streams_of_criteria_that_went_are_dropped_and_their_alarms_end() -> Non
     traffic = Traffic(watcher())
     traffic.send(300, every=20)
     traffic.send(60, every=2)
-    traffic.watcher.keep({("default.tool_success", "r2")})
+    traffic.watcher.keep({("default.tool_success", "r2"): "m2"})
     assert not traffic.watcher.statuses()
     assert [each.phase for each in traffic.watcher.tick(traffic.now_ns)] == ["ended", "ended"]
     assert not traffic.watcher.changes()[0]
+
+
+def saved_by_another_release(traffic: Traffic) -> Traffic:
+    """Return what a later process makes of the saved streams."""
+    after = Traffic(watcher())
+    after.number = traffic.number
+    assert after.watcher.restore(traffic.watcher.changes()[0]) == 0
+    return after
+
+
+def test_a_criterion_with_another_threshold_keeps_its_baselines_over_a_restart() -> None:
+    before = Traffic(watcher())
+    before.watcher.keep({("default.tool_success", "r1"): "m1"})
+    before.send(300, every=20)
+    after = saved_by_another_release(before)
+    assert not after.watcher.keep({("default.tool_success", "r2"): "m1"})
+    assert [(one.stream.revision, one.state) for one in after.watcher.statuses()] == [("r2", "watching")] * 2
+    assert [one.baseline for one in after.watcher.statuses()] == [one.baseline for one in before.watcher.statuses()]
+    rows, removed = after.watcher.changes()
+    assert (len([row for row in rows if row.startswith(b"s")]), len(removed)) == (2, 2)
+
+
+def test_an_alarm_ends_under_the_old_revision_and_begins_under_the_one_of_the_same_values() -> None:
+    traffic = Traffic(watcher())
+    traffic.watcher.keep({("default.tool_success", "r1"): "m1"})
+    traffic.send(300, every=20)
+    traffic.send(60, every=2)
+    traffic.watcher.keep({("default.tool_success", "r2"): "m1"})
+    assert [(one.phase, one.stream.revision) for one in traffic.watcher.tick(traffic.now_ns)] == [
+        ("ended", "r1"),
+        ("began", "r2"),
+    ] * 2
+    assert {one.stream.revision for one in traffic.watcher.active()} == {"r2"}
+
+
+def test_a_criterion_that_measures_something_else_learns_anew_and_is_counted() -> None:
+    before = Traffic(watcher())
+    before.watcher.keep({("default.tool_success", "r1"): "m1"})
+    before.send(10, every=20)
+    before.send(10, every=20, tool="refund")
+    after = saved_by_another_release(before)
+    assert after.watcher.keep({("default.tool_success", "r2"): "m2"}) == {"default.tool_success": 3}
+    assert not after.watcher.statuses()
+
+
+def test_streams_of_a_release_that_knew_no_measures_stay_where_the_revision_does() -> None:
+    before = Traffic(watcher())
+    before.send(10, every=20)
+    after = saved_by_another_release(before)
+    assert not after.watcher.keep({("default.tool_success", "r1"): "m1"})
+    after.watcher.keep({("default.tool_success", "r2"): "m1"})
+    assert {one.observations for one in after.watcher.statuses()} == {10}
 
 
 def test_observations_are_kept_apart_by_version() -> None:
@@ -250,7 +302,7 @@ def test_scores_that_come_late_begin_no_stream_of_a_criterion_that_went() -> Non
     metrics = watch_metrics()
     watching = watcher(metrics)
     watching.observe(scorecard(1, [("find_order", 1.0)], at_ns=START, conversation="c-1"))
-    watching.keep({("default.tool_success", "r2")})
+    watching.keep({("default.tool_success", "r2"): "m2"})
     watching.tick(START + HOUR)
     watching.observe(scorecard(2, [("find_order", 1.0)], at_ns=START + HOUR))
     watching.tick(START + 2 * HOUR)

@@ -15,10 +15,9 @@ from tests.web.support import serving
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Tokens
 from toolgauge.report.catalogue import CatalogueContent
-from toolgauge.web.agent_pages import AgentPages, agent_id
-from toolgauge.web.pages import Pages, Shown
+from toolgauge.web.pages import Pages, Shown, agent_id
 from toolgauge.web.stream_pages import StreamPages, stream_id
-from toolgauge.web.trajectory_pages import TrajectoryPages
+from toolgauge.web.trajectory_pages import AgentPages, TrajectoryPages
 
 TRIAGE = agent_id("support", None, "triage")
 

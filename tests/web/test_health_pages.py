@@ -80,6 +80,8 @@ def test_only_numbers_that_are_not_0_are_problems() -> None:
 
     def count(metrics: SelfMetrics) -> None:
         metrics.log_dropped.add(3)
+        for dropped in (metrics.own_dropped, metrics.requests_dropped):
+            dropped.add(5, ("backend", "logs", "sampled"))
         metrics.criteria_unmatched.set(1, ("refunds",))
         metrics.criteria_unmatched.set(0, ("orders",))
         metrics.requests.add(9, ("grpc", "traces", "accepted"))

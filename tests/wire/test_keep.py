@@ -17,7 +17,10 @@ def test_only_runs_that_failed_arrive_and_the_books_show_the_others(tmp_path: Pa
         toolgauge.send(PASSED)
         toolgauge.send(other_trace(FAILED))
         until(lambda: len(destination.spans()) == 3, "the spans of the run that failed")
-        until(lambda: len(destination.scorecards()) == 2, "the scorecards of both runs")
+        until(
+            lambda: toolgauge.total("toolgauge_own_dropped_total") == 2, "scorecard and events of the run that passed"
+        )
+        until(lambda: len(destination.scorecards()) == 1, "the scorecard of the run that failed")
         books = toolgauge.settled(7)
         assert (books["forwarded"], books["dropped"]) == (3, 4)
         toolgauge.signal()

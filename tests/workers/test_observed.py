@@ -15,6 +15,7 @@ from tests.web.support import recorded_scorecards
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import Json
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.notices import Notice
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, StreamStatus
@@ -49,6 +50,7 @@ class Front:
         self.sinks = [observer.observe(Sink()) for observer in self.observers]
         self.watcher = watcher()
         self.regressions: list[Regression] = []
+        self.notices: list[Notice] = []
         self.screen = Screen()
         self.lines = on(self.screen)
         self.store = TrajectoryStore(1000, 1 << 30)
@@ -56,6 +58,7 @@ class Front:
         self.observations = Observations(
             watcher=self.watcher,
             on_regressions=self.regressions.extend,
+            on_notices=self.notices.extend,
             viewers=Viewers(
                 [self.lines.show, self.store.add],
                 shown=shown,

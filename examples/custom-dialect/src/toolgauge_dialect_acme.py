@@ -17,14 +17,20 @@ from toolgauge.model.observations import (
     ConversationSeen,
     ModelCall,
     Observation,
+    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import values
+from toolgauge.recognize import conventions, provider_messages, values
+from toolgauge.recognize.definitions import DefinitionReader
+from toolgauge.recognize.messages import messages_of
 
 STEP = "acme.step"
 AGENT = "acme.agent"
 THREAD = "acme.thread"
+MESSAGES = "acme.llm.messages"
+TOOLS = "acme.llm.tools"
+ANSWER = "acme.llm.answer"
 CALLS = "acme.llm.calls"
 TOOL = "acme.tool"
 CALL_ID = "acme.tool.id"
@@ -44,6 +50,10 @@ class Acme:
     # What its claims go by: about spans without it the dialect is not asked. May be left out.
     grounds = Grounds(keys=(STEP,))
 
+    def __init__(self) -> None:
+        # Agents repeat the tools on offer with each call of a model: each text is read once.
+        self._definitions = DefinitionReader()
+
     def claims(self, record: Record) -> bool:
         """Claim spans with a step."""
         return not isinstance(record, LogRecord) and STEP in record.attributes
@@ -62,7 +72,14 @@ class Acme:
                 yield AgentRun(agent=agent)
             case "llm":
                 yield ModelCall(agent=agent)
+                if tools := self._definitions.read(attributes.get(TOOLS)):
+                    yield ToolsOffered(tools=tools)
+                # A request as providers write it: instructions, the newest text of the user, answers to calls.
+                given = provider_messages.given(values.decoded(attributes.get(MESSAGES)))
+                yield from conventions.received(messages_of(given, "user"))
                 yield from _requested(attributes)
+                written = provider_messages.written(values.decoded(attributes.get(ANSWER)))
+                yield from conventions.written(messages_of([*written], "assistant"), agent)
             case "tool":
                 yield _executed(record, agent)
             case _:

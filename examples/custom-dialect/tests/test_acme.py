@@ -11,13 +11,30 @@ from opentelemetry.trace import Status, StatusCode
 from toolgauge_dialect_acme import Acme
 
 from toolgauge.model.content import Recorded
-from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, ConversationSeen, ModelCall
+from toolgauge.model.observations import (
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    ModelCall,
+    ToolDefinition,
+    ToolsOffered,
+)
 from toolgauge.model.records import Span
-from toolgauge.otlp.decoder import Decoder
-from toolgauge.testing.dialects import check_dialect
+from toolgauge.testing.dialects import check_dialect, decoded
 
 CALLS = (
     '[{"id": "c1", "tool": "find_order", "input": {"order_id": "A-17"}}, {"tool": "refund", "input": "{\\"a\\": 1}"}]'
+)
+
+
+MESSAGES = (
+    '[{"role": "user", "content": "Where is my order?"},'
+    ' {"role": "assistant", "tool_calls": [{"id": "c0", "function": {"name": "look", "arguments": "{}"}}]},'
+    ' {"role": "tool", "tool_call_id": "c0", "content": "found"}]'
 )
 
 
@@ -28,7 +45,15 @@ def recorded() -> bytes:
     provider.add_span_processor(SimpleSpanProcessor(memory))
     start = provider.get_tracer("acme").start_as_current_span
     with start("run", attributes={"acme.step": "run", "acme.agent": "support", "acme.thread": "t-1"}):
-        with start("llm", attributes={"acme.step": "llm", "acme.llm.calls": CALLS}):
+        model = {"acme.step": "llm", "acme.llm.messages": MESSAGES, "acme.llm.tools": '[{"name": "find_order"}]'}
+        with start(
+            "llm",
+            attributes={
+                **model,
+                "acme.llm.calls": CALLS,
+                "acme.llm.answer": '{"role": "assistant", "content": "I look."}',
+            },
+        ):
             pass
         tool = {"acme.step": "tool", "acme.tool": "find_order", "acme.tool.id": "c1", "acme.agent": "support"}
         with start("tool", attributes={**tool, "acme.tool.input": '{"order_id": "A-17"}'}) as span:
@@ -38,8 +63,7 @@ def recorded() -> bytes:
 
 def spans() -> list[Span]:
     """Decode the recording as toolgauge does."""
-    dialect = Acme()
-    return [viewed.span for viewed in Decoder(dialect.marks, dialect.scopes).traces(recorded()).viewed]
+    return decoded(Acme(), recorded())
 
 
 def test_the_contract_is_kept():
@@ -51,8 +75,12 @@ def test_every_step_is_read():
     assert run == [ConversationSeen(conversation_id="t-1", rank=2), AgentRun(agent="support")]
     assert llm == [
         ModelCall(agent=None),
+        ToolsOffered(tools=(ToolDefinition(name="find_order"),)),
+        CallAnswered(call_id="c0", result=Recorded("found")),
+        MessageSeen(role="user", text="Where is my order?"),
         CallRequested(position=0, name="find_order", call_id="c1", arguments=Recorded({"order_id": "A-17"})),
         CallRequested(position=1, name="refund", arguments=Recorded({"a": 1})),
+        MessageSeen(role="assistant", text="I look."),
     ]
     (executed,) = tool
     assert isinstance(executed, CallExecuted)

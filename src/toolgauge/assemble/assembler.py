@@ -4,6 +4,7 @@ Readings arrive in any order, some twice and some too late. What is closed stays
 twice in every metric. `Completeness` decides whether a missing span is still running or was filtered out on the way.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -18,12 +19,14 @@ from toolgauge.assemble.trace import HistoryReader, OpenTrace
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import BrokerMessage, Source
 from toolgauge.model.observations import ConversationSeen, ModelInput, Reading
-from toolgauge.model.records import PackedHead, SpanHead
+from toolgauge.model.records import PackedHead, SpanHead, SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 
 # Called once for each service whose spans have parents that never arrived.
 OnMissingParents: TypeAlias = Callable[[str | None], None]
+# Called with the service of a trace that has waited for `LONG_WAIT_NS`, and the span that it waits for.
+OnLongWait: TypeAlias = Callable[[str | None, SpanRef], None]
 
 # Closed while more could have come.
 _IN_PASSING: frozenset[ClosedBecause] = frozenset(("shutdown", "max_open", "max_open_bytes", "memory", "max_duration"))
@@ -33,6 +36,10 @@ _MAX_COUNT = 1000
 _MAX_UNSEEN = 10_000
 _BATCHES_NS = 60_000_000_000
 _BEGUN = "its first messages were committed while it was open (`max_uncommitted`), and its partition has moved since"
+_PART = "it is one of several runs of a trace, below a span that failed and never ended (parent_missing)"
+_REST = (
+    "runs of its trace were scored on their own, as a span that contains them failed and did not end (parent_missing)"
+)
 _BEGAN_BEFORE = "it began before this process began to receive"
 
 
@@ -108,6 +115,11 @@ class Completeness:
             return None
         return f"a span that contains others of it had not arrived when it was closed ({because})" if is_half else None
 
+    def waits_for_parents(self, service: str | None) -> bool:
+        """Return whether the parents of the service's spans are expected: not where they are traced elsewhere."""
+        known = self._services.get(service)
+        return known is None or known.complete >= known.waiting
+
     def of_conversation(self, trajectory: Trajectory, conversation: OpenConversation, grace_ns: int) -> str | None:
         """Return why the trajectory of a conversation may lack spans, in words."""
         because = trajectory.closed_because
@@ -147,6 +159,7 @@ class Assembler:
         conversations: bool,
         live_since_ns: int | None = None,
         on_missing_parents: OnMissingParents = lambda _service: None,
+        on_long_wait: OnLongWait = lambda _service, _span: None,
     ) -> None:
         """`conversations`: whether criteria use them; `live_since_ns`: see `Completeness`."""
         self._settings = settings
@@ -163,6 +176,9 @@ class Assembler:
         self._unmatched = UnmatchedResults()
         self._waiting_calls = WaitingCalls()
         self._scale = Scale()
+        self._on_long_wait = on_long_wait
+        # Runs of traces that are still open.
+        self._finished_runs: deque[Trajectory] = deque()
         # Changes since the last call of each `take_` method.
         self._claims = 0
         self._released: list[Source] = []
@@ -172,6 +188,12 @@ class Assembler:
     def open_count(self) -> int:
         """Traces and conversations that are being assembled."""
         return len(self._traces) + len(self._conversations)
+
+    @property
+    def waiting_count(self) -> int:
+        """Traces that have waited long for a span that contains others of them."""
+        # Another thread may be opening some.
+        return sum([trace.is_waiting for trace in tuple(self._traces.by_id.values())])
 
     @property
     def open_bytes(self) -> int:
@@ -285,10 +307,19 @@ class Assembler:
         dues = (self._traces.next_due_ns(), self._conversations.schedule.next_due_ns())
         return min((due for due in dues if due is not None), default=None)
 
+    def next_look_ns(self) -> int | None:
+        """Return when a trace that stays open may have runs to close."""
+        return self._now_ns if self._finished_runs else self._traces.next_look_ns()
+
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
         """Yield the trajectories that are due, each closed as it is yielded: the others stay due."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
+        while (trace := self._traces.pop_look(now_ns)) is not None:
+            if not trace.is_scored and not self.recovery.is_stalled(trace):
+                self._look_at_wait(trace, now_ns)
+        while self._finished_runs:
+            yield self._finished_runs.popleft()
         while (excess := self.eviction.take_excess(now_ns)) is not None:
             yield from self._finish(excess.ended, excess.because, now_ns)
         while (trace := self._traces.pop_due(now_ns)) is not None:
@@ -304,6 +335,8 @@ class Assembler:
         """Yield everything that is open, at shutdown."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
+        while self._finished_runs:
+            yield self._finished_runs.popleft()
         while (trace := self._traces.oldest) is not None:
             self._traces.take(trace, now_ns)
             yield from self._finish(trace, "shutdown", now_ns)
@@ -351,6 +384,16 @@ class Assembler:
         while (evicted := self.eviction.take()) is not None:
             yield from self._finish(evicted.ended, evicted.because, now_ns)
 
+    def _look_at_wait(self, trace: OpenTrace, now_ns: int) -> None:
+        """Report a trace that has waited long, and close its runs that have ended."""
+        span_id = None if trace.has_waited_long else trace.awaited_span()
+        if span_id is not None and self.completeness.waits_for_parents(trace.service):
+            trace.is_reported = True
+            self._on_long_wait(trace.service, SpanRef(trace.trace_id, span_id))
+        for run in self._traces.finish_runs(trace, now_ns):
+            trajectory = self._waiting_calls.explained(run)
+            self._finished_runs.append(replace(trajectory, opened_ns=trace.opened_ns, incomplete=_PART))
+
     def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
         is_kept, incomplete = False, None
         if isinstance(ended, OpenConversation):
@@ -360,15 +403,17 @@ class Assembler:
                 incomplete = self.completeness.of_conversation(trajectory, ended, self.run_end_grace_ns)
         else:
             partition = None if ended.assignment is None else ended.assignment.partition
+            trace_id, closed = ended.trace_id, self._traces.closed
+            ended.close_runs([run for run in ended.runs if closed.holds(f"{trace_id}-{run}", now_ns)])
             elsewhere = tuple(self._unmatched.found(ended.readings))
             trajectory = ended.trajectory(because, elsewhere)
-            if trajectory is None:
+            if trajectory is None and not ended.has_closed_runs:
                 # Nothing was scored, so nothing can be scored twice: the run may still come.
                 self._traces.closed.remove(ended.trace_id)
-            else:
+            elif trajectory is not None:
                 trajectory = self._waiting_calls.explained(trajectory)
                 incomplete = self.completeness.of_trace(trajectory, ended, self._settings)
-                incomplete = incomplete or trajectory.split_sign
+                incomplete = incomplete or trajectory.split_sign or (_REST if ended.has_closed_runs else None)
                 if trajectory.conversation_id is not None:
                     is_kept = self._keep(ended, trajectory.conversation_id, incomplete, now_ns)
         if ended.entries and not is_kept:

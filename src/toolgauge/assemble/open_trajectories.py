@@ -159,6 +159,7 @@ class OpenTraces:
         self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._by_conversation: dict[str, set[str]] = {}
         self._schedule = Schedule(self._due_ns)
+        self._looks = Schedule(self._look_ns)
         # Traces whose due time may have changed since the schedule was last asked: each span changes that of its trace.
         self._moved: dict[OpenTrace, None] = {}
 
@@ -199,6 +200,16 @@ class OpenTraces:
         self.size_bytes += trace.size_bytes - before_bytes
         self._moved[trace] = None
 
+    def finish_runs(self, trace: OpenTrace, now_ns: int) -> Iterator[Trajectory]:
+        """Close the runs of a trace that have ended below a span that does not; not those that an earlier process closed."""
+        before_bytes = trace.size_bytes
+        for trajectory in trace.finish_runs(now_ns).values():
+            if not self.closed.holds(trajectory.closed_id, now_ns):
+                self.closed.add(trajectory.closed_id, now_ns)
+                yield trajectory
+        self.size_bytes += trace.size_bytes - before_bytes
+        self._moved[trace] = None
+
     def postpone(self, trace: OpenTrace, by_ns: int) -> None:
         """Close a trace later: nothing of it could arrive meanwhile."""
         trace.postpone(by_ns)
@@ -216,12 +227,24 @@ class OpenTraces:
         self.size_bytes -= trace.size_bytes
         self._moved.pop(trace, None)
         self._schedule.forget(trace.trace_id)
+        self._looks.forget(trace.trace_id)
         self._leave_conversation(trace, trace.conversation)
 
     def next_due_ns(self) -> int | None:
         """Return when a trace may be due."""
         self._note_moved()
         return self._schedule.next_due_ns()
+
+    def next_look_ns(self) -> int | None:
+        """Return when a trace that waits for a span that contains others may have runs that ended."""
+        self._note_moved()
+        return self._looks.next_due_ns()
+
+    def pop_look(self, now_ns: int) -> OpenTrace | None:
+        """Return a trace to look at; it is not returned again unless it moves."""
+        self._note_moved()
+        trace_id = self._looks.pop_due(now_ns)
+        return None if trace_id is None else self.by_id[trace_id]
 
     def pop_due(self, now_ns: int) -> OpenTrace | None:
         """Return a trace that is due, which is still open; it is not returned again unless it moves."""
@@ -232,12 +255,18 @@ class OpenTraces:
     def _note_moved(self) -> None:
         for trace in self._moved:
             self._schedule.note(trace.trace_id, trace.due()[0])
+            if (look_ns := trace.look_ns) is not None:
+                self._looks.note(trace.trace_id, look_ns)
         self._moved.clear()
 
     def conversation_due_ns(self, conversation_id: str) -> int | None:
         """Return when any open trace of the conversation is due, `None` without one; then another trace is asked."""
         trace_id = next(iter(self._by_conversation.get(conversation_id, ())), None)
         return None if trace_id is None else self._due_ns(trace_id)
+
+    def _look_ns(self, trace_id: str) -> int | None:
+        trace = self.by_id.get(trace_id)
+        return trace.look_ns if trace is not None else None
 
     def _due_ns(self, trace_id: str) -> int | None:
         trace = self.by_id.get(trace_id)

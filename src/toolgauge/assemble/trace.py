@@ -3,12 +3,13 @@
 Only a complete chain of parents distinguishes the end of the run from the end of a sub-agent.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
 from toolgauge.assemble.cutting import Cutter, fingerprint
+from toolgauge.assemble.finished_runs import finished_runs, place
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
@@ -26,6 +27,8 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
+# When it has waited so long for a span that contains others, people are told, and runs below that span may be scored.
+LONG_WAIT_NS = 180_000_000_000
 # What a trace takes by itself, the tables in which it is looked up included.
 _TRACE_BYTES = 1100
 # A trace that was cut is cut again when it has grown by this part.
@@ -84,11 +87,24 @@ class OpenTrace:
         # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
         self._awaited: dict[str, None] = {}
         self._passed: dict[str, None] = {}
+        # Spans of agent runs, with when they arrived, and those of them that are closed on their own.
+        self.runs: dict[str, int] = {}
+        self._closed_runs: dict[str, None] = {}
+        # Since when an ended run waits for a parent, and when to look for finished runs, once it has waited for long.
+        self._waits_ns: int | None = None
+        self._look_ns: int | None = None
+        self.has_waited_long = self.is_reported = False
 
     @property
     def readings(self) -> Sequence[Reading]:
         """What was read so far."""
         return [*self._readings.values()]
+
+    @property
+    def service(self) -> str | None:
+        """The service of its first span."""
+        first = next(iter(self._readings.values()), None)
+        return None if first is None else first.service
 
     def add(self, reading: Reading, now_ns: int, given: ModelInput | None = None) -> None:
         """Add a new reading; `given` is the span of a reading whose model was given a history."""
@@ -152,11 +168,67 @@ class OpenTrace:
             return self._ended_ns + limits.run_end_grace, "run_ended"
         return due_ns, because
 
+    @property
+    def look_ns(self) -> int | None:
+        """When it will have waited long for a span that contains others; then, when a run below that span will have ended."""
+        if not self._missing or self.has_waited_long:
+            return self._look_ns if self._missing else None
+        return (self.active_ns if self._waits_ns is None else self._waits_ns) + LONG_WAIT_NS
+
     def postpone(self, by_ns: int) -> None:
         """Close later: nothing could arrive meanwhile."""
         self.active_ns += by_ns
         if self._ended_ns is not None:
             self._ended_ns += by_ns
+        if self._waits_ns is not None:
+            self._waits_ns += by_ns
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it was reported as one that waits, and still does."""
+        return self.is_reported and bool(self._missing)
+
+    @property
+    def has_closed_runs(self) -> bool:
+        """Whether runs of it are closed on their own."""
+        return bool(self._closed_runs)
+
+    def awaited_span(self) -> str | None:
+        """Return a span that contains others of it and has not arrived."""
+        above = {parent for parent in self._parents.values() if parent is not None}
+        return next((span_id for span_id in (*self._awaited, *self._missing) if span_id in above), None)
+
+    def finish_runs(self, now_ns: int) -> Mapping[str, Trajectory]:
+        """Close the runs that have ended below a span that does not, each on its own; look again when another has ended."""
+        grace_ns, self.has_waited_long = self._settings.run_end_grace, True
+        runs = {run: ended_ns for run, ended_ns in self.runs.items() if run not in self._closed_runs}
+        ending_ns = [ended_ns for ended_ns in runs.values() if ended_ns > now_ns - grace_ns]
+        self._look_ns = min(ending_ns) + grace_ns if ending_ns else None
+        found = finished_runs(self.readings if runs else (), self._parents, runs, now_ns - grace_ns)
+        joined = {
+            run: join([self._gathered(together)], scope="trace", closed_because="parent_missing")
+            for run, together in found.items()
+        }
+        self.close_runs(found)
+        return {run: trajectory for run, trajectory in joined.items() if trajectory is not None}
+
+    def close_runs(self, runs: Iterable[str]) -> None:
+        """Drop what these runs and others that are closed have sent so far."""
+        self._closed_runs.update(dict.fromkeys(runs))
+        if not self._closed_runs:
+            return
+        known: dict[str, tuple[str | None, str | None]] = {}
+        before = len(self._readings)
+        for key, one in [*self._readings.items()]:
+            if place(one.ref.span_id, self._parents, self._closed_runs, known)[1] is not None:
+                del self._readings[key]
+        for inputs in self._inputs.values():
+            for one in [*inputs]:
+                if place(one.ref.span_id, self._parents, self._closed_runs, known)[1] is not None:
+                    inputs.remove(one)
+                    self.size_bytes -= _INPUT_BYTES + len(one.raw)
+        if len(self._readings) < before:
+            self._weigh_again()
 
     def dangling(self) -> Literal["spans", "log_records"] | None:
         """Return whether parents of agent, model or tool spans, or of log records outside of ended runs, have not arrived."""
@@ -190,13 +262,7 @@ class OpenTrace:
         """Return all readings."""
         if self._received > self._settings.max_content_bytes:
             self._cut()
-        return GatheredTrace(
-            trace_id=self.trace_id,
-            readings=self.readings,
-            parents=self._parents,
-            left_out=NOTHING_LEFT_OUT if self._cutter is None else self._cutter.left_out,
-            history=self._history,
-        )
+        return self._gathered(self.readings)
 
     def trajectory(self, because: ClosedBecause, elsewhere: Sequence[Reading] = ()) -> Trajectory | None:
         """Join the readings, also those found `elsewhere`."""
@@ -243,19 +309,32 @@ class OpenTrace:
             end += 1
         return history[:end]
 
+    def _gathered(self, readings: Sequence[Reading]) -> GatheredTrace:
+        return GatheredTrace(
+            trace_id=self.trace_id,
+            readings=readings,
+            parents=self._parents,
+            left_out=NOTHING_LEFT_OUT if self._cutter is None else self._cutter.left_out,
+            history=self._history,
+        )
+
     def _weigh(self, reading: Reading) -> None:
         weight, offered = self._scale.weights(reading)
         self._readings_bytes += weight
         self.size_bytes += weight + offered
+
+    def _weigh_again(self) -> None:
+        before_bytes = self._readings_bytes
+        self._readings_bytes = weight_together(self.readings)
+        self._readings_bytes += self._cutter.index.size_bytes if self._cutter is not None else 0
+        self.size_bytes += self._readings_bytes - before_bytes
 
     def _cut(self) -> None:
         """Cut the text to the size that may be kept."""
         if self._cutter is None:
             self._cutter = Cutter(self._settings.max_content_bytes)
         self._cutter.fit(self._readings)
-        before_bytes = self._readings_bytes
-        self._readings_bytes = weight_together(self._readings.values()) + self._cutter.index.size_bytes
-        self.size_bytes += self._readings_bytes - before_bytes
+        self._weigh_again()
         # A long trace is cut many times: each time when it has grown by a share of its size.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)
 
@@ -268,6 +347,7 @@ class OpenTrace:
                 if self.conversation is None or ranked < self.conversation:
                     self.conversation = ranked
             elif type(seen) is AgentRun and not reading.is_log:
+                self.runs.setdefault(reading.ref.span_id, now_ns)
                 self._climb(reading.ref.span_id, now_ns)
 
     def _add_parent(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
@@ -281,6 +361,8 @@ class OpenTrace:
             self._missing[parent] = None
         if span_id in self._awaited:
             del self._awaited[span_id]
+            if not self._awaited:
+                self._waits_ns = None
             self._climb(span_id, now_ns)
 
     def _climb(self, span_id: str, now_ns: int) -> None:
@@ -295,6 +377,10 @@ class OpenTrace:
                 return
             if parent not in self._parents:
                 self._awaited[parent] = None
+                self._waits_ns = now_ns if self._waits_ns is None else self._waits_ns
+                if self.has_waited_long and self._look_ns is None:
+                    # Looking reads the whole trace: seldom where an agent waits for others.
+                    self._look_ns = now_ns + (self._settings.run_end_grace if self._closed_runs else LONG_WAIT_NS)
                 return
             at = parent
 

@@ -1,13 +1,13 @@
 """A backtest as one JSON object, and as tables for a person. The same recording gives the same report, byte for byte."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from toolgauge.authoring.firings import Agreement, Backtest, Firings, ResultCounts, Share
+from toolgauge.authoring.firings import Agreement, Backtest, Share
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import OutcomeWord
-from toolgauge.report.terminal import PLAIN, Style, printable, shortened
+from toolgauge.report.findings import CriterionCounts
+from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortened
 from toolgauge.score.criterion import Criterion
 
 TOGETHER = "all together"
@@ -15,20 +15,13 @@ _WORDS: tuple[OutcomeWord, ...] = ("pass", "fail", "error", "not_evaluated")
 _NAME_LENGTH = 60
 
 
-@dataclass(frozen=True, slots=True)
 class Report:
     """The findings on each criterion, and last on all together: the firings and the agreement with each label set."""
 
-    backtest: Backtest
-    labels: Sequence[LabelSet]
-    firings: Sequence[Firings]
-    agreements: Sequence[Sequence[Agreement]]
-    judge_calls: Mapping[str, int]
-
-    @classmethod
-    def of(cls, backtest: Backtest, labels: Sequence[LabelSet], judge_calls: Mapping[str, int]) -> "Report":
-        """Report on what a backtest has counted."""
-        return cls(backtest, labels, backtest.firings(), [backtest.agreements(one) for one in labels], judge_calls)
+    def __init__(self, backtest: Backtest, labels: Sequence[LabelSet], judge_calls: Mapping[str, int]) -> None:
+        self.backtest, self.labels, self.judge_calls = backtest, labels, judge_calls
+        self.firings = backtest.firings()
+        self.agreements = [backtest.agreements(one) for one in labels]
 
     def as_object(self) -> JsonObject:
         """Describe it for `--json`."""
@@ -100,7 +93,10 @@ class Report:
                 parts.append(f"weighted to about {labels.weight:.0f} runs")
             yield f"labels `{shortened(labels.name, _NAME_LENGTH)}`: {', '.join(parts)}"
             failing = [(_title(one), agreements[number]) for number, one in self._shown() if one.pass_at > 0]
-            rows = [_agreement_row(*row) for row in (*failing, (TOGETHER, agreements[-1]))]
+            rows = list[tuple[str, ...]]()
+            for title, one in (*failing, (TOGETHER, agreements[-1])):
+                shares = (str(share) for share in (one.precision, one.recall, one.agreement))
+                rows.append((title, _plain(one.passed), _plain(one.failed), str(one.not_judged), *shares))
             yield from _table(_LABEL_HEADS, rows, style)
         found = [(what, traces) for what, traces in self._traces() if traces]
         if found:
@@ -148,7 +144,7 @@ _HEADS = ("criterion", "level", "pass", "fail", "error", "runs flagged", "share 
 _LABEL_HEADS = ("criterion", "on passed", "on failed", "not judged", "precision", "recall", "agreement")
 
 
-def _by_count(counts: ResultCounts) -> list[tuple[str, int]]:
+def _by_count(counts: CriterionCounts) -> list[tuple[str, int]]:
     return sorted(counts.reasons.items(), key=lambda entry: (-entry[1], entry[0]))
 
 
@@ -165,12 +161,6 @@ def _agreement_object(agreement: Agreement) -> JsonObject:
     }
 
 
-def _agreement_row(title: str, agreement: Agreement) -> tuple[str, ...]:
-    sides = (_plain(agreement.passed), _plain(agreement.failed))
-    shares = (str(share) for share in (agreement.precision, agreement.recall, agreement.agreement))
-    return (title, *sides, str(agreement.not_judged), *shares)
-
-
 def _plain(share: Share) -> str:
     return f"{share.count} of {share.of}"
 
@@ -180,7 +170,5 @@ def _title(criterion: Criterion) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], style: Style) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for cells in (heads, *rows):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-        yield style.head(line) if cells is heads else line
+    head, *lines = aligned((heads, *rows))
+    yield from (style.head(head), *lines)

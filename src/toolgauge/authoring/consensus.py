@@ -190,8 +190,7 @@ def expected_slots(runs: Sequence[RecordedRun]) -> tuple[ExpectedSlot, ...]:
     slots: list[Slot] = []
     identities = Identities()
     for number in ordered:
-        calls = _worked(runs[number])
-        _lay_over(slots, number, [(call, _shown(call, identities)) for call in calls])
+        _lay_over(slots, number, [(call, _shown(call, identities)) for call in _worked(runs[number])])
     return tuple(_settled(slot, len(runs)) for slot in slots)
 
 
@@ -225,8 +224,9 @@ def _lay_over(slots: list[Slot], number: int, calls: Sequence[tuple[RecordedCall
         else:
             slot, place = slots[found], found + 1
         slot.add(number, call, shown)
-    kept = [slot for place in range(len(slots) + 1) for slot in (*inserted.get(place, ()), *slots[place : place + 1])]
-    slots[:] = kept
+    slots[:] = [
+        slot for place in range(len(slots) + 1) for slot in (*inserted.get(place, ()), *slots[place : place + 1])
+    ]
 
 
 def _shown(call: RecordedCall, identities: Identities) -> Shown:

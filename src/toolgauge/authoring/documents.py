@@ -199,11 +199,6 @@ class DraftCase:
         """The calls that are expected."""
         return tuple(call for call in self.calls if not call.doubts)
 
-    @property
-    def doubtful(self) -> tuple[DraftCall, ...]:
-        """The calls that a person has to correct."""
-        return tuple(call for call in self.calls if call.doubts)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftCriterion:
@@ -262,9 +257,17 @@ def document(
     names = [unique(_name(one, is_promoted=is_promoted), taken) for one in found]
     if is_one_criterion:
         names = ["expected-calls"]
+    criteria: list[DraftCriterion] = []
+    for name, group in zip(names, groups, strict=True):
+        drafter = Drafter([one.slots for one in group])
+        drafts: list[DraftCase] = []
+        for one in group:
+            calls = (*drafter.calls(one), *((_CORRECTION,) if one.needs_placeholder else ()))
+            drafts.append(DraftCase(case=one.case, calls=calls, notes=one.notes))
+        criteria.append(DraftCriterion(name=name, cases=tuple(drafts), rules=drafter.rules))
     needs_placeholder = any(one.needs_placeholder for one in found)
     return Document(
-        criteria=tuple(_criterion(name, group) for name, group in zip(names, groups, strict=True)),
+        criteria=tuple(criteria),
         scope="conversation" if any(len(run.traces) > 1 for run in runs) else "trace",
         tools=(*tools, PLACEHOLDER) if isinstance(tools, tuple) and needs_placeholder else tools,
         case_key=case_key,
@@ -296,15 +299,6 @@ def _promoted(run: RecordedRun) -> _Slots:
         # Nothing would be expected, or just the calls of the run.
         needs_placeholder=len(doubted) == len(slots) or all(call.failure is not None for call in doubted),
     )
-
-
-def _criterion(name: str, cases: Sequence[_Slots]) -> DraftCriterion:
-    drafter = Drafter([case.slots for case in cases])
-    drafts: list[DraftCase] = []
-    for case in cases:
-        calls = (*drafter.calls(case), *((_CORRECTION,) if case.needs_placeholder else ()))
-        drafts.append(DraftCase(case=case.case, calls=calls, notes=case.notes))
-    return DraftCriterion(name=name, cases=tuple(drafts), rules=drafter.rules)
 
 
 def _notes(task: Task, slots: Sequence[ExpectedSlot]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import sqrt
 from typing import NamedTuple, TypeAlias
 
@@ -15,9 +15,10 @@ from toolgauge.authoring.labels import Labelled, LabelSet
 from toolgauge.judge.disabled import DisabledJudges
 from toolgauge.judge.inquiry import questions
 from toolgauge.model.json import JsonObject
-from toolgauge.model.judging import Answers, Inquiry, Question
-from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Scorecard, outcome_word
+from toolgauge.model.judging import Inquiry, Question
+from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.findings import CriterionCounts
 from toolgauge.score.criterion import Criterion
 
 
@@ -39,22 +40,18 @@ class Stopwatch:
             self.evaluations[criterion.name] += 1
 
 
-class CountedJudges:
-    """Implements `model.judging.Judging`: counts the questions, asks none, and answers with `judge_budget`."""
+class CountedJudges(DisabledJudges):
+    """Counts the questions, asks none, and answers with `judge_budget`."""
 
     def __init__(self) -> None:
-        self._disabled = DisabledJudges("backtest asks no judge")
+        super().__init__("backtest asks no judge")
         self.calls: Counter[str] = Counter()
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Count what would be asked."""
         for inquiry in inquiries:
             self.calls[inquiry.criterion] += sum(isinstance(asked, Question) for _, asked in questions(inquiry))
-        self._disabled.put(trajectory, inquiries)
-
-    def take(self) -> list[Answers]:
-        """Return the inquiries since the last time, unanswered."""
-        return self._disabled.take()
+        super().put(trajectory, inquiries)
 
 
 _Z = 1.959963984540054
@@ -163,14 +160,6 @@ class _Run:
     fired: int = 0
 
 
-@dataclass(slots=True)
-class ResultCounts:
-    """The results of one criterion."""
-
-    words: Counter[OutcomeWord] = field(default_factory=Counter[OutcomeWord])
-    reasons: Counter[str] = field(default_factory=Counter[str])
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firings:
     """On how many runs one criterion fired, of those it judged, with the first trace of the first few."""
@@ -230,7 +219,7 @@ class Backtest:
 
     def __init__(self, criteria: Sequence[Criterion]) -> None:
         self.criteria = tuple(criteria)
-        self.results = {criterion.name: ResultCounts() for criterion in criteria}
+        self.results = {criterion.name: CriterionCounts(criterion.name) for criterion in criteria}
         self._bits = {criterion.name: 1 << number for number, criterion in enumerate(criteria)}
         # One more for all criteria together.
         self._together = 1 << len(criteria)
@@ -256,10 +245,7 @@ class Backtest:
             self._units[place] = unit
         for result in scorecard.results:
             word = outcome_word(result.outcome)
-            counts = self.results[result.criterion]
-            counts.words[word] += 1
-            if isinstance(result.outcome, NotEvaluated):
-                counts.reasons[result.outcome.reason] += 1
+            self.results[result.criterion].add(result.outcome)
             if word in ("pass", "fail") and result.can_fail:
                 unit.judged |= self._bits[result.criterion] | self._together
             if word == "fail":
@@ -281,7 +267,13 @@ class Backtest:
         """Return on how many runs each criterion fired; the last one is of all criteria together."""
         runs, examples = self._folded(lambda unit: (_unlabelled(unit), None), {})
         bits = self._all_bits()
-        return tuple(Firings(runs=_share(runs, bit), trace_ids=tuple(examples.get((bit, None), ()))) for bit in bits)
+        return tuple(
+            Firings(
+                runs=Share(sum(bool(run.fired & bit) for run in runs), sum(bool(run.judged & bit) for run in runs)),
+                trace_ids=tuple(examples.get((bit, None), ())),
+            )
+            for bit in bits
+        )
 
     def agreements(self, labels: LabelSet) -> tuple[Agreement, ...]:
         """Set each criterion beside labels; the last one is of all criteria together."""
@@ -345,7 +337,3 @@ def _tallies(runs: Sequence[_Run], bit: int) -> tuple[Tally, Tally]:
         elif run.judged & bit:
             quiet = quiet.plus(run.weight)
     return fired, quiet
-
-
-def _share(runs: Sequence[_Run], bit: int) -> Share:
-    return Share(sum(bool(run.fired & bit) for run in runs), sum(bool(run.judged & bit) for run in runs))

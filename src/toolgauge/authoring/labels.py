@@ -53,16 +53,16 @@ class LabelSet:
         value = trajectory.attributes.get(self.name, trajectory.resource.get(self.name))
         if value is None or trajectory.scope != "trace":
             return
-        passed = verdict_of(value, pass_at)
-        if passed is None:
-            self.add_unread(str(value))
-        else:
-            self.add(Labelled(is_conversation=False, id=trajectory.trace_id), passed=passed)
+        labelled = Labelled(is_conversation=False, id=trajectory.trace_id)
+        self.add_value(labelled, str(value), passed=verdict_of(value, pass_at))
 
-    def add_unread(self, value: str) -> None:
-        """Count a value that is no verdict."""
-        self.first_unread = self.first_unread or shortened(value, _SHOWN_LENGTH)
-        self.unread += 1
+    def add_value(self, labelled: Labelled, value: str, *, passed: bool | None) -> None:
+        """Keep the verdict of a value, or count one that is none."""
+        if passed is None:
+            self.first_unread = self.first_unread or shortened(value, _SHOWN_LENGTH)
+            self.unread += 1
+        else:
+            self.add(labelled, passed=passed)
 
     def label_of(self, trace_id: str, conversation_id: str | None, *, conversation_first: bool) -> Labelled | None:
         """Find the label of a trajectory: that of its trace, else of its conversation, or the other way around."""
@@ -118,12 +118,10 @@ class RecordedFeedback:
         passed = feedback.passed
         if feedback.value is not None and self._pass_at is not None:
             passed = feedback.value >= self._pass_at
-        if passed is None:
-            labels.add_unread("" if feedback.value is None else f"{feedback.value:g}")
-            return
         is_conversation = feedback.trace_id is None
         found = feedback.conversation_id if is_conversation else feedback.trace_id
-        labels.add(Labelled(is_conversation=is_conversation, id=found or ""), passed=passed)
+        value = "" if feedback.value is None else f"{feedback.value:g}"
+        labels.add_value(Labelled(is_conversation=is_conversation, id=found or ""), value, passed=passed)
 
     def observe(self, scorecard: Scorecard) -> None:
         """Leave the comparison to the end of the recording."""

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.model.recoveries import has_succeeded
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.terminal import counted
 from toolgauge.score.admissions import act_ideas
 from toolgauge.score.claimed_acts import acts_of
@@ -47,7 +47,8 @@ class ReceiptUsage:
         for message in answers(trajectory):
             tools = 0
             for call in worked:
-                if _follows(message, call):
+                is_timed = message.time_ns and call.end_ns
+                if message.time_ns >= call.end_ns if is_timed else message.turn > call.turn:
                     tools |= self._bits.get(call.name, 0)
             self._all += 1
             self._with_tool.update(bit for bit in self._bits.values() if bit & tools)
@@ -86,7 +87,3 @@ class ReceiptUsage:
 
     def _is_after(self, sequence: str, bit: int) -> bool:
         return bool(self._after[crc32(sequence.encode()) % _SLOTS] & bit)
-
-
-def _follows(message: Message, call: ToolCall) -> bool:
-    return message.time_ns >= call.end_ns if message.time_ns and call.end_ns else message.turn > call.turn

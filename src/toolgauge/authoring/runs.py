@@ -96,6 +96,10 @@ class RunReader:
 
     def read(self, trajectory: Trajectory, traces: Sequence[str], faults: Sequence[Fault]) -> RecordedRun:
         """Make a recorded run."""
+        texts = [message.text for message in trajectory.messages if message.role == "user"]
+        texts = texts or [run.prompt for run in trajectory.runs if run.prompt and run.above is None]
+        # The root of a run repeats what was said last: what is there twice counts where it comes last.
+        inputs = list(dict.fromkeys(reversed(texts)))[::-1][:_MAX_INPUTS]
         return RecordedRun(
             trace_id=trajectory.trace_id,
             conversation_id=trajectory.conversation_id,
@@ -106,7 +110,7 @@ class RunReader:
             traces=tuple(traces),
             calls=tuple(self._calls(trajectory)),
             faults=tuple(faults),
-            inputs=tuple(inputs_of(trajectory, self._redactor)),
+            inputs=tuple(self._redactor.masked(text)[:_MAX_INPUT] for text in inputs),
         )
 
     def faults(self, results: Sequence[Result]) -> Iterator[Fault]:
@@ -174,12 +178,3 @@ class RunReader:
                 )
             if self._kinds.writes(call.name) and not call.has_failed:
                 freedoms.note_made(call)
-
-
-def inputs_of(trajectory: Trajectory, redactor: Redactor) -> Iterator[str]:
-    """Yield what the user wrote, secrets masked, as far as a person reads it."""
-    texts = [message.text for message in trajectory.messages if message.role == "user"]
-    texts = texts or [run.prompt for run in trajectory.runs if run.prompt and run.above is None]
-    # The root of a run repeats what was said last: what is there twice counts where it comes last.
-    for text in list(dict.fromkeys(reversed(texts)))[::-1][:_MAX_INPUTS]:
-        yield redactor.masked(text)[:_MAX_INPUT]

@@ -253,11 +253,6 @@ class ToolUsage:
         self._definition: str | None = None
         self._confirmation = OrderRules.model_validate({"rules": [{"requires_confirmation": name}]})
 
-    @property
-    def is_invented(self) -> bool:
-        """Whether models called it, and it was never on offer."""
-        return self.was_missing and not self.is_offered
-
     def offer(self, definition: ToolDefinition) -> None:
         """Take note of its definition: what stands there is no user's. The first one decides for the whole recording."""
         self.is_offered = True

@@ -8,8 +8,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import PersonVerdict, Reading, verdict
-from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score

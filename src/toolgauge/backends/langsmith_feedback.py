@@ -9,8 +9,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import PersonVerdict, Reading, verdict
-from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import LangsmithSettings
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
@@ -43,8 +42,15 @@ def write(scores: Sequence[Score], settings: LangsmithSettings) -> Exchange[Rest
             "value": None if is_number else score.word,
             "comment": score.explanation,
         }
+        metadata = {**score.metadata, "outcome": score.word, "annotator_kind": score.annotator_kind}
+        identity = {
+            "id": score.id,
+            "run_id": _run_id(score),
+            "key": score.name,
+            "feedback_source": {"type": "model" if score.by_judge else "api", "metadata": metadata},
+        }
         answer = yield Request(
-            path="/feedback", body={**_identity(score), **project, **feedback}, reads=(_NOT_FOUND, _CONFLICT)
+            path="/feedback", body={**identity, **project, **feedback}, reads=(_NOT_FOUND, _CONFLICT)
         )
         if answer.status == _NOT_FOUND:
             late.append(score)
@@ -102,17 +108,6 @@ def read(since_ns: int, settings: LangsmithSettings) -> Reading:
                     plain = (one.trace_id or "").replace("-", "")
                     verdicts += verdict(one.key, one.score, None if plain.startswith("0" * 16) else plain, label=label)
     return verdicts
-
-
-def _identity(score: Score) -> dict[str, object]:
-    kind = "model" if score.by_judge else "api"
-    source = {**score.metadata, "outcome": score.word, "annotator_kind": score.annotator_kind}
-    return {
-        "id": score.id,
-        "run_id": _run_id(score),
-        "key": score.name,
-        "feedback_source": {"type": kind, "metadata": source},
-    }
 
 
 def _run_id(score: Score) -> str:

@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import PersonVerdict, Reading, verdict
-from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import MlflowSettings
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.score_lines import Score

@@ -11,8 +11,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from toolgauge.backends.person_verdicts import PersonVerdict, Reading, trace_of_mark, verdict
-from toolgauge.backends.score_sender import Exchange, Request, Rest
+from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, trace_of_mark, verdict
 from toolgauge.backends.settings import OpikSettings
 from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
@@ -58,8 +57,20 @@ def write(scores: Sequence[Score], settings: OpikSettings) -> Exchange[Rest]:
             items["traces"].append((score, {"id": trace_id}))
     for kind, of_kind in items.items():
         if of_kind:
-            body = {"scores": [{**target, **_score(score, settings)} for score, target in of_kind]}
-            answer = yield Request(method="PUT", path=f"{_PRIVATE}/{kind}/feedback-scores", body=body, reads=_NOT_YET)
+            written = [
+                {
+                    **target,
+                    "project_name": settings.project,
+                    "name": score.name,
+                    "value": score.value,
+                    "category_name": score.word,
+                    "reason": score.explanation,
+                    "source": "sdk",
+                }
+                for score, target in of_kind
+            ]
+            path, body = f"{_PRIVATE}/{kind}/feedback-scores", {"scores": written}
+            answer = yield Request(method="PUT", path=path, body=body, reads=_NOT_YET)
             late += [score for score, _ in of_kind] if answer.status in _NOT_YET else []
     rejected = 0
     for score in numbers:
@@ -77,17 +88,6 @@ def opik_id(otel_id: str, time: bytes) -> str:
     hashed[0] = hashed[0] & 0x0F | 0x70
     hashed[2] = hashed[2] & 0x3F | 0x80
     return str(uuid.UUID(bytes=time + bytes(hashed)))
-
-
-def _score(score: Score, settings: OpikSettings) -> dict[str, object]:
-    return {
-        "project_name": settings.project,
-        "name": score.name,
-        "value": score.value,
-        "category_name": score.word,
-        "reason": score.explanation,
-        "source": "sdk",
-    }
 
 
 class _Given(msgspec.Struct):

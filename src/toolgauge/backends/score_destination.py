@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from toolgauge.backends.score_sender import ScoreSender, ScoresTaken
 from toolgauge.backends.settings import BackendSettings
 from toolgauge.export.destination import Backoff, Destination, wait
-from toolgauge.export.score_lines import Score, decoded, encoded
+from toolgauge.export.score_lines import decoded, encoded
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.sender import Delivered
 from toolgauge.model.delivery import Outgoing
@@ -60,7 +60,13 @@ class ScoreDestination(Destination):
         while (first := await self.queue.take()) is not None:
             joined = _join([first, *self.queue.take_more(_JOINED_BYTES - len(first.body))])
             scores = decoded(joined.body)
-            wanted = [one for one in scores if self._wants(one)]
+            takes = self._filter.takes
+            wanted = [
+                one
+                for one in scores
+                if not self.is_dropped(one.trace_id)
+                and (one.to == self.name if one.to else takes(one.name, one.level, one.word))
+            ]
             left_out = _scores(joined) - len(wanted)
             self._count("left_out", left_out)
             if left_out:
@@ -163,9 +169,6 @@ class ScoreDestination(Destination):
                 self._give_up(part)
             else:
                 self._drop(part, "no_span")
-
-    def _wants(self, score: Score) -> bool:
-        return score.to == self.name if score.to else self._filter.takes(score.name, score.level, score.word)
 
     def _count(self, outcome: str, scores: int, reason: str = "") -> None:
         if scores:

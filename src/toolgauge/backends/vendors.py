@@ -11,9 +11,8 @@ from toolgauge.backends import (
     opik_feedback_scores,
     phoenix_annotations,
 )
-from toolgauge.backends.person_verdicts import PersonVerdict, Reading
 from toolgauge.backends.score_destination import ScoreDestination
-from toolgauge.backends.score_sender import ScoreSender, Write
+from toolgauge.backends.score_sender import PersonVerdict, Reading, ScoreSender, Write
 from toolgauge.backends.settings import (
     BackendSettings,
     DatadogSettings,

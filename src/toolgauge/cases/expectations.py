@@ -159,10 +159,6 @@ def _messages(written: Json) -> tuple[ExpectedCall, ...]:
     return tuple(expected)
 
 
-def _trajectory(written: Json) -> tuple[ExpectedCall, ...]:
-    return tuple(_expected(*trajectory_call(item)) for item in _list("trajectory", written))
-
-
 def _list(key: str, written: Json) -> list[Json]:
     if written is None:
         return []
@@ -178,5 +174,5 @@ _SHAPES: dict[str, Callable[[Json], tuple[ExpectedCall, ...]]] = {
     "tool_calls_count": _counts,
     "calls": _calls,
     "messages": _messages,
-    "trajectory": _trajectory,
+    "trajectory": lambda written: tuple(_expected(*trajectory_call(one)) for one in _list("trajectory", written)),
 }

@@ -113,7 +113,11 @@ class Cases:
             if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")
             if not _is_for_cases(evaluator, case):
-                return self._on_trajectory(case, self._answered(evaluator, case))
+                if hasattr(evaluator, "questions"):
+                    asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
+                    evaluator = ScriptedEvaluator(asking, self._judge(answers(case.verdicts)))
+                # Of the two kinds it is the other one, and a scripted one has a version and level of its own.
+                return self._on_trajectory(case, cast("Evaluator", evaluator))
         except ConfigError as error:
             hint = f" ({error.hint})" if error.hint else ""
             return _broken(case, "invalid_config", f"{error.message}{hint}")
@@ -124,14 +128,6 @@ class Cases:
             # `_is_for_cases` has looked at what the evaluator is.
             between = self._written[*key, case.pass_at] = _WrittenCaseEvaluator(cast("CaseEvaluator", evaluator), case)
         return between.score(case)
-
-    def _answered(self, evaluator: Evaluator | JudgeEvaluator, case: Case) -> Evaluator:
-        """Give an evaluator that asks a judge one that answers."""
-        if not hasattr(evaluator, "questions"):
-            return cast("Evaluator", evaluator)  # of the two kinds it is the other one
-        asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
-        scripted_evaluator = ScriptedEvaluator(asking, self._judge(answers(case.verdicts)))
-        return cast("Evaluator", scripted_evaluator)  # its version and level are its own
 
     def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
         trajectory = trajectory_of(case.actual)

@@ -1,7 +1,13 @@
-"""`toolgauge backtest`: how often criteria would have fired on recorded traffic, and on which runs."""
+"""`toolgauge backtest`: how often criteria would have fired on recorded traffic; `labels pull`: people's verdicts from a backend."""
 
+import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -9,9 +15,13 @@ import click
 from toolgauge.authoring.backtest_report import Report
 from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback, read_labels
+from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing, load_to_score, warn_of_unmatched
 from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
-from toolgauge.cli.output import reading_progress, terminal_style
+from toolgauge.cli.output import reading_progress, terminal_style, write_text
+from toolgauge.config.load import load
+from toolgauge.config.model import backends
+from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS
 from toolgauge.recordings.recorded_requests import scorecards
@@ -21,6 +31,8 @@ from toolgauge.score.criterion import register, with_writing_tools
 from toolgauge.score.scorer import nothing_around
 from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
+from toolgauge.service.pulled_verdicts import as_feedback, pull
+from toolgauge.settings import duration_ns
 
 
 @click.command("backtest", epilog=EXIT_CODES)
@@ -97,7 +109,7 @@ def command(
     if attribute is not None:
         labels.append(attribute)
     labels = _usable_labels(labels, feedback, backtest)
-    report = Report.of(backtest, labels, judges.calls)
+    report = Report(backtest, labels, judges.calls)
     for line in (json.dumps(report.as_object()),) if as_json else report.lines(terminal_style()):
         echo(line)
     warn_of_unmatched(unmatched)
@@ -117,23 +129,23 @@ def _usable_labels(labels: Sequence[LabelSet], feedback: RecordedFeedback, backt
                 f"none of the {len(unmatched)} labels of `{name}` is on a trace or conversation of the recording",
                 hint=f"the first label is on {unmatched[0]}, the first trajectory is of {next(iter(seen))}",
             )
-        _warn_of_labels(one, seen)
+        _warn_of_labels(one, unmatched)
         if not one.verdicts:
             raise RecordingError(f"no trace has a verdict in `{name}`", hint=f"a verdict is {PLAIN_VERDICTS}")
     recorded = [found for _, found in sorted(feedback.by_name.items())]
     for one in recorded:
-        _warn_of_labels(one, seen)
+        _warn_of_labels(one, one.unmatched(seen))
     return [*labels, *(one for one in recorded if one.verdicts)]
 
 
-def _warn_of_labels(labels: LabelSet, seen: Mapping[Labelled, None]) -> None:
-    name, unmatched = printable(labels.name), labels.unmatched(seen)
+def _warn_of_labels(labels: LabelSet, unmatched: Sequence[Labelled]) -> None:
+    name = printable(labels.name)
     if labels.unread:
         first = f", the first is `{labels.first_unread}`" if labels.first_unread else ""
-        _warn(f"{labels.unread} values of `{name}` are no verdicts{first}")
+        echo(f"warning: {labels.unread} values of `{name}` are no verdicts{first}", err=True)
     if unmatched:
         of = f"{len(unmatched)} of {len(labels.verdicts)} labels of `{name}`"
-        _warn(f"{of} are on nothing in the recording, the first on {unmatched[0]}")
+        echo(f"warning: {of} are on nothing in the recording, the first on {unmatched[0]}", err=True)
 
 
 def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
@@ -148,5 +160,95 @@ def _print_cost(stopwatch: Stopwatch, backtest: Backtest) -> None:
         echo(text, err=True)
 
 
-def _warn(text: str) -> None:
-    echo(f"warning: {text}", err=True)
+_DAYS = re.compile("([0-9]{1,4})d")
+_READABLE = ("phoenix", "langfuse", "mlflow", "langsmith", "opik")
+
+
+@click.group("labels", epilog=EXIT_CODES)
+def labels() -> None:
+    """Read people's verdicts from a backend."""
+
+
+@labels.command("pull", epilog=EXIT_CODES)
+@click.argument("backend")
+@click.option("--since", default="7d", show_default=True, metavar="DURATION", help="How far back to read.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The CSV file to write; standard output without it."
+)
+@click.option(
+    "--name", "names", multiple=True, metavar="GLOB", help="Verdicts of this name alone; may be given several times."
+)
+@click.option(
+    "--pass-at",
+    type=float,
+    metavar="NUMBER",
+    help="Verdicts that are numbers pass from here on. Without it, 1 passes, 0 and -1 fail, and others are no verdicts.",
+)
+@configuration_options
+def pull_command(
+    backend: str,
+    since: str,
+    output: Path | None,
+    names: tuple[str, ...],
+    pass_at: float | None,
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+) -> None:
+    """Write verdicts of people as labels: a CSV file that `backtest --labels` and `expect --labels` read.
+
+    BACKEND is `phoenix`, `langfuse`, `mlflow`, `langsmith` or `opik`, whose address and key are in the section
+    `exporters` of the configuration, or the `name` of an entry there. Scores of models and code are left out. A run with
+    different verdicts is left out: choose one with --name. Runs that `queues` drew have a weight.
+    """
+    known = {**backends(load([Path(path) for path in config_paths], overrides, os.environ, sends=False).exporters)}
+    settings = known.get(backend)
+    if settings is None:
+        names_known = ", ".join(f"`{name}`" for name in known) or "none"
+        raise ConfigError(
+            f"there is no backend `{printable(backend)}` in `exporters` of the configuration",
+            hint=f"there is {names_known}; one of {', '.join(_READABLE)} is added with `--set exporters.{_READABLE[0]}.endpoint=URL`",
+        )
+    days = _DAYS.fullmatch(since)
+    try:
+        since_ns = duration_ns(since if days is None else f"{24 * int(days[1])}h")
+    except ValueError as error:
+        raise ConfigError(f"`--since` {error}, or in days, such as `7d`") from error
+    verdicts = asyncio.run(pull(backend, settings, time.time_ns() - since_ns))
+    pulled = _labels(backend, verdicts, names, pass_at)
+    if not pulled.verdicts:
+        raise RecordingError(f"there is no verdict of a person in `{backend}` since {since}", hint=_counts(verdicts))
+    if output is None:
+        echo(pulled.as_csv(), end="")
+    else:
+        write_text(output, pulled.as_csv())
+    found = list(pulled.verdicts.values())
+    parts = [f"{found.count(True)} passed", f"{found.count(False)} failed"]
+    if pulled.contradicted:
+        parts.append(f"{pulled.contradicted} with different verdicts, left out")
+    if pulled.unread:
+        parts.append(f"{pulled.unread} values that are no verdicts, the first is `{printable(pulled.first_unread)}`")
+    echo(f"labels of `{pulled.name}` ({_counts(verdicts)}): {', '.join(parts)}", err=True)
+
+
+def _labels(backend: str, verdicts: Sequence[PersonVerdict], names: Sequence[str], pass_at: float | None) -> LabelSet:
+    labels = LabelSet(backend)
+    for verdict in verdicts:
+        labelled = Labelled(
+            is_conversation=verdict.trace_id is None, id=verdict.trace_id or verdict.conversation_id or ""
+        )
+        if verdict.name == QUEUED:
+            if verdict.value is not None and 0 < verdict.value <= 1:
+                labels.weights[labelled] = 1 / verdict.value
+        elif not names or any(fnmatchcase(verdict.name, name) for name in names):
+            passed = as_feedback(verdict).passed
+            if verdict.value is not None and pass_at is not None:
+                passed = verdict.value >= pass_at
+            value = str(verdict.label if verdict.value is None else verdict.value)
+            labels.add_value(labelled, value, passed=passed)
+    return labels
+
+
+def _counts(verdicts: Sequence[PersonVerdict]) -> str | None:
+    """Count the verdicts by name: a hint where `--name` matched none."""
+    counts = Counter(verdict.name for verdict in verdicts if verdict.name != QUEUED)
+    return ", ".join(f"`{printable(name)}` {count}" for name, count in sorted(counts.items())) or None

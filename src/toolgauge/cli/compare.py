@@ -1,4 +1,4 @@
-"""`toolgauge compare`: is a release worse than the one before it?"""
+"""`toolgauge compare`: is a release worse than the one before it? `catalogue`: the agents of recordings or of a running process."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import TypeAlias
 
 import click
+import msgspec
+from msgspec import to_builtins
 
-from toolgauge.cli.loaded_criteria import load_to_score
-from toolgauge.cli.main import configuration_options, criteria_option
+from toolgauge.cli.loaded_criteria import fetched, load_to_score
+from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
+from toolgauge.export.run_usage import RunUsageReader
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.net.admin_client import read_token
 from toolgauge.recordings.comparison import (
     BASE,
     NEW,
@@ -23,22 +25,31 @@ from toolgauge.recordings.comparison import (
     Versions,
     choose_versions,
     compare,
-    observe,
     set_beside,
 )
-from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, quoted, table_lines
+from toolgauge.recordings.comparison_tables import (
+    ComparedRuns,
+    RunUsages,
+    comparison_object,
+    conclusion,
+    markdown_lines,
+    quoted,
+    table_lines,
+    usage_lines,
+    usage_markdown,
+)
 from toolgauge.recordings.conversation_means import (
     SERVICE,
+    LiveArms,
     Observations,
     Observed,
-    fetch_arms,
     group,
     grouping,
     observed_live,
 )
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.run_usages import ComparedRuns, RunUsages, usage_lines, usage_markdown, usages_object
 from toolgauge.recordings.verdict import Answer, Question
+from toolgauge.report.catalogue import Catalogue, CatalogueContent, catalogue_lines, catalogue_markdown
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -120,23 +131,26 @@ def command(
     tools of an agent. The streams of all tools, and those of whole trajectories, have to be shown to be no worse; a single
     tool can only be worse.
     """
-    _check_usage(files, by, live, base or new, criteria_files, has_token=token_file is not None)
-    if as_json and as_markdown:
-        raise click.UsageError("`--json` or `--markdown`, not both")
-    filters = _filters(only)
-
+    has_token, has_two_forms = token_file is not None, as_json and as_markdown
+    _check_usage(files, by, live, base or new, criteria_files, only, has_token=has_token, has_two_forms=has_two_forms)
+    filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
     usages = RunUsages()
 
     def score(observations: Observations, paths: Sequence[str], version_of: Callable[[Trajectory], str | None]) -> int:
         config, criteria = load_to_score(config_paths, overrides, criteria_files)
         make = offline_pipeline(config, criteria, attributes=() if by is None else (by,))
         with reading_progress(paths) as recording:
-            scored = usages.read(scorecards(recording, make), version_of, config.costs)
-            return observe(observations, scored, version_of)
+            without, reader = 0, RunUsageReader(config.costs)
+            for scorecard in scorecards(recording, make):
+                if (version := version_of(scorecard.trajectory)) is not None:
+                    observations.add(scorecard, version)
+                    usages.add(scorecard, version, reader)
+                without += version is None
+        return without
 
     try:
         if live is not None:
-            observed = observed_live(fetch_arms(live, None if token_file is None else read_token(token_file)))
+            observed = observed_live(fetched(live, "/comparison", token_file, LiveArms).arms)
             versions = _chosen(observed, base, new, VERSION)
         elif by is not None:
             observed, versions = _split(score, files, by, base, new)
@@ -145,30 +159,25 @@ def command(
     except ToolgaugeError as error:
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
-    question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     _check_filters(filters, observed, live)
+    question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
-    _print(compared, usages.beside(versions), as_json=as_json, as_markdown=as_markdown)
-    echo("\n".join(conclusion(compared)), err=True)
-    return _EXIT_CODES[compared.answer]
+    return _printed(compared, usages.beside(versions), as_json=as_json, as_markdown=as_markdown)
 
 
-def _print(compared: Comparison, runs: Sequence[ComparedRuns], *, as_json: bool, as_markdown: bool) -> None:
+def _printed(compared: Comparison, runs: Sequence[ComparedRuns], *, as_json: bool, as_markdown: bool) -> int:
+    """Print the comparison; return the exit code."""
     style = terminal_style()
     if as_json:
-        echo(json.dumps({**comparison_object(compared), "runs": usages_object(runs)}))
-        return
-    tables, of_runs = table_lines(compared, style), usage_lines(runs, style)
-    if as_markdown:
-        tables, of_runs = markdown_lines(compared), usage_markdown(runs)
-    for line in (*tables, *of_runs):
+        lines = [json.dumps({**comparison_object(compared), "runs": to_builtins(runs)})]
+    elif as_markdown:
+        lines = [*markdown_lines(compared), *usage_markdown(runs)]
+    else:
+        lines = [*table_lines(compared, style), *usage_lines(runs, style)]
+    for line in lines:
         echo(line)
-
-
-def _filters(only: Sequence[str]) -> Filters:
-    if not all("=" in each for each in only):
-        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
-    return Filters((name, value) for name, _, value in (each.partition("=") for each in only))
+    echo("\n".join(conclusion(compared)), err=True)
+    return _EXIT_CODES[compared.answer]
 
 
 def _check_filters(filters: Filters, observed: Observed, live: str | None) -> None:
@@ -185,8 +194,10 @@ def _check_usage(
     live: str | None,
     version: str | None,
     criteria_files: tuple[str, ...],
+    only: tuple[str, ...],
     *,
     has_token: bool,
+    has_two_forms: bool,
 ) -> None:
     if live is not None and (files or by is not None):
         raise click.UsageError("`--live` takes neither files nor `--by`")
@@ -202,16 +213,20 @@ def _check_usage(
         raise click.UsageError("`--token-file` goes with `--live`")
     if live is not None and criteria_files:
         raise click.UsageError("`--live` compares what is scored by the running process: it takes no `--criteria`")
+    if has_two_forms:
+        raise click.UsageError("`--json` or `--markdown`, not both")
+    if not all("=" in each for each in only):
+        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
 
 
 def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:
     observations = Observations()
     for path, version in ((base, BASE), (new, NEW)):
         score(observations, [path], lambda _trajectory, version=version: version)
-    both = set_beside(observations)
-    for name in both.without:
+    observed, versions, without = set_beside(observations)
+    for name in without:
         echo(f"no `{name}` is in both recordings: streams are compared without it", err=True)
-    return both.observed, both.versions
+    return observed, versions
 
 
 def _split(
@@ -245,3 +260,59 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
             f"no service has {'two values' if any(observed.first_seen_ns.values()) else 'a value'} of `{by}`", err=True
         )
     return versions
+
+
+@click.command("catalogue", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, metavar="[FILE...]")
+@click.option("--live", metavar="URL", help="Ask a running `toolgauge serve`: the URL of its web view.")
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="Holds the token for `--live`, as `web.auth` wants it."
+)
+@criteria_option("A criteria file, scored besides the default criteria; may be given several times.")
+@configuration_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")
+def catalogue(
+    files: tuple[str, ...],
+    live: str | None,
+    token_file: Path | None,
+    criteria_files: tuple[str, ...],
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+) -> None:
+    """List the agents, with models, versions, prompts, tools, and what a run without a fault takes.
+
+    FILE is as in `toolgauge inspect --help`; recordings are scored as `toolgauge replay` scores them. With `--live`, a
+    running process is asked for what it has seen since its start.
+
+    For each agent of a service: runs without a fault seen, and runs that failed; tokens, time and cost of the former, failed runs
+    included; each value of a model, version, prompt or setting since when; each tool with calls, failures, times, the last
+    change of its definition, and the criteria that judge it. `costs` in the configuration has prices, and names the
+    criteria of success, by which runs are then said to have succeeded. Of prompts only hashes are shown.
+    """
+    if bool(files) == (live is not None):
+        raise click.UsageError("give recordings, or `--live`")
+    if as_json and as_markdown:
+        raise click.UsageError("`--json` or `--markdown`, not both")
+    if live is None and token_file is not None:
+        raise click.UsageError("`--token-file` goes with `--live`")
+    if live is not None and criteria_files:
+        raise click.UsageError("`--live` shows what the running process has scored: it takes no `--criteria`")
+    if live is not None:
+        content = fetched(live, "/agents.json", token_file, CatalogueContent)
+    else:
+        config, criteria = load_to_score(config_paths, overrides, criteria_files)
+        agents = Catalogue(config.metrics, config.costs)
+        make = offline_pipeline(config, criteria, on_tool_changes=lambda changes, _: agents.tools_changed(changes))
+        with reading_progress(files) as recording:
+            for scorecard in scorecards(recording, make):
+                agents.add(scorecard)
+        content = agents.content()
+    if as_json:
+        echo(msgspec.json.encode(content).decode())
+        return
+    for line in catalogue_markdown(content) if as_markdown else catalogue_lines(content, terminal_style()):
+        echo(line)

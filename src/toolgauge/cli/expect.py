@@ -185,7 +185,7 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     cases = [case for one in written.criteria for case in one.cases]
     calls = [call for case in cases for call in case.expected]
     optional = sum(call.is_optional for call in calls)
-    doubtful = sum(len(case.doubtful) for case in cases)
+    doubtful = sum(bool(call.doubts) for case in cases for call in case.calls)
     free = sum(word == "ignore" for one in written.criteria for word, _ in one.rules.arguments.values())
     parts = [f"{counted(len(calls), 'call')} expected", f"{optional} of them optional"]
     parts.append(f"{counted(free, 'argument')} left free")

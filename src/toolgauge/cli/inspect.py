@@ -11,9 +11,8 @@ from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.recordings.conformance import conformance, conformance_lines, conformance_object
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
-from toolgauge.recordings.model_requests import requests_lines, requests_object
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Stats, Tally, unread_lines, unread_object
+from toolgauge.recordings.stats import Stats, Tally, requests_lines, requests_object, unread_lines, unread_object
 from toolgauge.report.json_objects import trajectory_object
 from toolgauge.report.streams import echo
 from toolgauge.report.text import TextWriter
@@ -95,6 +94,12 @@ def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...])
             "Collector: `routing_key: traceID` of the exporter `loadbalancing`)",
             err=True,
         )
+    if diagnosing.without_parent:
+        echo(
+            f"parent missing: {diagnosing.without_parent} runs hang below a span that failed and never ended, and are not evaluated as "
+            "a whole; end the span of a run also when it raises, or start each run in a context of its own",
+            err=True,
+        )
     if tally.undecodable:
         echo(f"undecodable: {tally.undecodable} spans and log records cannot be decoded", err=True)
     if tally.dialect_errors:
@@ -130,11 +135,21 @@ def command(
         for line in (json.dumps(figures.as_object()),) if as_json else figures.lines(terminal_style()):
             echo(line)
         return
-    text = TextWriter(redactor(config), style=terminal_style(), shows_values=True)
+    text, tally, is_any = TextWriter(redactor(config), style=terminal_style(), shows_values=True), Tally(), False
     with reading_progress(files) as reading:
-        for scorecard in scorecards(reading, offline_pipeline(config, ())):
+        for scorecard in scorecards(tally.counted(reading), offline_pipeline(config, (), tally.recognizer)):
+            is_any = True
+            tally.unread_tools.add(scorecard.trajectory)
             if as_json:
                 reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:
                 for line in (*text.trajectory(scorecard.trajectory), ""):
                     reading.echo(line)
+    unread = sum(one.spans for one in tally.unread_tools.left_over() if one.is_problem)
+    if unread or not is_any:
+        found = f"{unread} of the spans look like tool calls and are not read" if unread else "nothing recognised"
+        echo(
+            f"{found}: no dialect knows their form; the section `dialects` of the configuration can map their attributes, "
+            "`toolgauge doctor` names them",
+            err=True,
+        )

@@ -1,4 +1,4 @@
-"""`toolgauge learn` and `toolgauge init`: recorded traffic in, files of criteria and configuration to review out."""
+"""`toolgauge learn`, `init` and `convert`: recorded traffic or definitions of other tools in, files to review out."""
 
 import contextlib
 import os
@@ -7,15 +7,18 @@ from pathlib import Path
 
 import click
 
+from toolgauge.authoring.convert.conversion import convert as converted_from
+from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
 from toolgauge.authoring.learner import Learner, Options, Wanted, learn_recording
 from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, write_text
+from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
 from toolgauge.report.streams import echo
-from toolgauge.report.terminal import shortened
+from toolgauge.report.terminal import printable, shortened
 from toolgauge.score.criterion import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds
@@ -218,3 +221,32 @@ def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tupl
         # Hand-offs and answers neither read nor write: they are left to their names.
         read_only=[name for name in tools if not kinds.writes(name) and not ToolKinds(neutral=()).writes(name)],
     )
+
+
+@click.command("convert", epilog=EXIT_CODES)
+@click.argument("files", nargs=-1, required=True, metavar="FILES...")
+@click.option(
+    "--references", type=click.Path(path_type=Path), help="Where what is expected in several cases is written."
+)
+@click.option("--key", default="eval.case.id", show_default=True, help="The attribute of a trace that holds its case.")
+def convert(files: tuple[str, ...], *, references: Path | None, key: str) -> None:
+    """Write definitions of other tools as criteria.
+
+    FILES are evaluators and evaluation sets of UiPath, eval sets and `test_config.json` of Google ADK, samples of Ragas,
+    trajectories of agentevals and configurations of promptfoo, as JSON, JSON Lines or YAML. Files that refer to each
+    other are given together. The criteria go to standard output, what could not be carried over to standard error.
+
+    Where a criterion has more than one case, what is expected in each goes to the file of `--references`; its path in the
+    criteria is relative to them.
+    """
+    documents = [document for file in files for document in read_documents(file)]
+    converted = converted_from(documents, references, key)
+    for path, lines in converted.references.items():
+        write_text(path, "".join(f"{line}\n" for line in lines))
+    echo(as_yaml({"criteria": converted.criteria}), end="")
+    if references is not None and not converted.references:
+        echo(f"`{references}` was not written: the criteria hold what is expected in their cases", err=True)
+    if converted.case is not None:
+        echo(printable(f"each run needs the attribute `{key}` with its case, as `{converted.case}`"), err=True)
+    for note in converted.notes:
+        echo(f"not carried over: {printable(note)}", err=True)

@@ -81,11 +81,17 @@ class LiveLines:
                 self._services |= services
                 self._dialects |= dialects
                 names = [f"service {name}" for name in services] + [f"dialect {name}" for name in sorted(dialects)]
-                shown = ", ".join(shortened(name, _MAX_NAME + len("service ")) for name in names)
-                text = f"{_clock(scorecard.scored_at_ns)}  {self._style.head(f'first seen: {shown}')}"
+                seen = ", ".join(shortened(name, _MAX_NAME + len("service ")) for name in names)
+                text = f"{_clock(scorecard.scored_at_ns)}  {self._style.head(f'first seen: {seen}')}"
                 self._put(lambda: text, is_failed=False)
-            if self._shows_all or is_failed:
-                self._show(scorecard, is_failed=is_failed)
+            if (self._shows_all or is_failed) and self._has_room:
+                shown = row(scorecard, self._redactor, self._pass_at)
+                calls = "judged" if scorecard.by_judges else counted(len(trajectory.calls), "call")
+                page, trace_id = self.page_url(trajectory), trajectory.trace_id[:_MAX_NAME]
+                self._put(partial(self._line, shown, calls, trace_id, page), is_failed=is_failed)
+            elif self._shows_all or is_failed:
+                self._hidden += 1
+                self._hidden_failed += is_failed
 
     def count(self, counts: ResultCounts) -> None:
         """Count results that get no line. Belongs to the worker."""
@@ -125,17 +131,6 @@ class LiveLines:
         self.tick()
         text = "\n".join(self._tally.lines(self._style))
         self._write(lambda: text)
-
-    def _show(self, scorecard: Scorecard, *, is_failed: bool) -> None:
-        if self._has_room:
-            trajectory = scorecard.trajectory
-            shown = row(scorecard, self._redactor, self._pass_at)
-            calls = "judged" if scorecard.by_judges else counted(len(trajectory.calls), "call")
-            page, trace_id = self.page_url(trajectory), trajectory.trace_id[:_MAX_NAME]
-            self._put(partial(self._line, shown, calls, trace_id, page), is_failed=is_failed)
-        else:
-            self._hidden += 1
-            self._hidden_failed += is_failed
 
     def _line(self, shown: TrajectoryRow, calls: str, trace_id: str, page: str) -> str:
         """Make one line, cut to the width of the terminal where that leaves room for the reason."""

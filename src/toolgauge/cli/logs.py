@@ -17,7 +17,6 @@ from toolgauge.config.model import Log
 from toolgauge.report.streams import drop_output, echo
 
 _OURS = "toolgauge"
-_TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 # What every record has; all else was given with the event.
 _OF_EVERY_RECORD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"))
 _NAMES = frozenset(("time", "level", "logger", "message", "exception"))
@@ -97,21 +96,20 @@ class LogThread(logging.Handler):
             if isinstance(record, logging.LogRecord):
                 self._write(record)
             else:
-                self._print(record())
+                try:
+                    echo(record())
+                except (OSError, ValueError) as error:
+                    # What is left in the buffer would fail once more at the end, and become the exit code.
+                    drop_output()
+                    self._warn(
+                        f"results are printed no more: standard output cannot be written ({type(error).__name__})"
+                    )
             if self.dropped > self._announced and self._records.empty():
                 dropped, self._announced = self.dropped - self._announced, self.dropped
-                text = f"{dropped} lines of this log were dropped: it was written faster than it was read"
-                self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, text, None, None))
+                self._warn(f"{dropped} lines of this log were dropped: it was written faster than it was read")
 
-    def _print(self, text: str) -> None:
-        try:
-            echo(text)
-        except (OSError, ValueError) as error:
-            # What is left in the buffer would fail once more at the end, and become the exit code.
-            drop_output()
-            why = type(error).__name__
-            warning = f"results are printed no more: standard output cannot be written ({why})"
-            self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, warning, None, None))
+    def _warn(self, text: str) -> None:
+        self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, text, None, None))
 
     def _write(self, record: logging.LogRecord) -> None:
         try:
@@ -124,9 +122,6 @@ class LogThread(logging.Handler):
 
 class TextForm(logging.Formatter):
     """Lines for people; line breaks within a message are indented, so that each event begins at the margin."""
-
-    def __init__(self) -> None:
-        super().__init__(_TEXT)
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one event."""

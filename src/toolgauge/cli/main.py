@@ -62,6 +62,10 @@ _ALL_EXIT_CODES = f"{EXIT_CODES[:-1]}; 3 not enough data (`compare`, `learn`)."
 # The module of each sub-command that has none of its own name; there it is a function of its name, elsewhere `command`.
 _HOMES = {
     "init": "learn",
+    "convert": "learn",
+    "explain": "replay",
+    "catalogue": "compare",
+    "labels": "backtest",
     "doctor": "inspect",
     "validate": "configuration",
     "schema": "configuration",

@@ -1,4 +1,4 @@
-"""`toolgauge record`: writes received requests to a file."""
+"""`toolgauge record`: writes received requests to a file, and counts its readings; where reading lags behind, it only writes."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,10 @@ import os
 import queue
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,22 +18,124 @@ import click
 from toolgauge.cli.logs import log_to_stderr
 from toolgauge.cli.main import configuration_options
 from toolgauge.config.load import listener_endpoints, load
-from toolgauge.config.model import Config, Log
+from toolgauge.config.model import Config, Exporters, Log, Receivers
 from toolgauge.export.recording_file import RecordingFile, recording_ending
+from toolgauge.model.delivery import Outgoing
+from toolgauge.model.observations import Reading
+from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.ports import Dialect
+from toolgauge.model.records import Record
 from toolgauge.net.listen import check_endpoints
-from toolgauge.recordings.recorder import make_recorder
+from toolgauge.otlp.request import Request
+from toolgauge.pipeline.stages import ignore_split
+from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recordings.stats import CountingRecognizer
 from toolgauge.report.streams import echo, has_bar, redraw
-from toolgauge.report.terminal import counted
+from toolgauge.report.terminal import counted, shortened
+from toolgauge.selfmetrics import SelfMetrics
+from toolgauge.service.pipeline_factory import make_pipeline
 from toolgauge.service.process import handle_stop_signals, raise_descriptor_limit
+from toolgauge.service.serve import make_service
+from toolgauge.state.settings import StateSettings
+
+_NAME_LENGTH = 80
+# Services beyond this many are counted together.
+_MAX_SERVICES = 100
+_OTHERS = "(other services)"
+
+
+@dataclass(slots=True)
+class ServiceCounts:
+    """The readings, trajectories and calls of one service; `dialects` counts spans and log records."""
+
+    dialects: Counter[str] = field(default_factory=Counter[str])
+    trajectories: int = 0
+    calls: int = 0
+
+
+class Recognized:
+    """A `pipeline.ScorecardSink` that counts; `on_first` gets a line for each new pair of a service and a dialect."""
+
+    def __init__(self, on_first: Callable[[str], None]) -> None:
+        self._on_first = on_first
+        self.services: dict[str, ServiceCounts] = {}
+        self.arrived = 0
+        # Spans and log records.
+        self.records = 0
+
+    def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
+        """Make a recognizer that counts here what it reads."""
+        return CountingRecognizer(dialects, metrics, wanted, self.note)
+
+    def accept(self, request: Request) -> None:
+        """Count a request that was accepted."""
+        self.arrived += 1
+        if request.signal != "metrics":
+            self.records += request.count
+
+    def note(self, record: Record, reading: Reading) -> None:
+        """Count a reading, and report the first one of a service and a dialect."""
+        dialect, service = reading.dialect, record.resource.service
+        if dialect is None:
+            return
+        counts = self._counts(service)
+        if not counts.dialects[dialect]:
+            scope = f"{record.scope.name} {record.scope.version or ''}".strip()
+            shown = shortened(scope, _NAME_LENGTH) if scope else "no scope"
+            self._on_first(f"service {_named(service)}: dialect {dialect} ({shown})")
+        counts.dialects[dialect] += 1
+
+    def record(self, scorecard: Scorecard) -> None:
+        """Count a trajectory that has closed."""
+        counts = self._counts(scorecard.trajectory.service)
+        counts.trajectories += 1
+        counts.calls += len(scorecard.trajectory.calls)
+
+    def requests(self, scorecards: Sequence[Scorecard]) -> list[Outgoing]:
+        """Send nothing on."""
+        del scorecards
+        return []
+
+    def counter(self) -> str:
+        """Describe the counts in a few words."""
+        services = tuple(self.services.values())
+        read = sum(counts.dialects.total() for counts in services)
+        trajectories, calls = sum(counts.trajectories for counts in services), sum(counts.calls for counts in services)
+        return (
+            f"{counted(self.arrived, 'request')}, {self.records:,} spans and log records ({read:,} read), "
+            f"{_work(trajectories, calls)}"
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Describe each service, the busiest first."""
+        for service, counts in sorted(self.services.items(), key=lambda entry: -entry[1].dialects.total()):
+            dialects = ", ".join(f"{dialect} ({count})" for dialect, count in counts.dialects.most_common())
+            yield f"  {_named(service)}: {_work(counts.trajectories, counts.calls)}; {dialects or 'no dialect'}"
+
+    def _counts(self, service: str | None) -> ServiceCounts:
+        name = service or ""
+        if name not in self.services and len(self.services) >= _MAX_SERVICES:
+            name = _OTHERS
+        return self.services.setdefault(name, ServiceCounts())
+
+
+def _work(trajectories: int, calls: int) -> str:
+    return f"{counted(trajectories, 'trajectory', 'trajectories')}, {counted(calls, 'tool call')}"
+
+
+def _named(service: str | None) -> str:
+    return f"`{shortened(service, _NAME_LENGTH)}`" if service else "without a name"
+
 
 _EVERY_S = 0.5
 _SCREEN_GRACE_S = 1.0
 
 
-class _Screen:
-    """Lines on stderr, and below them a counter where that is a terminal; written by a thread, so that nothing waits for it."""
+class _Screen(logging.Handler):
+    """Lines on stderr, our log among them, and below them a counter where that is a terminal; a thread writes, so that nothing waits."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._has_counter = has_bar()
         self._thread = threading.Thread(target=self._run, name="toolgauge-screen", daemon=True)
@@ -41,6 +146,9 @@ class _Screen:
 
     def line(self, text: str) -> None:
         self._lines.put(text)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.line(self.format(record))
 
     def end(self) -> None:
         self._lines.put(None)
@@ -59,17 +167,6 @@ class _Screen:
                 except queue.Empty:
                     # A line that wraps could not be cleared.
                     redraw(self.counter()[: shutil.get_terminal_size().columns - 1])
-
-
-class _LogLines(logging.Handler):
-    """Shows lines of our log among the others."""
-
-    def __init__(self, screen: _Screen) -> None:
-        super().__init__()
-        self._screen = screen
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._screen.line(self.format(record))
 
 
 _EXIT_CODES = (
@@ -99,7 +196,7 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
         raise click.BadParameter(f"`{output}` {error}", param_hint="`--output`") from error
     config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
     screen = _Screen()
-    log_to_stderr(Log(level="warning"), _LogLines(screen))
+    log_to_stderr(Log(level="warning"), screen)
     raise_descriptor_limit()
     return asyncio.run(_record(config, RecordingFile(output, replaces=force), screen))
 
@@ -107,7 +204,26 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
 async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> int:
     # A taken port is named with the `--set` for a free one, as `toolgauge serve` does.
     check_endpoints({key: at for key, at in listener_endpoints(config).items() if key.startswith("receivers.")})
-    service, recognized = make_recorder(config, recording, screen.line)
+    recognized = Recognized(screen.line)
+    # It scores nothing and sends nothing on.
+    alone = config.model_copy(
+        update={
+            "receivers": Receivers(otlp=config.receivers.otlp),
+            "exporters": Exporters(prometheus=None),
+            "annotate": "off",
+            "watch": config.watch.model_copy(update={"enabled": False}),
+            "state": StateSettings(),
+            "admin": None,
+        }
+    )
+    service = make_service(
+        alone,
+        (),
+        observing=lambda _sink: recognized,
+        recording=recording,
+        on_accepted=recognized.accept,
+        put_together=partial(make_pipeline, make_recognizer=recognized.recognizer, on_split=ignore_split),
+    )
     screen.counter = recognized.counter
     stopping = asyncio.Event()
 

@@ -1,32 +1,34 @@
-"""`toolgauge replay`: recorded traffic, scored as live traffic would have been."""
+"""`toolgauge replay`: recorded traffic, scored as live traffic would have been; `explain`: one criterion, verdict by verdict."""
 
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from toolgauge.backends.settings import VENDORS
 from toolgauge.cli.loaded_criteria import allow_nothing_option, judged_nothing, load_to_score, warn_of_unmatched
-from toolgauge.cli.main import configuration_options, criteria_option
+from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
+from toolgauge.config.problems import suggestion
+from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import announcement
 from toolgauge.export.tool_change_events import tool_change_sentence
-from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Regression
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.report.findings import FAIL_ON, Check, CriterionCounts, FailOn, Gate, Report, ScorecardRows, Summary
-from toolgauge.report.json_objects import result_objects
+from toolgauge.report.findings import FAIL_ON, FailOn, Gate, Report, ScorecardRows, Summary
+from toolgauge.report.json_objects import result_objects, verdict_objects
 from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
 from toolgauge.report.terminal import printable
 from toolgauge.report.text import TextWriter, trajectory_head
@@ -96,24 +98,6 @@ def make_gate(fail_on: Sequence[FailOn], fail_under: dict[str, float], criteria:
                 err=True,
             )
     return Gate(fail_on=fail_on, fail_under=fail_under)
-
-
-def print_checks(checks: Sequence[Check]) -> None:
-    """Print what came of the conditions to standard error, those that failed last."""
-    for check in sorted(checks, key=lambda check: not check.passed):
-        word = "passed" if check.passed else "failed"
-        echo(printable(f"gate {word}: `{check.condition}`: {check.sentence}"), err=True)
-
-
-def print_gate_hint(counts: Sequence[CriterionCounts]) -> None:
-    """Name the options that would make failures the exit code, where there are any."""
-    failed = sum(one.words["fail"] + one.words["error"] for one in counts if not one.is_shadow)
-    if failed:
-        text = "; `--fail-on fail,error` or `--fail-under NAME=0.9` end with 1"
-        echo(
-            f"exit code 0, although {failed} result{' is' if failed == 1 else 's are'} `fail` or `error`{text}",
-            err=True,
-        )
 
 
 _Describe: TypeAlias = Callable[[Scorecard], Iterable[str]]
@@ -219,30 +203,31 @@ def command(
 def _announcing_pipeline(
     config: Config, criteria: Sequence[Criterion], reading: Reading
 ) -> Callable[[ScorecardSink], Pipeline]:
+    def echo_all(lines: Iterable[str]) -> None:
+        for line in lines:
+            reading.echo(printable(line), err=True)
+
     return offline_pipeline(
         config,
         criteria,
-        on_regressions=partial(_print_regressions, reading),
-        on_tool_changes=partial(_print_tool_changes, reading),
+        on_regressions=lambda found: echo_all(f"regression: {announcement(one)}" for one in found),
+        on_tool_changes=lambda found, _: echo_all(f"tool change: {tool_change_sentence(one)}" for one in found),
     )
-
-
-def _print_regressions(reading: Reading, regressions: Sequence[Regression]) -> None:
-    for regression in regressions:
-        reading.echo(printable(f"regression: {announcement(regression)}"), err=True)
-
-
-def _print_tool_changes(reading: Reading, changes: Sequence[ToolDefinitionChange], _capped: int) -> None:
-    for change in changes:
-        reading.echo(printable(f"tool change: {tool_change_sentence(change)}"), err=True)
 
 
 def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:
     """Print the table and the gate, write the reports, and return the exit code."""
-    _print_summary(summary, unmatched, to_stderr=as_json)
+    without = unmatched.so_far()
+    table = list(summary.lines({one.criterion.name for one in without}, terminal_style(err=as_json)))
+    for line in ("", *table) if table else ():
+        echo(line, err=as_json)
+    warn_of_unmatched(unmatched)
+    total = ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
+    more = f"; criteria without a match: {len(without)}" if without else ""
+    echo(f"results: {total}{more}", err=True)
     # A default criterion may have nothing to look at.
     without_result = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
-    without_result |= {one.criterion.name: one.description for one in unmatched.so_far()}
+    without_result |= {one.criterion.name: one.description for one in without}
     checks = tuple(gate.checks(summary.counts, without_result))
     is_failed = not all(check.passed for check in checks)
     reports.write(
@@ -255,10 +240,17 @@ def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, report
             is_failed=is_failed,
         )
     )
-    if gate.is_set:
-        print_checks(checks)
-    else:
-        print_gate_hint(summary.counts)
+    # Conditions that failed come last.
+    for check in sorted(checks, key=lambda check: not check.passed):
+        word = "passed" if check.passed else "failed"
+        echo(printable(f"gate {word}: `{check.condition}`: {check.sentence}"), err=True)
+    failed = sum(one.words["fail"] + one.words["error"] for one in summary.counts if not one.is_shadow)
+    if failed and not gate.is_set:
+        text = "; `--fail-on fail,error` or `--fail-under NAME=0.9` end with 1"
+        echo(
+            f"exit code 0, although {failed} result{' is' if failed == 1 else 's are'} `fail` or `error`{text}",
+            err=True,
+        )
     return int(is_failed)
 
 
@@ -328,15 +320,16 @@ def _document(
         echo(f"{document.left_out} trajectories are not in `{file}`: it has no room for more", err=True)
 
 
+def _terminal_redactor(config: Config, *, is_terminal: bool) -> Redactor:
+    # Whoever sits in front of a terminal looks at recordings of their own; `redact.values`, where it is written, decides.
+    is_shown = is_terminal and "values" not in config.redact.model_fields_set
+    return redactor(config, show_values=is_shown or config.redact.values == "show")
+
+
 def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     style = terminal_style()
-    # Whoever sits in front of a terminal looks at recordings of their own; `redact.values`, where it is written, decides.
-    is_shown = is_terminal() and "values" not in config.redact.model_fields_set
-    text = TextWriter(
-        redactor(config, show_values=is_shown or config.redact.values == "show"),
-        {criterion.revision: criterion.pass_at for criterion in criteria},
-        style,
-    )
+    redacting = _terminal_redactor(config, is_terminal=is_terminal())
+    text = TextWriter(redacting, {criterion.revision: criterion.pass_at for criterion in criteria}, style)
 
     def lines(scorecard: Scorecard) -> Iterator[str]:
         if scorecard.results:
@@ -346,13 +339,70 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
     return lines
 
 
-def _print_summary(summary: Summary, unmatched: UnmatchedCriteria, *, to_stderr: bool) -> None:
-    style = terminal_style(err=to_stderr)
-    without = unmatched.so_far()
-    table = list(summary.lines({one.criterion.name for one in without}, style))
-    for line in ("", *table) if table else ():
-        echo(line, err=to_stderr)
+@click.command("explain", epilog=EXIT_CODES)
+@click.argument("name", metavar="CRITERION")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@criteria_option("A criteria file, which has CRITERION; may be given several times. Default criteria need none.")
+@click.option("--failed", is_flag=True, help="Only verdicts that are `fail` or `error`.")
+@click.option("--trace", "trace_id", metavar="ID", help="Only the trajectory of this trace, or of this conversation.")
+@configuration_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per verdict, each on one line.")
+def explain(
+    name: str,
+    files: tuple[str, ...],
+    criteria_files: tuple[str, ...],
+    trace_id: str | None,
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+    *,
+    failed: bool,
+    as_json: bool,
+) -> None:
+    """Explain the verdicts of one criterion on recorded traffic: what differed, expected beside actual, and the calls.
+
+    CRITERION is the name of a default criterion or of one in `--criteria` or `--config`, FILE is as in `toolgauge inspect --help`.
+    A verdict on a trajectory as a whole shows all its calls, one on a call shows this call. No judge is asked.
+
+    On a terminal, values are shown, unless the configuration has `redact.values`; in a pipe and with --json they are with
+    `--set redact.values=show` only. What looks like a key, a token, an e-mail address or a card is masked in any case.
+    """
+    config, criteria = load_to_score(config_paths, overrides, criteria_files)
+    criterion = next((one for one in criteria if one.name == name), None)
+    if criterion is None:
+        raise ConfigError(
+            f"no criterion called `{printable(name)}`", hint=suggestion(name, [it.name for it in criteria])
+        )
+    redacting = _terminal_redactor(config, is_terminal=is_terminal() and not as_json)
+    pass_at = {criterion.revision: criterion.pass_at}
+    text = TextWriter(redacting, pass_at, terminal_style())
+    unmatched, kinds = UnmatchedCriteria((register(criterion),)), tool_kinds(config)
+    words, is_found = Counter[OutcomeWord](), False
+    with reading_progress(files) as reading:
+        for scorecard in scorecards(reading, offline_pipeline(config, (criterion,))):
+            unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
+            # A trajectory of a conversation is of all its traces.
+            trajectory = scorecard.trajectory
+            ids = {trajectory.trace_id, trajectory.conversation_id, *(call.span.trace_id for call in trajectory.calls)}
+            if trace_id is not None and trace_id not in ids:
+                continue
+            is_found = True
+            found: list[tuple[Result, OutcomeWord]] = [(one, outcome_word(one.outcome)) for one in scorecard.results]
+            words.update(word for _, word in found)
+            wanted = tuple(result for result, word in found if not failed or word in ("fail", "error"))
+            if wanted:
+                card = replace(scorecard, results=wanted)
+                objects = verdict_objects(card, redacting, pass_at)
+                for line in map(json.dumps, objects) if as_json else text.explained(card):
+                    reading.echo(line)
+    if not is_found and trace_id is None:
+        raise RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
+    if not is_found:
+        hint = "`toolgauge inspect FILE...` lists the trajectories"
+        raise RecordingError(f"no trajectory of trace `{printable(trace_id or '')}`", hint=hint)
     warn_of_unmatched(unmatched)
-    total = ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
-    more = f"; criteria without a match: {len(without)}" if without else ""
-    echo(f"results: {total}{more}", err=True)
+    if text.hint is not None:
+        echo(f"hint: {text.hint}", err=True)
+    counts = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
+    rule = f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}"
+    shadow = ", in the shadow" if criterion.enforce == "shadow" else ""
+    echo(f"verdicts of `{name}` ({rule}{shadow}): {counts}", err=True)

@@ -24,7 +24,7 @@ from toolgauge.recordings.recorded_requests import STDIN
 from toolgauge.report.explanations import comparison, figure, shown_difference
 from toolgauge.report.findings import Report
 from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
-from toolgauge.report.terminal import Style, indented, printable
+from toolgauge.report.terminal import Style, indented, outcome_styled, printable
 from toolgauge.service.pipeline_factory import redactor
 
 _INDENT = " " * 4
@@ -104,10 +104,9 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
     """Write a row; below that of a failed case, the expected beside the actual calls."""
     value, reason = figure(result.outcome)
     word = outcome_word(result.outcome)
-    colour = {"pass": style.good, "not_evaluated": style.doubtful}.get(word, style.bad)
     score = f"{value:.3f}" if value is not None else printable(reason or "")
     why = "\n".join(map(style.aside, indented(explanation(result.outcome), _INDENT).split("\n")))
-    yield f"{colour(f'{word:<13}')} {score:<16} {printable(result.case.name)}  {why}".rstrip()
+    yield f"{outcome_styled(style, word, f'{word:<13}')} {score:<16} {printable(result.case.name)}  {why}".rstrip()
     if word == "fail" and isinstance(result.outcome, Scored):
         compared = [one for one in result.outcome.differences if one.expected is not None]
         for one in compared[:_MAX_DIFFERENCES]:

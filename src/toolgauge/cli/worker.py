@@ -90,7 +90,9 @@ async def _work(
         link = make_link(channel)
         observer = WorkerObserver(link.send_observed)
         link.flush_observations = observer.flush
-        service = make_service(config, criteria, observing=observer.observe, is_live=True, worker=link)
+        service = make_service(
+            config, criteria, observing=observer.observe, on_notices=observer.notify, is_live=True, worker=link
+        )
         observer.start(service.metrics, service.worker)
         service.metrics.log_dropped.observe = lambda: {(): log.dropped}
 

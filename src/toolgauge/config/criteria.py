@@ -5,7 +5,7 @@ Other keys are parameters of the evaluator and keep their lines: only `service` 
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -134,6 +134,7 @@ class CriterionConfig:
     pass_at: float
     sample: float
     enforce: Enforce
+    notify: bool
     failures: tuple[str, ...]
     # For the evaluator, as written.
     parameters: JsonObject
@@ -147,7 +148,7 @@ class CriterionConfig:
         return str(self.node.place)
 
     def canonical(self) -> JsonObject:
-        """Write what decides about a score, with defaults spelled out; `sample` and `enforce` change no revision."""
+        """Write what decides about a score, with defaults spelled out; `sample`, `enforce` and `notify` change no revision."""
         reference: Json = None
         if self.references is not None:
             cases = self.references.cases.items()
@@ -164,6 +165,18 @@ class CriterionConfig:
         }
         # Criteria without it keep the revisions, and with them the history, that they have.
         return {**meaning, "failures": [*self.failures]} if self.failures else meaning
+
+    def measure(self, titled: Collection[str]) -> JsonObject:
+        """Write what decides about a value: `canonical` without the threshold and the titles of rules in the parameters `titled`."""
+        parameters: JsonObject = {
+            key: [_untitled(rule) for rule in value] if key in titled and isinstance(value, list) else value
+            for key, value in self.parameters.items()
+        }
+        return {**self.canonical(), "pass_at": None, "parameters": parameters}
+
+
+def _untitled(rule: Json) -> Json:
+    return {key: value for key, value in rule.items() if key != "name"} if isinstance(rule, dict) else rule
 
 
 def _no_truth_value(value: object) -> object:
@@ -194,6 +207,8 @@ class Criterion(BaseModel):
     pass_at: Annotated[float, BeforeValidator(_no_truth_value), Field(ge=0, le=1)] = 1.0
     sample: Annotated[float, BeforeValidator(_no_truth_value), Field(gt=0, le=1)] = 1.0
     enforce: Literal["live", "shadow"] = "live"
+    # Whether webhooks announce single runs that fail it.
+    notify: bool = False
     failures: Failures | None = None
 
     @model_validator(mode="after")
@@ -375,6 +390,7 @@ class _Reader:
             pass_at=read.pass_at,
             sample=read.sample,
             enforce=read.enforce,
+            notify=read.notify,
             failures=() if read.failures is None else read.failures.match,
             parameters={key: value for key, value in values.items() if key not in Criterion.model_fields},
             node=node,

@@ -7,11 +7,14 @@ Then comes a release with a healthy agent and a worse one, until `toolgauge.regr
 import asyncio
 import itertools
 import logging
+import shutil
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
+from pathlib import Path
 
 import aiohttp
 import grpc.aio
@@ -69,12 +72,11 @@ _CRITERIA = """\
 Criteria named default.* need no reference; the others compare with expected
 calls. What could not be looked at is not evaluated, which is never a 0.
 """
-_STAY = "  toolgauge demo --stay      look at all of this in a browser\n"
-_NEXT = f"""
-What to do next:
-{_STAY}\
-  toolgauge serve            receive OTLP on localhost:4317 (gRPC) and 4318
-  toolgauge replay FILE...   score recorded traffic"""
+_STAY = ("demo --stay", "look at all of this in a browser")
+_NEXT = (
+    ("serve", "receive OTLP on localhost:4317 (gRPC) and 4318"),
+    ("replay FILE...", "score recorded traffic"),
+)
 _RELEASE = f"""\
 A detector needs many conversations: these are drawn with replacement from
 recorded runs of `shop_agent`. The failures of version 1.1 are made up:
@@ -84,6 +86,14 @@ Refunds then name orders that no result has shown.
 """
 # Each takes three lines of the screen.
 _MOST_ALARMS = 3
+
+
+def _command() -> str:
+    """Return how this command was called: nobody has `.venv/bin` on the search path who did not put it there."""
+    called = Path(sys.argv[0])
+    if called.name != "toolgauge" or shutil.which("toolgauge") == str(called.absolute()):
+        return "toolgauge"
+    return str(called)
 
 
 async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
@@ -169,8 +179,7 @@ class _Demo:
         )
         self.print_line("scores their tool calls, sends them on, and watches the scores for a drop.")
         address = "" if view is None else f"In the web view: {style.head(view.url)} (Ctrl-C ends it)"
-        if address:
-            self.print_line(address)
+        self._print(filter(None, (address,)))
         self._print((*heading("Runs and their scores", style), _CRITERIA))
         exposition = await self._send_and_score(sent, shown)
         # What a release adds is drawn from the recordings: the summary is about these.
@@ -181,7 +190,9 @@ class _Demo:
         self._print((*books_lines(self.arrivals, sent_spans), *example_lines(self.arrivals), *metric_lines(exposition)))
         regressions = await self._show_release(recorded) if regression else ()
         self._print((*heading("Summary", style), *summary_lines(judged, shown, regressions, style)))
-        self.print_line(_NEXT if view is None else _NEXT.replace(_STAY, ""))
+        self.print_line("\nWhat to do next:")
+        for words, purpose in (*((_STAY,) if view is None else ()), *_NEXT):
+            self.print_line(f"  {_command()} {words:<16}{purpose}")
         if view is not None:
             interrupted = asyncio.Event()
             handle_stop_signals(interrupted.set)

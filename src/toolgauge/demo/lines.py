@@ -81,9 +81,7 @@ _TOTALS = ("toolgauge_spans_total", "toolgauge_trajectories_total")
 
 def heading(text: str, style: Style = PLAIN) -> Iterator[str]:
     """Begin a part of the output."""
-    yield ""
-    yield style.head(text)
-    yield style.aside("=" * len(text))
+    yield from ("", style.head(text), style.aside("=" * len(text)))
 
 
 class ScorecardLines:
@@ -132,6 +130,8 @@ class ScorecardLines:
         for result in (result for scorecard in scorecards for result in scorecard.results):
             if isinstance(result.outcome, NotEvaluated):
                 unseen.setdefault(result.outcome.reason, []).append(result)
+        if unseen:
+            yield "not evaluated, by reason:"
         for reason, results in sorted(unseen.items(), key=lambda found: -len(found[1])):
             example = f"{results[0].criterion}: {self._results.why(results[0])}"
             yield shortened(f"  {len(results):>2} {reason}, as {example}", SCREEN_WIDTH)
@@ -153,10 +153,7 @@ def summary_lines(
     calls = counted(sum(len(card.trajectory.calls) for card in scorecards), "tool call")
     yield f"{counted(len(scorecards), 'run')} with {calls}; results: {shown.counts(scorecards)}"
     yield from shown.failure_lines(scorecards, most=2)
-    unseen = list(shown.unseen_lines(scorecards))
-    if unseen:
-        yield "not evaluated, by reason:"
-        yield from unseen
+    yield from shown.unseen_lines(scorecards)
     if regressions:
         yield f"{counted(len(regressions), 'alarm')} (in Prometheus the alert ToolgaugeQualityRegression):"
         for record in regressions:

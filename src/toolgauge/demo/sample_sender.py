@@ -9,7 +9,6 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections.abc import Iterator
 
 import click
 import grpc
@@ -48,23 +47,18 @@ def main(endpoint: str, healthy: int, worse: int, rate: float, seed: int | None)
 async def _send_all(target: str, plan: tuple[tuple[Release, int | None], ...], *, rate: float, seed: int) -> None:
     recorded = healthy_recordings()
     async with grpc.aio.insecure_channel(target, options=(("grpc.enable_http_proxy", 0),)) as channel:
+        export = channel.unary_unary(EXPORT)
         for release, count in plan:
             echo(f"sending version {release.version} to {target}: {count or 'any number of'} conversations")
-            conversations = itertools.islice(drawn(recorded, release, seed=seed, clock=time.time_ns), count)
-            await _send(channel, conversations, 1 / rate)
-    echo("everything is sent")
-
-
-async def _send(channel: grpc.aio.Channel, conversations: Iterator[bytes], interval_s: float) -> None:
-    """Send one conversation after the other at a steady pace, which does not slow down where an answer takes long."""
-    export = channel.unary_unary(EXPORT)
-    due = time.monotonic()
-    for body in conversations:
-        while not await _is_taken(export, body):
-            await asyncio.sleep(_RETRY_S)
+            # At a steady pace, which does not slow down where an answer takes long.
             due = time.monotonic()
-        due += interval_s
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
+            for body in itertools.islice(drawn(recorded, release, seed=seed, clock=time.time_ns), count):
+                while not await _is_taken(export, body):
+                    await asyncio.sleep(_RETRY_S)
+                    due = time.monotonic()
+                due += 1 / rate
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+    echo("everything is sent")
 
 
 async def _is_taken(export: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes], body: bytes) -> bool:

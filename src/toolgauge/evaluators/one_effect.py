@@ -11,6 +11,7 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects, UserText
+from toolgauge.model.notices import OpenCall
 from toolgauge.model.outcomes import EFFECT_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import effects
@@ -25,6 +26,8 @@ from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readab
 _SECOND = 1_000_000_000
 _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
 _MAX_DIFFERENCES = 5
+# From so many equal acts on, messages of the user in between do not matter.
+_CERTAIN = 3
 
 
 class OneEffect(FactsEvaluator):
@@ -61,6 +64,15 @@ class OneEffect(FactsEvaluator):
             facts.effects = conversation.remembered()
         if not is_any:
             yield None, nothing_to_judge(trajectory) if trajectory.hidden_turns else _NO_ACT
+
+    def while_open(self, call: OpenCall) -> str | None:
+        """Return a failure from the third equal act on: the second may be what the user wants."""
+        is_act = call.writes and call.has_worked and (bool(self.tools) or effects.does_once_more(call.name))
+        if call.effects < _CERTAIN or not is_act or not self.names_tool(call.name, writes=True):
+            return None
+        if not call.arguments or effects.has_idempotency_key(call.arguments):
+            return None
+        return f"{shown(call.name)} worked {call.effects} times with the same arguments"
 
     def _new(self, name: str) -> Outcome:
         return self._usual.get(name) or self._usual.keep(name, Scored(1.0, f"{shown(name)} {_NEW.explanation}"))

@@ -286,6 +286,7 @@ class OrderRules(BaseModel):
     level: ClassVar[Level] = "trajectory"
     ignores_reference: ClassVar[bool] = True
     names_tools_in: ClassVar[str] = "rules"
+    titled: ClassVar[tuple[str, ...]] = ("rules",)
 
     rules: Annotated[tuple[Rule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]
     failed_calls: FailedCalls = "count"

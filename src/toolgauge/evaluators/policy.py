@@ -104,6 +104,7 @@ class Policy(CallSelection):
     level: ClassVar[Level] = "call"
     ignores_reference: ClassVar[bool] = True
     binary: ClassVar[bool] = True
+    titled: ClassVar[tuple[str, ...]] = ("forbid", "allow_only")
 
     forbid: _Rules | None = None
     allow_only: _Rules | None = None

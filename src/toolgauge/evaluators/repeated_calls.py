@@ -11,10 +11,11 @@ from pydantic import Field
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
+from toolgauge.model.notices import OpenCall
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, polls, waits
-from toolgauge.score.effects import is_act
+from toolgauge.score.effects import does_once_more, is_act
 from toolgauge.score.equality import Identities, canonical
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.histories import Histories
@@ -25,6 +26,8 @@ from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readab
 # So many identical calls with other results count as one call; at 2 the fifth is the first below 1/2.
 _UNLIKE = 2
 _MAX_NAMES = 256
+# So many identical calls are a loop, also while the run goes on.
+_LOOP = 10
 _SMALL = 1e9
 _NEW = "was not called with these arguments before, or something has changed since"
 
@@ -58,7 +61,7 @@ class RepeatedCalls(FactsEvaluator):
     retries: Annotated[int, Field(ge=0, le=100)] = 1
 
     @cached_property
-    def _begins_anew(self) -> Callable[[str], bool]:
+    def begins_anew(self) -> Callable[[str], bool]:
         """Whether a call of the tool is a change. The same few are called all day long: without the cache 12 us a call."""
         pauses = waits if self.polling is None else Globs(self.polling).match
 
@@ -74,7 +77,7 @@ class RepeatedCalls(FactsEvaluator):
     @cached_property
     def _is_judged(self) -> Callable[[str], bool]:
         def is_judged(name: str) -> bool:
-            return not (self._begins_anew(name) or (self.polling is None and self._polls_by_name(name)))
+            return not (self.begins_anew(name) or (self.polling is None and self._polls_by_name(name)))
 
         return lru_cache(maxsize=_MAX_NAMES)(is_judged)
 
@@ -94,7 +97,7 @@ class RepeatedCalls(FactsEvaluator):
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
-            repeats = _Watch(trajectory, self._begins_anew, self._polls_by_name, self.retries).repeats(made, numbers)
+            repeats = _Watch(trajectory, self.begins_anew, self._polls_by_name, self.retries).repeats(made, numbers)
         new = self._usual
         for call in calls:
             unseen = None if call.order in numbers else unseen_arguments(call)
@@ -104,6 +107,14 @@ class RepeatedCalls(FactsEvaluator):
                 yield call, _outcome(call, repeats[call.order])
             else:
                 yield call, new.get(call.name) or new.keep(call.name, Scored(1.0, f"{shown(call.name)} {_NEW}"))
+
+    def while_open(self, call: OpenCall) -> str | None:
+        """Return a failure from the tenth identical call on."""
+        is_act = call.has_worked and call.writes and does_once_more(call.name)
+        counts = self.names_tool(call.name, writes=call.writes) and (call.has_worked or self.failed_calls == "count")
+        if call.identical < _LOOP or is_act or not counts or not self._is_judged(call.name):
+            return None
+        return f"{shown(call.name)} was called {call.identical} times with the same arguments and nothing changed in between"
 
 
 class _Repeat(Struct, frozen=True):

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
+from toolgauge.model.notices import OpenCall
 from toolgauge.model.observations import OTHER_ERROR, CallError, Ending
 from toolgauge.model.outcomes import (
     OBSERVABLE,
@@ -149,6 +150,18 @@ class Budget(ToolLimits):
                 differences=tuple(tally.difference for tally in broken),
             ),
         )
+
+    def while_open(self, call: OpenCall) -> str | None:
+        """Return the first limit that the run exceeds."""
+        for limit in self._limits:
+            tools = [counts for name, counts in call.by_tool.items() if limit.globs is None or limit.globs.match(name)]
+            figures = {"calls": sum(calls for calls, _ in tools), "errors": sum(failed for _, failed in tools)}
+            if limit.globs is None:
+                figures["duration"] = call.elapsed_ns
+            tally = _Tally(limit, figures.get(limit.figure, 0), None)
+            if not tally.is_kept:
+                return tally.note
+        return None
 
 
 def _figures_of(written: Budget | Envelope) -> Iterator[tuple[str | None, Figure, int | Mapping[float, int] | None]]:

@@ -187,6 +187,8 @@ class Destination:
         )
         keep = settings.keep
         self.keep = None if keep is None else Keep(self.name, keep, self.queue, metrics, ledger)
+        # Whether every destination of spans has dropped a trace: scores of it belong to nothing.
+        self.is_dropped: Callable[[str], bool] = lambda _trace_id: False
         self._tasks: list[asyncio.Task[None]] = []
         self._renewing: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
@@ -210,9 +212,9 @@ class Destination:
 
     def put(self, outgoing: Outgoing) -> bool:
         """Queue the request; False when there is no room (it is then neither queued nor counted)."""
-        if self.keep is None or outgoing.own or outgoing.signal == "metrics":
+        if self.keep is None or outgoing.signal == "metrics" or (outgoing.own and not outgoing.of_traces):
             return self.queue.put(outgoing)
-        return self.keep.put(outgoing)
+        return self.keep.put_own(outgoing) if outgoing.own else self.keep.put(outgoing)
 
     @property
     def spans_waiting(self) -> int:

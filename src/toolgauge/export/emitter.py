@@ -108,7 +108,7 @@ class _Batch:
 
     def take(self) -> Outgoing:
         items, self.items, self._size = self.items, [], 0
-        return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True)
+        return Outgoing(signal=self._signal, body=self._requests.request(items), spans=0, own=True, of_traces=True)
 
 
 def _producer(trajectory: Trajectory, resource_keys: Sequence[str]) -> list[bytes]:

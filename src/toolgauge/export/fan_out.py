@@ -35,7 +35,7 @@ class FanOut:
     ) -> None:
         self._ledger = ledger
         self.destinations = tuple(destinations)
-        self._takers = _takers(destinations)
+        self._takers = self._takers_of(destinations)
         self._removed: dict[Destination, asyncio.Task[None]] = {}
         self._metrics = metrics
         self._handover_s = handover_s
@@ -111,7 +111,7 @@ class FanOut:
         await _start([destination for destination in destinations if destination not in before])
         # Not while the worker puts something into those that are removed.
         with self._metrics.lock:
-            self.destinations, self._takers = tuple(destinations), _takers(destinations)
+            self.destinations, self._takers = tuple(destinations), self._takers_of(destinations)
             keeps = {each.name: each.keep for each in before if each not in destinations}
             for destination in destinations:
                 earlier = keeps.get(destination.name)
@@ -164,18 +164,24 @@ class FanOut:
         yield from self.destinations
         yield from self._removed
 
+    def _takers_of(self, destinations: Sequence[Destination]) -> dict[Signal, tuple[Destination, ...]]:
+        for destination in destinations:
+            destination.is_dropped = self._is_dropped
+        return {
+            signal: tuple(each for each in destinations if signal in each.settings.signals)
+            for signal in (*SIGNALS, "scores")
+        }
+
+    def _is_dropped(self, trace_id: str) -> bool:
+        with self._metrics.lock:
+            keeps = [each.keep for each in self._takers["traces"]]
+            return bool(keeps) and all(keep is not None and keep.drops(trace_id) for keep in keeps)
+
     def _by_name(self, read: Callable[[Destination], int]) -> dict[Labels, float]:
         totals: defaultdict[Labels, float] = defaultdict(float)
         for destination in self._all():
             totals[(destination.name,)] += read(destination)
         return totals
-
-
-def _takers(destinations: Sequence[Destination]) -> dict[Signal, tuple[Destination, ...]]:
-    return {
-        signal: tuple(each for each in destinations if signal in each.settings.signals)
-        for signal in (*SIGNALS, "scores")
-    }
 
 
 async def _start(destinations: Sequence[Destination]) -> None:

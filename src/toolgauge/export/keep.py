@@ -21,6 +21,7 @@ from toolgauge.export.settings import KeepSettings
 from toolgauge.model.delivery import REQUEST_BYTES, Outgoing, Signal, merged
 from toolgauge.model.journal import ClosedId, SamplingDecision
 from toolgauge.model.metrics import MAX_LABEL
+from toolgauge.model.names import stable_tool
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
@@ -132,6 +133,43 @@ class Keep:
         self._send()
         return True
 
+    def put_own(self, outgoing: Outgoing) -> bool:
+        """Send our results of kept traces, drop those of dropped ones, hold the others with their traces; False when there is no room."""
+        if self._settings.scorecards == "all" or not self._queue.has_room(len(outgoing.body), own=True):
+            return self._queue.put(outgoing)
+        kept: list[bytes] = []
+        waiting: list[tuple[str, Outgoing]] = []
+        for part in split_by_trace(outgoing.signal, outgoing.body, maxsize):
+            one = replace(outgoing, body=part.body)
+            if part.trace_id is not None and part.trace_id in self._waiting:
+                waiting.append((part.trace_id, one))
+            elif self.drops(part.trace_id):
+                self._count_own(outgoing, "sampled")
+            else:
+                kept.append(_sampled(one, self._decided.get(part.trace_id or "", _UNSAMPLED)).body)
+        if self._ledger is not None:
+            self._ledger.claim_deliveries(outgoing.entries, bool(kept) + len(waiting))
+            self._ledger.settle(outgoing.entries)
+        for trace_id, one in waiting:
+            self._take(one, trace_id, has_root=False)
+        # Thresholds may have made it too large for the room that there was.
+        if kept and not self._queue.put(replace(outgoing, body=b"".join(kept))):
+            self._lose(outgoing)
+        return True
+
+    def drops(self, trace_id: str | None) -> bool:
+        """Return whether a trace was dropped, and our results with it."""
+        decision = self._decided.get(trace_id or "", _UNSAMPLED)
+        return self._settings.scorecards == "kept" and not decision.is_kept
+
+    def _lose(self, outgoing: Outgoing) -> None:
+        self._count_own(outgoing, "queue_full")
+        if self._ledger is not None:
+            self._ledger.settle(outgoing.entries)
+
+    def _count_own(self, outgoing: Outgoing, reason: str) -> None:
+        self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
+
     def _split(self, outgoing: Outgoing) -> list[TraceRequest]:
         """Return a request for each trace; none where copies of the resource, one a trace, would take too much memory."""
         parts: list[TraceRequest] = []
@@ -144,7 +182,7 @@ class Keep:
             parts.append(part)
         return parts
 
-    def _take(self, outgoing: Outgoing, trace_id: str | None, has_root: bool) -> None:  # noqa: FBT001 (one call)
+    def _take(self, outgoing: Outgoing, trace_id: str | None, has_root: bool) -> None:  # noqa: FBT001 (few calls)
         size_bytes = len(outgoing.body) + _REQUEST_BYTES
         is_full = self.size_bytes + size_bytes > self._settings.max_bytes
         self.size_bytes += size_bytes
@@ -203,7 +241,7 @@ class Keep:
         if "version" in self._settings.first_of:
             names.append(("version", service, run.resource.get(VERSION, "")[:MAX_LABEL]))
         if "tool" in self._settings.first_of:
-            names += [("tool", service, name) for name in {call.name[:MAX_LABEL] for call in run.calls}]
+            names += [("tool", service, name) for name in {stable_tool(call.name)[:MAX_LABEL] for call in run.calls}]
         return names
 
     def _is_first(self, name: tuple[str, ...]) -> bool:
@@ -274,20 +312,24 @@ class Keep:
 
     def _carry_out(self, decision: SamplingDecision, requests: Iterable[Outgoing]) -> None:
         for one in requests:
+            sampled = _sampled(one, decision)
             if not decision.is_kept:
                 self._drop(one)
-            elif decision.threshold and one.signal == "traces":
-                body = request_with_sampling(one.body, decision.threshold, decision.randomness)
-                self.size_bytes += len(body) - len(one.body)
-                self._ready[one.signal].append(replace(one, body=body, parts=()))
+            elif not one.own:
+                self.size_bytes += len(sampled.body) - len(one.body)
+                self._ready[one.signal].append(sampled)
             else:
-                self._ready[one.signal].append(one)
+                self._leave(one)
+                if not self._queue.put(sampled):
+                    self._lose(one)
 
     def _drop(self, outgoing: Outgoing) -> None:
         self._leave(outgoing)
         if self._ledger is not None:
             self._ledger.settle(outgoing.entries)
-        if outgoing.spans:
+        if outgoing.own:
+            self._count_own(outgoing, "sampled")
+        elif outgoing.spans:
             self._metrics.spans.add(outgoing.spans, ("dropped", "sampled", self.name))
         else:
             self._metrics.requests_dropped.add(1, (self.name, outgoing.signal, "sampled"))
@@ -381,6 +423,14 @@ class Keepers:
                 if name in keeps:
                     keeps[name].restore(one.id, decision)
             yield one
+
+
+def _sampled(outgoing: Outgoing, decision: SamplingDecision) -> Outgoing:
+    """Write the threshold of a kept trace into its spans."""
+    if not decision.is_kept or not decision.threshold or outgoing.signal != "traces":
+        return outgoing
+    body = request_with_sampling(outgoing.body, decision.threshold, decision.randomness)
+    return replace(outgoing, body=body, parts=())
 
 
 def _sampled_spans(requests: Iterable[Outgoing]) -> Iterator[bytes]:

@@ -16,6 +16,7 @@ from toolgauge.export.results import OUTCOME_WORDS, BoundedCache
 from toolgauge.export.run_usage import CostSettings, Measure, RunOutcome, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
+from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import UNOBSERVED, Observed, Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT, SpanRef
@@ -247,7 +248,14 @@ class ScoreMetrics:
         for call in trajectory.calls:
             error_type = "" if call.error is None else call.error.kind or OTHER_ERROR
             # Rule: a failed call that was made good in the same trace is `true`; no other call has the label.
-            key = (producer, call.agent, call.name, call.state, error_type, "true" if call.order in recoveries else "")
+            key = (
+                producer,
+                call.agent,
+                stable_tool(call.name),
+                call.state,
+                error_type,
+                "true" if call.order in recoveries else "",
+            )
             series = known.get(key)
             if series is None:
                 series, known = self._call_series(key, whose, now_ns), self._known_calls

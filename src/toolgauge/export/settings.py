@@ -176,7 +176,8 @@ class SlowSettings(Section):
 class KeepSettings(Section):
     """Which traces go to a destination: of the rules that a trace meets, the one with the largest share counts.
 
-    A trace waits for its results, for `wait` at most; once `max_bytes` wait, new requests are sent unsampled.
+    A trace waits for its results, for `wait` at most; once `max_bytes` wait, new requests are sent unsampled. `scorecards` selects
+    the traces whose scorecards, events and scores go out.
     """
 
     failed: Share = 1.0
@@ -185,6 +186,7 @@ class KeepSettings(Section):
     first_of: tuple[Literal["tool", "version"], ...] = ()
     passed: Share
     not_agent: Share = 1.0
+    scorecards: Literal["kept", "all"] = "kept"
     wait: PositiveDuration = 10 * MINUTE
     max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
 
@@ -325,7 +327,7 @@ def _redacted_path(url: str) -> str:
 
 
 class WebhookSettings(Section):
-    """Where regressions are announced, an entry of `exporters.webhook`.
+    """Where regressions are announced, and runs that fail one of the criteria `notify`, an entry of `exporters.webhook`.
 
     `alertmanager` takes the base URL of an Alertmanager, which is told again every minute what lasts; `json` is posted to
     the URL as it is, once for what begins or ends within a few seconds.
@@ -334,6 +336,8 @@ class WebhookSettings(Section):
     name: DestinationName | None = None
     url: Annotated[Url, PlainSerializer(_redacted_path, when_used="json")] = Field(repr=False)
     format: WebhookFormat = "json"
+    # Names and globs; without them the criteria with `notify: true`.
+    notify: tuple[str, ...] | None = None
     headers: Headers = Field(default_factory=dict[str, str], repr=False)
     tls: ClientTls | None = None
     timeout: PositiveDuration = 10 * SECOND

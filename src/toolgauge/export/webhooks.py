@@ -1,4 +1,4 @@
-"""Announces regressions to webhooks: an Alertmanager (API v2), or any service that takes plain JSON.
+"""Announces regressions and failed runs to webhooks: an Alertmanager (API v2), or any service that takes plain JSON.
 
 A lasting alert is sent again every minute, as Prometheus does: Alertmanager resolves one that is not. A request that is
 given up is counted, and logged without URL, headers or body, which may hold secrets.
@@ -11,6 +11,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -18,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.export.destination import Backoff, wait
+from toolgauge.export.failed_runs import is_wanted, notice_alert, notice_json
 from toolgauge.export.regression_events import (
     cause_sentences,
     iso_time,
@@ -31,6 +33,7 @@ from toolgauge.export.sender import DELIVERED, FAILURES, Permanent, Transient, V
 from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
+from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Regression, Stream
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import client_context
@@ -63,12 +66,15 @@ class Alert(Struct, frozen=True, kw_only=True):
     ended: Regression | None = None
 
 
+Item: TypeAlias = Alert | Notice
+
+
 class Events:
-    """Plain JSON: each regression once. `due_s` is when to send next; times are seconds of the loop's clock."""
+    """Plain JSON: each regression and each failed run once. `due_s` is when to send next; times are seconds of the loop's clock."""
 
     def __init__(self, trace_url: str | None) -> None:
         self._trace_url = trace_url
-        self._waiting: list[Alert] = []
+        self._waiting: list[Item] = []
         self.due_s: float | None = None
 
     def add(self, regressions: Sequence[Regression], now_s: float) -> int:
@@ -79,25 +85,37 @@ class Events:
             self.due_s = now_s + GROUP_S
         return len(regressions) - len(taken)
 
+    def notify(self, notices: Sequence[Notice], now_s: float) -> int:
+        """Take failed runs, to be sent at once; return how many there was no room for."""
+        taken = notices[: MAX_WAITING - len(self._waiting)]
+        self._waiting.extend(taken)
+        self.due_s = now_s
+        return len(notices) - len(taken)
+
     def set_active(self, regressions: Sequence[Regression], now_s: float) -> int:  # noqa: ARG002 - as Alerts
         """Take regressions that have lasted since before this process began: they were announced then."""
         return 0
 
-    def take(self, now_s: float) -> list[Sequence[Alert]]:  # noqa: ARG002 - as Alerts
+    def take(self, now_s: float) -> list[Sequence[Item]]:  # noqa: ARG002 - as Alerts
         """Return what to send now, by request."""
         waiting, self._waiting, self.due_s = self._waiting, [], None
         return [waiting[start : start + _MAX_IN_REQUEST] for start in range(0, len(waiting), _MAX_IN_REQUEST)]
 
-    def settle(self, sent: Sequence[Alert]) -> None:
+    def settle(self, sent: Sequence[Item]) -> None:
         """Forget alerts whose end was delivered or given up."""
 
     def abandoned(self) -> int:
         """Return how many requests are lost at the end."""
         return len(self.take(0))
 
-    def written(self, items: Sequence[Alert], now_ns: int) -> Json:  # noqa: ARG002 - as Alerts
+    def written(self, items: Sequence[Item], now_ns: int) -> Json:  # noqa: ARG002 - as Alerts
         """Write the body of a request; `now_ns` is wall-clock time."""
-        return {"version": 1, "regressions": [regression_json(each.began, self._trace_url) for each in items]}
+        written: JsonObject = {
+            "version": 1,
+            "regressions": [regression_json(one.began, self._trace_url) for one in items if isinstance(one, Alert)],
+        }
+        failures: list[Json] = [notice_json(one, self._trace_url) for one in items if isinstance(one, Notice)]
+        return {**written, "failures": failures} if failures else written
 
 
 class Alerts(Events):
@@ -129,29 +147,32 @@ class Alerts(Events):
         """Take regressions that have lasted since before this process began."""
         return self.add([each for each in regressions if each.phase == "began"], now_s)
 
-    def take(self, now_s: float) -> list[Sequence[Alert]]:
+    def take(self, now_s: float) -> list[Sequence[Item]]:
         """Return what to send now, by request."""
-        alerts = tuple(self._alerts.values())
-        self.due_s = now_s + RESEND_S if alerts else None
+        alerts, self._waiting = (*self._waiting, *self._alerts.values()), []
+        self.due_s = now_s + RESEND_S if self._alerts else None
         return [
             alerts[start : start + _MAX_ALERTS_IN_REQUEST] for start in range(0, len(alerts), _MAX_ALERTS_IN_REQUEST)
         ]
 
-    def settle(self, sent: Sequence[Alert]) -> None:
+    def settle(self, sent: Sequence[Item]) -> None:
         """Forget alerts whose end was delivered or given up."""
         for alert in sent:
-            if alert.ended is not None and self._alerts.get(alert.began.stream) is alert:
+            if isinstance(alert, Alert) and alert.ended is not None and self._alerts.get(alert.began.stream) is alert:
                 del self._alerts[alert.began.stream]
-        if not self._alerts:
+        if not self._alerts and not self._waiting:
             self.due_s = None
 
     def abandoned(self) -> int:
-        """Return 0: Alertmanager resolves alerts that are not sent again."""
-        return 0
+        """Return how many failed runs are lost: Alertmanager resolves alerts that are not sent again."""
+        return len(self._waiting)
 
-    def written(self, items: Sequence[Alert], now_ns: int) -> Json:
+    def written(self, items: Sequence[Item], now_ns: int) -> Json:
         """Write the body of a request; `now_ns` is wall-clock time."""
-        return [_alert(alert, self._trace_url, now_ns) for alert in items]
+        return [
+            _alert(one, self._trace_url, now_ns) if isinstance(one, Alert) else notice_alert(one, self._trace_url)
+            for one in items
+        ]
 
 
 def alerts_url(url: str) -> str:
@@ -238,6 +259,12 @@ class _Webhook:
         self._count_dropped(take(regressions, _now_s()), "too many wait")
         self._changed.set()
 
+    def notify(self, notices: Sequence[Notice]) -> None:
+        wanted = [notice for notice in notices if is_wanted(notice, self._settings.notify)]
+        if wanted:
+            self._count_dropped(self._messages.notify(wanted, _now_s()), "too many wait")
+            self._changed.set()
+
     async def close(self, timeout_s: float) -> None:
         """Send all that waits, in a hurry; the rest is dropped then."""
         task, self._task = self._task, None
@@ -279,7 +306,7 @@ class _Webhook:
                 return True
             await wait(self._changed, wait_s)
 
-    async def _delivered(self, items: Sequence[Alert]) -> Verdict:
+    async def _delivered(self, items: Sequence[Item]) -> Verdict:
         began_s, backoff = _now_s(), Backoff(self._settings.retry, random.random)
         while isinstance(verdict := await self._attempt(items), Transient):
             cause = f"{verdict.reason}: {verdict.cause}" if verdict.cause else verdict.reason
@@ -296,7 +323,7 @@ class _Webhook:
             self._metrics.notifications.add(1, (self._name, "retried"))
         return verdict
 
-    async def _attempt(self, items: Sequence[Alert]) -> Verdict:
+    async def _attempt(self, items: Sequence[Item]) -> Verdict:
         body = json.dumps(self._messages.written(items, self._clock())).encode()
         tls = self._settings.client_tls
         try:
@@ -368,6 +395,13 @@ class Webhooks:
     def put(self, regressions: Sequence[Regression]) -> None:
         """Announce regressions that began, changed or ended; before `start` and after `close` they are ignored."""
         self._put(regressions, is_known=False)
+
+    def notify(self, notices: Sequence[Notice]) -> None:
+        """Announce failed runs to the webhooks that want them; before `start` and after `close` they are ignored."""
+        with self._lock:
+            if self._loop is not None:
+                for webhook in self._webhooks:
+                    self._loop.call_soon_threadsafe(webhook.notify, notices)
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
         """Announce again, after a restart, the regressions that last: Alertmanager would resolve them otherwise."""

@@ -25,7 +25,6 @@ from toolgauge.mcp_server.scored_recordings import (
     ScoringFiles,
     UnreadFile,
     Work,
-    only,
     scored_requests,
 )
 from toolgauge.mcp_server.trajectory_list import list_lines, trajectory_list
@@ -153,11 +152,6 @@ def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None
     return None
 
 
-def is_meant(trajectory: Trajectory, wanted: str) -> bool:
-    """Return whether `trajectory_of` would look at a trajectory for this id."""
-    return trajectory.conversation_id == wanted or _begins(trajectory, wanted.lower())
-
-
 def _begins(trajectory: Trajectory, asked: str) -> bool:
     return trajectory.trace_id.startswith(asked) or (trajectory.conversation_id or "").lower().startswith(asked)
 
@@ -281,8 +275,12 @@ class Answers:
         found = trajectory_of(scored, wanted)
         if found is None and not scored.is_whole:
             # There was no room for it: it is looked for in the recording once more.
-            again = scored_requests(self._files.files_of(question.recording), scored.scoring, work)
-            found = trajectory_of(only(again, scored.scoring, lambda trajectory: is_meant(trajectory, wanted)), wanted)
+            again = ScoredRecording(scored.scoring)
+            for scorecard in scored_requests(self._files.files_of(question.recording), scored.scoring, work):
+                trajectory = scorecard.trajectory
+                if trajectory.conversation_id == wanted or _begins(trajectory, wanted.lower()):
+                    again.add(scorecard)
+            found = trajectory_of(again, wanted)
         if found is None:
             ids = [one.id for one in scored.kept]
             ids += [one.trajectory.conversation_id for one in scored.kept if one.trajectory.conversation_id is not None]

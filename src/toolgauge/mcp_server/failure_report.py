@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, more, size_of
+from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, size_of
 from toolgauge.mcp_server.scored_recordings import RecordingAnswer, Scoring
 from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named, named_if_known
 from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
@@ -33,6 +33,8 @@ _NEVER_INDENTED = 1_000_000
 HOW_TO_SHOW_VALUES = (
     "values are hidden; the person who runs this server shows them with `toolgauge mcp --set redact.values=show`"
 )
+_CUT_SHORTER = "values are cut shorter than usual, as there are many: `criterion` and `call` ask for less"
+_NOT_WHOLE = "what judges the run as a whole was not evaluated, as spans of it may be missing"
 
 
 class ReportedVerdict(Struct, frozen=True, kw_only=True):
@@ -137,23 +139,18 @@ class FailureReport(RecordingAnswer, frozen=True, kw_only=True):
 
 
 class _Detail(NamedTuple):
-    """How much of a trajectory is written."""
+    """How much of a trajectory is written: calls, arguments of each, characters of a value, and so on."""
 
-    calls: int
-    arguments: int
-    value: int
-    verdicts: int
-    differences: int
-    messages: int
+    calls: int = 40
+    arguments: int = 30
+    value: int = 400
+    verdicts: int = 20
+    differences: int = 12
+    messages: int = 8
 
 
 # From all that is useful down to what is always small enough.
-_DETAILS = (
-    _Detail(40, 30, 400, 20, 12, 8),
-    _Detail(20, 12, 200, 10, 6, 4),
-    _Detail(8, 8, 120, 6, 4, 2),
-    _Detail(3, 4, 80, 3, 3, 0),
-)
+_DETAILS = (_Detail(), _Detail(20, 12, 200, 10, 6, 4), _Detail(8, 8, 120, 6, 4, 2), _Detail(3, 4, 80, 3, 3, 0))
 
 
 def failure_report(
@@ -199,6 +196,13 @@ class _Report:
         verdicts = [verdict for one in failed for verdict in one.verdicts]
         unseen = [one for one in shown.criteria if one.word == "not_evaluated"]
         remedies = [(producer, each) for producer in advice([trajectory]) for each in producer.advice]
+        not_all = f"{shown.total} calls, not all of them shown: `call` asks for the calls around another one"
+        notes = (
+            (not self.redactor.shows_values, HOW_TO_SHOW_VALUES),
+            (shown.total > sum(len(turn.calls) for turn in shown.turns), not_all),
+            (detail is not _DETAILS[0], _CUT_SHORTER),
+            (trajectory.incomplete is not None, _NOT_WHOLE),
+        )
         return FailureReport(
             recording=name,
             why=_why(described, failed, len(results)),
@@ -239,7 +243,7 @@ class _Report:
                 for one, each in remedies[:_MAX_REMEDIES]
             ],
             other_failed=other_failed,
-            notes=list(self._notes()),
+            notes=[text for is_so, text in notes if is_so],
         )
 
     def _verdict(self, verdict: ShownVerdict) -> ReportedVerdict:
@@ -261,7 +265,7 @@ class _Report:
             tool=None if result.call is None else named(result.call.name, self.redactor),
             explanation=cut(with_cause(verdict.explanation, _EXPLANATION), _EXPLANATION),
             differences=differences,
-            more_differences=verdict.more + more(differences, len(verdict.differences)),
+            more_differences=verdict.more + len(verdict.differences) - len(differences),
         )
 
     def _call(self, shown: ShownCall) -> ReportedCall:
@@ -289,7 +293,7 @@ class _Report:
                 )
                 for name, value, expected in arguments
             ],
-            more_arguments=shown.more_arguments + more(written, len(shown.arguments)),
+            more_arguments=shown.more_arguments + len(shown.arguments) - len(written),
             result=cut(shown.result.text or shown.result.note, detail.value),
             error=None if error is None else cut(with_cause(error, detail.value), detail.value),
             verdicts=[
@@ -298,16 +302,6 @@ class _Report:
             not_observed=list(shown.missing),
             value_origins=[cut(line, _EXPLANATION) for line in shown.origins[: detail.arguments]],
         )
-
-    def _notes(self) -> Iterator[str]:
-        if not self.redactor.shows_values:
-            yield HOW_TO_SHOW_VALUES
-        if self.shown.total > sum(len(turn.calls) for turn in self.shown.turns):
-            yield f"{self.shown.total} calls, not all of them shown: `call` asks for the calls around another one"
-        if self.detail is not _DETAILS[0]:
-            yield "values are cut shorter than usual, as there are many: `criterion` and `call` ask for less"
-        if self.kept.trajectory.incomplete is not None:
-            yield "what judges the run as a whole was not evaluated, as spans of it may be missing"
 
 
 def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results: int) -> str:

@@ -3,15 +3,13 @@
 A model reads the answer. A text that could begin a new line, or hide letters, could pass for words of this server.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from msgspec import Struct, to_builtins
 from msgspec.json import encode
 
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.otlp.encode import fit_time
 from toolgauge.report.terminal import printable
 
 _Described = TypeVar("_Described", bound=Struct)
@@ -19,7 +17,6 @@ _Described = TypeVar("_Described", bound=Struct)
 MAX_TEXT = 16_000
 MAX_JSON = 24_000
 MAX_STRING = 2_000
-_STRINGS = (MAX_STRING, 200, 40)
 _MAX_LINES = 50
 # Fields that are texts of many lines, which we write ourselves.
 _MULTILINE = frozenset({"yaml"})
@@ -51,15 +48,9 @@ def joined(lines: Iterable[str]) -> str:
 
 
 def as_json(answer: Struct) -> JsonObject:
-    """Return the answer as JSON; its texts are printable, and shorter where there are very many of them."""
-    made: Json = to_builtins(answer)
-    shown: JsonObject = {}
-    for length in _STRINGS:
-        found = _shown(made, "", length)
-        shown = found if isinstance(found, dict) else {}
-        if size_of(shown) <= 2 * MAX_JSON:
-            break
-    return shown
+    """Return the answer as JSON; its texts are printable and of bounded length."""
+    shown = _shown(to_builtins(answer), "")
+    return shown if isinstance(shown, dict) else {}
 
 
 def size_of(answer: Json) -> int:
@@ -83,25 +74,13 @@ def within_room(described: Iterable[_Described]) -> Iterator[_Described]:
         yield one
 
 
-def moment(time_ns: int) -> str | None:
-    """Write a time in ISO 8601; producers without a clock write 0."""
-    if time_ns <= 0:
-        return None
-    return datetime.fromtimestamp(fit_time(time_ns) // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def more(shown: Sequence[object], of: int) -> int:
-    """Count the ones beyond those that are shown."""
-    return max(0, of - len(shown))
-
-
-def _shown(value: Json, name: str, length: int) -> Json:
+def _shown(value: Json, name: str) -> Json:
     match value:
         case str():
-            return "\n".join(map(printable, value.split("\n"))) if name in _MULTILINE else cut(value, length)
+            return "\n".join(map(printable, value.split("\n"))) if name in _MULTILINE else cut(value, MAX_STRING)
         case dict():
-            return {cut(key, length): _shown(member, key, length) for key, member in value.items()}
+            return {cut(key, MAX_STRING): _shown(member, key) for key, member in value.items()}
         case list():
-            return [_shown(member, name, length) for member in value]
+            return [_shown(member, name) for member in value]
         case _:
             return value

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from toolgauge.mcp_server.plain_text import moment
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recordings.recorded_requests import STDIN, is_recording
+from toolgauge.report.html import iso_moment
 from toolgauge.report.terminal import shortened
 from toolgauge.settings import SECOND
 
@@ -83,7 +83,7 @@ class ReadableFiles:
         ]
         found.sort(key=lambda each: each[0].st_mtime_ns, reverse=True)
         shown = [
-            FoundRecording(recording=name, bytes=state.st_size, modified=moment(int(state.st_mtime) * SECOND) or "")
+            FoundRecording(recording=name, bytes=state.st_size, modified=iso_moment(int(state.st_mtime) * SECOND))
             for state, name in found[:_MAX_LISTED]
         ]
         return shown, max(0, len(found) - _MAX_LISTED)

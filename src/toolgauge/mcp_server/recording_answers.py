@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, Struct, convert, field
+from msgspec import Meta, Struct, convert, field, structs
 
 from toolgauge.authoring.documents import document
 from toolgauge.authoring.evidence import Requirements as Evidence
@@ -14,7 +14,7 @@ from toolgauge.authoring.learner import Options, Wanted, learn_recording
 from toolgauge.authoring.reference_text import criteria_lines
 from toolgauge.authoring.tasks import Choice, Counted, choose_runs
 from toolgauge.config.model import Config
-from toolgauge.mcp_server.plain_text import more, within_room
+from toolgauge.mcp_server.plain_text import within_room
 from toolgauge.mcp_server.scored_recordings import RecordingAnswer, ScoredRecordings, Scoring, ScoringFiles, Work
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recordings.comparison import BASE, NEW, Filters, compare, set_beside
@@ -163,9 +163,8 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDi
         (tally.dialect_errors, f"a dialect failed on {tally.dialect_errors} records"),
     )
     notes = [text for is_so, text in problems if is_so]
-    answer = RecordingDiagnosis(
-        recording=name, producers=producers, more_producers=more(shown, len(found)), notes=notes
-    )
+    more = len(found) - len(shown)
+    answer = RecordingDiagnosis(recording=name, producers=producers, more_producers=more, notes=notes)
     return answer, [*(line for one in shown for line in diagnosis_lines(one)), *notes]
 
 
@@ -229,15 +228,13 @@ def compare_recordings(
     for files, version in ((baseline, BASE), (candidate, NEW)):
         for scorecard in recordings.results(files, scoring, work):
             observations.add(scorecard, version)
-    both = set_beside(observations)
-    compared = compare(both.observed, both.versions, filters, question)
-    notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in both.without]
+    observed, versions, without = set_beside(observations)
+    compared = compare(observed, versions, filters, question)
+    notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in without]
     found = convert(comparison_object(compared), ComparisonAnswer)
     streams = sorted(found.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.decides))
-    answer = ComparisonAnswer(
-        verdict=found.verdict,
-        margin=found.margin,
-        confidence=found.confidence,
+    answer = structs.replace(
+        found,
         streams=streams[:_MAX_STREAMS],
         more_streams=len(streams[_MAX_STREAMS:]),
         conclusion=list(conclusion(compared))[:_MAX_STREAMS],

@@ -5,7 +5,7 @@ Memory is bounded and holds failed trajectories first; figures count all of them
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -19,7 +19,7 @@ from toolgauge.config.model import Config
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.trajectory import Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import RecordedRequest, read, scorecards
 from toolgauge.report.findings import Summary
 from toolgauge.report.kept import KeptTrajectory, TrajectoryStore
@@ -233,12 +233,3 @@ class ScoredRecordings:
 def scored_requests(files: Sequence[str], scoring: Scoring, work: Work) -> Iterator[Scorecard]:
     """Score a recording, and keep nothing."""
     return scorecards(work.requests(files), offline_pipeline(scoring.config, scoring.criteria))
-
-
-def only(scored: Iterator[Scorecard], scoring: Scoring, is_wanted: Callable[[Trajectory], bool]) -> ScoredRecording:
-    """Keep some trajectories of a recording that is too large to keep all."""
-    found = ScoredRecording(scoring)
-    for scorecard in scored:
-        if is_wanted(scorecard.trajectory):
-            found.add(scorecard)
-    return found

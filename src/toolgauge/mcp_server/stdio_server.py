@@ -171,7 +171,12 @@ class ToolServer:
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_report_progress, context, work)
-                found = await run_sync(_attempted, ask, abandon_on_cancel=True)
+                try:
+                    found = await run_sync(ask, abandon_on_cancel=True)
+                except ToolgaugeError as error:
+                    found = error
+                except OSError as error:  # a file that has gone since it was found
+                    found = RecordingError(f"cannot read the recording: {error.strerror or error}")
                 group.cancel_scope.cancel()
         finally:
             work.withdraw()
@@ -200,13 +205,3 @@ async def _report_progress(context: ServerRequestContext, work: Work) -> None:
         if work.done_bytes > reported:
             reported = work.done_bytes
             await context.session.report_progress(reported, work.total_bytes, "bytes read")
-
-
-def _attempted(ask: Callable[[], Answer]) -> Answer | ToolgaugeError:
-    """Answer; return an error that the client can correct."""
-    try:
-        return ask()
-    except ToolgaugeError as error:
-        return error
-    except OSError as error:  # a file that has gone since it was found
-        return RecordingError(f"cannot read the recording: {error.strerror or error}")

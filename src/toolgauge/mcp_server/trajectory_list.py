@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.plain_text import cut, moment, more, within_room
+from toolgauge.mcp_server.plain_text import cut, within_room
 from toolgauge.mcp_server.scored_recordings import RecordingAnswer, ScoredRecording
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
 from toolgauge.model.records import VERSION
+from toolgauge.report.html import iso_moment
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted, printable
 from toolgauge.report.trajectory_rows import Filters, row
@@ -103,7 +104,7 @@ def trajectory_list(
             )
             for one in counts[:_MAX_CRITERIA]
         ],
-        more_criteria=more(counts[:_MAX_CRITERIA], len(counts)),
+        more_criteria=len(counts[_MAX_CRITERIA:]),
         without_a_match=[
             f"`{cut(one.criterion.name, _NAME)}` {one.description}: look at {one.keys}"
             for one in scored.unmatched[:_MAX_CRITERIA]
@@ -123,7 +124,8 @@ def listed(kept: KeptTrajectory, redactor: Redactor) -> ListedTrajectory:
         version=named_if_known(trajectory.resource.get(VERSION), redactor),
         agents=[named(agent, redactor) for agent in trajectory.agents[:_MAX_AGENTS]],
         conversation_id=named_if_known(trajectory.conversation_id, redactor),
-        started=moment(trajectory.start_ns),
+        # Producers without a clock write 0.
+        started=iso_moment(trajectory.start_ns) if trajectory.start_ns > 0 else None,
         calls=len(trajectory.calls),
         results={str(word): count for word, count in words.items()},
         worst_criterion=cut(shown.criterion, _NAME) or None,

@@ -85,7 +85,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     """One serialised export request on its way out.
 
     `spans` is the number of senders' spans in it, for the books; 0 for log records and for what we say ourselves.
-    `own` marks what we say ourselves (scorecards, events, metrics). `parts` are the bytes and spans of the requests that it was put
+    `own` marks what we say ourselves (scorecards, events, metrics), `of_traces` scorecards and events of results, which follow their traces. `parts` are the bytes and spans of the requests that it was put
     together from, in their order in the body; none where it is one request. `entries` are the sources of which it holds something.
     What a senders' request belongs to is unknown unless it `is_read`.
     """
@@ -97,6 +97,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     parts: tuple[tuple[int, int], ...] = ()
     entries: tuple[Source, ...] = ()
     is_read: bool = True
+    of_traces: bool = False
 
 
 def merged(requests: Sequence[Outgoing]) -> Outgoing:

@@ -49,9 +49,10 @@ class CallError(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AgentRun(Struct, frozen=True, kw_only=True, gc=False):
-    """The span is one run of an agent; its end is the run's end."""
+    """The span is one run of an agent; its end is the run's end. `named_by_id` when its producer has an id in place of a name."""
 
     agent: str | None
+    named_by_id: bool = False
 
 
 # Why the output of a model is no whole answer: it has neither text nor calls, or its finish reason says so.

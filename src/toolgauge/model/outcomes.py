@@ -14,6 +14,7 @@ from msgspec.structs import astuple
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.metrics import MAX_LABEL
+from toolgauge.model.names import stable_tool
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -262,7 +263,7 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
         agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
         findings = [one.finding or finding_of(_rule(one), one.outcome) for one in results]
         # Cut as labels are: it must not hold a megabyte of somebody's name.
-        verdict = _verdict(agent and agent[:MAX_LABEL], tool and tool[:MAX_LABEL], *findings)
+        verdict = _verdict(agent and agent[:MAX_LABEL], tool and stable_tool(tool)[:MAX_LABEL], *findings)
         return Subject(call, results[0].target, verdict, results)
 
     @cached_property

@@ -22,6 +22,7 @@ ClosedBecause: TypeAlias = Literal[
     "run_ended",
     "idle",
     "open_idle",
+    "parent_missing",
     "conversation_idle",
     "max_duration",
     "max_open",
@@ -231,6 +232,14 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     earlier: EarlierValues | None = None
     # Tools that the configuration registers, by name, for what the traffic does not show; filled in by the scorer.
     registered_tools: Mapping[str, ToolDefinition] = field(default_factory=_no_tools)
+
+    @property
+    def closed_id(self) -> str:
+        """What it is remembered by once it is closed: its trace, and its run where that is a part of the trace; or its conversation."""
+        if self.scope == "conversation":
+            return self.conversation_id or ""
+        is_part = self.closed_because == "parent_missing" and self.root is not None
+        return f"{self.trace_id}-{self.root.span_id}" if is_part and self.root is not None else self.trace_id
 
     @property
     def has_agent_run(self) -> bool:

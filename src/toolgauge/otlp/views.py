@@ -14,6 +14,7 @@ from msgspec import Struct
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import fit_label
+from toolgauge.model.names import stable_name
 from toolgauge.model.observations import ModelInput
 from toolgauge.model.records import (
     ENVIRONMENT,
@@ -388,7 +389,7 @@ class Views:
         attributes = Attributes(message.attributes, self.values)
         service = attributes.get(_SERVICE_NAME)
         return Resource(
-            service=service if isinstance(service, str) and service else None,
+            service=(stable_name(service) or None) if isinstance(service, str) else None,
             attributes=attributes,
             size_bytes=len(raw),
             labels={key: label for key in self._label_keys if (label := _label(attributes, key))},

@@ -308,7 +308,7 @@ class Egress:
                 if sampled or not scorecard.by_judges:
                     closed.append(
                         ClosedId(
-                            id=of.trace_id if of.scope == "trace" else of.conversation_id or "",
+                            id=of.closed_id,
                             scope=of.scope,
                             closed_ns=closed_ns,
                             partition=None if scorecard.by_judges else of.partition,

@@ -19,7 +19,7 @@ from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
-from toolgauge.pipeline.stages import Parts, Rules
+from toolgauge.pipeline.stages import Parts, PipelineSettings, Rules
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span
 from toolgauge.score.scorer import Scorer
@@ -39,7 +39,7 @@ class Pipeline:
         self._reader = parts.reader
         self._hold = parts.hold
         self._ledger = parts.ledger
-        self._settings = parts.settings
+        self._use(parts.settings)
         self.admission = Admission(parts.outbox, parts.metrics, parts.has_memory)
         self.keepers = parts.keepers
         self.egress = Egress(self.admission, parts.sink.requests, parts.metrics, parts.ledger, parts.keepers)
@@ -54,7 +54,12 @@ class Pipeline:
         assembler = parts.assembler
         parts.metrics.traces_open_bytes.observe = lambda: {(): assembler.open_bytes}
         parts.metrics.traces_open.observe = lambda: {(): assembler.open_count}
+        parts.metrics.traces_waiting.observe = lambda: {(): assembler.waiting_count}
         parts.metrics.scoring_queue.observe = lambda: {(): len(assembler.eviction)}
+
+    def _use(self, settings: PipelineSettings) -> None:
+        self._settings = settings
+        self._open_runs = settings.open_runs or None
 
     @property
     def scorer(self) -> Scorer:
@@ -71,7 +76,12 @@ class Pipeline:
         """When a trajectory may close, a conversation be complete, or feedback be compared; `None` when nothing is open."""
         watcher = self._parts.watcher
         complete_ns = None if watcher is None else watcher.next_due_ns
-        dues = (self.assembler.next_due_ns(), complete_ns, self._parts.feedback.next_due_ns)
+        dues = (
+            self.assembler.next_due_ns(),
+            self.assembler.next_look_ns(),
+            complete_ns,
+            self._parts.feedback.next_due_ns,
+        )
         return min((due for due in dues if due is not None), default=None)
 
     @property
@@ -153,7 +163,11 @@ class Pipeline:
             return
         self._ledger.restore(entry)
         if entry.own:
-            outgoing = Outgoing(signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,))
+            # Log records may be events of regressions, which belong to no trace.
+            is_of_traces = entry.signal == "traces"
+            outgoing = Outgoing(
+                signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,), of_traces=is_of_traces
+            )
             self.egress.hand_over(outgoing)
             self._ledger.close(outgoing.entries, (), ())
             return
@@ -223,6 +237,10 @@ class Pipeline:
             reading = read.reading
             self._loop_detector.add(reading.ref, now_ns)
             in_time = assembler.add(reading, now_ns, entry, given=read.given)
+            if self._open_runs is not None and in_time:
+                mask = self._settings.redactor.mask
+                found = self._open_runs.add(reading, now_ns)
+                self._parts.on_notices([replace(one, explanation=mask(one.explanation)) for one in found])
             waits = holds and in_time and is_to_bear_scores(reading)
             if waits and self._hold.add(reading.ref, viewed.container, viewed.raw, now_ns, entry):
                 held.append(viewed.place)
@@ -282,6 +300,8 @@ class Pipeline:
         close = self.assembler.close_all if self._closes_all else self.assembler.closed
         for trajectory in close(now_ns):
             self.scoring.finish(trajectory, now_ns, due_ns)
+            if self._open_runs is not None:
+                self._open_runs.forget(trajectory.trace_id)
             if self._parts.clock() >= until:
                 return True
             due_ns = self.assembler.next_due_ns() or now_ns
@@ -343,7 +363,7 @@ class Pipeline:
 
     def adopt(self, rules: Rules) -> None:
         """Use other rules: trajectories that close from here on are scored by them."""
-        self._settings = rules.settings
+        self._use(rules.settings)
         self.scoring.adopt(rules.scorer, rules.settings)
         if rules.reading is not None:
             self._count_broken_values()

@@ -1,6 +1,6 @@
 """The parts of a pipeline, and those that may change while it runs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
@@ -13,6 +13,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.delivery import Outbox, Outgoing
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
+from toolgauge.model.notices import Notice
 from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen, ModelCall, ModelInput, Reading
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
@@ -21,6 +22,7 @@ from toolgauge.otlp.envelope import Container
 from toolgauge.pipeline.hold import Hold
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.earlier_traces import EarlierTraces
+from toolgauge.score.open_runs import OpenRuns
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
@@ -89,6 +91,10 @@ def ignore_regressions(_regressions: Sequence[Regression]) -> None:
     """Ignore regressions."""
 
 
+def ignore_notices(_notices: Sequence[Notice]) -> None:
+    """Ignore failed runs, where none are announced."""
+
+
 def ignore_split(_share: float) -> None:
     """Ignore split traces, where no operator reads a warning."""
 
@@ -125,11 +131,16 @@ class ObservedSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineSettings:
-    """How scores are redacted, where they are written, and whether in OpenInference's words, too."""
+    """How scores are redacted, where they are written, and whether in OpenInference's words, too.
+
+    `notify` names the criteria whose failed results are announced, and whether they are marked so themselves.
+    """
 
     redactor: Redactor
     annotate: Literal["both", "hold", "scorecard", "off"] = "both"
     openinference: bool = False
+    notify: Mapping[str, bool] = field(default_factory=dict[str, bool])
+    open_runs: OpenRuns | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +150,7 @@ class Parts:
     `clock` is a monotonic clock in nanoseconds that only measures how long scoring takes. `has_memory` tells whether there is
     memory for a request of so many bytes. Regressions that `watcher` finds go to `on_regressions`. `ledger` counts claims on
     journal entries, where there is a journal. `on_split` is called when traces seem to be split over several processes. `keepers` decide which traces destinations get.
+    Failed results of criteria that `notify` go to `on_notices`.
     """
 
     reader: Reader
@@ -159,6 +171,7 @@ class Parts:
     ledger: Ledger | None = None
     on_split: OnSplit = ignore_split
     keepers: Keepers = field(default_factory=Keepers)
+    on_notices: Callable[[Sequence[Notice]], None] = ignore_notices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,11 +179,11 @@ class Rules:
     """What may change while a pipeline runs, without losing anything that is in it.
 
     `reading` is `None` where the spans that are read stay the same. Open trajectories keep the times they were opened with.
-    `streams` names the criteria, with their revisions, whose scores are watched from here on.
+    `streams` holds the measures of the criteria whose scores are watched from here on, by name and revision.
     """
 
     scorer: Scorer
-    streams: frozenset[tuple[str, str]]
+    streams: Mapping[tuple[str, str], str]
     reading: tuple[Decoder, Recognizer] | None
     assemble: AssembleSettings
     hold_timeout_ns: int

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from toolgauge.assemble.misrouting import SplitDetector
 from toolgauge.export.results import Annotations
 from toolgauge.model.judging import Answers
+from toolgauge.model.notices import Notice
 from toolgauge.model.outcomes import Reason, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
@@ -18,6 +19,7 @@ from toolgauge.otlp.encode import taken_slots
 from toolgauge.otlp.envelope import Container
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import HeldSpan
+from toolgauge.pipeline.run_names import RunNames
 from toolgauge.pipeline.stages import Parts, PipelineSettings
 from toolgauge.score.scorer import Scorer
 
@@ -32,6 +34,7 @@ class Scoring:
         self._egress = egress
         self._metrics = parts.metrics
         self._split_detector = SplitDetector()
+        self._run_names = RunNames()
         self._answers: deque[Answers] = deque()
         self._consumers: tuple[Callable[[Scorecard], None], ...] = (
             parts.sink.record,
@@ -39,6 +42,7 @@ class Scoring:
             self._annotate,
             parts.feedback.observe,
             self._watch,
+            self._notify,
         )
         self._is_interrupted = False
         # Trajectories that left unscored because of `interrupt`.
@@ -62,6 +66,7 @@ class Scoring:
     def finish(self, trajectory: Trajectory, now_ns: int, due_ns: int) -> None:
         """Score a trajectory that fell due at `due_ns`."""
         parts = self._parts
+        trajectory = self._run_names.settled(trajectory)
         lacking: Reason = "incomplete"
         # Its spans may be in requests that passed unread.
         if self.unread_until_ns is not None and (
@@ -137,7 +142,9 @@ class Scoring:
         is_held = scorecard.trajectory.scope == "trace" and not scorecard.by_judges
         held = self._parts.hold.take(scorecard.trajectory.trace_id) if is_held else []
         try:
-            self._parts.keepers.decide(scorecard, [span.raw for span in held])
+            # Runs of a trace that still waits decide nothing: others of it may fail.
+            if scorecard.trajectory.closed_because != "parent_missing":
+                self._parts.keepers.decide(scorecard, [span.raw for span in held])
         finally:
             self._release(scorecard, held)
 
@@ -160,3 +167,25 @@ class Scoring:
             regressions = self._parts.watcher.observe(scorecard)
             if regressions:
                 self._parts.on_regressions(regressions)
+
+    def _notify(self, scorecard: Scorecard) -> None:
+        """Hand on failed results that are announced, one for each criterion, agent and tool."""
+        run, marked = scorecard.trajectory, self._settings.notify
+        notices: dict[tuple[str | None, ...], Notice] = {}
+        for verdict, subjects in scorecard.verdicts.items() if marked else ():
+            for place, found in enumerate(verdict.findings):
+                key = found.criterion, verdict.agent, verdict.tool
+                is_announced = found.word == "fail" and found.enforce == "live" and found.criterion in marked
+                if is_announced and key not in notices:
+                    notices[key] = Notice(
+                        service=run.service,
+                        agent=verdict.agent,
+                        tool=verdict.tool,
+                        criterion=found.criterion,
+                        trace_id=run.trace_id,
+                        explanation=self._settings.redactor.explain(subjects[0].results[place].outcome),
+                        at_ns=scorecard.scored_at_ns,
+                        is_marked=marked[found.criterion],
+                    )
+        if notices:
+            self._parts.on_notices(tuple(notices.values()))

@@ -133,10 +133,11 @@ class Collector:
             return False
         if provider not in self._known:
             self._known.add(provider)
+            processor = _Processor(self)
             if isinstance(provider, TakesSpanProcessors):
-                provider.add_span_processor(_SpanCollector(self))
+                provider.add_span_processor(processor)
             if isinstance(provider, TakesLogRecordProcessors):
-                provider.add_log_record_processor(_LogRecordCollector(self))
+                provider.add_log_record_processor(processor)
         return True
 
     def end(self) -> None:
@@ -144,7 +145,7 @@ class Collector:
         self.current = None
 
 
-class _SpanCollector(SpanProcessor):
+class _Processor(SpanProcessor, LogRecordProcessor):
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
 
@@ -157,22 +158,10 @@ class _SpanCollector(SpanProcessor):
         if (collection := self._collector.current) is not None:
             collection.end(span)
 
-
-class _LogRecordCollector(LogRecordProcessor):
-    def __init__(self, collector: Collector) -> None:
-        self._collector = collector
-
     def on_emit(self, log_record: object) -> None:
         if (collection := self._collector.current) is not None:
             # An interface cannot be declared that fits every version of the SDK.
             collection.add(cast("_Emitted", log_record))
-
-    def shutdown(self) -> None:
-        """Nothing is open."""
-
-    def force_flush(self, timeout_millis: int = 0) -> bool:
-        del timeout_millis
-        return True
 
 
 def obstacle() -> str | None:

@@ -67,7 +67,7 @@ def pytest_unconfigure() -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begin to collect before the fixtures of the test are made: one of them may be what calls the agent."""
     if item.config.getoption(_RECORD) is not None or "scored" in getattr(item, "fixturenames", ()):
-        from toolgauge.pytest_plugin.scored_tests import scored_tests
+        from toolgauge.pytest_plugin.scored import scored_tests
 
         scored_tests(item.config).begin(item)
 
@@ -75,7 +75,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def scored(request: pytest.FixtureRequest):  # noqa: ANN201 - its class would import what only some tests need
     """The tool calls that this test's spans show, to be scored: `scored.assert_passes("criterion")`."""
-    from toolgauge.pytest_plugin.scored_tests import scored_tests
+    from toolgauge.pytest_plugin.scored import scored_tests
 
     return scored_tests(request.config).scored(request.node)
 
@@ -87,7 +87,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     rows_of = {report.nodeid: report.toolgauge for report in sorted(reports, key=lambda report: report.stop)}
     rows = [row for rows in rows_of.values() for row in rows]
     if rows and terminalreporter.verbosity >= 0:
-        from toolgauge.pytest_plugin.scored_tests import summary_lines
+        from toolgauge.pytest_plugin.scored import summary_lines
 
         terminalreporter.section("toolgauge")
         for line in summary_lines(rows):

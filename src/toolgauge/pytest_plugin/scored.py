@@ -1,23 +1,35 @@
-"""The fixture `scored`: the tool calls of one test, and the assertion that criteria pass on them."""
+"""The fixture `scored`: the tool calls of one test, and the assertion that criteria pass on them.
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+The collection of each test begins and ends here; registered with pytest by the first test that needs it.
+"""
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace import ReadableSpan
 
 from toolgauge.api.evaluation import CriterionResult, EvaluatedTrajectory, Evaluation
 from toolgauge.api.written_criterion import Criterion
 from toolgauge.export.redact import Redactor
-from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.json import Json
-from toolgauge.model.outcomes import MEANINGS, NotEvaluated
+from toolgauge.model.outcomes import MEANINGS, NotEvaluated, OutcomeWord
 from toolgauge.model.plain_words import error_words
 from toolgauge.model.trajectory import CallState, Trajectory
+from toolgauge.otlp.request import framed
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
-from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings
+from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings, settings_of
 from toolgauge.report.explanations import comparison_by_rule, worst_result
+from toolgauge.report.findings import CriterionCounts, table_lines
+from toolgauge.report.json_objects import content_of
 from toolgauge.report.streams import without_commands
 from toolgauge.report.terminal import counted, printable, shortened, shortened_error
 from toolgauge.report.text import TextWriter
@@ -87,21 +99,17 @@ def _is_unseen(result: CriterionResult) -> bool:
     return result.passed is None and result.reason not in _NOTHING_TO_JUDGE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstances:
-    """Further reasons of a failure: unfinished spans, criteria that matched nothing, and the case that was looked up."""
-
-    unfinished: tuple[str, ...]
-    unmatched: tuple[Unmatched, ...]
-    case: str | None
-
-
 def failure_text(
-    shortfalls: Sequence[Shortfall], evaluation: Evaluation, redactor: Redactor, circumstances: Circumstances
+    shortfalls: Sequence[Shortfall],
+    evaluation: Evaluation,
+    redactor: Redactor,
+    unfinished: Sequence[str],
+    unmatched: Sequence[Unmatched],
+    case: str | None,
 ) -> str:
-    """Describe why criteria did not pass; the first line is enough for the summary of a test run."""
+    """Describe why criteria did not pass, on a first line for the summary of a test run; `case` is what was looked up."""
     text, first = TextWriter(redactor), shortfalls[0]
-    gist = _why_unmatched(first, circumstances)
+    gist = _why_unmatched(first, unmatched)
     worst = worst_result([one.verdict.result for each in shortfalls for one in each.results])
     for shortfall, result in ((each, one) for each in shortfalls for one in each.results):
         if worst is not None and result.verdict.result is worst:
@@ -112,7 +120,7 @@ def failure_text(
     more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
     lines = [f"{shortened_error(f'`{first.criterion.name}` {first.shortcoming}: {gist}', _FIRST_LINE)}{more}"]
     for shortfall in shortfalls[:_MAX_SHORTFALLS]:
-        lines += _shortfall_lines(shortfall, circumstances, text)
+        lines += _shortfall_lines(shortfall, unmatched, case, text)
     if len(shortfalls) > _MAX_SHORTFALLS:
         lines += ["", f"{_INDENT}and {counted(len(shortfalls) - _MAX_SHORTFALLS, 'more criterion', 'more criteria')}"]
     judged = {result.verdict.result.target for one in shortfalls for result in one.results}
@@ -124,7 +132,7 @@ def failure_text(
             chains = failing_chains(trajectory, [result.verdict.result for result in evaluated.results])
             lines += ["", shortened(f"{_INDENT}calls of trace {trajectory.trace_id}{owned}:", _LINE)]
             lines += text.calls(trajectory, chains, _MAX_CALLS)
-    lines += _unfinished_lines(circumstances.unfinished)
+    lines += _unfinished_lines(unfinished)
     return without_commands("\n".join(lines))
 
 
@@ -143,16 +151,18 @@ def nothing_collected(unfinished: Sequence[str], obstacle: str | None) -> str:
     return f"no spans were collected: nothing can be scored\n{_INDENT}{why}\n{_INDENT}{hint}"
 
 
-def _why_unmatched(shortfall: Shortfall, circumstances: Circumstances) -> str:
-    found = (one for one in circumstances.unmatched if one.criterion.name == shortfall.criterion.name)
+def _why_unmatched(shortfall: Shortfall, unmatched: Sequence[Unmatched]) -> str:
+    found = (one for one in unmatched if one.criterion.name == shortfall.criterion.name)
     whys = (f"it {one.description}: look at {one.keys}" for one in found)
     return next(whys, "it is for none of the trajectories of this test")
 
 
-def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances, text: TextWriter) -> Iterator[str]:
+def _shortfall_lines(
+    shortfall: Shortfall, unmatched: Sequence[Unmatched], case: str | None, text: TextWriter
+) -> Iterator[str]:
     if not shortfall.results:
         yield ""
-        yield f"{_INDENT}{shortfall.criterion.name}: {printable(_why_unmatched(shortfall, circumstances))}"
+        yield f"{_INDENT}{shortfall.criterion.name}: {printable(_why_unmatched(shortfall, unmatched))}"
         if shortfall.criterion.when.service is not None:
             yield f"{_INDENT * 2}{_SERVICE}"
     for result in shortfall.results[:_MAX_RESULTS]:
@@ -164,8 +174,8 @@ def _shortfall_lines(shortfall: Shortfall, circumstances: Circumstances, text: T
         outcome = result.verdict.result.outcome
         if isinstance(outcome, NotEvaluated):
             if outcome.reason == "no_reference":
-                case = "no case is set" if circumstances.case is None else f"the case is `{circumstances.case}`"
-                yield f"{_INDENT * 2}{printable(case)}: `scored.case = ...` or the mark's `case` names a line of the reference file"
+                set_case = "no case is set" if case is None else f"the case is `{case}`"
+                yield f"{_INDENT * 2}{printable(set_case)}: `scored.case = ...` or the mark's `case` names a line of the reference file"
             else:
                 yield f"{_INDENT * 2}{MEANINGS[outcome.reason]}"
                 if outcome.reason in ("arguments_not_recorded", "results_not_recorded", "no_content", "no_tool_offer"):
@@ -247,8 +257,8 @@ class Scored:
         return tuple(
             Call(
                 name=call.name,
-                arguments=_value(call.arguments),
-                result=_value(call.result),
+                arguments=content_of(call.arguments)[0],
+                result=content_of(call.result)[0],
                 error=None if call.error is None else f"{error_words(call.error.kind)}: {call.error.message}",
                 turn=call.turn,
                 agent=call.agent,
@@ -279,16 +289,8 @@ class Scored:
             if wanted or not one.is_default or one.name in fallen_short:
                 self.asserted[one.name] = evaluation.of(one.name)
         if found:
-            raise AssertionError(
-                failure_text(
-                    found,
-                    evaluation,
-                    loaded.redactor,
-                    Circumstances(
-                        unfinished=self._collection.unfinished, unmatched=loaded.unmatched(evaluation), case=self.case
-                    ),
-                )
-            )
+            unfinished, unmatched = self._collection.unfinished, loaded.unmatched(evaluation)
+            raise AssertionError(failure_text(found, evaluation, loaded.redactor, unfinished, unmatched, self.case))
 
     def recording(self) -> Iterator[Request]:
         """Encode the spans and records, with the case and the attributes of the test."""
@@ -316,11 +318,135 @@ class Scored:
         return {**self._settings.attributes, **case}
 
 
-def _value(content: Content) -> Json:
-    match content:
-        case Recorded(value=value):
-            return value
-        case Unparsed(text=text):
-            return text
-        case _:
-            return None
+_ENDING = ".otlp"
+_MAX_NAME = 160
+_DIGITS = 10
+# Such ids give names that no other test has. The patterns of one id never overlap: `::` and brackets part them.
+_PLAIN = re.compile(r"[\w-]+(?:/[\w-]+)*\.py(?:::[A-Za-z_]\w*)+(?:\[[\w.-]+\])?", re.ASCII)
+
+
+def file_name(node_id: str) -> str:
+    """Name the recording of a test; ids that differ give names that differ, and every name is safe for any file system."""
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", node_id.replace("::", ".").replace("/", ".").rstrip("]").replace("[", "-"))
+    if len(name) > _MAX_NAME or not _PLAIN.fullmatch(node_id):
+        digest = hashlib.sha256(node_id.encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
+        name = f"{name[:_MAX_NAME]}-{digest}"
+    return name.lstrip(".-") + _ENDING
+
+
+def write_recording(directory: Path, node_id: str, requests: Iterable[Request]) -> None:
+    """Replace the recording of a test, readable by its owner only; without requests it has no file. Raise `OSError`."""
+    recording = b"".join(
+        framed("traces" if isinstance(request, ExportTraceServiceRequest) else "logs", request.SerializeToString())
+        for request in requests
+    )
+    path = directory / file_name(node_id)
+    if not recording:
+        path.unlink(missing_ok=True)
+        return
+    # Written beside it: half a file is never taken for a recording.
+    descriptor, beside = tempfile.mkstemp(prefix=".", suffix=".partial", dir=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(recording)
+        Path(beside).replace(path)
+    except OSError:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+# The attribute of a test's last report that has them; `hooks` looks for it by its name, without importing this.
+RESULTS = "toolgauge"
+# Criterion, outcome, score, and why there is none; no outcome where the criterion matched nothing.
+Row: TypeAlias = tuple[str, OutcomeWord | None, float | None, str | None]
+
+
+def rows_of(criterion: str, results: Sequence[CriterionResult]) -> Iterator[Row]:
+    """Write the results of one criterion in one test."""
+    if not results:
+        yield criterion, None, None, None
+    for result in results:
+        yield criterion, result.outcome, result.value, result.reason
+
+
+def summary_lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Write the table: how many results of each criterion passed, and the mean score."""
+    counts: dict[str, CriterionCounts] = {}
+    for criterion, word, value, reason in rows:
+        count = counts.setdefault(criterion, CriterionCounts(criterion))
+        if word is not None:
+            count.count(word, value, reason)
+    yield from table_lines(tuple(counts.values()), unmatched=counts)
+
+
+_PLUGIN = "toolgauge-scored-tests"
+_SCORED = pytest.StashKey[Scored]()
+
+
+def scored_tests(config: pytest.Config) -> "ScoredTests":
+    """Return the one of this run."""
+    plugin = config.pluginmanager.get_plugin(_PLUGIN)
+    if isinstance(plugin, ScoredTests):
+        return plugin
+    made = ScoredTests(config.getoption("toolgauge_record"))
+    config.pluginmanager.register(made, _PLUGIN)
+    return made
+
+
+class ScoredTests:
+    """All tests of this process."""
+
+    def __init__(self, record_to: str | None) -> None:
+        self._collector = Collector()
+        self._record_to = None if record_to is None else Path(record_to)
+        self._loaded: dict[object, LoadedCriteria] = {}
+
+    def begin(self, item: pytest.Item) -> Scored:
+        """Collect for a test; a repeated attempt starts with an empty collection."""
+        scored = item.stash[_SCORED] = Scored(self._collector, settings_of(item), self._load)
+        return scored
+
+    def scored(self, item: pytest.Item) -> Scored:
+        """Return the one of a test; one that asks for its fixtures by name while it runs is not known before."""
+        return item.stash[_SCORED] if _SCORED in item.stash else self.begin(item)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """End the collection after the fixtures, whose ends may end spans, and write the recording."""
+        try:
+            return (yield)
+        finally:
+            self._collector.end()
+            if _SCORED in item.stash:
+                scored = item.stash[_SCORED]
+                for criterion, results in scored.asserted.items():
+                    if results:
+                        words = (
+                            f"{one.outcome} {one.reason if one.value is None else f'{one.value:.3f}'}"
+                            for one in results
+                        )
+                        item.user_properties.append((f"toolgauge.{criterion}", ", ".join(words)))
+                if self._record_to is not None:
+                    try:
+                        write_recording(self._record_to, item.nodeid, scored.recording())
+                    except OSError as error:
+                        reason = f"--toolgauge-record: cannot write to `{self._record_to}`: {error.strerror or error}"
+                        pytest.fail(reason, pytrace=False)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Give the last report of a test its results: attributes of plain values come from workers with it."""
+        report = yield
+        if call.when == "teardown" and _SCORED in item.stash:
+            asserted = item.stash[_SCORED].asserted
+            setattr(report, RESULTS, [row for name, results in asserted.items() for row in rows_of(name, results)])
+            del item.stash[_SCORED]
+        return report
+
+    def _load(self, settings: TestSettings, written: Sequence[Criterion]) -> LoadedCriteria:
+        given = (settings.criteria, settings.config, settings.overrides, tuple(written))
+        if given not in self._loaded:
+            self._loaded[given] = LoadedCriteria(settings, written)
+        return self._loaded[given]

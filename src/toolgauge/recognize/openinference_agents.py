@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.literals import CLASS, parse_repr
+from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
     OTHER_ERROR,
     AgentRun,
@@ -99,11 +100,13 @@ def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject)
             return AgentRun(agent=None)
     if kind != "AGENT" or (instrumentation == "beeai" and "agent.name" not in span.attributes):
         return None  # BeeAI makes spans of an agent's events
-    named = next((name for key in _NAME_KEYS if (name := values.as_str(span.attributes.get(key)))), None)
+    given = [name for key in _NAME_KEYS if (name := values.as_str(span.attributes.get(key)))]
+    named = next(filter(stable_name, given), None)
+    named_by_id = named is None and bool(given)
     if named is None and instrumentation not in _NAMELESS:
         found = _BRACKETED.fullmatch(span.name)
         named = found[1] if found else _METHOD.sub("", span.name.removeprefix("invoke_agent ")) or None
-    return AgentRun(agent=named)
+    return AgentRun(agent=named, named_by_id=named_by_id)
 
 
 # CrewAI and Haystack record no model calls. Refused calls and ids are only in the messages inside `output.value` of an agent's run,

@@ -6,7 +6,16 @@ from msgspec.structs import replace
 
 from toolgauge.model.errors import is_interrupt
 from toolgauge.model.json import Value
-from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Reading
+from toolgauge.model.names import stable_name
+from toolgauge.model.observations import (
+    AgentRun,
+    CallExecuted,
+    CallRequested,
+    MessageSeen,
+    ModelCall,
+    Observation,
+    Reading,
+)
 from toolgauge.model.ports import Completing, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
@@ -18,6 +27,7 @@ _MAX_ATTRIBUTES = 32
 _MAX_SCOPES = 512
 _MAX_NAME = 256
 _MAX_FOUND = 256
+_WITH_AGENT = (ModelCall, CallRequested, CallExecuted, AgentRun)
 
 
 class Candidates:
@@ -264,6 +274,10 @@ def _reading(
     attributes: tuple[tuple[str, Scalar], ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
+    for seen in observations:
+        if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
+            observations = tuple(map(_with_stable_name, observations))
+            break
     if span is not None and dialect is not None and (failure := span_failure(span, observations)) is not None:
         observations = (*observations, failure)
     if dialect is not None and (seen := properties(record.attributes, observations)) is not None:
@@ -288,6 +302,14 @@ def _reading(
         language=resource.language,
     )
     return replace(reading, attributes=attributes) if attributes else reading
+
+
+def _with_stable_name(seen: Observation) -> Observation:
+    """Take ids out of the name of an agent, or its runs would have nothing in common."""
+    if not isinstance(seen, _WITH_AGENT) or seen.agent is None or (name := stable_name(seen.agent)) == seen.agent:
+        return seen
+    changed = replace(seen, agent=name or None)
+    return replace(changed, named_by_id=True) if isinstance(changed, AgentRun) else changed
 
 
 def _shortest(prefixes: Iterable[str]) -> tuple[str, ...]:

@@ -2,13 +2,21 @@
 
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from toolgauge.settings import Section
 
 Key = Annotated[str, Field(min_length=1)]
+
+
+def _as_list(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+# One key, or a list of them.
+Keys = Annotated[tuple[Key, ...], BeforeValidator(_as_list, json_schema_input_type=Key | tuple[Key, ...])]
 # Keys of objects, indexes of lists, `*` for each element of a list.
-Path: TypeAlias = tuple[Key, ...]
+Path: TypeAlias = Keys
 # What an attribute must be: this text or number, one of these, just there (`true`), or not there (`false`).
 Wanted: TypeAlias = StrictBool | StrictStr | StrictInt | tuple[StrictStr | StrictInt, ...]
 Matches: TypeAlias = dict[Key, Wanted]
@@ -128,7 +136,7 @@ class MappedDialectSettings(Section):
     """
 
     rank: Annotated[int, Field(ge=1)] = 5
-    scopes: tuple[Key, ...] = ()
+    scopes: Keys = ()
     spans: tuple[SpanMapping, ...]
 
     @model_validator(mode="after")

@@ -29,6 +29,7 @@ Fact: TypeAlias = Literal[
     "tool_definitions",
     "conversation_id",
     "user_text",
+    "agent_name",
 ]
 # The facts that a single content switch governs.
 _CONTENT: tuple[Fact, ...] = ("calls", "arguments", "results", "user_text")
@@ -160,6 +161,7 @@ COSTS: Mapping[Fact, str] = {
     "user_text": "judges do not know what was asked for, and values that only the user gave cannot be traced",
     "conversation_id": "criteria with `scope: conversation` see every trace as a conversation of its own",
     "call_ids": "requests and executions are joined by name, arguments and order instead",
+    "agent_name": "an id is no name: these runs count under what is left without it, or under the service alone",
 }
 NAMES: Mapping[Fact, str] = {
     "calls": "tool calls",
@@ -171,6 +173,7 @@ NAMES: Mapping[Fact, str] = {
     "user_text": "text of the user",
     "conversation_id": "conversation id",
     "call_ids": "call ids",
+    "agent_name": "name of the agent but an id",
 }
 _WITHHELD = "__REDACTED__"
 
@@ -218,6 +221,21 @@ class Shortfall:
     traces: int
     of_traces: int
     remedy: Remedy
+
+    @property
+    def name(self) -> str:
+        """The fact in words."""
+        return NAMES[self.fact]
+
+    @property
+    def cost(self) -> str:
+        """The consequence for scores."""
+        return COSTS[self.fact]
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether calls cannot be judged without it."""
+        return self.fact in PROBLEMS
 
 
 @dataclass(slots=True)

@@ -5,17 +5,14 @@ Two revisions of a criterion are never compared. A service or environment that o
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Cause, Stream
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.recordings.conversation_means import SERVICE, Observations, Observed, StreamCounts, evenly_drawn
+from toolgauge.recordings.conversation_means import Observations, Observed, StreamCounts, evenly_drawn
 from toolgauge.recordings.verdict import Answer, Judged, Pairing, Question, answer_of, judge_streams
 from toolgauge.settings import SECOND
 from toolgauge.watch.causes import MAX_OBSERVATIONS, NewestObservations
@@ -94,7 +91,11 @@ def pair_streams(
     for chosen in versions:
         base = _by_revision(observed, chosen.base, chosen.service, filters)
         new = _by_revision(observed, chosen.new, chosen.service, filters)
-        for stream in sorted({*base, *new}, key=_order):
+        # A stream of all tools comes before those of single ones.
+        for stream in sorted(
+            {*base, *new},
+            key=lambda one: (one.criterion, one.level, one.environment or "", one.agent or "", one.tool or ""),
+        ):
             old, current = base.get(stream, {}), new.get(stream, {})
             shared = old.keys() & current.keys()
             if old and current and not shared:
@@ -128,45 +129,14 @@ def _by_revision(
     return found
 
 
-def _order(stream: Stream) -> tuple[str, ...]:
-    tool = "" if stream.tool is None else f"t{stream.tool}"
-    return (stream.criterion, stream.level, stream.environment or "", stream.agent or "", tool)
-
-
 BASE, NEW = "BASE", "NEW"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TwoRecordings:
-    """What was observed in both. `without` are the attributes of which they share no value."""
-
-    observed: Observed
-    versions: tuple[Versions, ...]
-    without: tuple[str, ...]
-
-
-def observe(
-    observations: Observations, scored: Iterable[Scorecard], version_of: Callable[[Trajectory], str | None]
-) -> int:
-    """Take the results of a recording; return how many trajectories have no version."""
-    without = 0
-    for scorecard in scored:
-        version = version_of(scorecard.trajectory)
-        without += version is None
-        if version is not None:
-            observations.add(scorecard, version)
-    return without
-
-
-def set_beside(observations: Observations) -> TwoRecordings:
-    """Set what was taken as `BASE` beside what was taken as `NEW`."""
-    without = tuple(
-        name
-        for name, seen in ((SERVICE, observations.services), (ENVIRONMENT, observations.environments))
-        if seen(BASE) and seen(NEW) and not seen(BASE) & seen(NEW)
-    )
+def set_beside(observations: Observations) -> tuple[Observed, tuple[Versions, ...], tuple[str, ...]]:
+    """Set what was taken as `BASE` beside `NEW`; the last are the attributes of which they share no value."""
+    without = observations.without_shared_values(BASE, NEW)
     observed = observations.observed(without=without)
-    return TwoRecordings(observed=observed, versions=tuple(choose_versions(observed, BASE, NEW)), without=without)
+    return observed, tuple(choose_versions(observed, BASE, NEW)), without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

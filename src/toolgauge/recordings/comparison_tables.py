@@ -1,17 +1,26 @@
-"""A comparison as one JSON object, as a table for a person, and as Markdown for a pull request; names are escaped."""
+"""A comparison as one JSON object, as a table for a person, and as Markdown for a pull request; names are escaped.
 
-from collections.abc import Callable, Iterator, Sequence
+Beside it stands what a run that passed takes: tokens, time and cost of all runs by those that passed.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from math import ceil, log10
 
+from msgspec import Struct
+
 from toolgauge.export.regression_events import changes_json, difference_sentence
+from toolgauge.export.run_usage import MEASURES, RunSummary, RunTotals, RunUsageReader
 from toolgauge.model.json import JsonObject
+from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Stream
-from toolgauge.recordings.comparison import Comparison
+from toolgauge.recordings.comparison import Comparison, Versions
 from toolgauge.recordings.conversation_means import StreamCounts
-from toolgauge.recordings.verdict import Judged
+from toolgauge.recordings.verdict import Judged, Pairing
+from toolgauge.report.catalogue import MEASURE_WORDS, of_success, passed_words, runs_words
 from toolgauge.report.markdown import code
-from toolgauge.report.terminal import PLAIN, Style, printable, shortened
+from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortened
 
 _NAME_LENGTH = 60
 _HEADS = ("agent", "tool", "base", "new", "difference", "verdict")
@@ -79,43 +88,27 @@ def _counts_object(version: str, counts: StreamCounts) -> JsonObject:
 
 def table_lines(comparison: Comparison, style: Style = PLAIN) -> Iterator[str]:
     """Describe the comparison for a person: a table for each criterion and service."""
-    for _, group in groupby(comparison.streams, key=lambda one: (_place(one.pairing.stream), _versions(one))):
+    for head, group in groupby(comparison.streams, key=lambda one: _head(one.pairing)):
         streams = list(group)
-        first = streams[0]
-        yield style.head(f"{_place(first.pairing.stream)}: {_versions(first)}")
+        yield style.head(head)
         rows = [
-            (
-                shortened(one.pairing.stream.agent or "-", _NAME_LENGTH),
-                _tool(one.pairing.stream),
-                _mean(one.pairing.base),
-                _mean(one.pairing.new),
-                _difference(one),
-                _verdict(one) + _beside(one.pairing.base, one.pairing.new),
-            )
+            (shortened(one.pairing.stream.agent or "-", _NAME_LENGTH), _tool(one.pairing.stream), *_figures(one))
             for one in streams
         ]
-        widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
-        yield "  " + style.aside(_line(_HEADS, widths))
-        for one, row in zip(streams, rows, strict=True):
+        heads, *lines = aligned((_HEADS, *rows))
+        yield "  " + style.aside(heads)
+        for one, row, line in zip(streams, rows, lines, strict=True):
             colour = style.doubtful if one.verdict == "not_enough_data" else style.good
-            # The colour goes on last: its letters take no room.
-            yield f"  {_line((*row[:-1], '|'), widths)[:-1]}{(style.bad if one.is_too_bad else colour)(row[-1])}"
+            yield f"  {line.removesuffix(row[-1])}{(style.bad if one.is_too_bad else colour)(row[-1])}"
         yield ""
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)).rstrip()
-
-
-def _place(stream: Stream) -> str:
+def _head(pairing: Pairing) -> str:
+    stream = pairing.stream
     environment = "" if stream.environment is None else f" in {shortened(stream.environment, _NAME_LENGTH)}"
     service = "" if stream.service is None else f", {shortened(stream.service, _NAME_LENGTH)}"
-    return f"{shortened(stream.criterion, _NAME_LENGTH)}{service}{environment}"
-
-
-def _versions(judged: Judged) -> str:
-    pairing = judged.pairing
-    return f"{shortened(pairing.base_version, _NAME_LENGTH)} -> {shortened(pairing.new_version, _NAME_LENGTH)}"
+    versions = [shortened(version, _NAME_LENGTH) for version in (pairing.base_version, pairing.new_version)]
+    return f"{shortened(stream.criterion, _NAME_LENGTH)}{service}{environment}: {' -> '.join(versions)}"
 
 
 def _tool(stream: Stream) -> str:
@@ -124,31 +117,20 @@ def _tool(stream: Stream) -> str:
     return "(all tools)" if stream.level == "call" else "(trajectory)"
 
 
-def _mean(counts: StreamCounts) -> str:
-    return f"{counts.sample.mean:.3f} of {counts.sample.count}" if counts.sample.count else "- of 0"
-
-
-def _difference(judged: Judged) -> str:
-    if judged.difference is None:
-        return "-"
-    low, high = judged.interval
-    return f"{judged.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
-
-
-def _verdict(judged: Judged) -> str:
-    text = judged.verdict.replace("_", " ")
-    return f"{text}, within the margin" if judged.verdict == "worse" and judged.within_margin else text
-
-
-def _beside(base: StreamCounts, new: StreamCounts) -> str:
-    """Count results that are no scores, and failures that were made good, where there are any."""
+def _figures(one: Judged) -> tuple[str, ...]:
+    """Write both means, their difference, and the verdict beside results that are no scores and failures made good."""
+    base, new = one.pairing.base, one.pairing.new
+    means = [f"{of.sample.mean:.3f} of {of.sample.count}" if of.sample.count else "- of 0" for of in (base, new)]
+    low, high = one.interval
+    difference = "-" if one.difference is None else f"{one.difference:+.3f} [{low:+.3f}, {high:+.3f}]"
+    within = ", within the margin" if one.verdict == "worse" and one.within_margin else ""
     counts = (
         ("not evaluated", base.not_evaluated, new.not_evaluated),
         ("errors", base.errors, new.errors),
         ("recovered failures", base.recovered, new.recovered),
     )
     found = ", ".join(f"{name} {old} -> {current}" for name, old, current in counts if old or current)
-    return f" ({found})" if found else ""
+    return *means, difference, f"{one.verdict.replace('_', ' ')}{within}{f' ({found})' if found else ''}"
 
 
 def markdown_lines(comparison: Comparison) -> Iterator[str]:
@@ -165,9 +147,8 @@ def markdown_lines(comparison: Comparison) -> Iterator[str]:
         stream = one.pairing.stream
         names = [code(stream.criterion), code(stream.service), code(stream.agent)]
         tool = code(stream.tool) if stream.tool is not None else _tool(stream)
-        verdict = _verdict(one).replace("worse", "**worse**", 1)
-        cells = [*names, tool, _mean(one.pairing.base), _mean(one.pairing.new), _difference(one)]
-        yield f"| {' | '.join(cells)} | {verdict}{_beside(one.pairing.base, one.pairing.new)} |"
+        *figures, verdict = _figures(one)
+        yield f"| {' | '.join((*names, tool, *figures))} | {verdict.replace('worse', '**worse**', 1)} |"
     yield ""
     for sentence in conclusion(comparison, code):
         yield f"- {sentence}"
@@ -239,3 +220,73 @@ def _rounded(count: int) -> int:
     """Round up to two digits: it is an estimate."""
     unit = 10 ** max(0, int(log10(count)) - 1) if count else 1
     return ceil(count / unit) * unit
+
+
+class ComparedRuns(Struct, frozen=True, kw_only=True):
+    """The runs of two versions of a service, of all services where `service` is `None`."""
+
+    service: str | None
+    base_version: str
+    new_version: str
+    base: RunSummary
+    new: RunSummary
+
+
+class RunUsages:
+    """Collects the runs of recordings by version and service."""
+
+    def __init__(self) -> None:
+        self._totals: defaultdict[tuple[str, str | None], RunTotals] = defaultdict(RunTotals)
+
+    def add(self, scorecard: Scorecard, version: str, reader: RunUsageReader) -> None:
+        """Add the run of a scorecard."""
+        if (usage := reader.read(scorecard)) is not None:
+            self._totals[version, scorecard.trajectory.service].add(usage)
+
+    def beside(self, versions: Sequence[Versions]) -> tuple[ComparedRuns, ...]:
+        """Set the runs of two versions side by side, where any were read."""
+        if not self._totals:
+            return ()
+        return tuple(
+            ComparedRuns(
+                service=one.service,
+                base_version=one.base,
+                new_version=one.new,
+                base=self._summary(one.base, one.service),
+                new=self._summary(one.new, one.service),
+            )
+            for one in versions
+        )
+
+    def _summary(self, version: str, service: str | None) -> RunSummary:
+        total = RunTotals()
+        for (of_version, of_service), totals in self._totals.items():
+            if of_version == version and service in (None, of_service):
+                total.join(totals)
+        return total.summary()
+
+
+def usage_lines(usages: Iterable[ComparedRuns], style: Style = PLAIN) -> Iterator[str]:
+    """Describe runs for a person."""
+    for one in usages:
+        names = [shortened(name, _NAME_LENGTH) for name in (one.base_version, one.new_version)]
+        service = "" if one.service is None else f", {shortened(one.service, _NAME_LENGTH)}"
+        yield style.head(f"runs{service}: {' -> '.join(names)}")
+        yield from (f"  {name}: {base} -> {new}" for name, base, new in _rows(one))
+        yield ""
+
+
+def usage_markdown(usages: Iterable[ComparedRuns]) -> Iterator[str]:
+    """Describe runs for a pull request."""
+    for one in usages:
+        yield ""
+        yield f"| {code(one.service)} | {code(one.base_version)} | {code(one.new_version)} |"
+        yield "|---|---|---|"
+        yield from (f"| {name} | {base} | {new} |" for name, base, new in _rows(one))
+
+
+def _rows(one: ComparedRuns) -> Iterator[tuple[str, str, str]]:
+    yield "runs", runs_words(one.base), runs_words(one.new)
+    for measure in MEASURES:
+        words = f"{MEASURE_WORDS[measure]} of {passed_words(one.new)[1]}"
+        yield words, of_success(one.base, measure), of_success(one.new, measure)

@@ -26,6 +26,8 @@ COLUMNS: tuple[str, ...] = ("calls", "arguments", "results", "failures", "offers
 
 # More trajectories than any recording of the scenario has.
 _MAX_TRAJECTORIES, _NAME_LENGTH = 100, 200
+# So many tools of the scenario are known by name, unless a recording is of something else.
+_LEAST_TOOLS = 2
 _ABSENT, _DIFFERENT, _NOT_FOUND = "not recorded", "another value", "not found"
 
 
@@ -212,6 +214,11 @@ def conformance(trajectories: Iterable[Trajectory], producers: Iterable[Producer
         raise RecordingError(f"more than {_MAX_TRAJECTORIES} trajectories: record the scenario alone")
     truth = msgspec.json.decode(SCENARIO.read_bytes(), type=Truth)
     calls = tuple(chain.from_iterable(run.tool_calls for run in truth.traces))
+    made = {call.name for one in found for call in one.calls}
+    if made and len(made & {call.name for call in calls}) < _LEAST_TOOLS:
+        raise RecordingError(
+            "this is no recording of the fixed scenario, whose tools were not called: docs/producers.md has it"
+        )
     wanted = shared_conversation(found) or truth.conversation_id
     values = tuple(compared(MadeRun(tool_calls=calls), found, wanted))
     names = (" ".join((one.scope or "(no scope)", one.version)).strip() for one in sorted(producers))

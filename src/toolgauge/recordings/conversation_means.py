@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -13,29 +12,17 @@ from toolgauge.model.outcomes import NotEvaluated, Result, Scorecard, Scored
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Arm, Stream
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.net.admin_client import ask, check_url, not_toolgauge
 from toolgauge.recordings.two_samples import Sample
 from toolgauge.watch.causes import MAX_OBSERVATIONS
 from toolgauge.watch.fingerprint import INSTRUCTIONS, TOOL_SCHEMA, fingerprint, joined
 
 _T = TypeVar("_T")
-_PATH = "/comparison"
-_MAX_BYTES = 64 << 20
 
 
-class _Answer(Struct):
+class LiveArms(Struct):
+    """What a running process has observed, as `/comparison` answers."""
+
     arms: list[Arm]
-
-
-def fetch_arms(url: str, token: str | None = None) -> list[Arm]:
-    """Return what the process at `url` has observed; raise `ToolgaugeError` when it does not answer."""
-    check_url(url, "--live")
-    admin = url.rstrip("/").removesuffix(_PATH)
-    body = ask(admin, _PATH, token=token, max_bytes=_MAX_BYTES)
-    try:
-        return msgspec.json.decode(body, type=_Answer).arms
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise not_toolgauge(admin) from error
 
 
 SERVICE = "service.name"
@@ -129,13 +116,13 @@ class Observations:
             for stream in _streams(trajectory, result):
                 self._tallies[version][stream].add(conversation, result)
 
-    def environments(self, version: str) -> frozenset[str | None]:
-        """Return the environments seen under a version."""
-        return frozenset(stream.environment for stream in self._tallies.get(version, ()))
-
-    def services(self, version: str) -> frozenset[str | None]:
-        """Return the services seen under a version."""
-        return frozenset(stream.service for stream in self._tallies.get(version, ()))
+    def without_shared_values(self, one: str, other: str) -> tuple[str, ...]:
+        """Name the attributes, of service and environment, of which both versions have streams but no value in common."""
+        streams, others = (tuple(self._tallies.get(version, ())) for version in (one, other))
+        services = {stream.service for stream in streams}.isdisjoint([stream.service for stream in others])
+        environments = {stream.environment for stream in streams}.isdisjoint([each.environment for each in others])
+        apart = ((SERVICE, services), (ENVIRONMENT, environments))
+        return tuple(name for name, is_apart in apart if is_apart and streams and others)
 
     def observed(self, *, without: Iterable[str] = ()) -> Observed:
         """Return what was observed; streams that differ in the attributes `without` alone become one."""

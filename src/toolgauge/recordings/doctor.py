@@ -11,8 +11,8 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import COSTS, NAMES, PROBLEMS, Fact, Producer, Remedy, Shortfalls
-from toolgauge.recordings.stats import ProducerCounts, Tally
+from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, TraceCounts, remedy
+from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
 
@@ -98,11 +98,6 @@ class Missing:
         """The missing fact and its count, for a person."""
         return f"no {NAMES[self.fact]} in {self.count} of {self.of} {self.unit}"
 
-    @property
-    def cost(self) -> str:
-        """The consequence for scores."""
-        return COSTS[self.fact]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
@@ -138,6 +133,8 @@ class Doctor:
         # Trajectories with calls, and those that show that spans of them went elsewhere.
         self.with_calls = 0
         self.split = 0
+        # Runs below a span that failed and never ended.
+        self.without_parent = 0
         self._code_steps: Counter[Producer] = Counter()
         self._failed_code_steps: Counter[Producer] = Counter()
         self._names = defaultdict[Producer, Counter[str]](Counter)
@@ -155,20 +152,20 @@ class Doctor:
         """Take one trajectory, once the spans of its trace have been read."""
         is_split = trajectory.split_sign is not None
         self.split += is_split
+        self.without_parent += trajectory.closed_because == "parent_missing"
         self.with_calls += is_split or bool(trajectory.calls)
         self._tally.unread_tools.add(trajectory)
-        trace = self._tally.take(trajectory.trace_id)
+        trace = self._tally.traces.pop(trajectory.trace_id, TraceCounts())
         self._shortfalls.add(trajectory, trace)
         self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
         for service in {producer.service for producer in trace.spans.values()}:
             self._offered[service].update(tool.name for tool in trajectory.tools_offered or ())
+        texts = with_error_texts(trajectory)
         for call in trajectory.calls:
             if (producer := trace.producer(call.executed_by)) is not None:
                 self._names[producer][call.name] += 1
                 self._lone[producer] += len(trace.spans) == 1
                 self._without_run[producer] += not trace.runs
-        texts = with_error_texts(trajectory)
-        for call in trajectory.calls:
             producer = trace.producer(call.executed_by or call.span)
             if call.order not in texts.kinds or producer is None:
                 continue
@@ -184,42 +181,48 @@ class Doctor:
         """Yield one diagnosis a producer, sorted."""
         for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
             calls = self._shortfalls.calls(producer)
-            missing = tuple(
+            missing = [
                 Missing(
                     fact=one.fact,
-                    grade="problem" if one.fact in PROBLEMS else "note",
+                    grade="problem" if one.is_problem else "note",
                     count=one.count,
                     of=one.of,
                     unit=_unit(one.fact, sent, calls),
                     remedy=one.remedy,
                 )
                 for one in self._shortfalls.of(producer, sent.dialects, sent.without_trace)
-            )
+            ]
+            if sent.named_by_id:
+                missing.append(
+                    Missing(
+                        fact="agent_name",
+                        grade="note",
+                        count=sent.named_by_id,
+                        of=sent.agent_runs,
+                        unit="agent runs",
+                        remedy=remedy("agent_name", producer, sent.dialects),
+                    )
+                )
+            # The calls that no trace joins to their requests; one alone may be a request by hand.
+            lone_calls = self._lone[producer] if self._lone[producer] > 1 else 0
+            if producer.service in self._tally.services_with_runs:
+                lone_calls = self._without_run[producer]
+            # The only name of several calls where models of the service were offered tools of other names.
+            names, offered = self._names[producer], self._offered[producer.service]
+            is_shared = len(names) == 1 and names.total() > 1 and offered and offered.isdisjoint(names)
             yield Diagnosis(
                 producer=producer,
                 sent=sent,
                 calls=calls,
-                missing=missing,
+                missing=tuple(missing),
                 code_steps=self._code_steps[producer],
                 failed_code_steps=self._failed_code_steps[producer],
-                shared_name=self._shared_name(producer),
-                lone_calls=self._lone_calls(producer),
+                shared_name=next(iter(names)) if is_shared else None,
+                lone_calls=lone_calls,
                 may_hold_calls=bool(sent.unread) and producer not in self._shown,
                 reported_errors=self._reported_errors[producer],
                 error_beginnings=[one for one, _ in self._error_beginnings[producer].most_common(_MAX_BEGINNINGS)],
             )
-
-    def _lone_calls(self, producer: Producer) -> int:
-        """Count the calls that no trace joins to their requests; one alone may be a request by hand."""
-        if producer.service in self._tally.services_with_runs:
-            return self._without_run[producer]
-        return self._lone[producer] if self._lone[producer] > 1 else 0
-
-    def _shared_name(self, producer: Producer) -> str | None:
-        """Return the only name of several calls where models of the service were offered tools of other names."""
-        names, offered = self._names[producer], self._offered[producer.service]
-        name = next(iter(names), None)
-        return name if len(names) == 1 and names.total() > 1 and offered and name not in offered else None
 
 
 def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
@@ -235,10 +238,7 @@ def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
 def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
     """Describe one producer for `doctor --json`."""
     found: JsonObject = {
-        "service": diagnosis.producer.service or None,
-        "scope": diagnosis.producer.scope,
-        "version": diagnosis.producer.version or None,
-        "language": diagnosis.producer.language or None,
+        **producer_object(diagnosis.producer),
         "dialects": [dialect for dialect, _ in diagnosis.sent.dialects.most_common()],
         "spans": diagnosis.sent.spans,
         "log_records": diagnosis.sent.log_records,
@@ -256,7 +256,7 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
                 "advice": missing.remedy.how,
                 "not_evaluated": list(missing.not_evaluated),
                 "shown_less": list(missing.shown_less),
-                "cost": missing.cost,
+                "cost": COSTS[missing.fact],
             }
             for missing in diagnosis.missing
         ],
@@ -286,8 +286,7 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
 def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]:
     """Describe one producer for a person: its name, its dialects, then the missing facts."""
     producer, sent = diagnosis.producer, diagnosis.sent
-    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _NAME_LENGTH)
-    yield style.head(f"{shortened(producer.service or 'unknown service', _NAME_LENGTH)}: {scope}")
+    yield style.head(producer_head(producer))
     dialects = ", ".join(dialect for dialect, _ in sent.dialects.most_common())
     records = f", {sent.log_records} log records" if sent.log_records else ""
     language = f"{producer.language}; " if producer.language else ""
@@ -309,7 +308,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         for missing in group[:1] if group[0].fact == "calls" else group:
             lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
             less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
-            yield f"    {missing.cost}{lost}{less}"
+            yield f"    {COSTS[missing.fact]}{lost}{less}"
         yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
     doubts = tuple(_reading_lines(diagnosis, style))
     yield from doubts

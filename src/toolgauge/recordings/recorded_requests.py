@@ -92,10 +92,6 @@ def find_files(paths: Sequence[str]) -> list[str]:
     return files
 
 
-def _log_skipped(_file: str, reason: str) -> None:
-    _LOG.warning("warning: %s", reason)
-
-
 def read(files: Sequence[str], progress: Callable[[int], None], skip: Skip | None = None) -> Iterator[RecordedRequest]:
     """Yield the requests of all files in order of recorded time; `progress` gets the size of each request in bytes.
 
@@ -104,7 +100,7 @@ def read(files: Sequence[str], progress: Callable[[int], None], skip: Skip | Non
 
     def requests(file: str) -> Iterator[RecordedRequest]:
         try:
-            yield from _requests(file, skip or _log_skipped)
+            yield from _requests(file, skip or (lambda _file, reason: _LOG.warning("warning: %s", reason)))
         except RecordingError as error:
             if skip is None:
                 raise

@@ -1,10 +1,16 @@
-"""A recording in figures: records read by dialect and producer, facts not observed, and unread spans that look like tool calls."""
+"""A recording in figures: records read by dialect and producer, and facts not observed.
+
+It also finds unread spans that look like tool calls, and requests to providers of models in services that record no model
+call.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError as NotProtobufError
 from msgspec.structs import replace
@@ -12,9 +18,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
 from toolgauge.dialects.generic import GENERIC, mapping_of
-from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import JsonObject
+from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -33,11 +40,97 @@ from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.settings import SpanMapping
-from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of
-from toolgauge.recordings.model_requests import ModelRequestSpans
+from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of, table
 from toolgauge.recordings.recorded_requests import RecordedRequest
+from toolgauge.report.json_objects import content_of
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
+
+_URLS = ("url.full", "http.url")
+_PATHS = (*_URLS, "url.path", "http.target")
+_HOSTS = ("server.address", "net.peer.name", "http.host")
+_METHODS = ("http.request.method", "http.method")
+_URL = re.compile(r"https?://([^/:?#]{1,253})")
+_LONGEST_VALUE, _NAME_LENGTH = 2048, 200
+
+
+def producer_object(producer: Producer) -> JsonObject:
+    """Name a producer for `doctor --json`."""
+    return {
+        "service": producer.service or None,
+        "scope": producer.scope,
+        "version": producer.version or None,
+        "language": producer.language or None,
+    }
+
+
+def producer_head(producer: Producer, length: int = _NAME_LENGTH) -> str:
+    """Name a producer for a person, with at most `length` characters of each name."""
+    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), length)
+    return f"{shortened(producer.service or 'unknown service', length)}: {scope}"
+
+
+class ModelRequests(NamedTuple):
+    """The requests of one producer to one host, and the packages that record the calls in them."""
+
+    producer: Producer
+    host: str
+    spans: int
+    packages: tuple[str, ...]
+
+
+class ModelRequestSpans:
+    """Takes the spans of a recording, and counts requests to providers of models."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[Producer, str, int]] = Counter()
+        self._hosts = [(pattern, index) for index, one in enumerate(table().model_hosts) for pattern in one.hosts]
+
+    def see(self, producer: Producer, span: SpanMessage) -> None:
+        """Take a span."""
+        if span.kind != SpanMessage.SPAN_KIND_CLIENT:
+            return
+        given = {pair.key: pair.value.string_value[:_LONGEST_VALUE] for pair in span.attributes[:_MAX_ATTRIBUTES]}
+        # Lists of models and files are got, not posted.
+        is_request = any(given.get(key) == "POST" for key in _METHODS) or "rpc.service" in given
+        if not is_request or any("embedding" in given.get(key, "") for key in _PATHS):
+            return
+        urls = (found[1] for key in _URLS if (found := _URL.match(given.get(key, ""))))
+        host = next(urls, None) or next((given[key] for key in _HOSTS if given.get(key)), "")
+        host = host.partition(":")[0].lower()
+        # A few names at most: each is one of the table, or a subdomain of one.
+        for pattern, index in self._hosts:
+            if fnmatchcase(host, pattern):
+                self._counts[producer, pattern, index] += 1
+
+    def left_over(self, services_with_runs: Collection[str]) -> list[ModelRequests]:
+        """Return the requests of services that record no model call."""
+        return [
+            ModelRequests(producer, host, spans, table().model_hosts[index].packages.get(producer.language, ()))
+            for (producer, host, index), spans in sorted(self._counts.items())
+            if producer.service not in services_with_runs
+        ]
+
+
+def requests_object(found: ModelRequests) -> JsonObject:
+    """Describe them for `doctor --json`."""
+    return {
+        **producer_object(found.producer),
+        "dialects": [],
+        "model_requests": {"host": found.host, "spans": found.spans, "packages": [*found.packages]},
+        "ok": True,
+    }
+
+
+def requests_lines(found: ModelRequests, style: Style = PLAIN) -> Iterator[str]:
+    """Describe them for a person."""
+    yield style.head(producer_head(found.producer))
+    spans = counted(found.spans, "request")
+    yield f"  {style.doubtful('note')}: {spans} to `{found.host}`, and no model call recorded: a request's span has no tool calls"
+    named = " or ".join(f"`{package}`" for package in found.packages)
+    client = f"the model client ({named})" if named else "the model client"
+    yield f"    do: add the instrumentation of the agent's framework where there is one, else of {client}"
+
 
 _WORD = r"(?:tool|function)s?"
 _ACT = r"(?:call|run|use|invoke|invocation|execute|execution)"
@@ -52,7 +145,7 @@ _SERVICE = "service.name"
 _MAX_ATTRIBUTES = 128
 # Spans that wait to be read, and different names of a producer that are kept.
 _MAX_WAITING = 200_000
-_MAX_NAMES, _TOOL_NAME_LENGTH = 3, 80
+_MAX_NAMES, _TOOL_SCOPE_LENGTH = 3, 80
 
 
 @dataclass(slots=True)
@@ -97,7 +190,9 @@ class UnreadToolSpans:
             known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
             for scope_group in group.scope_spans:
                 scope = scope_group.scope
-                producer = producer_of(known.get(_SERVICE), scope.name, scope.version, known.get(SDK_LANGUAGE, ""))
+                producer = producer_of(
+                    stable_name(known.get(_SERVICE, "")), scope.name, scope.version, known.get(SDK_LANGUAGE, "")
+                )
                 for span in scope_group.spans:
                     self.model_requests.see(producer, span)
                     if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):
@@ -131,10 +226,7 @@ def looks_like_tool_call(span: SpanMessage) -> bool:
 def unread_object(unread: UnreadTools) -> JsonObject:
     """Describe them for `doctor --json`."""
     return {
-        "service": unread.producer.service or None,
-        "scope": unread.producer.scope,
-        "version": unread.producer.version or None,
-        "language": unread.producer.language or None,
+        **producer_object(unread.producer),
         "dialects": [],
         "not_read": {"spans": unread.spans, "alone": unread.alone, "names": [*unread.names]},
         "ok": not unread.is_problem,
@@ -143,11 +235,9 @@ def unread_object(unread: UnreadTools) -> JsonObject:
 
 def unread_lines(unread: UnreadTools, style: Style = PLAIN) -> Iterator[str]:
     """Describe them for a person."""
-    producer = unread.producer
-    scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), _TOOL_NAME_LENGTH)
-    yield style.head(f"{shortened(producer.service or 'unknown service', _TOOL_NAME_LENGTH)}: {scope}")
+    yield style.head(producer_head(unread.producer, _TOOL_SCOPE_LENGTH))
     word = style.bad("problem") if unread.is_problem else style.doubtful("note")
-    names = ", ".join(f"`{shortened(name, _TOOL_NAME_LENGTH)}`" for name in unread.names)
+    names = ", ".join(f"`{shortened(name, _TOOL_SCOPE_LENGTH)}`" for name in unread.names)
     yield f"  {word}: toolgauge does not read {counted(unread.spans, 'span')} that look like tool calls: {names}"
     if unread.is_problem:
         yield f"    {unread.alone} of them in traces in which nothing else shows what became of a call"
@@ -178,19 +268,21 @@ class ProducerCounts:
     mappings: list[SpanMapping] = field(default_factory=list[SpanMapping])
     # Spans that a dialect claimed and found nothing on, by name and operation.
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    # Runs of agents, and those with an id in place of the agent's name.
+    agent_runs: int = 0
+    named_by_id: int = 0
 
-    def add_mapping(self, span: Span) -> None:
-        """Remember the attributes that the generic dialect reads."""
-        mapping = mapping_of(span)
+    def add(self, span: Span, reading: Reading) -> None:
+        """Count a span, and remember its name where nothing was found on it."""
+        self.spans += 1
+        mapping = mapping_of(span) if reading.dialect == GENERIC else None
         if mapping is not None and mapping not in self.mappings and len(self.mappings) < _MAX_MAPPINGS:
             self.mappings.append(mapping)
-
-    def add_unread(self, span: Span) -> None:
-        """Count a span on which nothing was found."""
-        operation = span.attributes.get(_OPERATION)
-        key = (span.name[:_LONGEST_NAME], operation[:_LONGEST_NAME] if isinstance(operation, str) else "")
-        if key in self.unread or len(self.unread) < _MAX_UNREAD:
-            self.unread[key] += 1
+        if all(isinstance(seen, ConversationSeen) for seen in reading.observations):
+            operation = span.attributes.get(_OPERATION)
+            key = (span.name[:_LONGEST_NAME], operation[:_LONGEST_NAME] if isinstance(operation, str) else "")
+            if key in self.unread or len(self.unread) < _MAX_UNREAD:
+                self.unread[key] += 1
 
 
 class Tally:
@@ -205,8 +297,9 @@ class Tally:
         # The services that recorded model calls or agent runs.
         self.services_with_runs: set[str] = set()
         self.unread_tools = UnreadToolSpans()
+        # By trace, until its trajectory is taken.
+        self.traces: dict[str, TraceCounts] = {}
         self._metrics: SelfMetrics | None = None
-        self._traces: dict[str, TraceCounts] = {}
         self._views = Views(())
 
     def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
@@ -235,10 +328,6 @@ class Tally:
             self.unread_tools.see(request)
             yield request
 
-    def take(self, trace_id: str) -> TraceCounts:
-        """Return the counts of a trace, and forget them."""
-        return self._traces.pop(trace_id, TraceCounts())
-
     def note(self, record: Record, reading: Reading) -> None:
         """Take note of what a dialect read from a record."""
         if reading.dialect is None:
@@ -248,24 +337,23 @@ class Tally:
         counts.dialects[reading.dialect] += 1
         self.dialects[reading.dialect] += 1
         self.read[producer.scope] += 1
-        if reading.is_log:
-            counts.log_records += 1
-        else:
-            counts.spans += 1
-            if isinstance(record, Span) and reading.dialect == GENERIC:
-                counts.add_mapping(record)
-            if isinstance(record, Span) and all(isinstance(seen, ConversationSeen) for seen in reading.observations):
-                counts.add_unread(record)
+        if isinstance(record, Span):
+            counts.add(record, reading)
             self.unread_tools.was_read(reading.ref)
-        trace = self._traces.setdefault(reading.ref.trace_id, TraceCounts())
+        else:
+            counts.log_records += 1
+        trace = self.traces.setdefault(reading.ref.trace_id, TraceCounts())
         # Of some producers log records alone are read.
-        if not reading.is_log or reading.ref.span_id not in trace.spans:
+        if isinstance(record, Span) or reading.ref.span_id not in trace.spans:
             trace.spans[reading.ref.span_id] = producer
         for observation in reading.observations:
             if isinstance(observation, ModelCall | AgentRun):
                 trace.runs.add(producer)
                 self.services_with_runs.add(producer.service)
-            if isinstance(observation, ModelCall) and not reading.is_log:
+            if isinstance(observation, AgentRun):
+                counts.agent_runs += 1
+                counts.named_by_id += observation.named_by_id
+            if isinstance(observation, ModelCall) and isinstance(record, Span):
                 trace.model_calls[producer] += 1
             trace.has_content = trace.has_content or isinstance(observation, _CONTENT)
 
@@ -308,7 +396,7 @@ def _producer(record: Record) -> Producer:
     return producer_of(record.resource.service, record.scope.name, record.scope.version, record.resource.language)
 
 
-_NAME_LENGTH = 120
+_SCOPE_LENGTH = 120
 
 
 class Stats:
@@ -326,7 +414,7 @@ class Stats:
 
     def add(self, trajectory: Trajectory) -> None:
         """Count one trajectory."""
-        self._tally.take(trajectory.trace_id)
+        self._tally.traces.pop(trajectory.trace_id, None)
         self._trajectories[trajectory.closed_because] += 1
         if trajectory.calls:
             self._not_observable["tool_definitions"] += trajectory.tools_offered is None
@@ -337,9 +425,9 @@ class Stats:
         for call in trajectory.calls:
             self._calls[call.dialect] += 1
             self._states[call.state] += 1
-            self._arguments[_state_of(call.arguments)] += 1
+            self._arguments[content_of(call.arguments)[1]] += 1
             # A call that failed has an error in place of a result.
-            self._results["error" if call.error is not None else _state_of(call.result)] += 1
+            self._results["error" if call.error is not None else content_of(call.result)[1]] += 1
             self._not_observable["call_id"] += call.call_id is None
 
     def as_object(self) -> JsonObject:
@@ -378,12 +466,12 @@ class Stats:
         total, read = tally.in_recording.total(), tally.read.total()
         yield style.head(f"spans and log records: {total}")
         yield from _rows({"read": read, "unread": max(total - read, 0), "undecodable": tally.undecodable})
-        yield from _rows(_without_zeros({"a dialect failed on": tally.dialect_errors}))
+        yield from _rows({"a dialect failed on": tally.dialect_errors} if tally.dialect_errors else {})
         yield style.head("dialects (spans and log records read)")
         yield from _rows(tally.dialects)
         yield style.head("scopes (read of all)")
         for scope, count in tally.in_recording.most_common():
-            yield f"  {tally.read[scope]:>7} of {count:<7} {shortened(scope or '(no scope)', _NAME_LENGTH)}"
+            yield f"  {tally.read[scope]:>7} of {count:<7} {shortened(scope or '(no scope)', _SCOPE_LENGTH)}"
         without = f"{self._without_calls} without tool calls"
         yield style.head(f"trajectories: {self._trajectories.total()}, {without} (closed because)")
         yield from _rows(self._trajectories)
@@ -396,23 +484,11 @@ class Stats:
             unseen: self._not_observable,
         }.items():
             yield style.head(title)
-            yield from _rows(_without_zeros(counts))
-
-
-def _state_of(content: Content) -> str:
-    match content:
-        case Recorded():
-            return "recorded"
-        case Unparsed(reason=reason) | NotRecorded(reason=reason):
-            return reason
+            yield from _rows(+counts)
 
 
 def _object(counts: Counter[str]) -> JsonObject:
     return {name: count for name, count in counts.most_common() if count}
-
-
-def _without_zeros(counts: Mapping[str, int]) -> Counter[str]:
-    return Counter({name: count for name, count in counts.items() if count})
 
 
 def _rows(counts: Mapping[str, int]) -> Iterator[str]:

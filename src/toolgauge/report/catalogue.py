@@ -1,25 +1,31 @@
 """From scorecards to the catalogue of agents: what each is made with since when, its tools, and what a run that passed takes.
 
-Names come from clients, so that their number is bounded: the one that was not used for longest gives way, and is counted.
+Names come from clients, so that their number is bounded: the one that was not used for longest gives way, and is counted. In
+words for a terminal and in Markdown they are escaped.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
 from threading import Lock
 from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from toolgauge.export.run_usage import CostSettings, RunSummary, RunTotals, RunUsage, RunUsageReader
+from toolgauge.export.run_usage import CostSettings, Measure, RunOutcome, RunSummary, RunTotals, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import fit_label
+from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import UNKNOWN_TOOL
 from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.html import duration, moment
+from toolgauge.report.markdown import code
+from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.settings import SECOND
 from toolgauge.watch.fingerprint import made_with
 
@@ -34,7 +40,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-class SeenValue(Struct, frozen=True, kw_only=True):
+class SeenValue(Struct, kw_only=True):
     """One value of a property of runs."""
 
     property: str
@@ -122,12 +128,6 @@ class _Recent(dict[_K, _V]):
         return entry
 
 
-class _Value(Struct):
-    first_ns: int
-    last_ns: int
-    runs: int = 0
-
-
 class _Tool:
     def __init__(self) -> None:
         self.calls = self.failures = 0
@@ -145,16 +145,9 @@ class _Agent:
         self.first_ns = self.last_ns = now_ns
         self.totals = RunTotals()
         self.within = 0
-        self.values = _Recent[tuple[str, str], _Value](MAX_VALUES * 4)
+        self.values = _Recent[tuple[str, str], SeenValue](MAX_VALUES * 4)
         self.tools = _Recent[str, _Tool](max_tools)
         self.criteria: frozenset[str] = frozenset()
-
-    def add_run(self, usage: RunUsage, properties: dict[str, str], now_ns: int) -> None:
-        self.totals.add(usage)
-        for pair in properties.items():
-            value = self.values.use(pair, lambda: _Value(now_ns, now_ns))
-            value.first_ns, value.last_ns = min(value.first_ns, now_ns), max(value.last_ns, now_ns)
-            value.runs += 1
 
 
 class Catalogue:
@@ -190,13 +183,19 @@ class Catalogue:
             usage = self._usages.read(scorecard)
             if usage is not None:
                 invented = _invented(trajectory)
-                agent_of(None).add_run(usage, made_with(trajectory), now_ns)
+                runs = agent_of(None)
+                runs.totals.add(usage)
+                for pair in made_with(trajectory).items():
+                    value = runs.values.use(pair, lambda pair=pair: _seen(pair, now_ns))
+                    value.first_seen_ns = min(value.first_seen_ns, now_ns)
+                    value.last_seen_ns = max(value.last_seen_ns, now_ns)
+                    value.runs += 1
                 for name in {_cut(call.agent) for call in trajectory.calls} - {"", first}:
                     agent_of(name).within += 1
                 for call in trajectory.calls:
                     if call.name in invented:
                         continue
-                    tool = agent_of(call.agent).tools.use(fit_label(call.name), _Tool)
+                    tool = agent_of(call.agent).tools.use(fit_label(stable_tool(call.name)), _Tool)
                     tool.calls += 1
                     tool.failures += call.has_failed
                     if 0 < call.start_ns < call.end_ns:
@@ -256,18 +255,13 @@ def _cut(name: str | None) -> str:
     return "" if name is None else fit_label(name)
 
 
+def _seen(pair: tuple[str, str], now_ns: int) -> SeenValue:
+    name, value = map(fit_label, pair)
+    return SeenValue(property=name, value=value, runs=0, first_seen_ns=now_ns, last_seen_ns=now_ns)
+
+
 def _agent(whose: _Whose, agent: _Agent) -> CataloguedAgent:
     service, environment, name = whose
-    values = [
-        SeenValue(
-            property=fit_label(of),
-            value=fit_label(value),
-            runs=seen.runs,
-            first_seen_ns=seen.first_ns,
-            last_seen_ns=seen.last_ns,
-        )
-        for (of, value), seen in agent.values.items()
-    ]
     tools = [
         CataloguedTool(
             tool=each,
@@ -288,8 +282,108 @@ def _agent(whose: _Whose, agent: _Agent) -> CataloguedAgent:
         within=agent.within,
         first_seen_ns=agent.first_ns,
         last_seen_ns=agent.last_ns,
-        values=tuple(sorted(values, key=lambda one: (one.property, one.first_seen_ns, one.value))),
+        values=tuple(
+            sorted(map(replace, agent.values.values()), key=lambda one: (one.property, one.first_seen_ns, one.value))
+        ),
         tools=tuple(sorted(tools, key=lambda one: (-one.calls, one.tool))),
         criteria=tuple(sorted(agent.criteria)),
         left_out=agent.values.dropped + agent.tools.dropped,
     )
+
+
+MEASURE_WORDS: Mapping[Measure, str] = {"tokens": "tokens", "duration": "time", "cost": "cost"}
+_OUTCOME_WORDS: Mapping[RunOutcome, str] = {"fail": "failed", "not_evaluated": "undecided"}
+_NO_FAULT = "without a fault seen"
+_NAME_LENGTH = 60
+_LONGEST_S = 1e9
+_NO_AGENT, _NO_SERVICE = "an agent without a name", "unknown service"
+_Name = Callable[[str], str]
+
+
+def passed_words(usage: RunSummary) -> tuple[str, str]:
+    """Return the words for runs that passed and for one of them: "succeeded" needs criteria of success in the configuration."""
+    return ("succeeded", "a successful run") if usage.names_success else (_NO_FAULT, f"a run {_NO_FAULT}")
+
+
+def of_success(usage: RunSummary, measure: Measure) -> str:
+    """Write what a run that passed takes: failed runs count, and what was not recorded is no 0."""
+    value = usage.of_success.get(measure)
+    if value is None:
+        return f"none {passed_words(usage)[0]}" if usage.recorded.get(measure) else "not recorded"
+    match measure:
+        case "tokens":
+            return f"{value:,.0f}"
+        case "duration":
+            return seconds(value)
+        case "cost":
+            return f"{value:.4g}"
+
+
+def seconds(value: float) -> str:
+    """Write a duration with its unit."""
+    return duration(round(min(value, _LONGEST_S) * SECOND))
+
+
+def runs_words(usage: RunSummary) -> str:
+    """Count runs by outcome."""
+    words = {**_OUTCOME_WORDS, "pass": passed_words(usage)[0]}
+    found = [f"{count:,} {words[outcome]}" for outcome, count in usage.runs.items() if count]
+    return ", ".join((counted(sum(usage.runs.values()), "run"), *found))
+
+
+def catalogue_lines(content: CatalogueContent, style: Style = PLAIN) -> Iterator[str]:
+    """Write the catalogue for a terminal."""
+
+    yield from _lines(content, lambda text: shortened(text, _NAME_LENGTH), lambda title: (style.head(title),), "  ")
+
+
+def catalogue_markdown(content: CatalogueContent) -> Iterator[str]:
+    """Write the catalogue as Markdown."""
+    yield from _lines(content, code, lambda title: (f"### {title}", ""), "- ")
+
+
+def _lines(content: CatalogueContent, name: _Name, head: Callable[[str], Sequence[str]], bullet: str) -> Iterator[str]:
+    for agent in content.agents:
+        environment = f" in {name(agent.environment)}" if agent.environment else ""
+        service = name(agent.service) if agent.service else _NO_SERVICE
+        yield from head(f"{name(agent.agent) if agent.agent else _NO_AGENT} of {service}{environment}")
+        yield from (f"{bullet}{line}" for line in _facts(agent, name))
+        yield ""
+    if not content.agents:
+        yield "no agent was seen"
+    if content.left_out:
+        yield f"{counted(content.left_out, 'more agent')} left out: see `metrics.max_agents`"
+
+
+def _facts(agent: CataloguedAgent, name: _Name) -> Iterator[str]:
+    yield runs_words(agent.usage) + (f"; calls within {counted(agent.within, 'run')} of others" if agent.within else "")
+    if any(agent.usage.runs.values()):
+        yield f"{passed_words(agent.usage)[1]} takes: " + ", ".join(
+            f"{words} {of_success(agent.usage, measure)}" for measure, words in MEASURE_WORDS.items()
+        )
+    for seen in agent.values:
+        yield (
+            f"{name(seen.property)} {name(seen.value)}: {counted(seen.runs, 'run')}, "
+            f"first seen {moment(seen.first_seen_ns)}, last {moment(seen.last_seen_ns)}"
+        )
+    for tool in agent.tools:
+        yield f"tool {name(tool.tool)}: {', '.join(_tool_words(tool, name))}"
+    if agent.criteria:
+        yield f"runs are judged by {', '.join(map(name, agent.criteria))}"
+    if agent.left_out:
+        yield f"{agent.left_out:,} more values and tools left out"
+
+
+def _tool_words(tool: CataloguedTool, name: _Name) -> Iterator[str]:
+    yield counted(tool.calls, "call")
+    yield f"{tool.failures:,} failed"
+    if tool.p50 is None or tool.p95 is None:
+        yield "times not recorded"
+    else:
+        yield f"p50 {seconds(tool.p50)}"
+        yield f"p95 {seconds(tool.p95)}"
+    for change in tool.changes[-1:]:
+        place = f" at {name(change.path)}" if change.path else ""
+        yield f"contract changed ({name(change.kind)}{place}) {moment(change.time_ns)}"
+    if tool.criteria:
+        yield f"judged by {', '.join(map(name, tool.criteria))}"

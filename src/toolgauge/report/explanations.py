@@ -52,22 +52,22 @@ class OriginWriter:
         """Write one line for each argument value of a call; none without a call."""
         if origins is None:
             return ()
+        lines: list[str] = []
+        for one in origins.values:
+            value = ""
+            if self._redactor.is_private(one.path):
+                value = f" {MASKED}"
+            elif self._redactor.shows_values:
+                text = self._redactor.json(one.value, _MAX_TRACED)
+                value = f" {text[:_MAX_TRACED]}{'…' if len(text) > _MAX_TRACED else ''}"
+            line = f"{self._quoted(one.path)}{value} is {self._source(one, set())}"
+            lines.append(line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…")
         more = [f"and {origins.more} more {'value' if origins.more == 1 else 'values'}"] if origins.more else []
-        return (*map(self._line, origins.values), *more)
+        return (*lines, *more)
 
     def call(self, origins: CallOrigins) -> str:
         """Name a call by its number and tool."""
         return f"call {origins.call.order + self._first} {self._quoted(origins.call.name)}"
-
-    def _line(self, one: ValueOrigin) -> str:
-        value = ""
-        if self._redactor.is_private(one.path):
-            value = f" {MASKED}"
-        elif self._redactor.shows_values:
-            text = self._redactor.json(one.value, _MAX_TRACED)
-            value = f" {text[:_MAX_TRACED]}{'…' if len(text) > _MAX_TRACED else ''}"
-        line = f"{self._quoted(one.path)}{value} is {self._source(one, set())}"
-        return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…"
 
     def _source(self, one: ValueOrigin, described: set[int]) -> str:
         """Write where a value is from, back to where it begins; a call that the line has described is only named."""

@@ -87,11 +87,11 @@ def duration(time_ns: int) -> str:
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min {rest} s"
 
 
-moment = _time("%Y-%m-%d %H:%M:%S UTC")
+moment, iso_moment = _time("%Y-%m-%d %H:%M:%S UTC"), _time("%Y-%m-%dT%H:%M:%SZ")
 _FILTERS: Mapping[str, Callable[..., str]] = {
     "clock": _time("%m-%d %H:%M:%S"),
     "moment": moment,
-    "iso": _time("%Y-%m-%dT%H:%M:%SZ"),
+    "iso": iso_moment,
     "short": _short,
     "reason": reason_words,
     "score": "{:.3f}".format,

@@ -77,8 +77,9 @@ def trajectory_object(trajectory: Trajectory) -> JsonObject:
 
 
 def _call_object(call: ToolCall) -> JsonObject:
-    arguments, arguments_state = _content(call.arguments)
-    result, _ = _content(call.result)
+    arguments, arguments_state = content_of(call.arguments)
+    result, _ = content_of(call.result)
+    error: Json = None if call.error is None else {"type": call.error.kind, "message": call.error.message}
     return {
         "order": call.order,
         "turn": call.turn,
@@ -88,8 +89,8 @@ def _call_object(call: ToolCall) -> JsonObject:
         "arguments_state": arguments_state,
         "result": result,
         # The error is the tool's own; a call that was turned down never reached its tool.
-        "error": _error_object(call) if call.state != "rejected" else None,
-        "rejection": _error_object(call) if call.state == "rejected" else None,
+        "error": error if call.state != "rejected" else None,
+        "rejection": error if call.state == "rejected" else None,
         "call_id": call.call_id,
         "agent": call.agent,
         "state": call.state,
@@ -101,11 +102,8 @@ def _call_object(call: ToolCall) -> JsonObject:
     }
 
 
-def _error_object(call: ToolCall) -> Json:
-    return None if call.error is None else {"type": call.error.kind, "message": call.error.message}
-
-
-def _content(content: Content) -> tuple[Json, str]:
+def content_of(content: Content) -> tuple[Json, str]:
+    """Return a value, or the text of an unparsed one, and its state: `recorded`, or why there is none."""
     match content:
         case Recorded(value=value):
             return value, "recorded"

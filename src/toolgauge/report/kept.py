@@ -199,7 +199,7 @@ class _SharedSchemas:
 def trajectory_id(trajectory: Trajectory) -> str:
     """Return an id that is safe in a URL: the trace's, or one made of the conversation's."""
     if trajectory.scope == "trace":
-        return trajectory.trace_id
+        return trajectory.closed_id
     conversation = (trajectory.conversation_id or "").encode(errors="replace")
     return f"conversation-{blake2b(conversation, digest_size=8).hexdigest()}"
 

@@ -5,34 +5,14 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import (
-    COSTS,
-    NAMES,
-    PROBLEMS,
-    Producer,
-    Remedy,
-    Shortfall,
-    Shortfalls,
-    counts_of,
-    producer_of,
-)
-
-
-class MissingFact(Struct, frozen=True, kw_only=True):
-    """A fact that a producer leaves out in `traces` of `of` kept trajectories, and its consequence."""
-
-    name: str
-    cost: str
-    traces: int
-    of: int
-    is_problem: bool
+from toolgauge.recognize.shortfalls import Producer, Remedy, Shortfall, Shortfalls, counts_of, producer_of
 
 
 class Advice(Struct, frozen=True, kw_only=True):
     """One remedy, and the facts that it brings."""
 
     remedy: Remedy
-    missing: tuple[MissingFact, ...]
+    missing: tuple[Shortfall, ...]
 
 
 class ProducerAdvice(Struct, frozen=True, kw_only=True):
@@ -58,43 +38,22 @@ def advice(trajectories: Iterable[Trajectory]) -> tuple[ProducerAdvice, ...]:
         for source in trajectory.sources:
             producer = producer_of(source.service, source.scope, source.version, source.language)
             dialects.setdefault(producer, {})[source.dialect] = None
-    found = [
-        _of_producer(producer, tuple(names), shortfalls)
-        for producer, names in sorted(dialects.items(), key=lambda entry: entry[0])
-    ]
-    return tuple(
-        sorted(
-            (one for one in found if one.advice),
-            key=lambda one: not any(missing.is_problem for each in one.advice for missing in each.missing),
-        )
-    )
-
-
-def _of_producer(producer: Producer, dialects: tuple[str, ...], shortfalls: Shortfalls) -> ProducerAdvice:
-    # One switch mostly governs several facts: they are listed together.
-    alike: dict[Remedy, list[Shortfall]] = {}
-    for shortfall in shortfalls.of(producer, dialects):
-        alike.setdefault(shortfall.remedy, []).append(shortfall)
-    return ProducerAdvice(
-        service=producer.service,
-        scope=producer.scope,
-        version=producer.version,
-        dialects=dialects,
-        calls=shortfalls.calls(producer),
-        advice=tuple(
-            Advice(
-                remedy=found,
-                missing=tuple(
-                    MissingFact(
-                        name=NAMES[one.fact],
-                        cost=COSTS[one.fact],
-                        traces=one.traces,
-                        of=one.of_traces,
-                        is_problem=one.fact in PROBLEMS,
-                    )
-                    for one in group
-                ),
+    found: list[ProducerAdvice] = []
+    for producer, names in sorted(dialects.items(), key=lambda entry: entry[0]):
+        # One switch mostly governs several facts: they are listed together.
+        alike: dict[Remedy, list[Shortfall]] = {}
+        for shortfall in shortfalls.of(producer, tuple(names)):
+            alike.setdefault(shortfall.remedy, []).append(shortfall)
+        if alike:
+            one = ProducerAdvice(
+                service=producer.service,
+                scope=producer.scope,
+                version=producer.version,
+                dialects=tuple(names),
+                calls=shortfalls.calls(producer),
+                advice=tuple(Advice(remedy=remedy, missing=tuple(group)) for remedy, group in alike.items()),
             )
-            for found, group in alike.items()
-        ),
+            found.append(one)
+    return tuple(
+        sorted(found, key=lambda one: not any(missing.is_problem for each in one.advice for missing in each.missing))
     )

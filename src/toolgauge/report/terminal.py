@@ -1,5 +1,6 @@
 """Colours on a terminal, and hostile text made safe for one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolgauge.model.outcomes import OutcomeWord
@@ -62,6 +63,12 @@ def printable(text: str) -> str:
 def indented(text: str, indent: str) -> str:
     """Make hostile text safe for a terminal; lines after the first one are indented, to look unlike rows of ours."""
     return f"\n{indent}".join(map(printable, text.replace("\r\n", "\n").strip("\n").split("\n")))
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Write rows as lines whose columns stand below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows]
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:

@@ -5,17 +5,17 @@ Filters come from a query: a name that nothing has finds nothing, a number that 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias, get_args
+from contextlib import suppress
+from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.plain_words import reason_words, with_cause
 from toolgauge.model.records import VERSION
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import brief_reason, deciding, failures, requirement, worst_result
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
@@ -56,7 +56,28 @@ class Found(Struct, frozen=True, kw_only=True):
     older: "Filters | None"
 
 
-class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The values of a query, each with the default that stands for no condition."""
+
+    @classmethod
+    def of(cls, query: Mapping[str, tuple[str, ...]]) -> Self:
+        """Read a query; names and values that are not known are passed over."""
+        found = cls()
+        for name in query.keys() & {*cls.__struct_fields__}:
+            text = next(filter(None, query[name]), "")[:MAX_TEXT]
+            is_number = isinstance(getattr(found, name), int) and text.isascii() and text.isdecimal()
+            with suppress(ValidationError):
+                found = replace(found, **{name: getattr(convert({name: int(text) if is_number else text}, cls), name)})
+        return found
+
+    def query(self, **changed: object) -> str:
+        """Write a query, with some values changed: `?outcome=failed`, empty without any condition."""
+        plain = asdict(type(self)())
+        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
+        return f"?{urlencode(values, errors='replace')}" if values else ""
+
+
+class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
     """A choice of trajectories; an empty text is no condition. `q` begins an id; a page has what came `before` a number; `run_property` is
     `name=value`.
 
@@ -72,49 +93,26 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
     scope: ScopeFilter = ""
     run_property: str = ""
     q: str = ""
-    before: int = 0
-
-    @classmethod
-    def of(cls, query: Mapping[str, tuple[str, ...]]) -> "Filters":
-        """Read a query; it may hold other things, too."""
-        texts = {name: next((value for value in values if value), "")[:MAX_TEXT] for name, values in query.items()}
-        outcome, scope, before = texts.get("outcome"), texts.get("scope"), texts.get("before", "")
-        return cls(
-            outcome=next((known for known in get_args(OutcomeFilter) if known == outcome), "all"),
-            service=texts.get("service", ""),
-            version=texts.get("version", ""),
-            agent=texts.get("agent", ""),
-            tool=texts.get("tool", ""),
-            criterion=texts.get("criterion", ""),
-            scope=next((known for known in get_args(ScopeFilter) if known == scope), ""),
-            run_property=texts.get("run_property", ""),
-            q=texts.get("q", "").strip(),
-            before=int(before) if before.isascii() and before.isdecimal() and len(before) < 16 else 0,
-        )
+    before: Annotated[int, Meta(ge=0, lt=10**15)] = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether every trajectory matches."""
         return replace(self, before=0) == Filters()
 
-    def query(self, **changed: object) -> str:
-        """Write a query, with some values changed: `?outcome=failed`, empty without any condition."""
-        plain = asdict(Filters())
-        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
-        return f"?{urlencode(values, errors='replace')}" if values else ""
-
     def matches(self, kept: KeptTrajectory) -> bool:
         """Return whether a trajectory is meant."""
         trajectory, conversation = kept.trajectory, kept.trajectory.conversation_id or ""
+        name, _, value = self.run_property.partition("=")
         return (
             is_meant(trajectory.service, self.service)
             and is_meant(trajectory.resource.get(VERSION), self.version)
             and self.scope in ("", trajectory.scope)
             and (not self.agent or any(is_meant(agent, self.agent) for agent in trajectory.agents))
             and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
-            and any(one.startswith(self.q.lower()) for one in (trajectory.trace_id.lower(), conversation.lower()))
+            and any(one.lower().startswith(self.q.strip().lower()) for one in (trajectory.trace_id, conversation))
             and self._has_results(kept.results)
-            and self._has_property(trajectory)
+            and (not name or is_meant(fingerprint(trajectory).get(name, ""), value))
         )
 
     def page_of(self, newest: Sequence[KeptTrajectory]) -> Found:
@@ -124,10 +122,6 @@ class Filters(Struct, frozen=True, kw_only=True, omit_defaults=True):
         shown = tuple(rest[:PAGE_SIZE])
         older = replace(self, before=shown[-1].number) if len(rest) > PAGE_SIZE else None
         return Found(kept=shown, total=len(matching), older=older)
-
-    def _has_property(self, trajectory: Trajectory) -> bool:
-        name, _, value = self.run_property.partition("=")
-        return not name or is_meant(fingerprint(trajectory).get(name, ""), value)
 
     def _has_results(self, results: Iterable[Result]) -> bool:
         if not self.criterion and self.outcome == "all":
@@ -200,17 +194,22 @@ class TrajectoryRow(Struct, frozen=True, kw_only=True):
 
 
 class Gap(Struct, frozen=True, kw_only=True):
-    """How often a criterion could not be evaluated for one reason."""
+    """Results of one criterion that are `not_evaluated` for one reason: `count` of all its `of` results."""
 
     criterion: str
     reason: str
-    results: int
+    count: int
     of: int
 
     @property
     def query(self) -> str:
         """The query that finds such trajectories."""
         return Filters(criterion=self.criterion, outcome="not_evaluated").query()
+
+    @property
+    def share(self) -> float:
+        """The part of the criterion's results."""
+        return self.count / self.of if self.of else 0.0
 
 
 class SeenService(Struct, frozen=True, kw_only=True):
@@ -281,23 +280,24 @@ def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:
             if isinstance(result.outcome, NotEvaluated) and result.outcome.reason not in _NOTHING_TO_JUDGE:
                 unseen[result.criterion, result.outcome.reason] += 1
     for (criterion, reason), count in unseen.most_common():
-        yield Gap(criterion=criterion, reason=reason, results=count, of=totals[criterion])
+        yield Gap(criterion=criterion, reason=reason, count=count, of=totals[criterion])
 
 
 def services(newest: Iterable[KeptTrajectory]) -> list[SeenService]:
     """Collect the services, those with the newest trajectory first."""
-    seen: dict[str, SeenService] = {}
+    by_name: dict[str, list[KeptTrajectory]] = {}
     for kept in newest:
-        name = kept.trajectory.service or _UNKNOWN
-        before = seen.get(name)
-        seen[name] = SeenService(
+        by_name.setdefault(kept.trajectory.service or _UNKNOWN, []).append(kept)
+    return [
+        SeenService(
             name=name,
-            version=kept.trajectory.resource.get(VERSION, "") if before is None else before.version,
-            trajectories=1 + (0 if before is None else before.trajectories),
-            failed=kept.is_failed + (0 if before is None else before.failed),
-            calls=len(kept.trajectory.calls) + (0 if before is None else before.calls),
-            stopped=sum(map(was_stopped, kept.trajectory.calls)) + (0 if before is None else before.stopped),
-            newest_ns=kept.scored_at_ns if before is None else before.newest_ns,
-            query=Filters(service=name).query() if kept.trajectory.service and len(name) <= MAX_TEXT else "",
+            version=of[0].trajectory.resource.get(VERSION, ""),
+            trajectories=len(of),
+            failed=sum(one.is_failed for one in of),
+            calls=sum(len(one.trajectory.calls) for one in of),
+            stopped=sum(was_stopped(call) for one in of for call in one.trajectory.calls),
+            newest_ns=of[0].scored_at_ns,
+            query=Filters(service=name).query() if of[0].trajectory.service and len(name) <= MAX_TEXT else "",
         )
-    return list(seen.values())
+        for name, of in by_name.items()
+    ]

@@ -95,6 +95,7 @@ Reference: TypeAlias = NoReference | Inline | Lookup
 
 
 # `failures` are globs over results of calls that failed unmarked. `evaluator_file` is the Python file of the evaluator's class.
+# Revisions with one `measure` differ in thresholds and titles alone: their values can be compared.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
     """A named rule. `sample` is the share of conversations that are scored; `pass_at` the least score that passes."""
@@ -103,12 +104,14 @@ class Criterion:
     evaluator_name: str
     evaluator: Evaluator | JudgeEvaluator
     revision: str
+    measure: str = ""
     when: When = field(default_factory=When)
     scope: TrajectoryScope = "trace"
     reference: Reference = field(default_factory=NoReference)
     pass_at: float = 1.0
     sample: float = 1.0
     enforce: Enforce = "live"
+    notify: bool = False
     failures: tuple[str, ...] = ()
     is_default: bool = False
     evaluator_file: str | None = None

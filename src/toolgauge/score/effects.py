@@ -67,6 +67,11 @@ def _acts(name: str) -> frozenset[str]:
     return frozenset(one for place, one in enumerate(words) if one in _ACTS and not (place and one in nouns))
 
 
+def does_once_more(name: str) -> bool:
+    """Return whether the name of a tool shows that each call of it has an effect of its own."""
+    return bool(_acts(name))
+
+
 def is_act(call: ToolCall, facts: Facts, *, is_named: bool = False) -> bool:
     """Return whether an equal call would do something once more: by the tool's kind, its name, and MCP's hints on offer."""
     if call.name not in facts.trajectory.writing_tools or not (is_named or _acts(call.name)):

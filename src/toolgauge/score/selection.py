@@ -103,8 +103,12 @@ class CallSelection(BaseModel):
         return tuple(call for call in expected if self._counts(call.name, trajectory))
 
     def _counts(self, name: str, trajectory: Trajectory) -> bool:
+        return self.names_tool(name, writes=name in trajectory.writing_tools)
+
+    def names_tool(self, name: str, *, writes: bool) -> bool:
+        """Return whether calls of a tool count, which `writes` if it changes state."""
         if self.tools == "writes":
-            return name in trajectory.writing_tools
+            return writes
         return self._globs is None or self._globs.match(name)
 
 

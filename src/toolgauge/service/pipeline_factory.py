@@ -3,12 +3,15 @@
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from importlib.metadata import version
 from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.assemble.assembler import Assembler
+from toolgauge.assemble.trace import LONG_WAIT_NS
 from toolgauge.config.model import Config, backends
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.keep import Keepers
@@ -19,8 +22,11 @@ from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.notices import Notice
 from toolgauge.model.ports import Dialect
+from toolgauge.model.records import SpanRef
 from toolgauge.model.regressions import Regression
+from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.pipeline.hold import Hold
 from toolgauge.pipeline.pipeline import Pipeline
@@ -31,6 +37,7 @@ from toolgauge.pipeline.stages import (
     Reader,
     Rules,
     ScorecardSink,
+    ignore_notices,
     ignore_regressions,
     ignore_split,
 )
@@ -38,10 +45,12 @@ from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.earlier_traces import EarlierTraces
+from toolgauge.score.open_runs import OpenRuns
 from toolgauge.score.scorer import Around, Scorer, nothing_around
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
+from toolgauge.settings import MINUTE
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import OnToolChanges, Watcher
@@ -70,6 +79,20 @@ def _log_missing_parents(service: str | None) -> None:
         service or "unknown",
         extra={"service": service or ""},
     )
+
+
+def _log_long_wait(throttle: Throttle, service: str | None, span: SpanRef) -> None:
+    if (suppressed := throttle.suppressed("")) is not None:
+        _LOG.warning(
+            "a trace of %s has waited %d m for span %s, which contains others (trace %s)%s: it still runs, or its producer never "
+            "ends it. Runs that end below a span that failed are scored, as incomplete",
+            service or "unknown service",
+            LONG_WAIT_NS // MINUTE,
+            span.span_id,
+            span.trace_id,
+            repetitions(suppressed),
+            extra={"service": service or ""},
+        )
 
 
 def _log_split(share: float) -> None:
@@ -103,14 +126,13 @@ def make_pipeline(
     feedback: FeedbackSink | None = None,
     is_divided: bool = False,
     keepers: Keepers | None = None,
+    on_notices: Callable[[Sequence[Notice]], None] = ignore_notices,
 ) -> Pipeline:
     """Put the stages together; without `judging`, criteria that ask a judge are answered with `judge_budget`.
-
     Spans are read for `attributes` as well. Runs that began before
     `live_since_ns`, and conversations where it `is_divided`, may have been received in part by another process.
     """
-    late = config.assemble.late_memory
-    scorer = _scorer(config, criteria, metrics, around, on_unmatched)
+    late, scorer = config.assemble.late_memory, _scorer(config, criteria, metrics, around, on_unmatched)
     recognizer = make_recognizer(_dialects(config), metrics, scorer.wanted.union(attributes))
     reader = Reader(_decoder(recognizer, config.metrics.resource_attributes), recognizer)
     parts = Parts(
@@ -129,7 +151,7 @@ def make_pipeline(
         hold=Hold(config.hold.timeout, config.hold.max_bytes),
         outbox=outbox,
         metrics=metrics,
-        settings=_pipeline_settings(config),
+        settings=_pipeline_settings(config, criteria),
         clock=clock,
         has_memory=has_memory,
         watcher=watcher,
@@ -137,6 +159,7 @@ def make_pipeline(
         ledger=ledger,
         on_split=on_split,
         keepers=keepers or Keepers(),
+        on_notices=on_notices,
         feedback=feedback or FeedbackAgreement(late.traces, late.for_, FeedbackMetrics(metrics.registry)),
     )
     return Pipeline(parts)
@@ -152,6 +175,7 @@ def _assembler(
         conversations=scorer.gathers_conversations,
         live_since_ns=live_since_ns,
         on_missing_parents=_log_missing_parents,
+        on_long_wait=partial(_log_long_wait, Throttle()),
     )
 
 
@@ -160,9 +184,9 @@ def make_watcher(config: Config, metrics: SelfMetrics) -> Watcher | None:
     return Watcher(config.watch, metrics.watch) if config.watch.enabled else None
 
 
-def watched_streams(criteria: Sequence[Criterion]) -> frozenset[tuple[str, str]]:
-    """Name the criteria whose scores are watched, with their revisions."""
-    return frozenset((criterion.name, criterion.revision) for criterion in criteria if criterion.enforce == "live")
+def watched_streams(criteria: Sequence[Criterion]) -> Mapping[tuple[str, str], str]:
+    """Return the measures of the criteria whose scores are watched, by name and revision."""
+    return {(one.name, one.revision): one.measure for one in criteria if one.enforce == "live"}
 
 
 def make_rules(
@@ -188,7 +212,7 @@ def make_rules(
         assemble=config.assemble,
         hold_timeout_ns=config.hold.timeout,
         hold_max_bytes=config.hold.max_bytes,
-        settings=_pipeline_settings(config),
+        settings=_pipeline_settings(config, criteria),
     )
 
 
@@ -293,9 +317,18 @@ def offline_pipeline(
     return make
 
 
-def _pipeline_settings(config: Config) -> PipelineSettings:
-    openinference = "openinference" in config.annotate_form
-    return PipelineSettings(redactor=redactor(config), annotate=config.annotate, openinference=openinference)
+def _pipeline_settings(config: Config, criteria: Sequence[Criterion]) -> PipelineSettings:
+    names = [glob for webhook in config.exporters.webhook for glob in webhook.notify or ()]
+    notify = {
+        one.name: one.notify for one in criteria if one.notify or any(fnmatchcase(one.name, glob) for glob in names)
+    }
+    return PipelineSettings(
+        redactor=redactor(config),
+        annotate=config.annotate,
+        openinference="openinference" in config.annotate_form,
+        notify=notify,
+        open_runs=OpenRuns([one for one in criteria if one.name in notify], tool_kinds(config)),
+    )
 
 
 def emit_settings(config: Config) -> EmitSettings:

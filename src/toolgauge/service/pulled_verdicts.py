@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from toolgauge.backends.person_verdicts import PersonVerdict
+from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.backends.settings import BackendSettings
 from toolgauge.backends.vendors import pull_verdicts
 from toolgauge.config.model import Config, backends

@@ -305,7 +305,7 @@ def changed_criteria(old: Sequence[Criterion], new: Sequence[Criterion]) -> Iter
     yield from (f"criterion {name} is gone" for name in before if name not in after)
     for name, now in after.items():
         was = before.get(name, now)
-        if (was.revision, was.sample, was.enforce) != (now.revision, now.sample, now.enforce):
+        if any(getattr(was, key) != getattr(now, key) for key in ("revision", "sample", "enforce", "notify")):
             yield f"criterion {name} has changed"
 
 

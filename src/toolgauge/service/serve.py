@@ -15,6 +15,7 @@ from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.notices import Notice
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
@@ -41,7 +42,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Watching, announce, announce_tool_changes
+from toolgauge.service.watching import Notifier, Watching, announce, announce_tool_changes
 from toolgauge.service.worker import Worker
 from toolgauge.state.ledger import Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
@@ -142,6 +143,7 @@ def make_service(
     criteria: Sequence[Criterion],
     *,
     observing: Callable[[ScorecardSink], ScorecardSink] | None = None,
+    on_notices: Callable[[Sequence[Notice]], None] | None = None,
     is_live: bool = False,
     worker: WorkerLink | None = None,
     recording: RecordingFile | None = None,
@@ -162,7 +164,9 @@ def make_service(
             recorded.put(request.signal, request.body)
         on_accepted(request)
 
-    scoring = _make_scoring(config, criteria, telemetry, worker, observing, put_together, is_live=is_live)
+    # The front announces those of its workers.
+    putting = partial(put_together, on_notices=on_notices or Notifier(telemetry.webhooks, clock).add)
+    scoring = _make_scoring(config, criteria, telemetry, worker, observing, putting, is_live=is_live)
     journal = None if scoring.persistence is None else scoring.persistence.journal
     intake = Intake(scoring.pipeline, scoring.inbox, clock, journal, scoring.ledger, accepted)
     return _service(config, telemetry, scoring, intake, recorded, worker, is_recorder=recording is not None)

@@ -10,14 +10,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from toolgauge.export.emitter import Emitter
+from toolgauge.export.failed_runs import notice_title
 from toolgauge.export.regression_events import announcement
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
+from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults, beside, cancelled
+from toolgauge.watch.incidents import Incidents
 from toolgauge.watch.watcher import Watcher
 
 _LOG = logging.getLogger("toolgauge")
@@ -70,6 +73,27 @@ def announce(
         webhooks.put(regressions)
 
 
+class Notifier:
+    """Announces failed runs in the log and by webhooks, one of each incident. Belongs to the thread that scores."""
+
+    def __init__(self, webhooks: Webhooks, clock: Callable[[], int]) -> None:
+        self._webhooks = webhooks
+        self._clock = clock
+        self._incidents = Incidents()
+
+    def add(self, notices: Sequence[Notice]) -> None:
+        """Announce those that begin an incident."""
+        for notice in notices:
+            if not self._incidents.is_new(notice, self._clock()):
+                continue
+            others, self._incidents.left_out = self._incidents.left_out, 0
+            more = f" ({others} others within a minute were not announced)" if others else ""
+            # Without the explanation, which holds values where `redact` shows them.
+            extra = {"trace_id": notice.trace_id, "criterion": notice.criterion}
+            _LOG.warning("%s (trace %s)%s", notice_title(notice), notice.trace_id, more, extra=extra)
+            self._webhooks.notify((notice,))
+
+
 def announce_tool_changes(
     changes: Sequence[ToolDefinitionChange],
     *,
@@ -85,7 +109,7 @@ def announce_tool_changes(
 
 
 class Watching:
-    """The watcher of a running service. `regressed` belongs to the worker; `streams` are the criteria with their revisions."""
+    """The watcher of a running service. `regressed` belongs to the worker; `streams` are measures of criteria by name and revision."""
 
     def __init__(
         self,
@@ -93,7 +117,7 @@ class Watching:
         metrics: WatchMetrics,
         *,
         store: WatchStore | None,
-        streams: Collection[tuple[str, str]],
+        streams: Mapping[tuple[str, str], str],
         announce: Callable[[Sequence[Regression]], None],
         announce_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None],
         count_tool_changes: Callable[[Sequence[ToolDefinitionChange], int], None],
@@ -134,7 +158,12 @@ class Watching:
         self._stored = set(rows)
         damaged = self._watcher.restore(rows)
         # Criteria that went, or mean something else, while nothing ran: their alarms end with the first tick.
-        self._watcher.keep(self._streams)
+        changed = self._watcher.keep(self._streams)
+        if changed:
+            streams = sum(changed.values())
+            what = "1 criterion" if len(changed) == 1 else f"{len(changed)} criteria"
+            learn = "1 stream learns" if streams == 1 else f"{streams} streams learn"
+            _LOG.warning("%s changed: %s anew: %s", what, learn, ", ".join(sorted(changed)))
         if damaged:
             _LOG.error("%d saved detector states are damaged: their streams learn a new baseline", damaged)
         return self._watcher.active()

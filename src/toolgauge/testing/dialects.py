@@ -17,9 +17,15 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.otlp.decoder import Decoder
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _ABSENT = "toolgauge.testing.absent"
+
+
+def decoded(dialect: Dialect, request: bytes) -> list[Span]:
+    """Return the spans of a serialised `ExportTraceServiceRequest` that toolgauge would show to the dialect."""
+    return [viewed.span for viewed in Decoder(dialect.marks, dialect.scopes).traces(request).viewed]
 
 
 def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:

@@ -5,6 +5,7 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CallState, Message, ToolCall, Trajectory
+from toolgauge.score.criterion import ToolKinds, with_neutral_tools, with_writing_tools
 
 # A value that no explanation may repeat: explanations leave the house, values do so only where allowed.
 SECRET = "zq7-secret-value"  # noqa: S105 - a marker, no password
@@ -53,8 +54,8 @@ def sample_call(
 
 
 def sample_trajectory(*calls: ToolCall, tools: tuple[ToolDefinition, ...] | None = TOOLS) -> Trajectory:
-    """Return a closed trajectory with these calls."""
-    return Trajectory(
+    """Return a closed trajectory with these calls, with the tools that change state or are neutral by their names, as when it is scored."""
+    trajectory = Trajectory(
         scope="trace",
         trace_id=TRACE_ID,
         conversation_id=None,
@@ -69,6 +70,8 @@ def sample_trajectory(*calls: ToolCall, tools: tuple[ToolDefinition, ...] | None
         start_ns=0,
         end_ns=10_000_000,
     )
+    kinds = ToolKinds()
+    return with_neutral_tools(with_writing_tools(trajectory, (), kinds), kinds)
 
 
 def sample_trajectories() -> tuple[Trajectory, ...]:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from toolgauge.model.regressions import Cause, Change
 from toolgauge.settings import SECOND
-from toolgauge.watch.fingerprint import NO_ERROR, TOOL_ARGUMENTS, TOOL_ERRORS
+from toolgauge.watch.fingerprint import MESSAGE_FORM, MESSAGE_SIZE, NO_ERROR, TOOL_ARGUMENTS, TOOL_ERRORS
 
 # Kept at least; so many more give way at once.
 MAX_OBSERVATIONS, _GIVEN_UP = 400, 50
@@ -38,12 +38,14 @@ _LEAST_RISE, _MAX_TRIED, _LEAST_PART = 0.03, 6, 0.25
 # By simulation (`tools.bench.causes`): the logarithm of the likelihood ratio from which a property counts as a cause, what that of
 # errors has to be more, as few of them are before a drop, and how much rarer two causes are than one.
 _LEAST_EVIDENCE, _MORE_OF_ERRORS, _OF_TWO_CAUSES = 0.2, 1.7, log(0.1)
-# The same, from which errors of other kinds are a mere symptom of another property.
-_OF_A_SYMPTOM = 1.0
 # Properties whose new values differ for at most this part of the conversations cannot be told apart.
 _MOST_APART = 0.05
 # The behaviour of an agent or a backend may be the consequence of other properties: it comes after them.
-_ORDER = {TOOL_ARGUMENTS: 1, TOOL_ERRORS: 2}
+_BEHAVIOUR = (TOOL_ARGUMENTS, TOOL_ERRORS)
+# A value that began so near to the onset, and has this part of all since then, is named before behaviour.
+_NEAR, _LEAST_SHARE = 20, 0.1
+# Nobody changed these on purpose.
+_OF_USERS = (MESSAGE_SIZE, MESSAGE_FORM)
 _PRIOR = 2 * lgamma(0.5)
 
 
@@ -127,14 +129,37 @@ class NewestObservations:
                 best = max(_candidates(name, column, scores, onset), key=lambda one: one.evidence, default=None)
                 if best is not None and best.evidence >= _LEAST_EVIDENCE:
                     found.append(best)
+        # Rule: behaviour is named alone only where nothing that people choose changed with the scores, or with the behaviour.
+        leading = self._leading([one for one in found if is_behaviour(one.name)], scores, onset)
+        found = [*leading, *[one for one in found if one.name not in {leads.name for leads in leading}]]
         groups: list[list[_Candidate]] = []
-        for one in sorted(found, key=lambda one: (_is_consequence(one, found), -one.evidence)):
+        for one in sorted(found, key=lambda one: (bool(leading) and is_behaviour(one.name), -one.evidence)):
             like = next((group for group in groups if _are_alike(group[0], one)), None)
             if like is None:
                 groups.append([one])
             else:
                 like.append(one)
         return tuple([self._cause(group, scores, onset) for group in groups[:_MAX_CAUSES]])
+
+    def _leading(self, behaviour: Sequence["_Candidate"], scores: Sequence[float], onset: int) -> list["_Candidate"]:
+        """Return the properties with a new value since the onset, or since which the behaviour is another one."""
+        found: list[_Candidate] = []
+        for name, column in self._columns.items() if behaviour else ():
+            if is_behaviour(name) or name in _OF_USERS:
+                continue
+            places = [place for place, value in enumerate(column.places) if value != _ABSENT]
+            for value, count in Counter(column.places).items():
+                begin = column.places.index(value)
+                if value == _ABSENT or begin < _LEAST_BEFORE or count < _LEAST_SHARE * (len(scores) - begin):
+                    continue
+                is_new = [column.places[place] == value for place in places]
+                old = Counter(column.places[:begin]).most_common(1)[0][0]
+                change = _change(name, column.name(old) if old else None, column.name(value))
+                evidence = _evidence([scores[place] for place in places], is_new)
+                one = _Candidate(name, places, is_new, change, evidence)
+                if abs(begin - onset) <= _NEAR or any(_explains(one, other) for other in behaviour):
+                    found.append(one)
+        return found
 
     def compared(self, since_onset: int) -> int:
         """Return how many properties can be compared with those before the onset."""
@@ -194,14 +219,6 @@ class _Candidate(Struct):
     evidence: float
 
 
-def _is_consequence(one: _Candidate, found: Sequence[_Candidate]) -> bool:
-    """Return whether another property explains the values; of errors, where it surely explains the drop, too."""
-    order = _order(one.name)
-    least = _OF_A_SYMPTOM if order == _ORDER[TOOL_ERRORS] else _LEAST_EVIDENCE
-    others = [other for other in found if _order(other.name) < order and other.evidence >= least]
-    return any(_explains(other, one) for other in others)
-
-
 def _explains(other: _Candidate, one: _Candidate) -> bool:
     known = dict(zip(other.places, other.is_new, strict=True))
     both = [(place, new) for place, new in zip(one.places, one.is_new, strict=True) if place in known]
@@ -209,13 +226,19 @@ def _explains(other: _Candidate, one: _Candidate) -> bool:
     return 0 < sum(is_new) < len(both) and _evidence([1.0 - new for _, new in both], is_new) >= _LEAST_EVIDENCE
 
 
-def _order(name: str) -> int:
-    return _ORDER.get(name.partition(" ")[0], 0)
+def _change(name: str, before: str | None, after: str) -> Change:
+    prop, _, whose = name.partition(" ")
+    return Change(property=prop, of=whose or None, before=before, after=after)
+
+
+def is_behaviour(name: str) -> bool:
+    """Return whether a property shows what an agent or a backend did, which something else may have led to."""
+    return name.partition(" ")[0] in _BEHAVIOUR
 
 
 def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int) -> Iterator[_Candidate]:
     """Yield the ways to split the values of a property into old and new ones that account for the drop."""
-    is_errors = _order(name) == _ORDER[TOOL_ERRORS]
+    is_errors = name.startswith(TOOL_ERRORS)
     places = [place for place, value in enumerate(column.places) if value != _ABSENT]
     values = bytes([column.places[place] for place in places])
     mine = [scores[place] for place in places]
@@ -251,13 +274,8 @@ def _candidates(name: str, column: _Column, scores: Sequence[float], onset: int)
         else:
             evidence = _evidence(mine, is_new) - log(len(found))
         old = [value for value, _ in before.most_common() if value not in chosen]
-        prop, _, whose = name.partition(" ")
-        change = Change(
-            property=prop,
-            of=whose or None,
-            before=column.name(old[0]) if old else None,
-            after=column.name(max(chosen, key=since.__getitem__)),
-        )
+        after = column.name(max(chosen, key=since.__getitem__))
+        change = _change(name, column.name(old[0]) if old else None, after)
         yield _Candidate(name, places, is_new, change, evidence)
 
 

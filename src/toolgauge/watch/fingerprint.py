@@ -12,6 +12,7 @@ from typing import Literal
 
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.metrics import MAX_LABEL, MAX_PROPERTY, fit_label, short_hash
+from toolgauge.model.names import stable_tool
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.watch.offers import Contract, contracts
@@ -36,7 +37,7 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
     found = made_with(trajectory)
     by_tool: dict[str, list[ToolCall]] = {}
     for call in trajectory.calls:
-        by_tool.setdefault(call.name[:MAX_LABEL], []).append(call)
+        by_tool.setdefault(stable_tool(call.name)[:MAX_LABEL], []).append(call)
     for tool in sorted(by_tool)[:_MAX_TOOLS]:
         calls = by_tool[tool]
         definition = calls[0].definition

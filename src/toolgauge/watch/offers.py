@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from toolgauge.model.json import JsonObject
 from toolgauge.model.metrics import MAX_LABEL, fit_label, short_hash
+from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
@@ -95,12 +96,13 @@ def contracts(tools: tuple[ToolDefinition, ...]) -> tuple[Contract, ...]:
 
 
 def _contract(tool: ToolDefinition) -> Contract:
+    name = stable_tool(tool.name)
     schema = "" if tool.parameters is None else json.dumps(tool.parameters)
     if len(schema) > _MAX_SCHEMA_BYTES:
-        return Contract(fit_label(tool.name), "", "", b"")
+        return Contract(fit_label(name), "", "", b"")
     # Some producers' definitions are made anew for each run.
     write = _written if len(schema) + len(tool.description or "") <= _LONGEST_TEXT else _written.__wrapped__
-    return write(tool.name[:MAX_LABEL], tool.description, schema)
+    return write(name[:MAX_LABEL], tool.description, schema)
 
 
 @lru_cache(maxsize=1024)

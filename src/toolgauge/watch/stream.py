@@ -2,7 +2,7 @@
 
 import struct
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self, TypeAlias
 
 import msgspec
@@ -10,9 +10,18 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from toolgauge.model.records import VERSION
-from toolgauge.model.regressions import AlarmPeriod, Arm, Regression, ScoreBucket, Stream, StreamHistory, StreamStatus
+from toolgauge.model.regressions import (
+    AlarmPeriod,
+    Arm,
+    Cause,
+    Regression,
+    ScoreBucket,
+    Stream,
+    StreamHistory,
+    StreamStatus,
+)
 from toolgauge.settings import SECOND
-from toolgauge.watch.causes import NewestObservations
+from toolgauge.watch.causes import NewestObservations, is_behaviour
 from toolgauge.watch.detector import Detector
 from toolgauge.watch.tallies import Conversation, StreamKey, Tally, stream_of
 
@@ -154,6 +163,8 @@ class _Saved(Struct, array_like=True):
     scores: bytes = b""
     # Absent in rows that were written before properties were read.
     newest: bytes = b""
+    # Absent in rows that were written before streams could go on under another revision.
+    measure: str = ""
 
 
 # Names the incident of a regression of this stream that begins at this time.
@@ -170,8 +181,11 @@ class WatchedStream:
         history: _History | None = None,
         scores: ScoreHistory | None = None,
         newest: NewestObservations | None = None,
+        measure: str = "",
     ) -> None:
         self.key = key
+        # What the criterion measures, whatever its threshold: scores of one measure can be compared.
+        self.measure = measure
         self.stream: Stream = stream_of(key)
         self.detector = detector
         self._history = history or _History()
@@ -235,7 +249,11 @@ class WatchedStream:
         """Look for the causes of a lasting alarm; return an update where the likeliest is not the one announced."""
         detector = self.detector
         current, interval, since = detector.current, detector.interval, detector.since_onset
-        lasting = self._history.alarm = replace(alarm, causes=self._newest.causes(since))
+        causes = self._newest.causes(since)
+        if alarm.causes and not _is_behaviour(alarm.causes) and _is_behaviour(causes):
+            # The other value of what was named may be gone from the newest observations; behaviour is no other cause.
+            return None
+        lasting = self._history.alarm = replace(alarm, causes=causes)
         if _likeliest(lasting) == _likeliest(alarm):
             return None
         return replace(lasting, phase="updated", at_ns=now_ns, current=current, interval=interval, observations=since)
@@ -303,15 +321,24 @@ class WatchedStream:
 
     def dump(self) -> bytes:
         """Write everything down."""
-        saved = _Saved(self.key, self.detector.dump(), self._history, self._scores.dump(), self._newest.dump())
-        return msgspec.msgpack.encode(saved)
+        parts = (self.detector.dump(), self._history, self._scores.dump(), self._newest.dump())
+        return msgspec.msgpack.encode(_Saved(self.key, *parts, self.measure))
 
     @classmethod
     def load(cls, saved: bytes) -> Self:
         """Read what `dump` wrote; raise `ValueError` when it is damaged."""
         read = msgspec.msgpack.decode(saved, type=_Saved)
         scores, newest = ScoreHistory.load(read.scores), NewestObservations.load(read.newest)
-        return cls(read.key, Detector.load(read.detector), read.history, scores, newest)
+        return cls(read.key, Detector.load(read.detector), read.history, scores, newest, read.measure)
+
+    def renamed(self, revision: str) -> Self:
+        """Return a copy for another revision of the criterion that has the same values."""
+        read = msgspec.msgpack.decode(self.dump(), type=_Saved)
+        service, environment, agent, tool, criterion, _, level = self.key
+        read.key = service, environment, agent, tool, criterion, revision, level
+        if read.history.alarm is not None:
+            read.history.alarm = replace(read.history.alarm, stream=stream_of(read.key))
+        return self.load(msgspec.msgpack.encode(read))
 
     def _end(self, alarm: Regression | None, now_ns: int, *, acknowledged: bool) -> None:
         history = self._history
@@ -348,6 +375,10 @@ class WatchedStream:
             before=tuple([*history.before, *(trace for _, trace, _ in earlier)][: -_EXEMPLARS - 1 : -1]),
             after=tuple(trace for _, trace, _ in sorted(since, key=lambda each: each[0])[:_EXEMPLARS]),
         )
+
+
+def _is_behaviour(causes: Sequence[Cause]) -> bool:
+    return bool(causes) and all(is_behaviour(change.property) for change in causes[0].changes)
 
 
 def _likeliest(regression: Regression) -> set[tuple[str, str | None, str]]:

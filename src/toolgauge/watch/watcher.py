@@ -4,7 +4,8 @@ A complete conversation gives one observation to each of its streams. All stream
 (`budget`), and alarms of one service that begin together are one incident. Belongs to one thread and does no I/O.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import TypeAlias
 from zlib import crc32
@@ -87,7 +88,7 @@ _BUDGET = b"b"
 _CHECKSUM_BYTES = 4
 # Fields of `StreamKey` by the names that people select streams by.
 _FIELDS = Stream.__struct_fields__
-_TOOL, _CRITERION, _REVISION = map(_FIELDS.index, ("tool", "criterion", "revision"))
+_TOOL = _FIELDS.index("tool")
 
 
 # Called with changes, and how many tools were not compared because of a cap.
@@ -126,8 +127,8 @@ class Watcher:
         self._ended: list[Regression] = []
         self._contracts = ToolContracts()
         self.on_tool_changes: OnToolChanges = lambda _changes, _capped: None
-        # By name and revision; `None` for any.
-        self._criteria: Collection[tuple[str, str]] | None = None
+        # The measure of each criterion by name and revision; `None` for any.
+        self._criteria: Mapping[tuple[str, str], str] | None = None
         metrics.streams.observe = self._count_states
         # Not known before the first observation.
         metrics.run_length.observe = lambda: {} if self._budget.left is None else {(): self._budget.run_length}
@@ -214,7 +215,8 @@ class Watcher:
             self._evict()
         self._metrics.alarms.begin(_labels(key))
         least = self._settings.baseline_min or least_baseline(self._budget.run_length)
-        return WatchedStream(key, Detector(self._budget.run_length, least, self._settings.baseline))
+        detector = Detector(self._budget.run_length, least, self._settings.baseline)
+        return WatchedStream(key, detector, measure=self._measure(key))
 
     def _evict(self) -> None:
         # One in alarm stays as long as there is another: its alarm would never be seen to end.
@@ -277,14 +279,39 @@ class Watcher:
             self._show(self._streams[key])
         return len(chosen)
 
-    def keep(self, criteria: Collection[tuple[str, str]]) -> None:
-        """Drop the streams of all criteria but these, given by name and revision; late scores do not bring them back."""
+    def keep(self, criteria: Mapping[tuple[str, str], str]) -> Mapping[str, int]:
+        """Drop the streams of all criteria but these, given as measures by name and revision; late scores do not bring them back.
+        Streams go on under the revision that has their measure. Return how many were dropped, by name of a criterion that stays.
+        """
         self._criteria = criteria
-        for key in [key for key in self._streams if not self._is_watched(key)]:
-            self._drop(key)
+        revisions = {(name, measure): revision for (name, revision), measure in criteria.items()}
+        names = {name for name, _ in criteria}
+        changed: Counter[str] = Counter()
+        for key, stream in [*self._streams.items()]:
+            *_, criterion, _, _ = key
+            revision = revisions.get((criterion, stream.measure)) if stream.measure else None
+            if self._is_watched(key):
+                stream.measure = self._measure(key)
+            elif revision is None:
+                self._drop(key)
+                changed.update([criterion] if criterion in names else [])
+            else:
+                renamed = stream.renamed(revision)
+                self._drop(key)
+                self._streams[renamed.key] = renamed
+                self._changed_streams[renamed.key] = None
+                self._metrics.alarms.begin(_labels(renamed.key))
+                self._show(renamed)
+                self._ended += [] if renamed.alarm is None else [renamed.alarm]
+        return changed
+
+    def _measure(self, key: StreamKey) -> str:
+        *_, criterion, revision, _ = key
+        return (self._criteria or {}).get((criterion, revision), "")
 
     def _is_watched(self, key: StreamKey) -> bool:
-        return self._criteria is None or (key[_CRITERION], key[_REVISION]) in self._criteria
+        *_, criterion, revision, _ = key
+        return self._criteria is None or (criterion, revision) in self._criteria
 
     def changes(self) -> tuple[dict[bytes, bytes], set[bytes]]:
         """Return the rows that changed since the last call, by key, and the keys of those that are gone."""

@@ -5,7 +5,7 @@ Figures are copied at one moment, so that sums add up; gaps are found as `toolga
 
 import platform
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Self
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from toolgauge.export.metric_data import snapshot
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.model.outcomes import MEANINGS
 from toolgauge.report.producer_advice import advice
+from toolgauge.report.trajectory_rows import Gap
 from toolgauge.selfmetrics import drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION
@@ -40,6 +41,7 @@ _PROBLEMS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("toolgauge.requests.unread", {}),
     ("toolgauge.loop_suspected", {}),
     ("toolgauge.split_suspected", {}),
+    ("toolgauge.traces.waiting", {}),
     ("toolgauge.criteria.switched_off", {}),
     ("toolgauge.criteria.unmatched", {}),
     ("toolgauge.streams.evicted", {}),
@@ -203,10 +205,10 @@ def books(figures: Figures) -> Iterator[Books]:
 
 
 def problems(figures: Figures) -> Iterator[Figure]:
-    """Yield the numbers that should be 0 but are not; their descriptions name the remedy."""
+    """Yield the numbers that should be 0 but are not; their descriptions name the remedy. What `keep` leaves out is no loss."""
     for metric, labels in _PROBLEMS:
         for figure in figures.each(metric, **labels):
-            if figure.value:
+            if figure.value and figure.labels.get(_REASON) != "sampled":
                 yield figure
 
 
@@ -247,28 +249,6 @@ def _gauges(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iter
     yield "Baselines", "survive a restart" if durable else "are lost with this process"
 
 
-class Gap(Struct, frozen=True, kw_only=True):
-    """Results of one criterion that are `not_evaluated` for one reason: `count` of all its `of` results."""
-
-    criterion: str
-    reason: str
-    count: int
-    of: int
-
-    @property
-    def share(self) -> float:
-        """The part of the criterion's results."""
-        return self.count / self.of if self.of else 0.0
-
-
-class ReasonGaps(Struct, frozen=True, kw_only=True):
-    """One reason, its meaning, and the criteria that could not judge for it."""
-
-    reason: str
-    meaning: str
-    gaps: tuple[Gap, ...]
-
-
 class GapPages(PageGroup):
     """Shows the results that were not evaluated."""
 
@@ -282,12 +262,16 @@ class GapPages(PageGroup):
         running = self._shown.running
         trajectories = [kept.trajectory for kept in self._shown.store.newest()]
         producers = advice(trajectories)
-        reasons = () if running is None else by_reason(gaps(Figures.of(running.registry)))
+        # The most frequent reasons come first.
+        by_reason: dict[str, list[Gap]] = {}
+        for gap in () if running is None else gaps(Figures.of(running.registry)):
+            by_reason.setdefault(gap.reason, []).append(gap)
         return self._pages.page(
             "gaps.html",
             section="gaps",
             title="Not evaluated",
-            reasons=reasons,
+            reasons=sorted(by_reason.items(), key=lambda each: -sum(gap.count for gap in each[1])),
+            meanings={str(reason): meaning for reason, meaning in MEANINGS.items()},
             producers=producers[:_MOST_PRODUCERS],
             more_producers=len(producers[_MOST_PRODUCERS:]),
             trajectories=sum(trajectory.scope == "trace" for trajectory in trajectories),
@@ -304,13 +288,3 @@ def gaps(figures: Figures) -> Iterator[Gap]:
             counts[criterion, figure.labels.get(_WHY, "")] += int(figure.value)
     for (criterion, reason), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
         yield Gap(criterion=criterion, reason=reason, count=count, of=of[criterion])
-
-
-def by_reason(found: Iterable[Gap]) -> tuple[ReasonGaps, ...]:
-    """Put gaps together by their reasons, the most frequent first."""
-    groups: dict[str, list[Gap]] = {}
-    for gap in found:
-        groups.setdefault(gap.reason, []).append(gap)
-    meanings = {str(reason): meaning for reason, meaning in MEANINGS.items()}
-    most_first = sorted(groups.items(), key=lambda each: -sum(gap.count for gap in each[1]))
-    return tuple(ReasonGaps(reason=it, meaning=meanings.get(it, ""), gaps=tuple(group)) for it, group in most_first)

@@ -7,6 +7,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -15,7 +16,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.model.metrics import MetricRegistry
+from toolgauge.model.metrics import MAX_LABEL, MetricRegistry, fit_label
 from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import Templates
@@ -144,3 +145,9 @@ class PageGroup(ABC):
     @abstractmethod
     def routes(self) -> Mapping[str, Page]:
         """Return pages by the first part of their path: that of `/trajectories` is asked for `/trajectories/1`, too."""
+
+
+def agent_id(service: str | None, environment: str | None, agent: str | None) -> str:
+    """Return an id that is safe in a URL, and the same after a restart."""
+    names = [fit_label((name or "")[:MAX_LABEL]) for name in (service, environment, agent)]
+    return blake2b(repr(names).encode(), digest_size=8).hexdigest()

@@ -3,23 +3,21 @@
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from shlex import quote
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 from urllib.parse import urlencode
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import asdict, astuple
 
 from toolgauge.export.regression_events import cause_sentences, sentence, trace_links, valid_traces
-from toolgauge.model.regressions import Change, Stream, StreamHistory, StreamState, StreamStatus
+from toolgauge.model.regressions import Stream, StreamHistory, StreamState, StreamStatus
 from toolgauge.report.html import visible
-from toolgauge.report.trajectory_rows import is_meant
+from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
-from toolgauge.web.agent_pages import agent_id
-from toolgauge.web.chart import NARROW, WIDE, Changes, Chart, Sparkline, draw, sparkline
-from toolgauge.web.pages import Page, PageGroup, PageRequest, Running
+from toolgauge.web.chart import NARROW, WIDE, Sparkline, draw, sparkline
+from toolgauge.web.pages import Page, PageGroup, PageRequest, Running, agent_id
 
 PAGE_SIZE = 50
-_MAX_TEXT = 200
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
 _STATE_ORDER: Mapping[StreamState, int] = {"alarm": 0, "watching": 1, "recovered": 1, "learning": 2}
 
@@ -31,30 +29,13 @@ _RANGE_WORDS: Mapping[Range, str] = {"3h": "3 hours", "1d": "1 day", "7d": "7 da
 _OF_AN_ALARM = 0.6
 
 
-class StreamFilters(Struct, frozen=True, kw_only=True):
+class StreamFilters(Query, frozen=True, kw_only=True):
     """A choice of streams; an empty text is no condition. `page` counts from 1."""
 
     service: str = ""
     criterion: str = ""
-    state: str = ""
-    page: int = 1
-
-    @classmethod
-    def of(cls, request: PageRequest) -> "StreamFilters":
-        """Read a query; it may hold other things, too."""
-        page = request.value("page")
-        return cls(
-            service=request.value("service")[:_MAX_TEXT],
-            criterion=request.value("criterion")[:_MAX_TEXT],
-            state=next((state for state in _STATES if state == request.value("state")), ""),
-            page=max(int(page), 1) if page.isascii() and page.isdecimal() and len(page) < 6 else 1,
-        )
-
-    def query(self, **changed: object) -> str:
-        """Write a query, with some values changed; empty without any condition."""
-        plain = asdict(StreamFilters())
-        values = {name: value for name, value in (asdict(self) | changed).items() if value != plain[name]}
-        return f"?{urlencode(values)}" if values else ""
+    state: Literal["", StreamState] = ""
+    page: Annotated[int, Meta(ge=1, lt=10**5)] = 1
 
     @property
     def is_empty(self) -> bool:
@@ -71,18 +52,14 @@ class StreamFilters(Struct, frozen=True, kw_only=True):
 
 
 class StreamRow(Struct, frozen=True, kw_only=True):
-    """One stream in the table of all."""
+    """One stream in the table of all. `drop` is `None` while nothing is known, or learned."""
 
     id: str
     status: StreamStatus
+    drop: float | None
     missing: int
     versions: tuple[str, ...]
     spark: Sparkline | None
-
-    @property
-    def drop(self) -> float | None:
-        """How far the current mean is below the baseline; `None` while nothing is known, or learned."""
-        return _drop(self.status)
 
 
 class TraceLink(Struct, frozen=True, kw_only=True):
@@ -103,7 +80,7 @@ class StreamPages(PageGroup):
     def _streams(self, request: PageRequest) -> str | None:
         running, parts = self._shown.running, len(request.path)
         if running is not None and running.watching is not None and parts < 3:
-            return self._all(StreamFilters.of(request), running) if parts < 2 else self._one(request, running)
+            return self._all(StreamFilters.of(request.query), running) if parts < 2 else self._one(request, running)
         if parts > 1:
             return None
         return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
@@ -113,15 +90,26 @@ class StreamPages(PageGroup):
         found = [status for status in statuses if filters.matches(status)]
         begin = (filters.page - 1) * PAGE_SIZE
         shown = found[begin : begin + PAGE_SIZE]
-        histories = {
-            history.status.stream: history
-            for history in running.ask(lambda watching: watching.histories([one.stream for one in shown]))
-        }
+        found_histories = running.ask(lambda watching: watching.histories([one.stream for one in shown]))
+        histories = {history.status.stream: history for history in found_histories}
+        rows: list[StreamRow] = []
+        for status in shown:
+            history = histories.get(status.stream)
+            arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
+            row = StreamRow(
+                id=stream_id(status.stream),
+                status=status,
+                drop=_drop(status),
+                missing=0 if history is None else history.missing,
+                versions=tuple(arm.version for arm in arms if arm.version),
+                spark=None if history is None else sparkline(history),
+            )
+            rows.append(row)
         return self._pages.page(
             "streams.html",
             section="streams",
             title="Streams",
-            rows=[_row(status, histories.get(status.stream)) for status in shown],
+            rows=rows,
             filters=filters,
             total=len(statuses),
             found=len(found),
@@ -139,37 +127,45 @@ class StreamPages(PageGroup):
         if history is None:
             return None
         chosen, status, alarm = _range(request.value("range"), history), history.status, history.alarm
-        named = {"service": status.stream.service, "tool": status.stream.tool, "criterion": status.stream.criterion}
+        stream, charts, cause = status.stream, (), ""
+        agent = self._shown.catalogue.find(stream.service, stream.environment, stream.agent)
+        if history.buckets:
+            start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
+            start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
+            changes = () if agent is None else tuple(agent.changes(stream.tool))
+            charts = tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))
+        if alarm is not None and alarm.causes:
+            # The filter that finds the trajectories with the new value.
+            change = alarm.causes[0].changes[0]
+            whose = "" if change.of is None else f" {change.of}"
+            cause = urlencode({"run_property": f"{change.property}{whose}={change.after}"})
+        tools = "all tools" if stream.level == "call" else "whole runs"
+        whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
+        named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
         # Trajectories of the stream, during an alarm those that failed.
         filters = {"outcome": None if alarm is None else "failed", **named}
         return self._pages.page(
             "stream.html",
             section="streams",
-            title=stream_title(status.stream),
+            title=f"{stream.criterion} of {stream.tool or tools}{whose}",
             id=request.path[1],
             status=status,
             history=history,
             drop=_drop(status),
-            charts=_charts(history, chosen, self._changes(status.stream)),
-            agent_id=agent_id(status.stream.service, status.stream.environment, status.stream.agent),
+            charts=charts,
+            agent_id=agent_id(stream.service, stream.environment, stream.agent),
             range=chosen,
             ranges=_ranges(history),
             alarm=alarm,
             sentence=None if alarm is None else sentence(alarm),
             causes=() if alarm is None else cause_sentences(alarm),
-            cause=urlencode({"run_property": property_filter(alarm.causes[0].changes[0])})
-            if alarm and alarm.causes
-            else "",
+            cause=cause,
             past=tuple(reversed(history.past)),
             before=self._links(() if alarm is None else alarm.before),
             after=self._links(() if alarm is None else alarm.after),
-            ack=ack_command(status.stream),
+            ack=ack_command(stream),
             trajectories=urlencode({name: value for name, value in filters.items() if value}),
         )
-
-    def _changes(self, stream: Stream) -> Changes:
-        agent = self._shown.catalogue.find(stream.service, stream.environment, stream.agent)
-        return () if agent is None else tuple(agent.changes(stream.tool))
 
     def _links(self, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
         pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in self._shown.store.newest()}
@@ -178,23 +174,9 @@ class StreamPages(PageGroup):
         return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
 
 
-def property_filter(change: Change) -> str:
-    """Write the filter that finds the trajectories with the new value."""
-    whose = "" if change.of is None else f" {change.of}"
-    return f"{change.property}{whose}={change.after}"
-
-
 def stream_id(stream: Stream) -> str:
     """Return an id that is safe in a URL, and the same after a restart."""
     return blake2b(repr(astuple(stream)).encode(errors="surrogatepass"), digest_size=8).hexdigest()
-
-
-def stream_title(stream: Stream) -> str:
-    """Name a stream for its heading: criterion, and tool or agent."""
-    if stream.tool:
-        return f"{stream.criterion} of {stream.tool}"
-    tools = "all tools" if stream.level == "call" else "whole runs"
-    return f"{stream.criterion} of {tools}{f' of {stream.agent}' if stream.agent else ''}"
 
 
 def ack_command(stream: Stream) -> str:
@@ -213,20 +195,10 @@ def _place(status: StreamStatus) -> tuple[int, float, float, str]:
 
 
 def _drop(status: StreamStatus) -> float | None:
+    """Return how far the current mean is below the baseline."""
     if status.baseline is None or status.current is None or status.state == "learning":
         return None
     return status.baseline - status.current
-
-
-def _row(status: StreamStatus, history: StreamHistory | None) -> StreamRow:
-    arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
-    return StreamRow(
-        id=stream_id(status.stream),
-        status=status,
-        missing=0 if history is None else history.missing,
-        versions=tuple(arm.version for arm in arms if arm.version),
-        spark=None if history is None else sparkline(history),
-    )
 
 
 def _lasted_ns(history: StreamHistory) -> int:
@@ -255,11 +227,3 @@ def _ranges(history: StreamHistory) -> Iterator[tuple[Range, str]]:
     for name in _RANGE_NAMES:
         if name in shorter or (shorter and name == "all"):
             yield name, _RANGE_WORDS[name]
-
-
-def _charts(history: StreamHistory, chosen: Range, changes: Changes) -> tuple[Chart, ...]:
-    if not history.buckets:
-        return ()
-    start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
-    start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
-    return tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))

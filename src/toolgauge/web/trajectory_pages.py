@@ -1,17 +1,21 @@
-"""The pages of trajectories: an overview, the latest ones, and each of them."""
+"""The pages of trajectories (an overview, the latest ones, and each of them) and of agents, with what a run that passed takes."""
 
 from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+import msgspec
 
 from toolgauge.export.regression_events import trace_links
+from toolgauge.export.run_usage import MEASURES
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import StreamStatus
+from toolgauge.report.catalogue import CataloguedAgent, of_success, passed_words
 from toolgauge.report.failure_groups import failure_groups
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row, services
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
-from toolgauge.web.agent_pages import agent_id
 from toolgauge.web.health_pages import REPORTED_ERRORS, Figures
-from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest
+from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest, agent_id
 from toolgauge.web.stream_pages import stream_id
 
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
@@ -50,11 +54,8 @@ class TrajectoryPages(PageGroup):
             services=services(newest)[:_SERVICES],
             reported_errors=figures.total(REPORTED_ERRORS),
             uncounted_errors=figures.total(REPORTED_ERRORS, outcome="pass"),
-            ports=self._ports(),
+            ports=() if running is None else running.ports(),
         )
-
-    def _ports(self) -> Sequence[int]:
-        return () if self._shown.running is None else self._shown.running.ports()
 
     def _trajectories(self, request: PageRequest) -> str | None:
         if len(request.path) > 1:
@@ -62,7 +63,7 @@ class TrajectoryPages(PageGroup):
         filters = Filters.of(request.query)
         newest = self._shown.store.newest()
         found = filters.page_of(newest)
-        redactor = self._shown.writing.redactor
+        redactor, running = self._shown.writing.redactor, self._shown.running
         return self._pages.page(
             "trajectories.html",
             section="trajectories",
@@ -72,7 +73,7 @@ class TrajectoryPages(PageGroup):
             options=options(filters, facets(newest)),
             found=found,
             total=len(newest),
-            ports=self._ports(),
+            ports=() if running is None else running.ports(),
         )
 
     def _one(self, request: PageRequest) -> str | None:
@@ -118,6 +119,54 @@ def options(filters: Filters, known: Facets) -> Sequence[tuple[str, str, str, Se
         ("run_property", "Property", known.properties, filters.run_property),
     )
     return [(name, label, visible(chosen), choices(values, visible(chosen))) for name, label, values, chosen in fields]
+
+
+class AgentPages(PageGroup):
+    """Shows the catalogue of agents."""
+
+    def routes(self) -> Mapping[str, Page]:
+        """Return the pages by the first part of their path."""
+        return {"/agents": self._agents, "/agents.json": self._json}
+
+    def _json(self, request: PageRequest) -> str | None:
+        return None if len(request.path) > 1 else msgspec.json.encode(self._shown.catalogue.content()).decode()
+
+    def _agents(self, request: PageRequest) -> str | None:
+        content = self._shown.catalogue.content()
+        rows = [
+            (agent_id(one.service, one.environment, one.agent), one, [of_success(one.usage, each) for each in MEASURES])
+            for one in content.agents
+        ]
+        if len(request.path) < 2:
+            return self._pages.page(
+                "agents.html",
+                section="agents",
+                title="Agents",
+                rows=rows,
+                left_out=content.left_out,
+                names_success=any(agent.usage.names_success for agent in content.agents),
+            )
+        row = next((row for row in rows if row[0] == request.path[1]), None) if len(request.path) == 2 else None
+        if row is None:
+            return None
+        _, agent, takes = row
+        return self._pages.page(
+            "agent.html",
+            section="agents",
+            title=f"Agent {agent.agent[:60] or 'without a name'}",
+            agent=agent,
+            takes=takes,
+            passed=passed_words(agent.usage),
+            tools=[(tool, _query(agent, tool=tool.tool)) for tool in agent.tools],
+            query=_query(agent),
+            of_service=urlencode({"service": agent.service}),
+        )
+
+
+def _query(agent: CataloguedAgent, **more: str) -> str:
+    """Write the query of the agent's trajectories."""
+    values = {"service": agent.service, "agent": agent.agent, **more}
+    return urlencode({name: value for name, value in values.items() if value})
 
 
 def _incidents(statuses: Sequence[StreamStatus]) -> list[list[tuple[str, StreamStatus]]]:

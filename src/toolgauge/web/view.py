@@ -29,11 +29,10 @@ from toolgauge.report.kept import TrajectoryStore, trajectory_id
 from toolgauge.service.process import Faults, beside
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
-from toolgauge.web.agent_pages import AgentPages
 from toolgauge.web.health_pages import GapPages, HealthPages
 from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest, Pages, Running, Shown, Writing
 from toolgauge.web.stream_pages import StreamPages
-from toolgauge.web.trajectory_pages import TrajectoryPages
+from toolgauge.web.trajectory_pages import AgentPages, TrajectoryPages
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (

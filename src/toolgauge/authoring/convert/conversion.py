@@ -1,24 +1,29 @@
 """Turns definitions of other tools into criteria: picks the format of each file and writes what its reader found."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 from toolgauge.authoring.convert import from_adk, from_promptfoo, from_samples, from_uipath
-from toolgauge.authoring.convert.draft import Document, Draft, Format, Notes, unique
+from toolgauge.authoring.convert.draft import Document, Draft, Notes, unique
 from toolgauge.config.references import read_references
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.service.criteria_factory import make_evaluator
 
-FORMATS: Mapping[str, Format] = {
-    "UiPath": Format(from_uipath.claims, from_uipath.drafts),
-    "ADK": Format(from_adk.claims, from_adk.drafts),
-    "Ragas": Format(from_samples.claims_ragas, from_samples.ragas_drafts),
-    "agentevals": Format(from_samples.claims_agentevals, from_samples.agentevals_drafts),
-    "promptfoo": Format(from_promptfoo.claims, from_promptfoo.drafts),
+# A reader gets all documents of its format, as some refer to others.
+_Reader: TypeAlias = Callable[[Sequence[Document], Notes], Iterator[Draft]]
+# By format: whether a document is of it, and its reader.
+FORMATS: Mapping[str, tuple[Callable[[Json], bool], _Reader]] = {
+    "UiPath": (from_uipath.claims, from_uipath.drafts),
+    "ADK": (from_adk.claims, from_adk.drafts),
+    "Ragas": (partial(from_samples.claims, "reference_tool_calls", "samples"), from_samples.ragas_drafts),
+    "agentevals": (partial(from_samples.claims, "reference_outputs", "examples"), from_samples.agentevals_drafts),
+    "promptfoo": (from_promptfoo.claims, from_promptfoo.drafts),
 }
 
 
@@ -40,12 +45,12 @@ def convert(documents: Sequence[Document], references: Path | None, key: str) ->
     notes = Notes()
     claimed: dict[str, list[Document]] = {name: [] for name in FORMATS}
     for document in documents:
-        name = next((name for name, each in FORMATS.items() if each.claims(document.content)), None)
+        name = next((name for name, (claims, _) in FORMATS.items() if claims(document.content)), None)
         if name is None:
             notes.add(document, "document", f"none of the known formats ({', '.join(FORMATS)})")
         else:
             claimed[name].append(document)
-    found = chain.from_iterable(FORMATS[name].drafts(of, notes) for name, of in claimed.items() if of)
+    found = chain.from_iterable(FORMATS[name][1](of, notes) for name, of in claimed.items() if of)
     drafts = list(_loadable(found, notes))
     if not drafts:
         known = ", ".join(FORMATS)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -52,14 +52,6 @@ class Notes:
     def add(self, document: Document, path: str, problem: str) -> None:
         """Note what was left behind, by file and path."""
         self.lines.append(f"{document.name}: {path}: {problem}")
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A foreign format: whether a document is of it, and its reader, which gets all of them, as some refer to others."""
-
-    claims: Callable[[Json], bool]
-    drafts: Callable[[Sequence[Document], Notes], Iterator[Draft]]
 
 
 def criterion_name(text: str) -> str:

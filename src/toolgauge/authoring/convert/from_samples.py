@@ -12,14 +12,9 @@ _KNOWN_AGENTEVALS = (*_PARAMETERS, "reference_outputs", "outputs", "inputs", "id
 _KNOWN_RAGAS = ("user_input", "reference_tool_calls", "id", "name", "case")
 
 
-def claims_agentevals(content: Json) -> bool:
-    """Recognize trajectories by their key."""
-    return any("reference_outputs" in example for _, example in _samples(content, "examples"))
-
-
-def claims_ragas(content: Json) -> bool:
-    """Recognize samples by their key."""
-    return any("reference_tool_calls" in sample for _, sample in _samples(content, "samples"))
+def claims(reference: str, key: str, content: Json) -> bool:
+    """Recognize samples, a single one, a list or those under `key`, by the key of their reference."""
+    return any(reference in sample for _, sample in _samples(content, key))
 
 
 def ragas_drafts(documents: Sequence[Document], notes: Notes) -> Iterator[Draft]:

@@ -28,6 +28,7 @@ from toolgauge.service.process import MemoryGuard, Relief, SteadyClock, cancelle
 from toolgauge.service.receiver_factory import make_additional_receivers, make_receivers
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.serve import Telemetry
+from toolgauge.service.watching import Notifier
 from toolgauge.service.workers.channel import Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry
 from toolgauge.service.workers.redistribution import redistribute
@@ -264,8 +265,7 @@ def make_front(
     config: Config, criteria: Sequence[Criterion], config_options: Sequence[str], *, viewers: Viewers
 ) -> Front:
     """Put the front together; its workers read the configuration from `config_options`, `viewers` see their scorecards."""
-    clock = SteadyClock()
-    hop_id = uuid.uuid4().hex
+    clock, hop_id = SteadyClock(), uuid.uuid4().hex
     count = number_of_workers(config)
     registry = MergedRegistry(clock)
     telemetry = Telemetry.of(config, registry, clock, hop_id)
@@ -291,6 +291,7 @@ def make_front(
     workers.observing = Observations(
         watcher=watcher,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
+        on_notices=Notifier(telemetry.webhooks, clock).add,
         viewers=viewers,
         metrics=metrics,
         clock=clock,

@@ -8,7 +8,7 @@ import pickle
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from toolgauge.model.notices import Notice
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.regressions import Regression
 from toolgauge.pipeline.stages import ObservedSink, ScorecardSink
@@ -36,6 +37,7 @@ _END_WITHIN_S = 2.0
 _MAX_WAITING_BYTES = 32 * 1024 * 1024
 # A worker sends a larger message at once.
 _MAX_MESSAGE_BYTES = 256 * 1024
+_MAX_NOTICES = 100  # Of a message; few a minute are announced
 _SCORES_BYTES, _TOOL_BYTES = 2048, 100
 _COUNT_BYTES = 4  # The number of trajectories comes first: a message that is dropped is counted without being read
 
@@ -55,6 +57,7 @@ class Observed(Struct, array_like=True):
     scores: list[TrajectoryScores]
     scorecards: list[bytes]
     counts: ResultCounts
+    notices: list[Notice] = []
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -84,12 +87,14 @@ class Observations:
         *,
         watcher: Watcher | None,
         on_regressions: Callable[[Sequence[Regression]], None],
+        on_notices: Callable[[Sequence[Notice]], None],
         viewers: Viewers,
         metrics: SelfMetrics,
         clock: Callable[[], int],
     ) -> None:
         self._watcher = watcher
         self._on_regressions = on_regressions
+        self._on_notices = on_notices
         self._viewers = viewers
         self._clock = clock
         self._faults = Faults(metrics)
@@ -129,8 +134,8 @@ class Observations:
         else:
             self._dropped += trajectories_of(message)
 
-    def keep(self, streams: Collection[tuple[str, str]]) -> None:
-        """Watch the scores of these criteria, by name and revision. Belongs to the observing thread."""
+    def keep(self, streams: Mapping[tuple[str, str], str]) -> None:
+        """Watch the scores of these criteria, given as measures by name and revision. Belongs to the observing thread."""
         if self._watcher is not None:
             self._watcher.keep(streams)
 
@@ -166,6 +171,7 @@ class Observations:
         with self._lock:
             self._bytes -= len(message)
         observed = _OBSERVED.decode(memoryview(message)[_COUNT_BYTES:])
+        self._on_notices(observed.notices)
         if self._watcher is not None:
             for scores in observed.scores:
                 with self._faults.survived():
@@ -245,6 +251,10 @@ class WorkerObserver:
         if self._found_bytes >= _MAX_MESSAGE_BYTES:
             self.flush()
 
+    def notify(self, notices: Sequence[Notice]) -> None:
+        """Send failed runs with the next message; those beyond its room are left out."""
+        self._found.notices.extend(notices[: _MAX_NOTICES - len(self._found.notices)])
+
     def _is_shown(self, scorecard: Scorecard) -> bool:
         """Return whether a scorecard is to be shown: always at first, and within the share of its second later on."""
         wanted = self._wanted
@@ -266,7 +276,7 @@ class WorkerObserver:
     def flush(self) -> None:
         """Send the findings since the last message."""
         found = self._found
-        if found.scores or found.scorecards or found.counts.scorecards:
+        if found.scores or found.scorecards or found.counts.scorecards or found.notices:
             self._found, self._found_bytes = Observed([], [], ResultCounts()), 0
             count = max(len(found.scores), len(found.scorecards) + found.counts.scorecards)
             if not self._send(count.to_bytes(_COUNT_BYTES) + _ENCODER.encode(found)):

@@ -8,7 +8,7 @@ from toolgauge.assemble.trace import OpenTrace
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallRequested, MessageSeen, ModelInput
-from toolgauge.model.records import Resource, Scope, SpanRef
+from toolgauge.model.records import Resource, Scope
 
 RESOURCE, SCOPE = Resource(service="shop", attributes={}), Scope(name="test", version="")
 Past = CallRequested | MessageSeen
@@ -22,8 +22,8 @@ class Histories:
         self.read: list[str] = []
 
     def read_history(self, given: ModelInput) -> Sequence[Past]:
-        self.read.append(given.ref.span_id)
-        return self._histories[given.ref.span_id]
+        self.read.append(given.span_id)
+        return self._histories[given.span_id]
 
 
 def past(call_id: str, output: int) -> CallRequested:
@@ -40,12 +40,9 @@ def trace_of(histories: Histories) -> OpenTrace:
 
 def give(trace: OpenTrace, name: str, *ids: str | None, size: int = 10_000) -> int:
     """Add a model call that was given these answers; return what the trace takes then."""
-    ref = SpanRef(TRACE, span_id(name))
     own = tuple(one for one in ids if one is not None)
     given = ModelInput(
-        ref=ref,
-        parent_span_id=None,
-        parent_is_remote=None,
+        span_id=span_id(name),
         dialect="test",
         answered=own if len(own) == len(ids) else (),
         raw=bytes(size),

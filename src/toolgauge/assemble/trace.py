@@ -108,7 +108,7 @@ class OpenTrace:
 
     def add(self, reading: Reading, now_ns: int, given: ModelInput | None = None) -> None:
         """Add a new reading; `given` is the span of a reading whose model was given a history."""
-        if given is not None and given.ref.span_id not in self._readings:
+        if given is not None and given.span_id not in self._readings:
             self._keep_input(given)
         span_id, parent, is_remote = reading.ref.span_id, reading.parent_span_id, reading.parent_is_remote
         if not (reading.observations or reading.attributes):
@@ -224,7 +224,7 @@ class OpenTrace:
                 del self._readings[key]
         for inputs in self._inputs.values():
             for one in [*inputs]:
-                if place(one.ref.span_id, self._parents, self._closed_runs, known)[1] is not None:
+                if place(one.span_id, self._parents, self._closed_runs, known)[1] is not None:
                     inputs.remove(one)
                     self.size_bytes -= _INPUT_BYTES + len(one.raw)
         if len(self._readings) < before:
@@ -290,7 +290,7 @@ class OpenTrace:
         seen = () if reading is None else reading.observations
         ids = tuple([one.call_id for one in seen if type(one) is CallAnswered])
         inputs = self._inputs.get("" if None in ids else ids[0] or "", ()) if ids else ()
-        own = next((one for one in inputs if one.ref.span_id == span_id), None)
+        own = next((one for one in inputs if one.span_id == span_id), None)
         if own is not None:
             return self._reader.read_history(own)
         later = next((one for one in inputs if one.answered[: len(ids)] == ids), None)

@@ -261,9 +261,7 @@ class ModelInput(Struct, frozen=True, kw_only=True, gc=False):
     `answered` are the ids of these answers in their order; empty where some have none.
     """
 
-    ref: SpanRef
-    parent_span_id: str | None
-    parent_is_remote: bool | None
+    span_id: str
     dialect: str
     answered: tuple[str, ...]
     raw: bytes

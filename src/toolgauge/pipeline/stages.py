@@ -48,7 +48,8 @@ class Reader:
 
     def read(self, viewed: ViewedSpan) -> Read | None:
         """Read the span; `None` when no dialect reads it."""
-        reading = self.recognizer.read(viewed.span)
+        span = viewed.span
+        reading = self.recognizer.read(span)
         if reading is None:
             return None
         # Asked of every span: a loop costs half of what a generator does.
@@ -61,25 +62,24 @@ class Reader:
                 is_model = True
         if not (is_model and answered and len(viewed.raw) <= _LARGEST_INPUT):
             return Read(reading, None)
-        parsed, ids = viewed.parsed, tuple([call_id for call_id in answered if call_id is not None])
+        ids = tuple([call_id for call_id in answered if call_id is not None])
         # Answers without the calls that they answer are no history: the id of a call stands there a second time.
         if len(ids) == len(answered) and all(viewed.raw.count(call_id.encode()) == 1 for call_id in ids):
             return Read(reading, None)
         given = ModelInput(
-            ref=parsed.ref,
-            parent_span_id=parsed.parent_span_id,
-            parent_is_remote=parsed.parent_is_remote,
+            span_id=reading.ref.span_id,
             dialect=reading.dialect or "",
             answered=ids if len(ids) == len(answered) else (),
             raw=viewed.raw,
-            resource=viewed.resource,
-            scope=viewed.scope,
+            resource=span.resource,
+            scope=span.scope,
         )
         return Read(reading, given)
 
     def read_history(self, given: ModelInput) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model was given."""
-        return self.recognizer.read_history(given.dialect, self.decoder.view_input(given))
+        span = self.decoder.view(given.raw, given.resource, given.scope)
+        return self.recognizer.read_history(given.dialect, span)
 
 
 # Called with the share of trajectories that show signs of a split.

@@ -19,7 +19,7 @@ from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
-from toolgauge.pipeline.stages import Parts, PipelineSettings, Rules
+from toolgauge.pipeline.stages import Parts, PipelineSettings, Rules, model_input
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span
 from toolgauge.score.scorer import Scorer
@@ -219,7 +219,12 @@ class Pipeline:
 
     def _read_spans(self, decoded: DecodedTraces, request: Request, held: list[Place], *, holds: bool) -> None:
         """Give each span to the assembler; note those that are `held` until their trajectory is scored."""
-        now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
+        now_ns, entry, assembler, recognizer = (
+            request.received_ns,
+            request.entry,
+            self.assembler,
+            self._reader.recognizer,
+        )
         holds = holds and self._settings.annotate in ("both", "hold")
         has_feedback: bool | None = None
         other_heads: list[PackedHead] = []
@@ -230,13 +235,12 @@ class Pipeline:
             if has_feedback and has_feedback_mark(viewed.raw):
                 for feedback in feedback_of_span(viewed.span, viewed.linked_trace):
                     self._parts.feedback.add(feedback, now_ns)
-            read = reader.read(viewed)
-            if read is None:
+            reading = recognizer.read(viewed.span)
+            if reading is None:
                 other_heads.extend(read_each((viewed.raw,)))
                 continue
-            reading = read.reading
             self._loop_detector.add(reading.ref, now_ns)
-            in_time = assembler.add(reading, now_ns, entry, given=read.given)
+            in_time = assembler.add(reading, now_ns, entry, given=model_input(viewed, reading))
             if self._open_runs is not None and in_time:
                 mask = self._settings.redactor.mask
                 found = self._open_runs.add(reading, now_ns)

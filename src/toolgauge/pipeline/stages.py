@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-from msgspec import Struct
-
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.export.keep import Keepers
@@ -28,16 +26,6 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 from toolgauge.watch.watcher import Watcher
 
-# The history of a larger span is not kept.
-_LARGEST_INPUT = 64 * 1024
-
-
-class Read(Struct):
-    """A span that was read. `given` is the same span where its model was given answers, and so a history of calls."""
-
-    reading: Reading
-    given: ModelInput | None
-
 
 class Reader:
     """A decoder and a recognizer, which change together."""
@@ -46,40 +34,42 @@ class Reader:
         self.decoder = decoder
         self.recognizer = recognizer
 
-    def read(self, viewed: ViewedSpan) -> Read | None:
-        """Read the span; `None` when no dialect reads it."""
-        span = viewed.span
-        reading = self.recognizer.read(span)
-        if reading is None:
-            return None
-        # Asked of every span: a loop costs half of what a generator does.
-        answered: list[str | None] = []
-        is_model = False
-        for seen in reading.observations:
-            if type(seen) is CallAnswered:
-                answered.append(seen.call_id)
-            elif type(seen) is ModelCall:
-                is_model = True
-        if not (is_model and answered and len(viewed.raw) <= _LARGEST_INPUT):
-            return Read(reading, None)
-        ids = tuple([call_id for call_id in answered if call_id is not None])
-        # Answers without the calls that they answer are no history: the id of a call stands there a second time.
-        if len(ids) == len(answered) and all(viewed.raw.count(call_id.encode()) == 1 for call_id in ids):
-            return Read(reading, None)
-        given = ModelInput(
-            span_id=reading.ref.span_id,
-            dialect=reading.dialect or "",
-            answered=ids if len(ids) == len(answered) else (),
-            raw=viewed.raw,
-            resource=span.resource,
-            scope=span.scope,
-        )
-        return Read(reading, given)
-
     def read_history(self, given: ModelInput) -> tuple[CallRequested | MessageSeen, ...]:
         """Read the calls in the history that a model was given."""
         span = self.decoder.view(given.raw, given.resource, given.scope)
         return self.recognizer.read_history(given.dialect, span)
+
+
+# The history of a larger span is not kept.
+_LARGEST_INPUT = 64 * 1024
+
+
+def model_input(viewed: ViewedSpan, reading: Reading) -> ModelInput | None:
+    """Return the span as the input of a model, where it may hold a history of calls."""
+    # Asked of every span: a loop costs half of what a generator does.
+    answered: list[str | None] = []
+    is_model = False
+    for seen in reading.observations:
+        if type(seen) is CallAnswered:
+            answered.append(seen.call_id)
+        elif type(seen) is ModelCall:
+            is_model = True
+    raw = viewed.raw
+    if not (is_model and answered and len(raw) <= _LARGEST_INPUT):
+        return None
+    ids = tuple([call_id for call_id in answered if call_id is not None])
+    has_ids = len(ids) == len(answered)
+    # Answers without the calls that they answer are no history: the id of a call stands there a second time.
+    if has_ids and all(raw.count(call_id.encode()) == 1 for call_id in ids):
+        return None
+    return ModelInput(
+        span_id=reading.ref.span_id,
+        dialect=reading.dialect or "",
+        answered=ids if has_ids else (),
+        raw=raw,
+        resource=viewed.span.resource,
+        scope=viewed.span.scope,
+    )
 
 
 # Called with the share of trajectories that show signs of a split.

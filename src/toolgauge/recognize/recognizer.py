@@ -209,23 +209,9 @@ class Recognizer:
         ref = record.ref
         if ref is None:
             return None
-        return self._read(record, ref, self._candidates.of(record) if isinstance(record, Span) else self._asked)
-
-    def read_history(self, name: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
-        """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
-        dialect = self._remembering.get(name)
-        if dialect is None:
-            return ()
-        try:
-            return tuple(dialect.history(span))
-        except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-            self._count(error, name)
-            return ()
-
-    def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:
         dialect: Dialect | None = None
         observations: tuple[Observation, ...] = ()
-        for one in asked:
+        for one in self._candidates.of(record) if isinstance(record, Span) else self._asked:
             try:
                 if one.claims(record):
                     observations = tuple(one.read(record))
@@ -245,6 +231,17 @@ class Recognizer:
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
         return _reading(record, ref, dialect, observations, attributes)
+
+    def read_history(self, name: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
+        """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
+        dialect = self._remembering.get(name)
+        if dialect is None:
+            return ()
+        try:
+            return tuple(dialect.history(span))
+        except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+            self._count(error, name)
+            return ()
 
     def _count(self, error: BaseException, dialect: str) -> None:
         if is_interrupt(error):

@@ -20,9 +20,9 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     ModelCall,
+    ModelInput,
     Observation,
     Reading,
-    WaitingSpan,
 )
 from toolgauge.model.records import SpanHead, SpanRef, packed_head
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -144,13 +144,10 @@ def assembler(
 
 
 class Read:
-    """Reads no span: what is built by hand is read already."""
+    """Reads no history: what is built by hand has none."""
 
-    def read(self, span: WaitingSpan) -> Reading | None:
-        raise AssertionError(span)
-
-    def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
-        raise AssertionError(span)
+    def read_history(self, given: ModelInput) -> tuple[CallRequested | MessageSeen, ...]:
+        raise AssertionError(given)
 
 
 def joined(*readings: Reading, parents: dict[str, str | None] | None = None) -> Trajectory:

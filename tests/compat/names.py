@@ -31,7 +31,7 @@ _CHECKS = (
     "exporters.check_exporter",
     "receivers.check_receiver",
 )
-_PORTS = (ports.Dialect, ports.Deferring, ports.Remembering, ports.Evaluator, ports.Exporter, ports.Receiver)
+_PORTS = (ports.Dialect, ports.Remembering, ports.Evaluator, ports.Exporter, ports.Receiver)
 
 
 def frozen() -> set[str]:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.judge.support import FORM, MAYBE, NO, YES, RightTool, WholeRun, inquiry, question, run
-from toolgauge.judge.form import VerdictForm
-from toolgauge.judge.inquiry import dialogue, outcome_of, outcomes_of, questions, scripted
+from toolgauge.judge.inquiry import VerdictForm, dialogue, outcome_of, outcomes_of, questions, scripted
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question

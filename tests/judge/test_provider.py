@@ -20,7 +20,7 @@ from tests.judge.stub import Manner, Stub, stub
 from tests.judge.support import FORM, MAYBE, YES, question
 from tests.wire.support import free_port
 from toolgauge.judge.client import Exchange, Reply, Request
-from toolgauge.judge.form import VerdictForm
+from toolgauge.judge.inquiry import VerdictForm
 from toolgauge.judge.provider import ProviderClient, open_client
 from toolgauge.model.errors import ConfigError, JudgeCallError
 from toolgauge.model.json import JsonObject

@@ -21,7 +21,7 @@ STATUS_CODES = ["unset", "ok", "error"]
 
 
 def view(raw: bytes) -> Span:
-    return Views([]).parsed(raw).span(Resource(service=None, attributes={}), Scope(name="", version=""))
+    return Views([]).span(raw, Resource(service=None, attributes={}), Scope(name="", version=""))
 
 
 def view_of(*entries: KeyValue) -> dict[str, Value]:
@@ -201,7 +201,7 @@ def test_cut_off_event_is_left_out_and_counted():
     good = trace_pb2.Span.Event(name="good", time_unix_nano=5).SerializeToString()
     raw = stock.span().SerializeToString() + stock.field(11, b"\x0a") + stock.field(11, good)
     views = Views([])
-    events = views.parsed(raw).span(Resource(service=None, attributes={}), Scope(name="", version="")).events
+    events = views.span(raw, Resource(service=None, attributes={}), Scope(name="", version="")).events
     assert [event.name for event in events] == ["good"]
     assert events[0].time_ns == 5
     assert views.values.undecodable == 1
@@ -240,7 +240,7 @@ def labels_of(*attributes: KeyValue, keys: tuple[str, ...] = ()) -> Mapping[str,
     group.resource.attributes.extend(attributes)
     group.scope_spans.add().spans.append(stock.span(stock.key_value("gen_ai.a")))
     body = ExportTraceServiceRequest(resource_spans=[group]).SerializeToString()
-    return stock.read_traces(Decoder(["gen_ai."], [], labels=keys), body).viewed[0].resource.labels
+    return stock.read_traces(Decoder(["gen_ai."], [], labels=keys), body).viewed[0].span.resource.labels
 
 
 def test_labels_of_a_resource_are_short_texts():

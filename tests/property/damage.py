@@ -19,7 +19,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen, ModelCall, Observation, Reading
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.pipeline.stages import Read, Reader
+from toolgauge.pipeline.stages import Reader, model_input
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -64,9 +64,10 @@ class Bench:
         """Read all spans, each with the history that its model was given."""
         for request in requests:
             for viewed in self._reader.decoder.traces(request.SerializeToString()).viewed:
-                read = self._reader.decide(viewed, lambda _span: True, defers=False)
-                if isinstance(read, Read):
-                    yield read.reading, self._reader.read_history(read.given) if read.given is not None else ()
+                reading = self._reader.recognizer.read(viewed.span)
+                if reading is not None:
+                    given = model_input(viewed, reading)
+                    yield reading, self._reader.read_history(given) if given is not None else ()
 
     def joined(
         self, requests: Sequence[ExportTraceServiceRequest], logs: Sequence[bytes] = (), *, repairs: bool = True
@@ -77,9 +78,9 @@ class Bench:
         for request in requests:
             decoded = reader.decoder.traces(request.SerializeToString())
             for viewed in decoded.viewed:
-                read = reader.decide(viewed, lambda _span: repairs, defers=False)
-                if isinstance(read, Read):
-                    box.add(read.reading, 0, given=read.given)
+                reading = reader.recognizer.read(viewed.span)
+                if reading is not None:
+                    box.add(reading, 0, given=model_input(viewed, reading) if repairs else None)
             box.add_heads(decoded.heads, 0)
         for body in logs:
             for record in reader.decoder.logs(body).viewed:

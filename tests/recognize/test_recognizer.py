@@ -203,16 +203,3 @@ def test_text_of_messages_is_not_an_attribute_that_leaks():
     assert reading is not None
     assert reading.attributes == ()
     assert MessageSeen(role="user", text="hello") in reading.observations
-
-
-def test_a_span_waits_for_its_dialect_unless_one_before_it_goes_by_its_scope_or_declares_nothing():
-    scoped, unscoped = FakeDialect("scoped", 10), FakeDialect("unscoped", 10)
-    scoped.grounds = Grounds(keys=("fake.scoped",), scopes=scoped.scopes)
-    chat: Mapping[str, Value] = {"gen_ai.operation.name": "chat"}
-
-    def shown(before: FakeDialect, scope: str) -> object:
-        return Recognizer([GenAI(), before], metrics=self_metrics()).operation(chat, "chat", scope)
-
-    assert shown(scoped, "any") == ("model_call", "genai")
-    assert shown(scoped, "scope.scoped.part") is None
-    assert shown(unscoped, "any") is None

@@ -38,14 +38,12 @@ def test_an_operation_with_an_output_is_a_model_call(operation: str):
     found = span(OUTPUT | {"gen_ai.operation.name": operation})
     genai = GenAI()
     assert observations(genai, found) == [ModelCall(may_repeat=True), CALL]
-    assert genai.operation(found.attributes) == "model_call"
     check_dialect(genai, [found])
 
 
 def test_a_span_without_an_operation_is_known_by_its_output_and_name():
     assert observations(GenAI(), span(OUTPUT, name="live session")) == [ModelCall(may_repeat=True), CALL]
     assert observations(GenAI(), span(OUTPUT, name="agent run")) == []
-    assert GenAI().operation(OUTPUT) is None
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,6 @@ def test_a_span_without_an_operation_is_known_by_its_output_and_name():
 def test_operations_that_repeat_messages_of_models_are_none(operation: str):
     found = span(OUTPUT | {"gen_ai.operation.name": operation})
     assert observations(GenAI(), found) == []
-    assert GenAI().operation(found.attributes) is None
 
 
 def test_a_tools_attributes_tell_that_a_span_is_a_tools():
@@ -86,4 +83,3 @@ def test_a_tools_attributes_tell_that_a_span_is_a_tools():
 
 def test_an_unknown_operation_without_an_output_is_not_read():
     assert observations(GenAI(), span({"gen_ai.operation.name": "plan"})) == []
-    assert GenAI().operation({"gen_ai.operation.name": "plan"}) is None

@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,6 @@ from toolgauge.model.observations import (
     CallRequested,
     ConversationSeen,
     Observation,
-    Operation,
 )
 from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import Record
@@ -142,26 +141,3 @@ def test_dialect_without_a_record_of_its_own_is_plainly_claimed_so():
 @pytest.mark.parametrize("value", [{"a": [1, None, "x"]}, True, None, 2.5])
 def test_any_json_is_a_fine_result(value: Json):
     check_dialect(Fake(observations=(CallExecuted(name="add", result=Recorded(value)),)), records())
-
-
-@dataclass
-class Late(Fake):
-    """Lets its spans wait."""
-
-    shows: Operation = "tool_call"
-
-    def operation(self, attributes: Mapping[str, Value]) -> Operation | None:
-        return self.shows if "fake.kind" in attributes else None
-
-
-def late(**fields: object) -> Late:
-    return Late(observations=(CallExecuted(name="add", result=Recorded(3)),), **fields)  # pyright: ignore[reportArgumentType] (fields)
-
-
-def test_the_spans_of_a_dialect_may_wait():
-    check_dialect(late(), [span({"fake.kind": "tool"})])
-
-
-def test_a_dialect_that_reads_something_else_than_its_operation_says_breaks_its_contract():
-    with pytest.raises(AssertionError, match=r"a `agent_run` and reads"):
-        check_dialect(late(shows="agent_run"), [span({"fake.kind": "tool"})])

@@ -124,7 +124,7 @@ class Ways:
         return look_up(to_dict(Span.FromString(raw).attributes))
 
     def span(self, raw: bytes) -> object:
-        return look_up(self.views.parsed(raw).span(self.resource, self.scope).attributes)
+        return look_up(self.views.span(raw, self.resource, self.scope).attributes)
 
     def stock_span(self, raw: bytes) -> object:
         return look_up(self.eager_span(Span.FromString(raw), len(raw)).attributes)

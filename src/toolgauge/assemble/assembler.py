@@ -15,10 +15,10 @@ from toolgauge.assemble.cross_trace import RecentSpans, UnmatchedResults, Waitin
 from toolgauge.assemble.eviction import Eviction, Recovery
 from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversations, OpenTraces
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.trace import OpenTrace, SpanReader
+from toolgauge.assemble.trace import HistoryReader, OpenTrace
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import BrokerMessage, Source
-from toolgauge.model.observations import ConversationSeen, Reading, WaitingSpan
+from toolgauge.model.observations import ConversationSeen, ModelInput, Reading
 from toolgauge.model.records import PackedHead, SpanHead, SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
@@ -154,7 +154,7 @@ class Assembler:
         self,
         settings: AssembleSettings,
         metrics: SelfMetrics,
-        reader: SpanReader,
+        reader: HistoryReader,
         *,
         conversations: bool,
         live_since_ns: int | None = None,
@@ -214,29 +214,16 @@ class Assembler:
         """Return whether the trace has a run of an agent, open or closed a while ago."""
         return trace_id in self._traces.by_id or self._traces.closed.holds(trace_id, self._now_ns)
 
-    @property
-    def defers(self) -> bool:
-        """Whether spans may wait as bytes: not where a conversation's id has to be known at once."""
-        return not self._gathers_conversations and not self._conversations
-
     def adopt(self, settings: AssembleSettings, *, conversations: bool) -> None:
         """Use other settings; open traces keep their times, and the memory of closed ones keeps its size."""
         self._settings = self._conversations.settings = settings
         self.eviction.adopt(settings, self._now_ns)
-        if conversations and not self._gathers_conversations:
-            for trace in self._traces:
-                self._traces.read_waiting(trace, lambda _span: True)
         self._gathers_conversations = conversations
 
     def add(
-        self,
-        reading: Reading | WaitingSpan,
-        now_ns: int,
-        entry: Source | None = None,
-        *,
-        given: WaitingSpan | None = None,
+        self, reading: Reading, now_ns: int, entry: Source | None = None, *, given: ModelInput | None = None
     ) -> bool:
-        """Add a reading, or a span to be read later, from the request `entry`; False when it is late. `given` has a history."""
+        """Add a reading from the request `entry`; False when it is late. `given` has a history."""
         now_ns = self._clock(now_ns)
         trace = self._traces.by_id.get(reading.ref.trace_id)
         if trace is None:
@@ -246,13 +233,13 @@ class Assembler:
             if is_late and not is_scored:
                 return False
             # Many spans carry nothing but a session id: they are about no agent.
-            if type(reading) is Reading and all(isinstance(seen, ConversationSeen) for seen in reading.observations):
+            if all(isinstance(seen, ConversationSeen) for seen in reading.observations):
                 self._recent.add(reading)
                 return True
             trace = self._open(reading.ref.trace_id, now_ns, entry, is_scored=is_scored)
         self._traces.add(trace, reading, now_ns, given)
         # Asked here as well: hardly any span is a trace of its own.
-        if reading.parent_span_id is None and type(reading) is Reading:
+        if reading.parent_span_id is None:
             self._unmatched.note(reading)
         if entry is not None and trace.is_new_entry(entry):
             self._claims += 1
@@ -364,12 +351,11 @@ class Assembler:
             self._now_ns = now_ns
         return self._now_ns
 
-    def _is_late(self, reading: Reading | WaitingSpan, now_ns: int) -> bool:
+    def _is_late(self, reading: Reading, now_ns: int) -> bool:
         closed = self._traces.closed
         if not closed.holds(reading.ref.trace_id, now_ns):
             return False
-        is_span = type(reading) is WaitingSpan or (reading.dialect is not None and not reading.is_log)
-        if is_span and not self.recovery.is_running:
+        if reading.dialect is not None and not reading.is_log and not self.recovery.is_running:
             self._metrics.late.record((closed.late_by_ns(reading.ref.trace_id, now_ns) or 0) / _NS_PER_S)
         return True
 
@@ -409,7 +395,6 @@ class Assembler:
             self._finished_runs.append(replace(trajectory, opened_ns=trace.opened_ns, incomplete=_PART))
 
     def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
-        self.eviction.relax()
         is_kept, incomplete = False, None
         if isinstance(ended, OpenConversation):
             partition = None

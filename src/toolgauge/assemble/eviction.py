@@ -2,7 +2,7 @@
 
 Where too many wait, the oldest of them will not be scored (`overload`); where too many of these wait, traces without a conversation are
 shed: no scorecard is written for them. Otherwise a burst would keep all from being scored in time.
-From half of the memory limit on, waiting calls with long histories are read. `Recovery` counts traces of other processes.
+`Recovery` counts traces of other processes.
 """
 
 from collections import deque
@@ -14,12 +14,8 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace
 from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.journal import ClosedId
-from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.trajectory import ClosedBecause
 
-# Larger spans are read when they arrive, and model calls above the other size when memory gets short.
-_LARGEST_WAITING = 64 * 1024
-_SMALL = 2048
 # So many wait to be scored, and as many of those that will not be.
 _MAX_WAITING = 1000
 # Beside the bytes that are open, those that wait to be scored may take one part in so many.
@@ -47,7 +43,6 @@ class Eviction:
         self._unscored: deque[Evicted] = deque()
         # Of those that are to be scored.
         self.waiting_bytes = 0
-        self._is_short = False
         # Whether the last one that was taken is not to be scored.
         self.is_overloaded = False
         # Ids of traces that will not be scored, and traces that were shed, for `Assembler.take_overloaded`.
@@ -72,11 +67,6 @@ class Eviction:
             self._limits = settings
         self.above_bytes = 0
 
-    def may_wait(self, span: WaitingSpan) -> bool:
-        """Return whether this span may wait as bytes until its trace is closed."""
-        size = len(span.raw)
-        return size <= _SMALL or (size <= _LARGEST_WAITING and not (self._is_short and span.operation == "model_call"))
-
     def next_due_ns(self) -> int | None:
         """Return since when something waits to be closed, or exceeds new settings."""
         if len(self):
@@ -85,26 +75,15 @@ class Eviction:
 
     def evict(self, now_ns: int) -> None:
         """Evict what exceeds the limits."""
-        if not self._is_short and self.open_bytes > self._limits.max_open_bytes // 2:
-            self._is_short = True
-            for trace in self._traces:
-                self._traces.read_waiting(trace, lambda span: span.operation == "model_call" and len(span.raw) > _SMALL)
         while (excess := self._excess(self._limits)) is not None:
             self._evict(*excess, now_ns)
-        limit = self._limits.max_open_bytes if self._is_short else self._limits.max_open_bytes // 2
-        self.above_bytes = limit - self._conversations.size_bytes
+        self.above_bytes = self._limits.max_open_bytes - self._conversations.size_bytes
 
     def shed(self, now_ns: int) -> None:
         """Evict the oldest until half of the bytes are left: memory is short."""
         kept = self.open_bytes // 2
         while self.open_bytes > kept and (oldest := self._oldest()) is not None:
             self._evict(oldest, "memory", now_ns)
-
-    def relax(self) -> None:
-        """Let long histories wait again once memory has fallen to a quarter of the limit."""
-        if self._is_short and self.open_bytes < self._limits.max_open_bytes // 4:
-            self._is_short = False
-            self.above_bytes = 0
 
     def take(self) -> Evicted | None:
         """Return the first that waits to be closed."""
@@ -168,18 +147,15 @@ class Eviction:
             len(self._waiting) - 1 > _MAX_WAITING or self.waiting_bytes - self._waiting[0].ended.size_bytes > max_bytes
         ):
             self._give_up(self._take_waiting())
-        self.relax()
 
     def _give_up(self, evicted: Evicted) -> None:
         """Leave it unscored, without a scorecard where many have one; traces of a conversation are needed to mark that as incomplete."""
         ended = evicted.ended
         if isinstance(ended, OpenTrace):
             self.overloaded.append(ended.trace_id)
-            if len(self._unscored) >= _MAX_WAITING and not ended.is_scored:
-                ended.read_waiting(lambda _span: True)
-                if ended.conversation is None:
-                    self.shed_traces.append(ended)
-                    return
+            if len(self._unscored) >= _MAX_WAITING and not ended.is_scored and ended.conversation is None:
+                self.shed_traces.append(ended)
+                return
         self._unscored.append(evicted)
 
 
@@ -221,7 +197,6 @@ class Recovery:
         for trace in [trace for trace in self._traces if trace.is_lost]:
             self._traces.remove(trace)
             yield trace.trace_id, trace.entries
-        self._eviction.relax()
         for trace in self._eviction.take_lost():
             self._traces.closed.remove(trace.trace_id)
             yield trace.trace_id, trace.entries

@@ -15,7 +15,7 @@ from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace
 from toolgauge.model.delivery import Source
-from toolgauge.model.observations import CallAnswered, Reading, WaitingSpan
+from toolgauge.model.observations import CallAnswered, ModelInput, Reading
 from toolgauge.model.records import SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
@@ -180,7 +180,7 @@ class OpenTraces:
         self.by_raw_id[raw_id(trace.trace_id)] = trace
         self.size_bytes += trace.size_bytes
 
-    def add(self, trace: OpenTrace, reading: Reading | WaitingSpan, now_ns: int, given: WaitingSpan | None) -> None:
+    def add(self, trace: OpenTrace, reading: Reading, now_ns: int, given: ModelInput | None) -> None:
         """Add a reading to its trace."""
         before_bytes, conversation = trace.size_bytes, trace.conversation
         try:
@@ -199,16 +199,6 @@ class OpenTraces:
         trace.add_ids(head.span_id.hex(), parent, is_remote=head.parent_is_remote is True, now_ns=now_ns)
         self.size_bytes += trace.size_bytes - before_bytes
         self._moved[trace] = None
-
-    def read_waiting(self, trace: OpenTrace, which: Callable[[WaitingSpan], bool]) -> None:
-        """Read waiting spans of a trace, which may show its conversation."""
-        before_bytes, conversation = trace.size_bytes, trace.conversation
-        try:
-            trace.read_waiting(which)
-        finally:
-            self.size_bytes += trace.size_bytes - before_bytes
-        self._leave_conversation(trace, conversation)
-        self._enter_conversation(trace)
 
     def finish_runs(self, trace: OpenTrace, now_ns: int) -> Iterator[Trajectory]:
         """Close the runs of a trace that have ended below a span that does not; not those that an earlier process closed."""

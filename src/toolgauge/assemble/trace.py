@@ -3,7 +3,7 @@
 Only a complete chain of parents distinguishes the end of the run from the end of a sub-agent.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec.structs import replace
@@ -17,12 +17,13 @@ from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.observations import (
     AgentRun,
+    CallAnswered,
     CallRequested,
     ConversationSeen,
     MessageSeen,
+    ModelInput,
     Reading,
     SpanFailed,
-    WaitingSpan,
 )
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
@@ -34,19 +35,17 @@ _TRACE_BYTES = 1100
 _SHARE = 4
 # What the ids of one span take: two texts and an entry in a table.
 _HEAD_BYTES = 210
-# What a span that waits as bytes takes beside them: three ids, and entries in two tables.
-_WAITING_BYTES = 600
+# What a model's input takes beside its bytes: three ids, those of the answers not counted, and a place in a list.
+_INPUT_BYTES = 600
+# Agents with the same first answer, beside one another: of more, single inputs stay.
+_MOST_BRANCHES = 16
 
 
-class SpanReader(Protocol):
-    """Reads spans that waited as bytes."""
+class HistoryReader(Protocol):
+    """Reads what models were given."""
 
-    def read(self, span: WaitingSpan) -> Reading | None:
-        """Read all of the span; `None` when nothing can be read from it."""
-        ...
-
-    def read_history(self, span: WaitingSpan) -> Sequence[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model's span was given."""
+    def read_history(self, given: ModelInput) -> Sequence[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given."""
         ...
 
 
@@ -54,7 +53,7 @@ class OpenTrace:
     """A trace that is not closed yet. There may be thousands: empty dicts take a quarter of the memory of empty sets."""
 
     def __init__(
-        self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: SpanReader
+        self, trace_id: str, settings: AssembleSettings, now_ns: int, scale: Scale, reader: HistoryReader
     ) -> None:
         self.trace_id = trace_id
         self.opened_ns = now_ns
@@ -73,9 +72,9 @@ class OpenTrace:
         self._scale = scale
         self._reader = reader
         # By span, and for log records by what they say.
-        self._readings: dict[Hashable, Reading | WaitingSpan] = {}
-        # Spans of models that were read when they came, for their histories.
-        self._inputs: dict[str, WaitingSpan] | None = None
+        self._readings: dict[Hashable, Reading] = {}
+        # Inputs of models by their first answer: of those that repeat one another, the first and the newest.
+        self._inputs: dict[str, list[ModelInput]] = {}
         self._readings_bytes = 0
         # Bytes of what was read; above this the text is cut to what may be kept.
         self._received = 0
@@ -98,36 +97,21 @@ class OpenTrace:
 
     @property
     def readings(self) -> Sequence[Reading]:
-        """What was read so far; spans without a parent are always among it."""
-        return [one for one in self._readings.values() if type(one) is Reading]
+        """What was read so far."""
+        return [*self._readings.values()]
 
     @property
     def service(self) -> str | None:
         """The service of its first span."""
         first = next(iter(self._readings.values()), None)
-        return first.resource.service if type(first) is WaitingSpan else first.service if first is not None else None
+        return None if first is None else first.service
 
-    def add(self, reading: Reading | WaitingSpan, now_ns: int, given: WaitingSpan | None = None) -> None:
-        """Add a new reading, or a span to be read later; `given` is the span of a reading whose model was given a history."""
-        if given is not None and given.ref.span_id not in self._readings:
-            self._inputs = self._inputs or {}
-            self._inputs[given.ref.span_id] = given
-            self.size_bytes += _WAITING_BYTES + len(given.raw)
+    def add(self, reading: Reading, now_ns: int, given: ModelInput | None = None) -> None:
+        """Add a new reading; `given` is the span of a reading whose model was given a history."""
+        if given is not None and given.span_id not in self._readings:
+            self._keep_input(given)
         span_id, parent, is_remote = reading.ref.span_id, reading.parent_span_id, reading.parent_is_remote
-        if type(reading) is WaitingSpan:
-            if span_id not in self._readings:
-                self.active_ns = now_ns
-                self._readings[span_id] = reading
-                size = len(reading.raw)
-                self._received += size
-                self.size_bytes += _WAITING_BYTES + size + self._scale.resource(reading.resource)
-                self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
-                if reading.operation == "agent_run":
-                    self.runs[span_id] = now_ns
-                    self._climb(span_id, now_ns)
-                if self._received > self._cut_above:
-                    self._cut()
-        elif not (reading.observations or reading.attributes):
+        if not (reading.observations or reading.attributes):
             if not reading.is_log:
                 self.add_ids(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
         else:
@@ -220,8 +204,7 @@ class OpenTrace:
         runs = {run: ended_ns for run, ended_ns in self.runs.items() if run not in self._closed_runs}
         ending_ns = [ended_ns for ended_ns in runs.values() if ended_ns > now_ns - grace_ns]
         self._look_ns = min(ending_ns) + grace_ns if ending_ns else None
-        readings = self._read(self._readings.values()) if runs else ()
-        found = finished_runs(readings, self._parents, runs, now_ns - grace_ns)
+        found = finished_runs(self.readings if runs else (), self._parents, runs, now_ns - grace_ns)
         joined = {
             run: join([self._gathered(together)], scope="trace", closed_because="parent_missing")
             for run, together in found.items()
@@ -239,36 +222,34 @@ class OpenTrace:
         for key, one in [*self._readings.items()]:
             if place(one.ref.span_id, self._parents, self._closed_runs, known)[1] is not None:
                 del self._readings[key]
-                if type(one) is WaitingSpan:
-                    self.size_bytes -= _WAITING_BYTES + len(one.raw)
+        for inputs in self._inputs.values():
+            for one in [*inputs]:
+                if place(one.span_id, self._parents, self._closed_runs, known)[1] is not None:
+                    inputs.remove(one)
+                    self.size_bytes -= _INPUT_BYTES + len(one.raw)
         if len(self._readings) < before:
             self._weigh_again()
 
     def dangling(self) -> Literal["spans", "log_records"] | None:
         """Return whether parents of agent, model or tool spans, or of log records outside of ended runs, have not arrived."""
         known: dict[str, bool] = {}
-        runs: list[Reading | WaitingSpan] = []
-        spans: list[Reading | WaitingSpan] = []
+        runs: list[Reading] = []
+        spans: list[Reading] = []
         logs: list[Reading] = []
         for one in self._readings.values():
-            if type(one) is WaitingSpan:
-                is_run, is_of_run = one.operation == "agent_run", True
-            elif one.is_log:
+            if one.is_log:
                 logs.append(one)
                 continue
-            else:
-                is_run = any(type(seen) is AgentRun for seen in one.observations)
-                is_of_run = any(type(seen) not in (ConversationSeen, SpanFailed) for seen in one.observations)
-            if is_run:
+            if any(type(seen) is AgentRun for seen in one.observations):
                 runs.append(one)
                 known[one.ref.span_id] = False
-            if is_of_run:
+            if any(type(seen) not in (ConversationSeen, SpanFailed) for seen in one.observations):
                 spans.append(one)
         loose = [one for one in spans if _dangles(one.ref.span_id, known, self._parents)]
         # The spans between a run and its models may be filtered out: then each began while a run was active.
-        times = [(run.start_ns, run.end_ns) for run in self._read(runs)] if loose else []
-        starts = [one.start_ns for one in self._read(loose)]
-        if loose and not (runs and all(any(start <= at <= end for start, end in times) for at in starts)):
+        if loose and not (
+            runs and all(any(run.start_ns <= one.start_ns <= run.end_ns for run in runs) for one in loose)
+        ):
             return "spans"
         has_loose_log = not runs and any(_dangles(one.ref.span_id, known, self._parents) for one in logs)
         return "log_records" if has_loose_log else None
@@ -278,10 +259,10 @@ class OpenTrace:
         return any(parent in self._parents for parent in self._parents.values())
 
     def gathered(self) -> GatheredTrace:
-        """Read the waiting spans, and return all readings."""
+        """Return all readings."""
         if self._received > self._settings.max_content_bytes:
             self._cut()
-        return self._gathered(self._read(self._readings.values()))
+        return self._gathered(self.readings)
 
     def trajectory(self, because: ClosedBecause, elsewhere: Sequence[Reading] = ()) -> Trajectory | None:
         """Join the readings, also those found `elsewhere`."""
@@ -290,33 +271,43 @@ class OpenTrace:
             gathered = replace(gathered, readings=(*gathered.readings, *elsewhere))
         return join([gathered], scope="trace", closed_because=because)
 
-    def read_waiting(self, which: Callable[[WaitingSpan], bool]) -> None:
-        """Read waiting spans."""
-        for key, span in [*self._readings.items()]:
-            if type(span) is WaitingSpan and which(span):
-                self.size_bytes -= _WAITING_BYTES + len(span.raw)
-                reading = self._reader.read(span)
-                if reading is None:
-                    del self._readings[key]
-                else:
-                    self._readings[key] = reading
-                    self._weigh(reading)
-                    self._note(reading, self.active_ns)
-        for key, span in [*(self._inputs or {}).items()]:
-            if self._inputs is not None and which(span):
-                del self._inputs[key]
-                self.size_bytes -= _WAITING_BYTES + len(span.raw)
+    def _keep_input(self, given: ModelInput) -> None:
+        """Keep an input for its history; of those that repeat one another, the first and the newest."""
+        inputs = self._inputs.setdefault(given.answered[0] if given.answered else "", [])
+        others = inputs[-_MOST_BRANCHES:] if given.answered else []
+        repeated = sorted([one for one in others if _goes_on(given, one)], key=lambda one: len(one.answered))
+        if repeated and any(_goes_on(one, given) for one in others):
+            return
+        inputs.append(given)
+        self.size_bytes += _INPUT_BYTES + len(given.raw) + self._scale.resource(given.resource)
+        for one in repeated[1:]:
+            inputs.remove(one)
+            self.size_bytes -= _INPUT_BYTES + len(one.raw)
 
     def _history(self, span_id: str) -> Sequence[CallRequested | MessageSeen]:
-        """Read the calls in a model's history; none where memory was too short to keep the span."""
-        span = self._readings.get(span_id)
-        if type(span) is not WaitingSpan:
-            span = self._inputs.get(span_id) if self._inputs is not None else None
-        return self._reader.read_history(span) if span is not None else ()
-
-    def _read(self, ones: Iterable[Reading | WaitingSpan]) -> list[Reading]:
-        read = [self._reader.read(one) if type(one) is WaitingSpan else one for one in ones]
-        return [reading for reading in read if reading is not None]
+        """Read the calls in a model's history, from a later input that repeats it where its own span is not kept."""
+        reading = self._readings.get(span_id)
+        seen = () if reading is None else reading.observations
+        ids = tuple([one.call_id for one in seen if type(one) is CallAnswered])
+        inputs = self._inputs.get("" if None in ids else ids[0] or "", ()) if ids else ()
+        own = next((one for one in inputs if one.span_id == span_id), None)
+        if own is not None:
+            return self._reader.read_history(own)
+        later = next((one for one in inputs if one.answered[: len(ids)] == ids), None)
+        if later is None:
+            return ()
+        history = self._reader.read_history(later)
+        newest: CallRequested | None = None
+        end = 0
+        for at, one in enumerate(history, 1):
+            if type(one) is CallRequested and one.call_id in ids:
+                newest, end = one, at
+        # Other calls of the same output, and the texts of the user behind them, are of this input, too.
+        for one in history[end:]:
+            if type(one) is CallRequested and (newest is None or one.output != newest.output):
+                break
+            end += 1
+        return history[:end]
 
     def _gathered(self, readings: Sequence[Reading]) -> GatheredTrace:
         return GatheredTrace(
@@ -342,10 +333,7 @@ class OpenTrace:
         """Cut the text to the size that may be kept."""
         if self._cutter is None:
             self._cutter = Cutter(self._settings.max_content_bytes)
-        self.read_waiting(lambda _span: True)
-        readings = {key: one for key, one in self._readings.items() if type(one) is Reading}
-        self._cutter.fit(readings)
-        self._readings.update(readings)
+        self._cutter.fit(self._readings)
         self._weigh_again()
         # A long trace is cut many times: each time when it has grown by a share of its size.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)
@@ -395,6 +383,12 @@ class OpenTrace:
                     self._look_ns = now_ns + (self._settings.run_end_grace if self._closed_runs else LONG_WAIT_NS)
                 return
             at = parent
+
+
+def _goes_on(one: ModelInput, before: ModelInput) -> bool:
+    """Return whether an input repeats all answers of another, and has more."""
+    count = len(before.answered)
+    return len(one.answered) > count and one.answered[:count] == before.answered
 
 
 def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | None]) -> bool:

@@ -3,10 +3,9 @@
 This is the fallback for whoever follows the conventions; `recognize/conventions` reads them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from toolgauge.model.json import Value
-from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation
+from toolgauge.model.observations import CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, conventions_reader
@@ -50,10 +49,6 @@ class GenAI(PlainDialect):
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
         return self._conventions.read(record)
-
-    def operation(self, attributes: Mapping[str, Value]) -> Operation | None:
-        """Go by the name of the operation."""
-        return conventions_reader.operation(attributes)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""

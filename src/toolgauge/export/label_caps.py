@@ -6,8 +6,8 @@ is counted. A service that needs a place takes it from the service that has most
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection
-from operator import attrgetter, itemgetter
-from typing import TypeAlias
+from operator import itemgetter
+from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -41,6 +41,11 @@ class LabelSet(Struct, gc=False):
     rule: Labels
     used_ns: int
 
+    @property
+    def services(self) -> tuple[str, ...]:
+        """The label of the one service that uses it."""
+        return self.who[:1]
+
 
 class _Name(Struct, gc=False):
     label: str
@@ -49,58 +54,65 @@ class _Name(Struct, gc=False):
     services: tuple[str, ...]
 
 
-class _Shares:
-    """How many places each service has to itself."""
-
-    def __init__(self) -> None:
-        self._places: Counter[str] = Counter()
-
-    def add(self, service: str, count: int) -> None:
-        self._places[service] += count
-        if not self._places[service]:
-            del self._places[service]
-
-    def largest(self, service: str) -> str | None:
-        """Return the service with most places, when it has more than this one would have with one of them."""
-        largest, most = max(self._places.items(), key=itemgetter(1), default=("", 0))
-        return largest if most > self._places[service] + 1 else None
+_Key = TypeVar("_Key")
+_Kept = TypeVar("_Kept", _Name, LabelSet)
 
 
-class _Names:
-    """The values of one label that have series, at most `limit`."""
+class _Places(Generic[_Key, _Kept]):
+    """The names of one label, or the label sets, that have series: at most `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.known: dict[_Key, _Kept] = {}
+        # How many places each service has to itself.
+        self._own: Counter[str] = Counter()
+        # Before this none of them has been idle for long enough.
+        self._full_until_ns = 0
+
+    def take(self, key: _Key, kept: _Kept) -> _Kept:
+        """Take a place."""
+        self.known[key] = kept
+        self.count(kept, 1)
+        return kept
+
+    def give_up(self, key: _Key) -> _Kept:
+        """Leave a place."""
+        gone = self.known.pop(key)
+        self.count(gone, -1)
+        return gone
+
+    def count(self, kept: _Kept, change: int) -> None:
+        """Count a place with its service, if that is the only one that uses it."""
+        if len(kept.services) == 1:
+            (service,) = kept.services
+            self._own[service] += change
+            if not self._own[service]:
+                del self._own[service]
+
+    def to_give_up(self, service: str, now_ns: int) -> _Key | None:
+        """Return what has to leave for one of a service: what was not used for an hour, else one of the service that has most."""
+        largest, most = max(self._own.items(), key=itemgetter(1), default=("", 0))
+        has_more = most > self._own[service] + 1
+        if not self.known or (not has_more and now_ns < self._full_until_ns):
+            return None
+        oldest = min(self.known, key=lambda key: self.known[key].used_ns)
+        used_ns = self.known[oldest].used_ns
+        if now_ns - used_ns >= HOUR:
+            return oldest
+        self._full_until_ns = used_ns + HOUR
+        if not has_more:
+            return None
+        of_largest = [key for key, kept in self.known.items() if kept.services == (largest,)]
+        return min(of_largest, key=lambda key: self.known[key].used_ns)
+
+
+class _Names(_Places[str, _Name]):
+    """The values of one label that have series, and its place in `Who`."""
 
     def __init__(self, label: str, place: int, limit: int) -> None:
+        super().__init__(limit)
         self.label = label
         self.place = place
-        self.limit = limit
-        self.known: dict[str, _Name] = {}
-        self.shares = _Shares()
-        # Before this none of them has been idle for long enough.
-        self.full_until_ns = 0
-
-    def use(self, key: str, service: str, now_ns: int) -> _Name | None:
-        """Note that a service uses the name; `None` when it has no place."""
-        known = self.known.get(key)
-        if known is None:
-            return None
-        known.used_ns = max(known.used_ns, now_ns)
-        if service not in known.services:
-            if len(known.services) == 1:
-                self.shares.add(known.services[0], -1)
-            known.services = (*known.services, service)
-        return known
-
-    def take(self, key: str, service: str, now_ns: int) -> _Name:
-        self.shares.add(service, 1)
-        taken = self.known[key] = _Name(fit_label(key), now_ns, (service,))
-        return taken
-
-    def give_up(self, key: str) -> str:
-        """Take the place from a name; return its label."""
-        gone = self.known.pop(key)
-        if len(gone.services) == 1:
-            self.shares.add(gone.services[0], -1)
-        return gone.label
 
 
 class _Newest:
@@ -160,17 +172,14 @@ class LabelCaps:
             "toolgauge.labels.label_sets",
             "{label_set}",
             "Label sets in use, outcomes not counted; `metrics.max_label_sets` is the cap.",
-        ).observe = lambda: {(): len(self._label_sets)}
+        ).observe = lambda: {(): len(self._label_sets.known)}
         after = 1 + len(self._keys)
         self._services = _Names(SERVICE, 0, settings.max_services)
         self._agents = _Names(AGENT, after, settings.max_agents)
         self._tools = _Names(TOOL, after + 1, settings.max_tools)
         self._newest: dict[tuple[str, str], _Newest] = {}
         self._error_types: dict[str, set[str]] = {}
-        self._max_label_sets = settings.max_label_sets
-        self._label_sets: dict[tuple[Who, Labels], LabelSet] = {}
-        self._shares = _Shares()
-        self._full_until_ns = 0
+        self._label_sets: _Places[tuple[Who, Labels], LabelSet] = _Places(settings.max_label_sets)
         self._on_dropped = on_dropped
 
     def find(
@@ -185,13 +194,16 @@ class LabelCaps:
             self._name(self._agents, agent, fitted, now_ns),
             self._name(self._tools, tool, fitted, now_ns),
         )
-        found = self._label_sets.get((who, rule))
+        sets = self._label_sets
+        found = sets.known.get((who, rule))
         if found is None:
-            if len(self._label_sets) >= self._max_label_sets and not self._give_up_label_set(fitted, now_ns):
-                self._capped.add(1, (LABEL_SETS,))
-                return tuple((OTHER if label else "") for label in who), None
-            found = self._label_sets[who, rule] = LabelSet(who, rule, now_ns)
-            self._shares.add(fitted, 1)
+            if len(sets.known) >= sets.limit:
+                key = sets.to_give_up(fitted, now_ns)
+                if key is None:
+                    self._capped.add(1, (LABEL_SETS,))
+                    return tuple((OTHER if label else "") for label in who), None
+                self._drop([sets.known[key]])
+            found = sets.take((who, rule), LabelSet(who, rule, now_ns))
         found.used_ns = max(found.used_ns, now_ns)
         return who, found
 
@@ -213,19 +225,23 @@ class LabelCaps:
 
     def forget(self, is_gone: Callable[[Labels], bool]) -> None:
         """Give up the label sets of rules that are gone."""
-        self._drop([found for found in self._label_sets.values() if is_gone(found.rule)])
+        self._drop([found for found in self._label_sets.known.values() if is_gone(found.rule)])
 
     def _name(self, names: _Names, raw: str | None, service: str, now_ns: int) -> str:
         if not raw:
             return ""
         # Cut before it is kept: the key must not hold a megabyte of somebody's name.
         key = raw[:MAX_LABEL]
-        known = names.use(key, service, now_ns)
+        known = names.known.get(key)
         if known is None:
             if len(names.known) >= names.limit and not self._give_up_name(names, service, now_ns):
                 self._capped.add(1, (names.label,))
                 return OTHER
-            known = names.take(key, service, now_ns)
+            return names.take(key, _Name(fit_label(key), now_ns, (service,))).label
+        known.used_ns = max(known.used_ns, now_ns)
+        if service not in known.services:
+            names.count(known, -1)
+            known.services = (*known.services, service)
         return known.label
 
     def _value(self, service: str, at: int, raw: str | None, now_ns: int) -> str:
@@ -242,52 +258,23 @@ class LabelCaps:
             return OTHER
         older = newest.take(value, now_ns)
         if older is not None:
-            sets = self._label_sets.values()
+            sets = self._label_sets.known.values()
             self._drop([found for found in sets if found.who[0] == service and found.who[1 + at] == older])
         return value
 
     def _give_up_name(self, names: _Names, service: str, now_ns: int) -> bool:
-        """Give up a name for one of a service: one that was not used for an hour, or one of the service that has most."""
-        largest = names.shares.largest(service)
-        if not names.known or (largest is None and now_ns < names.full_until_ns):
+        key = names.to_give_up(service, now_ns)
+        if key is None:
             return False
-        by_label: dict[str, int] = {}
-        for found in self._label_sets.values():
-            used = found.who[names.place]
-            by_label[used] = max(found.used_ns, by_label.get(used, 0))
-        last_ns = {key: max(name.used_ns, by_label.get(name.label, 0)) for key, name in names.known.items()}
-        key = min(names.known, key=last_ns.__getitem__)
-        if now_ns - last_ns[key] < HOUR:
-            names.full_until_ns = last_ns[key] + HOUR
-            if largest is None:
-                return False
-            of_largest = (key for key, name in names.known.items() if name.services == (largest,))
-            key = min(of_largest, key=last_ns.__getitem__)
-        label = names.give_up(key)
+        label = names.give_up(key).label
         if names is self._services:
             self._newest = {of: newest for of, newest in self._newest.items() if of[0] != label}
             self._error_types.pop(label, None)
-        self._drop([found for found in self._label_sets.values() if found.who[names.place] == label])
-        return True
-
-    def _give_up_label_set(self, service: str, now_ns: int) -> bool:
-        """Give up a label set for one of a service: one that was not used for an hour, or one of the service that has most."""
-        largest = self._shares.largest(service)
-        if not self._label_sets or (largest is None and now_ns < self._full_until_ns):
-            return False
-        oldest = min(self._label_sets.values(), key=attrgetter("used_ns"))
-        if now_ns - oldest.used_ns < HOUR:
-            self._full_until_ns = oldest.used_ns + HOUR
-            if largest is None:
-                return False
-            of_largest = (found for found in self._label_sets.values() if found.who[0] == largest)
-            oldest = min(of_largest, key=attrgetter("used_ns"))
-        self._drop([oldest])
+        self._drop([found for found in self._label_sets.known.values() if found.who[names.place] == label])
         return True
 
     def _drop(self, gone: Collection[LabelSet]) -> None:
         for found in gone:
-            del self._label_sets[found.who, found.rule]
-            self._shares.add(found.who[0], -1)
+            self._label_sets.give_up((found.who, found.rule))
         if gone:
             self._on_dropped(gone)

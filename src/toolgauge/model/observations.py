@@ -254,19 +254,16 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     language: str = ""
 
 
-# What a span shows, as far as closing its trace and holding it depend on it: an `AgentRun`, a `ModelCall`, a `CallExecuted`.
-Operation: TypeAlias = Literal["agent_run", "model_call", "tool_call"]
-
-
 @final
-class WaitingSpan(Struct, frozen=True, kw_only=True, gc=False):
-    """A span that waits as the bytes it came in until its trace is closed, and the dialect that will read it."""
+class ModelInput(Struct, frozen=True, kw_only=True, gc=False):
+    """The span of a model call that was given answers, as the bytes it came in: its history may hold calls that an output lost.
 
-    ref: SpanRef
-    parent_span_id: str
-    parent_is_remote: bool | None
-    operation: Operation
+    `answered` are the ids of these answers in their order; empty where some have none.
+    """
+
+    span_id: str
     dialect: str
+    answered: tuple[str, ...]
     raw: bytes
     resource: Resource
     scope: Scope

@@ -1,6 +1,6 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from toolgauge.model.delivery import Assignment, BrokerMessage, Signal
 from toolgauge.model.expected import Expected
 from toolgauge.model.journal import ClosedId
 from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Operation
+from toolgauge.model.observations import CallRequested, MessageSeen, Observation
 from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.records import Record, Span
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -75,15 +75,6 @@ class Dialect(Protocol):
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute that a criterion asks for, also where the dialect hides it; `None` when absent."""
-        ...
-
-
-@runtime_checkable
-class Deferring(Protocol):
-    """What a dialect may offer as well: spans with a parent that no earlier dialect could claim wait as bytes until their trace closes."""
-
-    def operation(self, attributes: Mapping[str, Value]) -> Operation | None:
-        """Return what `read` reads for certain from a span with these attributes; `None`: it is read when it arrives."""
         ...
 
 

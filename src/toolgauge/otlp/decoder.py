@@ -14,7 +14,7 @@ from msgspec import Struct
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanProto
 
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.records import LogRecord, PackedHead, Resource, Scope, Span
+from toolgauge.model.records import LogRecord, PackedHead, Resource, Span
 from toolgauge.otlp.bounds import parse
 from toolgauge.otlp.envelope import (
     Container,
@@ -27,7 +27,7 @@ from toolgauge.otlp.envelope import (
     without_items,
 )
 from toolgauge.otlp.marks import log_marks, span_marks
-from toolgauge.otlp.views import KnownScope, ParsedSpan, Views
+from toolgauge.otlp.views import KnownScope, Views
 from toolgauge.otlp.wire_pb2 import RequestMessage, ResourceGroupMessage, ScopeGroupMessage
 
 # Where a span stands in its request: index of the resource group, of the scope group, of the span.
@@ -44,17 +44,10 @@ _MOST_AT_ONCE = 4096
 class ViewedSpan(Struct, frozen=True, eq=False):
     """A span that some dialect could read, its own bytes, what stood around it, and where it stood."""
 
-    parsed: ParsedSpan
+    span: Span
     raw: bytes
-    resource: Resource
-    scope: Scope
     container: Container
     place: Place
-
-    @property
-    def span(self) -> Span:
-        """The whole view."""
-        return self.parsed.span(self.resource, self.scope)
 
     @property
     def linked_trace(self) -> str | None:
@@ -166,8 +159,8 @@ class Decoder:
         self._views = Views(scopes, labels, scope_words)
         # Counts values that could not be decoded when they were looked up, ever.
         self.values = self._views.values
-        # View a span that has waited as bytes.
-        self.waited = self._views.waited
+        # View a span that was kept as bytes.
+        self.view = self._views.span
         self._span_marks = span_marks(marks, wanted, objects)
         self._log_marks = log_marks(marks, wanted)
 
@@ -249,12 +242,12 @@ class Decoder:
         for index, raw in enumerate(items):
             if known.is_named or bears_mark(raw) is not None:
                 try:
-                    parsed = self._views.parsed(raw)
+                    span = self._views.span(raw, resource, known.scope)
                 except DecodeError as error:
                     decoded.undecodable[error.reason] += 1
                 else:
                     written = written or around()
                     where = (found.resource_index, found.scope_index, index)
-                    yield ViewedSpan(parsed, raw, resource, known.scope, written, where)
+                    yield ViewedSpan(span, raw, written, where)
                     continue
             decoded.heads.extend(read_each((raw,)))

@@ -15,7 +15,6 @@ from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.names import stable_name
-from toolgauge.model.observations import WaitingSpan
 from toolgauge.model.records import (
     ENVIRONMENT,
     SDK_LANGUAGE,
@@ -254,45 +253,6 @@ class Events(Sequence[SpanEvent]):
         return self._parsed
 
 
-class ParsedSpan(Struct, frozen=True, eq=False):
-    """A raw span, parsed as far as it takes to decide whether it is read at once."""
-
-    ref: SpanRef
-    parent_span_id: str | None
-    parent_is_remote: bool | None
-    name: str
-    attributes: Attributes
-    raw: bytes
-    message: SpanMessage
-
-    def span(self, resource: Resource, scope: Scope) -> Span:
-        """View all of it."""
-        return _span(self, self.message, self.attributes, resource, scope)
-
-
-def _span(
-    of: ParsedSpan | WaitingSpan, message: SpanMessage, attributes: Attributes, resource: Resource, scope: Scope
-) -> Span:
-    events = message.events
-    status, status_message = _STATUSES.get(message.status) or _status(message.status)
-    return Span(
-        ref=of.ref,
-        parent_span_id=of.parent_span_id,
-        parent_is_remote=of.parent_is_remote,
-        name=text(message.name),
-        kind=_KINDS.get(message.kind, "unspecified"),
-        start_ns=message.start_time_unix_nano,
-        end_ns=message.end_time_unix_nano,
-        attributes=attributes,
-        events=Events(events, attributes.decoder) if events else (),
-        status=status,
-        status_message=status_message,
-        resource=resource,
-        scope=scope,
-        size_bytes=len(of.raw),
-    )
-
-
 def _status(raw: bytes) -> tuple[StatusCode, str]:
     message = parse(StatusMessage, raw)
     return _STATUS_CODES.get(message.code, "unset"), text(message.message)
@@ -320,32 +280,33 @@ class Views:
         self._known_scope = lru_cache(_MOST_GROUPS)(self._parse_scope)
         self._known_resource = lru_cache(_MOST_GROUPS)(self._parse_resource)
 
-    def parsed(self, raw: bytes) -> ParsedSpan:
-        """Parse a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
+    def span(self, raw: bytes, resource: Resource, scope: Scope) -> Span:
+        """View a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
         check_span(raw)
         message = parse(SpanMessage, raw)
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not are_ids(trace_id, span_id):
             raise DecodeError("the span has no valid ids")
-        name, flags = message.name, message.flags
+        name, flags, events = message.name, message.flags, message.events
         check_name(name)
         check_entries(message, raw)
-        if message.status not in _STATUSES:
-            parse(StatusMessage, message.status)
-        return ParsedSpan(
-            SpanRef(trace_id.hex(), span_id.hex()),
-            parent.hex() if is_span_id(parent) else None,
-            remote_flag(flags) if flags else None,
-            name.decode("utf-8", "replace"),
-            Attributes(message.attributes, self.values),
-            raw,
-            message,
+        status, status_message = _STATUSES.get(message.status) or _status(message.status)
+        return Span(
+            ref=SpanRef(trace_id.hex(), span_id.hex()),
+            parent_span_id=parent.hex() if is_span_id(parent) else None,
+            parent_is_remote=remote_flag(flags) if flags else None,
+            name=text(name),
+            kind=_KINDS.get(message.kind, "unspecified"),
+            start_ns=message.start_time_unix_nano,
+            end_ns=message.end_time_unix_nano,
+            attributes=Attributes(message.attributes, self.values),
+            events=Events(events, self.values) if events else (),
+            status=status,
+            status_message=status_message,
+            resource=resource,
+            scope=scope,
+            size_bytes=len(raw),
         )
-
-    def waited(self, span: WaitingSpan) -> Span:
-        """View a span that has waited as bytes: it was parsed when it came."""
-        message = SpanMessage.FromString(span.raw)
-        return _span(span, message, Attributes(message.attributes, self.values), span.resource, span.scope)
 
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
         """View a raw log record; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from pydantic import Field
 
 from toolgauge.model.delivery import Source
-from toolgauge.model.observations import AgentRun, CallExecuted, CodeExecuted, Reading, WaitingSpan
+from toolgauge.model.observations import AgentRun, CallExecuted, CodeExecuted, Reading
 from toolgauge.model.records import SpanRef
 from toolgauge.settings import MIB, SECOND, Duration, Section, Size
 
@@ -37,10 +37,8 @@ ENTRY_BYTES = 512
 _JUDGED = frozenset((CallExecuted, CodeExecuted, AgentRun))
 
 
-def is_to_bear_scores(reading: Reading | WaitingSpan) -> bool:
+def is_to_bear_scores(reading: Reading) -> bool:
     """Return whether scores may be written on this span: it is a tool call or an agent run, or a root span."""
-    if type(reading) is WaitingSpan:
-        return reading.operation != "model_call"
     observations = reading.observations
     if reading.parent_span_id is None:
         return bool(observations)

@@ -12,7 +12,6 @@ from toolgauge.assemble.misrouting import LoopDetector
 from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry
-from toolgauge.model.observations import Reading, WaitingSpan
 from toolgauge.model.records import PackedHead
 from toolgauge.otlp.decoder import DecodedLogs, DecodedTraces, Place
 from toolgauge.otlp.envelope import encode_heads, read_each
@@ -20,7 +19,7 @@ from toolgauge.otlp.marks import has_feedback_mark
 from toolgauge.otlp.request import Request, read_request
 from toolgauge.pipeline.egress import Admission, Egress
 from toolgauge.pipeline.hold import is_to_bear_scores
-from toolgauge.pipeline.stages import Parts, PipelineSettings, Rules
+from toolgauge.pipeline.stages import Parts, PipelineSettings, Rules, model_input
 from toolgauge.pipeline.trajectory_scoring import Scoring
 from toolgauge.recognize.feedback_reader import feedback_of_record, feedback_of_span
 from toolgauge.score.scorer import Scorer
@@ -61,7 +60,6 @@ class Pipeline:
     def _use(self, settings: PipelineSettings) -> None:
         self._settings = settings
         self._open_runs = settings.open_runs or None
-        self._reader.reads_calls = self._open_runs is not None
 
     @property
     def scorer(self) -> Scorer:
@@ -221,9 +219,13 @@ class Pipeline:
 
     def _read_spans(self, decoded: DecodedTraces, request: Request, held: list[Place], *, holds: bool) -> None:
         """Give each span to the assembler; note those that are `held` until their trajectory is scored."""
-        now_ns, entry, assembler, reader = request.received_ns, request.entry, self.assembler, self._reader
+        now_ns, entry, assembler, recognizer = (
+            request.received_ns,
+            request.entry,
+            self.assembler,
+            self._reader.recognizer,
+        )
         holds = holds and self._settings.annotate in ("both", "hold")
-        defers, may_wait = assembler.defers, assembler.eviction.may_wait
         has_feedback: bool | None = None
         other_heads: list[PackedHead] = []
         for viewed in decoded.viewed:
@@ -233,14 +235,13 @@ class Pipeline:
             if has_feedback and has_feedback_mark(viewed.raw):
                 for feedback in feedback_of_span(viewed.span, viewed.linked_trace):
                     self._parts.feedback.add(feedback, now_ns)
-            read = reader.decide(viewed, may_wait, defers=defers)
-            if read is None:
+            reading = recognizer.read(viewed.span)
+            if reading is None:
                 other_heads.extend(read_each((viewed.raw,)))
                 continue
-            reading, given = (read, None) if type(read) is WaitingSpan else (read.reading, read.given)
             self._loop_detector.add(reading.ref, now_ns)
-            in_time = assembler.add(reading, now_ns, entry, given=given)
-            if self._open_runs is not None and in_time and type(reading) is Reading:
+            in_time = assembler.add(reading, now_ns, entry, given=model_input(viewed, reading))
+            if self._open_runs is not None and in_time:
                 mask = self._settings.redactor.mask
                 found = self._open_runs.add(reading, now_ns)
                 self._parts.on_notices([replace(one, explanation=mask(one.explanation)) for one in found])

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
-from msgspec import Struct
-
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.export.keep import Keepers
@@ -14,15 +12,7 @@ from toolgauge.model.delivery import Outbox, Outgoing
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging
 from toolgauge.model.notices import Notice
-from toolgauge.model.observations import (
-    CallAnswered,
-    CallRequested,
-    MessageSeen,
-    ModelCall,
-    Operation,
-    Reading,
-    WaitingSpan,
-)
+from toolgauge.model.observations import CallAnswered, CallRequested, MessageSeen, ModelCall, ModelInput, Reading
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Regression
 from toolgauge.otlp.decoder import Decoder, ViewedSpan
@@ -37,67 +27,48 @@ from toolgauge.state.ledger import Ledger
 from toolgauge.watch.watcher import Watcher
 
 
-class Read(Struct):
-    """A span that was read. `given` is the same span where its model was given answers, and so a history of calls."""
-
-    reading: Reading
-    given: WaitingSpan | None
-
-
 class Reader:
     """A decoder and a recognizer, which change together."""
 
     def __init__(self, decoder: Decoder, recognizer: Recognizer) -> None:
-        # Whether spans of calls are read at once, for those who look at open runs.
-        self.reads_calls = False
         self.decoder = decoder
         self.recognizer = recognizer
 
-    def decide(
-        self, viewed: ViewedSpan, may_wait: Callable[[WaitingSpan], bool], *, defers: bool
-    ) -> Read | WaitingSpan | None:
-        """Read the span, unless it `may_wait`; `None` when no dialect reads it. Spans wait where the assembler `defers`."""
-        parsed, recognizer = viewed.parsed, self.recognizer
-        # A span without a parent may be a trace of its own, whose answers are remembered for other traces.
-        if defers and parsed.parent_span_id is not None:
-            shown = recognizer.operation(parsed.attributes, parsed.name, viewed.scope.name)
-            if shown is not None and not (self.reads_calls and shown[0] == "tool_call"):
-                waiting = _unread(viewed, *shown)
-                if may_wait(waiting):
-                    return waiting
-        reading = recognizer.read(viewed.span)
-        if reading is None:
-            return None
-        # Asked of every span that is read at once: a loop costs half of what a generator does.
-        has_answers = is_model = False
-        for seen in reading.observations:
-            if type(seen) is CallAnswered:
-                has_answers = True
-            elif type(seen) is ModelCall:
-                is_model = True
-        given = _unread(viewed, "model_call", reading.dialect or "") if has_answers and is_model else None
-        return Read(reading, given if given is not None and may_wait(given) else None)
-
-    def read(self, span: WaitingSpan) -> Reading | None:
-        """Read all of a deferred span; `None` when nothing can be read from it."""
-        return self.recognizer.read_waited(span.dialect, self.decoder.waited(span))
-
-    def read_history(self, span: WaitingSpan) -> tuple[CallRequested | MessageSeen, ...]:
-        """Read the calls in the history that a model's span was given."""
-        return self.recognizer.read_history(span.dialect, self.decoder.waited(span))
+    def read_history(self, given: ModelInput) -> tuple[CallRequested | MessageSeen, ...]:
+        """Read the calls in the history that a model was given."""
+        span = self.decoder.view(given.raw, given.resource, given.scope)
+        return self.recognizer.read_history(given.dialect, span)
 
 
-def _unread(viewed: ViewedSpan, operation: Operation, dialect: str) -> WaitingSpan:
-    parsed = viewed.parsed
-    return WaitingSpan(
-        ref=parsed.ref,
-        parent_span_id=parsed.parent_span_id or "",
-        parent_is_remote=parsed.parent_is_remote,
-        operation=operation,
-        dialect=dialect,
-        raw=viewed.raw,
-        resource=viewed.resource,
-        scope=viewed.scope,
+# The history of a larger span is not kept.
+_LARGEST_INPUT = 64 * 1024
+
+
+def model_input(viewed: ViewedSpan, reading: Reading) -> ModelInput | None:
+    """Return the span as the input of a model, where it may hold a history of calls."""
+    # Asked of every span: a loop costs half of what a generator does.
+    answered: list[str | None] = []
+    is_model = False
+    for seen in reading.observations:
+        if type(seen) is CallAnswered:
+            answered.append(seen.call_id)
+        elif type(seen) is ModelCall:
+            is_model = True
+    raw = viewed.raw
+    if not (is_model and answered and len(raw) <= _LARGEST_INPUT):
+        return None
+    ids = tuple([call_id for call_id in answered if call_id is not None])
+    has_ids = len(ids) == len(answered)
+    # Answers without the calls that they answer are no history: the id of a call stands there a second time.
+    if has_ids and all(raw.count(call_id.encode()) == 1 for call_id in ids):
+        return None
+    return ModelInput(
+        span_id=reading.ref.span_id,
+        dialect=reading.dialect or "",
+        answered=ids if has_ids else (),
+        raw=raw,
+        resource=viewed.span.resource,
+        scope=viewed.span.scope,
     )
 
 

@@ -19,7 +19,6 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
-    Operation,
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
@@ -45,13 +44,6 @@ _ENTRY_BYTES, _OBSERVATION_BYTES, _ELEMENT_BYTES = 600, 240, 80
 # Bytes that a character takes in the widest of texts.
 _WIDEST = 4
 _JSON_SPACES = " \t\n\r"
-
-# The meaning of operation names.
-_OPERATIONS: Mapping[str, Operation] = {
-    conventions.EXECUTE: "tool_call",
-    conventions.INVOKE: "agent_run",
-    **dict.fromkeys(conventions.MODEL_OPERATIONS, "model_call"),
-}
 
 SCOPE = "litellm"
 RAW_SPAN = "raw_gen_ai_request"
@@ -255,19 +247,6 @@ class ConventionsReader:
             body = event.attributes.get(conventions.EVENT_BODY)
             return conventions.message_event(event.name, event.attributes if body is None else body, agent)
         return ()
-
-
-def operation(attributes: Mapping[str, Value]) -> Operation | None:
-    """Return what a span shows by the name of its operation; `None` when that takes reading it."""
-    named = attributes.get(conventions.OPERATION)
-    shown = _OPERATIONS.get(named) if isinstance(named, str) else None
-    if shown is None and isinstance(named, str) and conventions.shows_output(named, attributes):
-        shown = "model_call"
-    if shown is None or conventions.MCP_METHOD in attributes:
-        return None
-    if shown == "tool_call" and attributes.get(conventions.TOOL_NAME) in conventions.UNNAMED:
-        return None
-    return shown
 
 
 def _given(event: SpanEvent) -> Messages:

@@ -1,6 +1,6 @@
 """Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -14,10 +14,9 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
-    Operation,
     Reading,
 )
-from toolgauge.model.ports import Completing, Deferring, Dialect, Grounds, Remembering
+from toolgauge.model.ports import Completing, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
 from toolgauge.recognize.run_properties import properties
@@ -75,7 +74,7 @@ class Candidates:
 class _OfScope:
     """Candidates for the spans of some scopes: `asked` are the dialects that are asked about each of them."""
 
-    __slots__ = ("_asked", "_begins", "_dialects", "_grounds", "_known", "_looked_for", "_names", "deferred")
+    __slots__ = ("_asked", "_begins", "_dialects", "_grounds", "_known", "_looked_for", "_names")
 
     def __init__(
         self, dialects: tuple[Dialect, ...], grounds: tuple[Grounds | None, ...], asked: frozenset[int]
@@ -88,7 +87,6 @@ class _OfScope:
         self._names = tuple({name for declared in others for name in declared.names})
         self._begins: dict[str, tuple[str, ...]] = {}
         self._known: dict[tuple[frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
-        self.deferred = tuple(_Deferred.of(dialects, grounds, asked))
 
     @property
     def remembered(self) -> int:
@@ -166,52 +164,6 @@ class _Scores:
         return None
 
 
-class _Deferred:
-    """Decides which spans of a dialect wait to be read: those that no dialect before it could claim."""
-
-    def __init__(self, dialect: Deferring, name: str, before: Sequence[Grounds]) -> None:
-        self.name = name
-        self._dialect = dialect
-        self._keys = frozenset(key for grounds in before for key in grounds.keys)
-        self._values = tuple({value for grounds in before for value in grounds.values})
-        self._looked_for = self._keys.union(key for key, _ in self._values)
-        self._names = tuple({name for grounds in before for name in grounds.names})
-
-    @classmethod
-    def of(
-        cls, dialects: Iterable[Dialect], grounds: Iterable[Grounds | None], asked: Collection[int]
-    ) -> Iterator["_Deferred"]:
-        """Yield those of all dialects before which none is asked about each span, in their order."""
-        before: list[Grounds] = []
-        for index, (dialect, declared) in enumerate(zip(dialects, grounds, strict=True)):
-            if isinstance(dialect, Deferring):
-                yield cls(dialect, dialect.name, before)
-            if index in asked or declared is None:
-                return
-            before.append(declared)
-
-    def operation(self, attributes: Mapping[str, Value], name: str) -> Operation | None:
-        """Return what a span of the dialect shows; `None` for all spans that do not wait."""
-        try:
-            operation = self._dialect.operation(attributes)
-        except BaseException as error:
-            # Counted when the span is read, which is at once.
-            if is_interrupt(error):
-                raise
-            return None
-        if operation is None or name.startswith(self._names):
-            return None
-        # To put them in order would take as long as to look at them.
-        keys: Collection[str] = getattr(attributes, "unordered", attributes)
-        found = self._looked_for.intersection(keys)
-        if not found.isdisjoint(self._keys):
-            return None
-        for key, value in self._values:
-            if key in found and attributes.get(key) == value:
-                return None
-        return operation
-
-
 class Recognizer:
     """Has the first dialect by rank that claims a record read it; one with the attribute keys `wanted` is read for these too."""
 
@@ -220,7 +172,6 @@ class Recognizer:
         self._scores: Dialect = _Scores()
         self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
         self._candidates = Candidates(self._asked)
-        self._deferring = {one.name: one for one in self._dialects if isinstance(one, Deferring)}
         self._completing = {
             name: one for one in self._dialects if isinstance(one, Completing) for name in one.completes
         }
@@ -258,37 +209,9 @@ class Recognizer:
         ref = record.ref
         if ref is None:
             return None
-        return self._read(record, ref, self._candidates.of(record) if isinstance(record, Span) else self._asked)
-
-    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> tuple[Operation, str] | None:
-        """Return the operation of a span with this name and scope, and its dialect; `None` when the span must be read."""
-        for deferred in self._candidates.of_scope(scope).deferred:
-            operation = deferred.operation(attributes, name)
-            if operation is not None:
-                return operation, deferred.name
-        return None
-
-    def read_waited(self, name: str, span: Span) -> Reading | None:
-        """Read a span that has waited for a dialect, as `read` does."""
-        dialect = self._deferring.get(name)
-        # No dialect before it could claim the span. Asking it alone: 4 % of all CPU where content is read.
-        return self._read(span, span.ref, self._asked if dialect is None else (dialect,))
-
-    def read_history(self, name: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
-        """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
-        dialect = self._remembering.get(name)
-        if dialect is None:
-            return ()
-        try:
-            return tuple(dialect.history(span))
-        except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
-            self._count(error, name)
-            return ()
-
-    def _read(self, record: Record, ref: SpanRef, asked: Iterable[Dialect]) -> Reading | None:
         dialect: Dialect | None = None
         observations: tuple[Observation, ...] = ()
-        for one in asked:
+        for one in self._candidates.of(record) if isinstance(record, Span) else self._asked:
             try:
                 if one.claims(record):
                     observations = tuple(one.read(record))
@@ -308,6 +231,17 @@ class Recognizer:
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
         return _reading(record, ref, dialect, observations, attributes)
+
+    def read_history(self, name: str, span: Span) -> tuple[CallRequested | MessageSeen, ...]:
+        """Read the calls in the history that a model's span was given; none where the dialect reads no histories. Never raises."""
+        dialect = self._remembering.get(name)
+        if dialect is None:
+            return ()
+        try:
+            return tuple(dialect.history(span))
+        except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+            self._count(error, name)
+            return ()
 
     def _count(self, error: BaseException, dialect: str) -> None:
         if is_interrupt(error):

@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 from toolgauge.dialects.generic import GENERIC, mapping_of
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.errors import DecodeError
-from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.json import JsonObject
 from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
     AgentRun,
@@ -379,10 +379,6 @@ class CountingRecognizer(Recognizer):
         super().__init__(dialects, metrics, wanted)
         self._note = note
         self._note_without_trace = note_without_trace
-
-    def operation(self, attributes: Mapping[str, Value], name: str, scope: str) -> None:
-        """Have all spans read when they arrive, to count them."""
-        del attributes, name, scope
 
     def read(self, record: Record) -> Reading | None:
         """Read the record as any recognizer does."""

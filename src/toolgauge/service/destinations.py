@@ -22,19 +22,16 @@ USER_AGENT = f"toolgauge/{VERSION}"
 
 def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, ledger: Ledger | None = None) -> FanOut:
     """Make the destinations, or what stands in when there are none."""
-    destinations: list[Destination] = []
-    for number, otlp in enumerate(config.exporters.otlp, 1):
-        destinations.append(otlp_destination(_named(otlp, number), metrics, hop_id, USER_AGENT, ledger))
+    others: list[Destination] = []
     kafka = config.exporters.kafka
     if kafka is not None:
         # Loaded by name: the client of the extra `kafka` takes 15 MB.
         sender: Sender = plugins.load(plugins.EXPORTERS, "kafka")(kafka, headers=((HOP_HEADER, hop_id),))
-        destinations.append(Destination(kafka.as_destination, metrics, sender, ledger))
+        others.append(Destination(kafka.as_destination, metrics, sender, ledger))
     for name, settings in extensions(config.exporters):
         exporter: Exporter = plugins.exporter(name)(settings)
-        destinations.append(exporter_destination(name, exporter, metrics, ledger))
-    for name, backend in backends(config.exporters).items():
-        destinations.append(backend_destination(name, backend, metrics, USER_AGENT, ledger))
+        others.append(exporter_destination(name, exporter, metrics, ledger))
+    destinations = renewed_destinations(config, metrics, others, hop_id=hop_id, ledger=ledger)
     outbox = FanOut(destinations, metrics, ledger=ledger)
     metrics.scores_waiting.observe = lambda: {
         (each.name,): each.waiting for each in outbox.destinations if isinstance(each, ScoreDestination)
@@ -51,7 +48,7 @@ def otlp_fan_out(exporters: Sequence[DestinationSettings], metrics: SelfMetrics,
 def renewed_destinations(
     config: Config, metrics: SelfMetrics, in_use: Sequence[Destination], *, hop_id: str, ledger: Ledger | None = None
 ) -> list[Destination]:
-    """Make the destinations of `make_outbox`, but keep those in use whose settings stay as they are."""
+    """Make the destinations of OTLP and of scores, but keep those in use whose settings stay as they are, and all others."""
     by_name = {destination.name: destination for destination in in_use if destination.is_of_otlp}
     by_backend = {each.name: each for each in in_use if isinstance(each, ScoreDestination)}
     destinations: list[Destination] = []

@@ -15,7 +15,7 @@ from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem
 from toolgauge.judge.client import Client, ClientThread
 from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.judge.form import VerdictForm
+from toolgauge.judge.inquiry import VerdictForm
 from toolgauge.judge.judge_model import JudgeModel
 from toolgauge.judge.judges import Judges
 from toolgauge.judge.settings import JudgeSettings

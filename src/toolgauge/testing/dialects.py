@@ -9,16 +9,13 @@ from typing import cast, get_args
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
-    AgentRun,
     CallAnswered,
     CallExecuted,
     CallRequested,
     ConversationSeen,
-    ModelCall,
     Observation,
-    Operation,
 )
-from toolgauge.model.ports import Deferring, Dialect, Grounds
+from toolgauge.model.ports import Dialect, Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.otlp.decoder import Decoder
 
@@ -60,18 +57,6 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
         assert dialect.attribute(record, _ABSENT) is None, (
             f"dialect `{dialect.name}` finds an attribute that {_shown(record)} does not have"
         )
-    if isinstance(dialect, Deferring):
-        for record in claimed:
-            if isinstance(record, Span):
-                operation = dialect.operation(record.attributes)
-                if operation is not None:
-                    read = _observations(dialect, record)
-                    assert {type(seen) for seen in read}.intersection(_SHOWN_BY.values()) == {_SHOWN_BY[operation]}, (
-                        f"dialect `{dialect.name}` calls {_shown(record)} a `{operation}` and reads {read!r} from it"
-                    )
-
-
-_SHOWN_BY: dict[Operation, type] = {"agent_run": AgentRun, "model_call": ModelCall, "tool_call": CallExecuted}
 
 
 def _check_texts(dialect: Dialect, declared: object, what: str) -> None:

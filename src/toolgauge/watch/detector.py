@@ -70,11 +70,6 @@ class Bets:
         before = self.starts[self.paths.index(self.ratio)]
         return self.totals[0] - before[0], self.totals[1] - before[1], self.totals[2] - before[2]
 
-    def scale(self, factor: float) -> None:
-        """Multiply all stakes."""
-        self.stakes = [stake * factor for stake in self.stakes]
-        self._sum_up()
-
     def pack(self) -> bytes:
         """The state as `size` bytes."""
         return _PACKED.pack(*self.stakes, *self.paths, *chain(self.totals, *self.starts))
@@ -192,8 +187,6 @@ _RETURN_THRESHOLD = 5 * _THRESHOLD
 _NEWEST = 50
 
 _VERSION = 2
-# The stakes of the first version were all 1.
-_OF_EQUAL_STAKES = 1
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
 _MODES: tuple[Baseline, ...] = get_args(Baseline)
 # Version, state, mode, 16 bytes that are no longer used; run length, least baseline, accepted, pending, newest mean and its count; alarm, return.
@@ -213,10 +206,6 @@ class Detector:
     """
 
     def __init__(self, arl: float, baseline_min: int, baseline: Baseline = "guarded") -> None:
-        if baseline_min < 1:
-            raise ValueError("`baseline_min` must be at least 1")
-        if baseline not in _MODES:
-            raise ValueError(f"`baseline` must be one of {', '.join(_MODES)}")
         self._mode: Baseline = baseline
         # How many observations it learns from before an alarm is possible.
         self.needed = baseline_min
@@ -251,11 +240,6 @@ class Detector:
         self._arl = float(arl)
         # By simulation. Many streams with long run lengths have more lucky starts among them than may alarm.
         self._kappa = max(225.0, 450 + 700 * math.log(arl / 10_000)) + 1200 * max(0.0, math.log(arl / 100_000))
-
-    @property
-    def is_suspicious(self) -> bool:
-        """Whether the guard is up: the newest observations wait before they enter the baseline. Often true without any drop."""
-        return self.state == "alarm" or self._down.guard
 
     @property
     def evidence(self) -> float:
@@ -443,7 +427,7 @@ class Detector:
         if len(body) < fixed or (len(body) - fixed) % _STRATUM.size or _CHECKSUM.pack(zlib.crc32(body)) != checksum:
             raise ValueError("the state of the detector is damaged")
         head = _HEAD.unpack_from(body)
-        if head[0] not in (_VERSION, _OF_EQUAL_STAKES):
+        if head[0] != _VERSION:
             raise ValueError(f"the state of the detector has version {head[0]}, known is {_VERSION}")
         _, state, mode, _, arl, baseline_min, accepted, pending, newest, seen, *sums = head
         modes: tuple[Baseline, ...] = _MODES
@@ -453,9 +437,6 @@ class Detector:
         detector._onset, detector._return = (sums[0], sums[1], sums[2]), (sums[3], sums[4], sums[5])
         detector._down = Bets.unpack(body[_HEAD.size : _HEAD.size + Bets.size])
         detector._up = Bets.unpack(body[_HEAD.size + Bets.size : fixed])
-        if head[0] == _OF_EQUAL_STAKES:
-            for bets in (detector._down, detector._up):
-                bets.scale(1 / detector.arl)
         for key, *sums, _, _ in _STRATUM.iter_unpack(body[fixed:]):
             part = detector._strata[key] = Stratum()
             part.accepted, part.accepted_sum, part.pending, part.pending_sum, part.share = sums

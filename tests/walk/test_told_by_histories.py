@@ -1,4 +1,4 @@
-"""Spans that wait as bytes until their trace is closed: what is read then is the same."""
+"""What only the history of a later model call tells of a call."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -93,7 +93,7 @@ def test_calls_without_ids_are_still_found_by_their_arguments():
     assert call.executed_by is not None
 
 
-def test_a_conversation_that_a_criterion_asks_for_later_holds_the_spans_that_waited():
+def test_a_conversation_that_a_criterion_asks_for_later_holds_the_spans_of_open_traces():
     walk = Walk()
     body = ExportTraceServiceRequest.FromString(conversation(ANSWER % ""))
     for span in body.resource_spans[0].scope_spans[0].spans:

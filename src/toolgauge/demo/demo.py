@@ -89,7 +89,7 @@ _MOST_ALARMS = 3
 
 
 def _command() -> str:
-    """Return how this command was called: nobody has `.venv/bin` on the search path who did not put it there."""
+    """Return this command as it was called: an environment need not be on the search path."""
     called = Path(sys.argv[0])
     if called.name != "toolgauge" or shutil.which("toolgauge") == str(called.absolute()):
         return "toolgauge"

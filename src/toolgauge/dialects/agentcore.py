@@ -12,7 +12,7 @@ from toolgauge.model.observations import CallAnswered, CallExecuted, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.messages import Message
 from toolgauge.recognize.provider_messages import blocks_message

@@ -6,13 +6,13 @@ One call is one span `claude_code.tool`; its child `.execution` has the outcome.
 from collections.abc import Iterator, Mapping
 
 from toolgauge.model.content import NOT_RECORDED, Content, Unparsed
-from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.json import Value
 from toolgauge.model.observations import OTHER_ERROR, REFUSED, AgentRun, CallError, CallExecuted, ModelCall, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import token_count
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.messages import read_messages
 
 _SCOPE = "com.anthropic.claude_code"
@@ -93,7 +93,7 @@ class ClaudeCode(PlainDialect):
             case "assistant_response":
                 yield from conventions.written_text(read_messages(attributes.get("response"), "assistant"))
             case "api_request_body":
-                body = _opened(attributes.get("body"))
+                body = values.decoded_object(attributes.get("body"))
                 yield from self._conventions.offered(body.get("tools"))
                 yield from conventions.system(body.get("system"))
                 yield from conventions.received(read_messages(body.get("messages"), "user"))
@@ -102,7 +102,7 @@ class ClaudeCode(PlainDialect):
                 if isinstance(sequence, str) and sequence.isascii() and sequence.isdigit() and len(sequence) < 10:
                     sequence = int(sequence)
                 first = sequence if isinstance(sequence, int) and 0 <= sequence < _MAX_SEQUENCE else 0
-                messages = read_messages(_opened(attributes.get("body")), "assistant")
+                messages = read_messages(values.decoded_object(attributes.get("body")), "assistant")
                 yield from conventions.written(messages, None, first * _CALLS_AN_EVENT)
             case _:
                 return
@@ -134,8 +134,10 @@ def _read_span(span: Span) -> Iterator[Observation]:
                 yield CallExecuted(
                     name=name,
                     call_id=_call_id(attributes),
-                    arguments=values.arguments(_first(recorded, _INPUTS)) if arguments == NOT_RECORDED else arguments,
-                    result=values.result(_first(recorded, _RESULTS)),
+                    arguments=values.arguments(values.first(recorded, _INPUTS))
+                    if arguments == NOT_RECORDED
+                    else arguments,
+                    result=values.result(values.first(recorded, _RESULTS)),
                     error=_failure(attributes) or conventions.call_error(span),
                 )
         case "tool.execution":
@@ -153,18 +155,14 @@ def _read_span(span: Span) -> Iterator[Observation]:
 
 
 def _call_id(attributes: Mapping[str, Value]) -> str | None:
-    return values.identifier(_first(attributes, _TOOL_USE))
-
-
-def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
-    return next((attributes[key] for key in keys if key in attributes), None)
+    return values.identifier(values.first(attributes, _TOOL_USE))
 
 
 def _tool_name(attributes: Mapping[str, Value]) -> str | None:
     name = values.as_str(attributes.get(_TOOL_NAME))
     if name != _MCP_TOOL:
         return name
-    parameters = _opened(attributes.get(_PARAMETERS))
+    parameters = values.decoded_object(attributes.get(_PARAMETERS))
     server = values.as_str(parameters.get("mcp_server_name"))
     tool = values.as_str(parameters.get("mcp_tool_name"))
     return f"mcp__{server}__{tool}" if server is not None and tool is not None else name
@@ -188,7 +186,3 @@ def _failure(attributes: Mapping[str, Value]) -> CallError | None:
         # Spans have one attribute for both: the message if the user asked for it, else the category.
         kind = recorded
     return CallError(kind=kind or OTHER_ERROR, message=recorded)
-
-
-def _opened(value: Value) -> JsonObject:
-    return values.as_object(values.decoded(value))

@@ -23,7 +23,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import own_conversation
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 
 _SCOPE = "codex_otel"
 _PREFIX = "codex."

@@ -19,10 +19,10 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.messages import read_messages
 
 _SCOPE = "gemini-cli"
@@ -38,10 +38,7 @@ class GeminiCli(PlainDialect):
     rank = 88
     marks = ("gen_ai.",)
     grounds = Grounds(scopes=(_SCOPE,))
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans of its scope with an operation."""
-        return isinstance(record, Span) and record.scope.name == _SCOPE and conventions.OPERATION in record.attributes
+    needs = (conventions.OPERATION,)
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes

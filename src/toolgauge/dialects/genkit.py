@@ -3,7 +3,9 @@
 `generate` (type `util`) and flows repeat the messages of model calls. A call's id is `ref` in the model's output and input.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+
+from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
@@ -12,7 +14,6 @@ from toolgauge.model.observations import (
     PAUSED,
     AgentRun,
     CallError,
-    CallExecuted,
     CallRequested,
     MessageSeen,
     ModelCall,
@@ -22,8 +23,8 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import token_count
-from toolgauge.recognize.conventions_reader import PlainDialect
-from toolgauge.recognize.messages import Message, past_calls
+from toolgauge.recognize.dialect import PlainDialect, ToolFields
+from toolgauge.recognize.messages import Message
 
 _TYPE = "genkit:type"
 _SUBTYPE = "genkit:metadata:subtype"
@@ -41,6 +42,7 @@ _FLOW, _MODEL, _TOOL = "flow", "model", "tool"
 # A tool whose output is an object with the result, and parts of other media, beside each other.
 _MULTIPART_TOOL = "tool.v2"
 _MULTIPART_KEYS = {"output", "content", "metadata"}
+_CALL = ToolFields(name=(_NAME,), call_id=(), arguments=(_INPUT,), result=(_OUTPUT,))
 _UTIL, _GENERATE = "util", "generate"
 _GENERATE_STEP = "{generate,"
 
@@ -60,21 +62,16 @@ class Genkit(PlainDialect):
         yield from conventions.own_conversation(attributes, (_SESSION,))
         subtype = attributes.get(_SUBTYPE)
         if subtype in (_TOOL, _MULTIPART_TOOL):
-            name = values.as_str(attributes.get(_NAME)) or values.as_str(span.name)
-            if name is not None:
-                error = conventions.call_error(span)
+            if (call := _CALL.read(span, span.name)) is not None:
                 if _INTERRUPT in attributes:
-                    error = CallError(kind=PAUSED, message="")
-                if error is None and attributes.get(_STATE) == "error":
-                    error = CallError(kind=OTHER_ERROR, message=span.status_message)
-                result = values.result(attributes.get(_OUTPUT))
-                if attributes.get(_SUBTYPE) == _MULTIPART_TOOL and isinstance(result, Recorded):
-                    opened = values.as_object(result.value)
+                    call = replace(call, error=CallError(kind=PAUSED, message=""))
+                elif call.error is None and attributes.get(_STATE) == "error":
+                    call = replace(call, error=CallError(kind=OTHER_ERROR, message=span.status_message))
+                if subtype == _MULTIPART_TOOL and isinstance(call.result, Recorded):
+                    opened = values.as_object(call.result.value)
                     if "output" in opened and opened.keys() <= _MULTIPART_KEYS:
-                        result = Recorded(opened["output"])
-                yield CallExecuted(
-                    name=name, arguments=values.arguments(attributes.get(_INPUT)), result=result, error=error
-                )
+                        call = replace(call, result=Recorded(opened["output"]))
+                yield call
         elif subtype == _MODEL:
             given, output = _opened(span.attributes.get(_INPUT)), _opened(span.attributes.get(_OUTPUT))
             # Releases before 0.9 have several candidates, of which the first is used.
@@ -89,7 +86,7 @@ class Genkit(PlainDialect):
             )
             yield from written
             yield from self._conventions.offered(given.get("tools"))
-            yield from conventions.received(_messages(given))
+            yield from conventions.received(self._given(span))
         elif subtype == _FLOW:
             yield AgentRun(agent=values.as_str(attributes.get(_NAME)) or values.as_str(span.name))
             # An input that is nothing but a text.
@@ -107,17 +104,13 @@ class Genkit(PlainDialect):
                 # Below a tool: the tool is an agent.
                 yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return past_calls(_messages(_opened(span.attributes.get(_INPUT))))
+    def _given(self, span: Span) -> list[Message]:
+        messages = values.as_list(_opened(span.attributes.get(_INPUT)).get("messages"))
+        return [_message(values.as_object(one)) for one in messages[-values.MAX_ITEMS :]]
 
 
 def _opened(value: Value) -> JsonObject:
     return values.as_object(values.opened(value))
-
-
-def _messages(given: JsonObject) -> list[Message]:
-    return [_message(values.as_object(one)) for one in values.as_list(given.get("messages"))[-values.MAX_ITEMS :]]
 
 
 def _message(written: JsonObject) -> Message:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
@@ -26,7 +26,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.hosted_tools import code_execution
 from toolgauge.recognize.messages import Message, past_calls
 
@@ -109,7 +109,7 @@ class GoogleAdk(PlainDialect):
                 operation is None and (record.name == _CALL_LLM or _REQUEST in record.attributes)
             ):
                 yield model_call(record.attributes)
-                request = _opened(record.attributes.get(_REQUEST))
+                request = values.decoded_object(record.attributes.get(_REQUEST))
                 config = values.as_object(request.get("config"))
                 yield from self._conventions.offered(_definitions(config.get("tools")))
                 instruction = config.get("system_instruction") or config.get("systemInstruction")
@@ -125,7 +125,7 @@ class GoogleAdk(PlainDialect):
                 yield from conventions.system(instruction)
                 history = values.as_list(request.get("contents"))
                 yield from map(_with_failure, conventions.received([Message(_message(one), "user") for one in history]))
-                written = _opened(record.attributes.get(_RESPONSE)).get("content")
+                written = values.decoded_object(record.attributes.get(_RESPONSE)).get("content")
                 if written is not None:
                     yield from conventions.written([Message(_message(written), "assistant")], None)
             elif operation is None and record.name.startswith(_AGENT_RUN):
@@ -137,7 +137,7 @@ class GoogleAdk(PlainDialect):
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         if _REQUEST not in span.attributes:
             return self._conventions.history(span)
-        request = _opened(span.attributes.get(_REQUEST))
+        request = values.decoded_object(span.attributes.get(_REQUEST))
         return past_calls(Message(_message(one), "user") for one in values.as_list(request.get("contents")))
 
 
@@ -151,10 +151,6 @@ def _with_failure(seen: Observation) -> Observation:
             return replace(seen, error=CallError(kind=kind, message=message))
         case _:
             return seen
-
-
-def _opened(value: Value) -> JsonObject:
-    return values.as_object(values.decoded(value))
 
 
 def _executed(span: Span) -> Iterator[Observation]:

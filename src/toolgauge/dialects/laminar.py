@@ -1,16 +1,15 @@
 """Reads Laminar's spans: functions observed as tools, and model calls with the messages of their providers."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from toolgauge.model.observations import CallExecuted, CallRequested, MessageSeen, Observation
+from toolgauge.model.observations import Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize import conventions
+from toolgauge.recognize.dialect import PlainDialect, ToolFields
 
 _TYPE = "lmnr.span.type"
-_INPUT = "lmnr.span.input"
-_OUTPUT = "lmnr.span.output"
+_TOOL = ToolFields(arguments=("lmnr.span.input",), result=("lmnr.span.output",))
 _ASSOCIATION = "lmnr.association.properties."
 _SESSION = _ASSOCIATION + "session_id"
 
@@ -39,18 +38,9 @@ class Laminar(PlainDialect):
         yield from conventions.conversation(attributes, (_SESSION,))
         kind = attributes.get(_TYPE)
         if kind == "TOOL":
-            yield CallExecuted(
-                name=values.as_str(attributes.get(conventions.TOOL_NAME)) or span.name,
-                call_id=conventions.call_id(attributes),
-                arguments=values.arguments(attributes.get(_INPUT)),
-                result=values.result(attributes.get(_OUTPUT)),
-                error=conventions.call_error(span),
-            )
+            if (call := _TOOL.read(span, span.name)) is not None:
+                yield call
         elif kind == "LLM":
             yield from self._conventions.model_call(attributes, span.ref.trace_id)
         elif conventions.OPERATION in attributes:
             yield from self._conventions.read_span(span)
-
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return self._conventions.history(span)

@@ -24,7 +24,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import langchain, values
 from toolgauge.recognize.conventions import token_counts
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.langchain import as_requested, is_control_flow, node_answers, tool_answer, waiting_calls
 
 TYPE = "langfuse.observation.type"

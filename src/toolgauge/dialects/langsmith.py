@@ -10,7 +10,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
 from toolgauge.recognize.conventions import call_id, model_call
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.langchain import (
     Answer,
     as_requested,

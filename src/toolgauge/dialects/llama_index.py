@@ -9,22 +9,13 @@ from collections.abc import Iterator, Mapping
 
 from toolgauge.model.content import NOT_RECORDED, Content
 from toolgauge.model.json import Json, Value
-from toolgauge.model.observations import (
-    AgentRun,
-    CallExecuted,
-    CallRequested,
-    MessageSeen,
-    ModelCall,
-    Observation,
-    ToolsOffered,
-)
+from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, Observation
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.conventions import token_count
-from toolgauge.recognize.conventions_reader import PlainDialect
-from toolgauge.recognize.definitions import DefinitionReader
-from toolgauge.recognize.messages import Message, messages_of, past_calls
+from toolgauge.recognize.dialect import PlainDialect
+from toolgauge.recognize.messages import Message, messages_of
 
 _SCOPE = "llamaindex.opentelemetry.tracer"
 _TAGS = "llamaindex."
@@ -50,14 +41,6 @@ class LlamaIndex(PlainDialect):
     prefixes = (_TAGS,)
     grounds = Grounds(scopes=(_SCOPE,))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._definitions = DefinitionReader()
-
-    def claims(self, record: Record) -> bool:
-        """Claim the spans of the scope."""
-        return not isinstance(record, LogRecord) and record.scope.name == _SCOPE
-
     def _read(self, span: Span) -> Iterator[Observation]:
         yield from conventions.conversation(span.attributes, _CONVERSATIONS)
         start, end = _event(span, _START), _event(span, _END) or {}
@@ -65,9 +48,8 @@ class LlamaIndex(PlainDialect):
         if start is not None:
             sent, received = (token_count(end.get(key)) for key in _TOKENS)
             yield ModelCall(input_tokens=sent, output_tokens=received)
-            if tools := self._definitions.read(start.get(_TOOLS)):
-                yield ToolsOffered(tools=tools)
-            yield from conventions.received(_given(start))
+            yield from self._conventions.offered(start.get(_TOOLS))
+            yield from conventions.received(self._given(span))
             # Streamed outputs have no event: their calls come from the history of the next model call.
             message: dict[str, Json] = {
                 "blocks": values.decoded(end.get(_MESSAGE + "blocks")),
@@ -87,14 +69,10 @@ class LlamaIndex(PlainDialect):
         elif "Agent" in of_class and method == "run":
             yield AgentRun(agent=None)
 
-    def history(self, span: Span) -> Iterator[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return past_calls(_given(_event(span, _START) or {}))
+    def _given(self, span: Span) -> list[Message]:
+        start = _event(span, _START) or {}
+        return messages_of(provider_messages.given(values.opened(start.get(_MESSAGES))), "user")
 
 
 def _event(span: Span, name: str) -> Mapping[str, Value] | None:
     return next((event.attributes for event in span.events if event.name == name), None)
-
-
-def _given(event: Mapping[str, Value]) -> list[Message]:
-    return messages_of(provider_messages.given(values.opened(event.get(_MESSAGES))), "user")

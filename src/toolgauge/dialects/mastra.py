@@ -4,7 +4,7 @@ Requests are read from the step (`model_step`); `model_generation` and chunks re
 schema come back as a result of a span that went well, though the tool never ran.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -17,13 +17,11 @@ from toolgauge.model.observations import (
     CallRequested,
     MessageSeen,
     Observation,
-    ToolDefinition,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect, named_tools
 from toolgauge.recognize.messages import read_messages
 
 _KIND = "mastra.span.type"
@@ -43,7 +41,6 @@ _INFERENCE = "model_inference"
 # These repeat what their steps have.
 _REPEATING = ("model_generation", "model_chunk")
 _MAX_CALLS = 1_000
-_MAX_TOOLS = 1_000
 
 
 class Mastra(PlainDialect):
@@ -62,11 +59,7 @@ class Mastra(PlainDialect):
         if kind == _RUN:
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             offered = attributes.get(conventions.DEFINITIONS)
-            names = [item for item in values.as_list(values.decoded(offered))[:_MAX_TOOLS] if values.as_str(item)]
-            if names:
-                yield ToolsOffered(tools=tuple(ToolDefinition(name=str(name)) for name in names))
-            else:
-                yield from self._conventions.offered(offered)
+            yield from named_tools(values.decoded(offered)) or self._conventions.offered(offered)
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.newest_user_text(read_messages(attributes.get(_RUN_INPUT), "user"))
         elif kind in _TOOLS:
@@ -84,10 +77,6 @@ class Mastra(PlainDialect):
             yield from _step(attributes)
         elif kind not in _REPEATING or attributes.get(conventions.OPERATION) in conventions.MODEL_OPERATIONS:
             yield from self._conventions.read_span(span)
-
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return self._conventions.history(span)
 
 
 def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:

@@ -1,15 +1,15 @@
 """Reads Mirascope's model calls: the conventions, with the arguments of calls as the model wrote them."""
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import CallRequested, MessageSeen, Observation
+from toolgauge.model.observations import Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import PlainDialect
-from toolgauge.recognize.messages import past_calls, read_messages
+from toolgauge.recognize.dialect import PlainDialect
+from toolgauge.recognize.messages import Messages, read_messages
 
 _CONTENT = "mirascope.response.content"
 _MESSAGES = "mirascope.response.messages"
@@ -35,7 +35,6 @@ class Mirascope(PlainDialect):
             )
             yield from self._conventions.model_call(ChainMap(written, {**attributes}), span.ref.trace_id)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
+    def _given(self, span: Span) -> Messages | None:
         given = span.attributes.get(_MESSAGES)
-        return self._conventions.history(span) if given is None else past_calls(read_messages(given, "user"))
+        return None if given is None else read_messages(given, "user")

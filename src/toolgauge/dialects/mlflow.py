@@ -22,7 +22,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import langchain, provider_messages, values
 from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed, token_counts
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.langchain import (
     Answer,
     as_requested,

@@ -15,7 +15,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import handoff_name, model_call
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.messages import Message, Messages, past_calls, read_messages
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"

@@ -15,7 +15,7 @@ from toolgauge.model.observations import AgentRun, CallError, CallExecuted, Call
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.langchain import as_requested, is_control_flow, message_answers, rejected, tool_answer
 
 SDK = "telemetry.sdk.name"

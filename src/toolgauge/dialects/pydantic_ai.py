@@ -24,7 +24,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.messages import past_calls
 
 _SCOPE = "pydantic-ai"

@@ -28,7 +28,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import token_count
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 
 _PREFIX = "spring.ai."
 _KIND = _PREFIX + "kind"

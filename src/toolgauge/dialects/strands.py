@@ -25,7 +25,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.messages import AnyMessage, calls_of, past_calls, read_messages
 from toolgauge.recognize.provider_messages import blocks_message
 

@@ -6,7 +6,7 @@ from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Ob
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, call_arguments, is_synthesized, span_error
 

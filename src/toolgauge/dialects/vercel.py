@@ -14,7 +14,6 @@ from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallError,
-    CallExecuted,
     CallRequested,
     MessageSeen,
     Observation,
@@ -23,7 +22,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import TOKEN_KEYS, model_call
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect, ToolFields
 from toolgauge.recognize.hosted_tools import is_by_provider
 from toolgauge.recognize.messages import Message, PastMessage, numbered
 
@@ -35,14 +34,17 @@ _FUNCTION = "ai.telemetry.functionId"
 _CONTEXT = "ai.settings.context."
 _METADATA = "ai.telemetry.metadata."
 _TOOL_NAME = "ai.toolCall.name"
-_TOOL_ID = "ai.toolCall.id"
 _PROMPT = "ai.prompt"
 _PROMPT_MESSAGES = "ai.prompt.messages"
 _PROMPT_TOOLS = "ai.prompt.tools"
 _TEXTS = ("ai.response.text", "ai.result.text")
 _CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
-_ARGUMENTS = ("ai.toolCall.args", "ai.toolCall.input")
-_RESULTS = ("ai.toolCall.result", "ai.toolCall.output")
+_TOOL = ToolFields(
+    name=(_TOOL_NAME,),
+    call_id=("ai.toolCall.id",),
+    arguments=("ai.toolCall.args", "ai.toolCall.input"),
+    result=("ai.toolCall.result", "ai.toolCall.output"),
+)
 
 # The second is what older versions write.
 _FINISH_REASON = "ai.response.finishReason"
@@ -99,16 +101,8 @@ class Vercel(PlainDialect):
         operation = (next(filter(None, named), None) or span.name).partition(" ")[0]
         agent = values.as_str(attributes.get(_FUNCTION))
         if operation == _TOOL_CALL:
-            name = values.as_str(attributes.get(_TOOL_NAME))
-            if name is not None:
-                yield CallExecuted(
-                    name=name,
-                    call_id=values.identifier(attributes.get(_TOOL_ID)),
-                    arguments=values.arguments(_first(attributes, _ARGUMENTS)),
-                    result=values.result(_first(attributes, _RESULTS)),
-                    error=conventions.call_error(span),
-                    agent=agent,
-                )
+            if (call := _TOOL.read(span, agent=agent)) is not None:
+                yield call
         elif operation in _RUNS:
             yield AgentRun(agent=agent)
             recorded = values.as_object(values.decoded(attributes.get(_PROMPT)))
@@ -133,7 +127,7 @@ class Vercel(PlainDialect):
                     for part in values.as_list(message.get("content")):
                         yield from _answer(values.as_object(part), by_provider=role == "assistant")
             yield from _newest_user_text(messages)
-            yield from _calls_requested(_first(attributes, _CALLS), agent)
+            yield from _calls_requested(values.first(attributes, _CALLS), agent)
             yield from _written_text(attributes)
         elif not operation.startswith("ai."):
             yield from self._conventions.read_span(span)
@@ -146,13 +140,9 @@ class Vercel(PlainDialect):
 
 
 def _written_text(attributes: Mapping[str, Value]) -> Iterator[MessageSeen]:
-    text = values.as_str(_first(attributes, _TEXTS))
+    text = values.as_str(values.first(attributes, _TEXTS))
     if text is not None:
         yield MessageSeen(role="assistant", text=text)
-
-
-def _first(attributes: Mapping[str, Value], keys: tuple[str, ...]) -> Value:
-    return next((attributes[key] for key in keys if key in attributes), None)
 
 
 def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]:

@@ -7,12 +7,12 @@ arguments that break its schema, leaves no trace.
 from collections.abc import Iterator, Mapping
 
 from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallExecuted, MessageSeen, Observation, ToolDefinition, ToolsOffered
+from toolgauge.model.observations import AgentRun, MessageSeen, Observation, ToolDefinition, ToolsOffered
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
 from toolgauge.recognize.messages import read_messages
 
 _SCOPE = "@voltagent/"
@@ -26,8 +26,7 @@ _INPUT = "input"
 _OUTPUT = "output"
 _MESSAGES = ("agent.messages", "llm.messages")
 _SNAPSHOT = "agent.stateSnapshot"
-_TOOL_NAME = "tool.name"
-_TOOL_ID = "tool.call.id"
+_TOOL = ToolFields(name=("tool.name",), call_id=("tool.call.id",), arguments=(_INPUT,), result=(_OUTPUT,))
 _TOOL_NAMES = "llm.tools"
 _TOKENS = (("llm.usage.prompt_tokens",), ("llm.usage.completion_tokens",))
 _SUBAGENT = "subagent:"
@@ -42,36 +41,19 @@ class VoltAgent(PlainDialect):
     marks = ("voltagent.",)
     scopes = (_SCOPE,)
     grounds = Grounds(keys=(_OPERATION,), scopes=(_SCOPE,))
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans of the scope with a kind or an entity, and runs of agents in any scope."""
-        if isinstance(record, LogRecord):
-            return False
-        attributes = record.attributes
-        if _OPERATION in attributes:
-            return True
-        return record.scope.name.startswith(_SCOPE) and (_KIND in attributes or _ENTITY in attributes)
+    needs = (_KIND, _ENTITY)
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         yield from conventions.own_conversation(attributes, _CONVERSATIONS)
         kind = attributes.get(_KIND)
         if kind == "tool":
-            name = values.as_str(attributes.get(_TOOL_NAME))
-            if name is not None:
-                yield CallExecuted(
-                    name=name,
-                    call_id=values.identifier(attributes.get(_TOOL_ID)),
-                    arguments=values.arguments(attributes.get(_INPUT)),
-                    result=values.result(attributes.get(_OUTPUT)),
-                    error=conventions.call_error(span),
-                )
+            if (call := _TOOL.read(span)) is not None:
+                yield call
         elif kind == "llm":
             yield model_call(attributes, keys=_TOKENS)
             listed = attributes.get(_TOOL_NAMES)
-            names = [name.strip() for name in listed.split(",")[:_MAX_TOOLS]] if isinstance(listed, str) else []
-            if tools := tuple(ToolDefinition(name=name) for name in names if name):
-                yield ToolsOffered(tools=tools)
+            yield from named_tools([name.strip() for name in listed.split(",")] if isinstance(listed, str) else [])
             yield from _texts(attributes)
         elif (kind is None or kind == "agent") and attributes.get(_ENTITY) == "agent":
             # The run of an agent below has its caller's entity; only the span's name has its own.
@@ -93,8 +75,7 @@ class VoltAgent(PlainDialect):
 
 
 def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
-    recorded = next((attributes[key] for key in _MESSAGES if key in attributes), None)
-    messages = read_messages(recorded, "user") if recorded is not None else ()
+    messages = read_messages(values.first(attributes, _MESSAGES), "user")
     if messages:
         yield from conventions.received(messages)
     elif text := values.as_str(attributes.get(_INPUT)):

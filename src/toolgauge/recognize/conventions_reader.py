@@ -22,7 +22,6 @@ from toolgauge.model.observations import (
     Operation,
     ToolsOffered,
 )
-from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, endings, values
 from toolgauge.recognize.conventions import model_call, token_counts
@@ -69,40 +68,6 @@ _LANGTRACE_TOOLS = "gen_ai.request.tools"
 _FLAT_TOOL = "llm.request.functions.{}."
 _FIRST_FLAT_TOOL = _FLAT_TOOL.format(0) + "name"
 _MAX_FLAT = 128
-
-
-class PlainDialect:
-    """The base of most dialects: reads the conventions, hides no attribute, looks for an application's keys under `prefixes` too."""
-
-    scopes: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
-    grounds: Grounds
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans with one of the keys in `grounds`."""
-        if isinstance(record, Span):
-            # A loop costs half of what a generator does.
-            for key in self.grounds.keys:
-                if key in record.attributes:
-                    return True
-        return False
-
-    def read(self, record: Record) -> Iterable[Observation]:
-        """Read one span; a dialect that reads log records too has a `read` of its own."""
-        return self._read(record) if isinstance(record, Span) else ()
-
-    def _read(self, span: Span) -> Iterable[Observation]:  # noqa: ARG002 (for dialects to fill in)
-        return ()
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute, also among those that an application gave to the span."""
-        attributes = record.attributes
-        return next(
-            (found for prefix in ("", *self.prefixes) if (found := attributes.get(prefix + key)) is not None), None
-        )
 
 
 def _is_output(seen: Observation) -> bool:

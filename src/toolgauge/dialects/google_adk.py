@@ -6,29 +6,25 @@ The kit for Java writes schema 1 with an operation `call_llm` and a key of its o
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
     AgentRun,
     CallAnswered,
     CallError,
-    CallRequested,
-    MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import conventions, values
+from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.dialect import PlainDialect
-from toolgauge.recognize.hosted_tools import code_execution
-from toolgauge.recognize.messages import Message, past_calls
+from toolgauge.recognize.messages import Message, messages_of
 
 _SCOPE = "gcp.vertex.agent"
 _PREFIX = "gcp.vertex.agent."
@@ -51,21 +47,6 @@ _ISSUES = re.compile(
 )
 # Before it followed the conventions, an agent's run was a span with a name alone: `agent_run [assistant]`.
 _AGENT_RUN = "agent_run ["
-
-# Schemas of tools are a few levels deep; a deeper one is cut off, and is then only less strict.
-_MAX_SCHEMA_DEPTH = 20
-_MAX_TOOLS = 1_000
-_SCHEMA_KEYS = {
-    "any_of": "anyOf",
-    "min_items": "minItems",
-    "max_items": "maxItems",
-    "min_length": "minLength",
-    "max_length": "maxLength",
-    "min_properties": "minProperties",
-    "max_properties": "maxProperties",
-    "additional_properties": "additionalProperties",
-}
-_SCHEMA_COUNTS = frozenset(("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"))
 
 
 class GoogleAdk(PlainDialect):
@@ -96,11 +77,11 @@ class GoogleAdk(PlainDialect):
             if record.event_name not in conventions.MESSAGE_EVENTS or not is_content:
                 yield from self._conventions.read_log(record)
             else:
-                message = Message(_message(content), "user")
+                messages = messages_of(provider_messages.given([content]), "user")
                 if record.event_name == conventions.CHOICE:
-                    yield from conventions.written([message], values.as_str(record.attributes.get(conventions.AGENT)))
+                    yield from conventions.written(messages, values.as_str(record.attributes.get(conventions.AGENT)))
                 else:
-                    yield from conventions.received([message])
+                    yield from conventions.received(messages)
         else:
             operation = record.attributes.get(conventions.OPERATION)
             if operation == conventions.EXECUTE:
@@ -111,34 +92,23 @@ class GoogleAdk(PlainDialect):
                 yield model_call(record.attributes)
                 request = values.decoded_object(record.attributes.get(_REQUEST))
                 config = values.as_object(request.get("config"))
-                yield from self._conventions.offered(_definitions(config.get("tools")))
+                yield from self._conventions.offered(config.get("tools"))
                 instruction = config.get("system_instruction") or config.get("systemInstruction")
-                if not isinstance(instruction, str):
-                    # A content, or a list of parts.
-                    content = values.as_list(values.as_object(instruction).get("parts"))
-                    parts = instruction if isinstance(instruction, list) else content
-                    texts = [
-                        one if isinstance(one, str) else values.as_str(values.as_object(one).get("text"))
-                        for one in parts
-                    ]
-                    instruction = "\n".join(text for text in texts if text)
-                yield from conventions.system(instruction)
-                history = values.as_list(request.get("contents"))
-                yield from map(_with_failure, conventions.received([Message(_message(one), "user") for one in history]))
-                written = values.decoded_object(record.attributes.get(_RESPONSE)).get("content")
-                if written is not None:
-                    yield from conventions.written([Message(_message(written), "assistant")], None)
+                # A text, a content, or a list of parts.
+                yield from conventions.system(values.as_object(instruction).get("parts", instruction))
+                yield from map(_with_failure, conventions.received(self._given(record) or []))
+                written = provider_messages.written(values.decoded_object(record.attributes.get(_RESPONSE)))
+                yield from conventions.written(messages_of([*written], "assistant"), None)
             elif operation is None and record.name.startswith(_AGENT_RUN):
                 yield AgentRun(agent=record.name[len(_AGENT_RUN) :].removesuffix("]") or None)
             else:
                 yield from self._conventions.read_span(record)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
+    def _given(self, span: Span) -> list[Message] | None:
         if _REQUEST not in span.attributes:
-            return self._conventions.history(span)
+            return None
         request = values.decoded_object(span.attributes.get(_REQUEST))
-        return past_calls(Message(_message(one), "user") for one in values.as_list(request.get("contents")))
+        return messages_of(provider_messages.given(request), "user")
 
 
 def _with_failure(seen: Observation) -> Observation:
@@ -195,81 +165,3 @@ def _without_placeholder(read: Content) -> Content:
             return NOT_RECORDED
         case _:
             return read
-
-
-# Without this, calls and answers in Google's JSON would look like parts of an unknown kind.
-def _message(content: Json) -> JsonObject:
-    source = values.as_object(content)
-    parts: list[Json] = [_part(values.as_object(part)) for part in values.as_list(source.get("parts"))]
-    return {"role": source.get("role"), "parts": parts}
-
-
-def _definitions(tools: Json) -> list[Json]:
-    """Turn the declarations of all tools of a request into definitions with a JSON Schema."""
-    found: list[Json] = []
-    for tool in values.as_list(tools)[:_MAX_TOOLS]:
-        source = values.as_object(tool)
-        listed = source.get("function_declarations") or source.get("functionDeclarations")
-        for declared in map(values.as_object, values.as_list(listed)[:_MAX_TOOLS]):
-            schema = declared.get("parameters_json_schema") or declared.get("parametersJsonSchema")
-            if schema is None and isinstance(declared.get("parameters"), dict):
-                schema = _schema(declared.get("parameters"), _MAX_SCHEMA_DEPTH)
-            found.append(
-                {"name": declared.get("name"), "description": declared.get("description"), "parameters": schema}
-            )
-    return found
-
-
-def _part(part: JsonObject) -> JsonObject:
-    call = part.get("function_call") or part.get("functionCall")
-    if isinstance(call, dict):
-        # The API leaves out `args` of a call without arguments.
-        arguments = call.get("args")
-        return {
-            "type": "tool_call",
-            "call_id": call.get("id"),
-            "name": call.get("name"),
-            "arguments": {} if arguments is None else arguments,
-        }
-    answer = part.get("function_response") or part.get("functionResponse")
-    if isinstance(answer, dict):
-        return {
-            "type": "tool_call_response",
-            "call_id": answer.get("id"),
-            "name": answer.get("name"),
-            "response": answer.get("response"),
-        }
-    if part.get("thought") is True:
-        return {"type": "reasoning"}
-    if (code := code_execution(part)) is not None:
-        return code
-    return {"type": "text", "content": part.get("text")}
-
-
-def _schema(value: Json, room: int) -> Json:
-    """Turn Google's dialect of OpenAPI (types in capitals, snake case, `nullable`) into JSON Schema."""
-    if not isinstance(value, dict) or room == 0:
-        return {}
-    schema: JsonObject = {}
-    for key, item in value.items():
-        name = _SCHEMA_KEYS.get(key, key)
-        if name == "type":
-            schema[name] = item.lower() if isinstance(item, str) else item
-        elif name == "properties":
-            schema[name] = {inner: _schema(found, room - 1) for inner, found in values.as_object(item).items()}
-        elif name == "items" or (name == "additionalProperties" and isinstance(item, dict)):
-            schema[name] = _schema(item, room - 1)
-        elif name == "anyOf":
-            schema[name] = [_schema(found, room - 1) for found in values.as_list(item)]
-        elif name in _SCHEMA_COUNTS:
-            # 64-bit integers are text in Google's JSON.
-            is_number = isinstance(item, str) and item.isascii() and item.isdigit() and len(item) < 19
-            schema[name] = int(item) if isinstance(item, str) and is_number else item
-        elif name not in ("nullable", "property_ordering", "propertyOrdering", "example"):
-            schema[name] = item
-    if value.get("nullable") is True:
-        if isinstance(kind := schema.get("type"), str):
-            schema["type"] = [kind, "null"]
-        if isinstance(several := schema.get("enum"), list):
-            schema["enum"] = [*several, None]
-    return schema

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.literals import parse_fields
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -15,7 +14,6 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     CallExecuted,
-    CallRequested,
     MessageSeen,
     Observation,
 )
@@ -37,7 +35,7 @@ from toolgauge.recognize.langchain import (
     tool_answer,
     waiting_calls,
 )
-from toolgauge.recognize.messages import Message, calls_of, past_calls, read_messages
+from toolgauge.recognize.messages import Message, calls_of, read_messages
 
 ENTITY_NAME = "traceloop.entity.name"
 ENTITY_INPUT = "traceloop.entity.input"
@@ -86,13 +84,10 @@ _CONVERSATIONS = (
 _PROMPT = "gen_ai.prompt."
 _COMPLETION = "gen_ai.completion."
 
-# Six digits are more messages than a span can hold.
-_KEY = re.compile(r"(gen_ai\.prompt|gen_ai\.completion|llm\.request\.functions)\.([0-9]{1,6})\.(.+)")
-_CALL = re.compile(r"tool_calls\.([0-9]{1,6})\.(id|name|arguments)")
+_FUNCTIONS = "llm.request.functions."
 # The call of the first function-calling models, which asked for one at a time and gave it no id.
-_FUNCTION_CALL = re.compile(r"function_call\.()(name|arguments)")
+_FUNCTION_CALL = "function_call."
 _MESSAGE_FIELDS = frozenset(("role", "content", "tool_call_id", "name"))
-_FUNCTION_FIELDS = frozenset(("name", "description", "parameters", "input_schema"))
 
 # How OpenAI begins the ids of items that are calls.
 _ITEM = "fc_"
@@ -180,12 +175,8 @@ class Traceloop(PlainDialect):
         else:
             yield from self._task(span, integration)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        attributes = span.attributes
-        if conventions.INPUT in attributes:
-            return self._conventions.history(span)
-        return past_calls(_read_exchange(attributes).received)
+    def _given(self, span: Span) -> list[Message] | None:
+        return None if conventions.INPUT in span.attributes else _received(span.attributes)
 
     def _task(self, span: Span, integration: str) -> Iterator[Observation]:
         """Read what the producer does not label: a tool or a graph run by a framework, or a model's older form."""
@@ -225,61 +216,23 @@ class Traceloop(PlainDialect):
             return
         agent = values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
         yield model_call(attributes, agent, finish=attributes.get("gen_ai.completion.0.finish_reason"))
-        exchange = _read_exchange(attributes)
-        yield from self._conventions.offered(exchange.functions or attributes.get(conventions.DEFINITIONS))
-        yield from conventions.received(exchange.received)
-        yield from conventions.written(exchange.written, agent)
+        functions = values.numbered(attributes, _FUNCTIONS)
+        yield from self._conventions.offered(functions or attributes.get(conventions.DEFINITIONS))
+        yield from conventions.received(_received(attributes))
+        written = [_message(fields, "assistant") for fields in values.numbered(attributes, _COMPLETION)]
+        yield from conventions.written(written, agent)
 
 
-# Indexed attributes come in any order, and the tenth before the second where indices are sorted as text.
-class _Exchange(Struct, frozen=True, kw_only=True):
-    """What a model was given and what it wrote. `functions` is JSON text of the tools on offer, "" without any."""
-
-    received: list[Message]
-    written: list[Message]
-    functions: str
+def _received(attributes: Mapping[str, Value]) -> list[Message]:
+    return [_message(fields, "user") for fields in values.numbered(attributes, _PROMPT)]
 
 
-def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
-    prompts: dict[int, _Indexed] = {}
-    completions: dict[int, _Indexed] = {}
-    functions: dict[int, JsonObject] = {}
-    for key in attributes:
-        found = _KEY.fullmatch(key)
-        if found is None:
-            continue
-        index, rest = int(found[2]), found[3]
-        if found[1] == "llm.request.functions":
-            if rest in _FUNCTION_FIELDS:
-                functions.setdefault(index, {})[rest] = values.plain(attributes[key])
-            continue
-        messages = prompts if found[1] == "gen_ai.prompt" else completions
-        messages.setdefault(index, _Indexed()).put(rest, attributes[key])
-    return _Exchange(
-        received=[prompts[index].message("user") for index in sorted(prompts)],
-        written=[completions[index].message("assistant") for index in sorted(completions)],
-        functions=values.dump([functions[index] for index in sorted(functions)]) if functions else "",
-    )
-
-
-class _Indexed:
-    def __init__(self) -> None:
-        self._fields: JsonObject = {}
-        self._calls: dict[int, JsonObject] = {}
-
-    def put(self, rest: str, value: Value) -> None:
-        """Take one attribute; `rest` is what comes after the message's index."""
-        if rest in _MESSAGE_FIELDS:
-            self._fields[rest] = values.plain(value)
-            return
-        found = _CALL.fullmatch(rest) or _FUNCTION_CALL.fullmatch(rest)
-        if found is not None:
-            self._calls.setdefault(int(found[1] or 0), {})[found[2]] = values.plain(value)
-
-    def message(self, default_role: str) -> Message:
-        """Return the message."""
-        calls: list[Json] = [self._calls[index] for index in sorted(self._calls)]
-        return Message({**self._fields, "tool_calls": calls}, default_role)
+def _message(fields: Mapping[str, Value], default_role: str) -> Message:
+    calls = values.numbered(fields, "tool_calls.")
+    if not calls and _FUNCTION_CALL + "name" in fields:
+        calls = [{key.removeprefix(_FUNCTION_CALL): value for key, value in fields.items()}]
+    message = {key: values.plain(fields[key]) for key in _MESSAGE_FIELDS if key in fields}
+    return Message({**message, "tool_calls": values.plain(calls)}, default_role)
 
 
 # OpenAI's Responses API gives a call two ids: Traceloop writes that of the item beside calls and that of the call beside answers.

@@ -61,13 +61,9 @@ _CHOICES = ".choices"
 _MESSAGES = ".messages"
 _USAGE = ".usage"
 _TOOLS = ".tools"
-_FLAT_NAME = "gen_ai.completion.{}.function_call.name"
-_FLAT_ARGUMENTS = "gen_ai.completion.{}.function_call.arguments"
-_FIRST_FLAT_NAME = _FLAT_NAME.format(0)
+_FLAT_CALLS, _FLAT_NAME = "gen_ai.completion.", "function_call.name"
 _LANGTRACE_TOOLS = "gen_ai.request.tools"
-_FLAT_TOOL = "llm.request.functions.{}."
-_FIRST_FLAT_TOOL = _FLAT_TOOL.format(0) + "name"
-_MAX_FLAT = 128
+_FLAT_TOOLS = "llm.request.functions."
 
 
 def _is_output(seen: Observation) -> bool:
@@ -399,27 +395,20 @@ def _definitions(attributes: Mapping[str, Value]) -> Value:
             values.decoded(one) if isinstance(one, str) else one for one in values.as_list(values.decoded(encoded))
         ]
         return [tool for one in lists for tool in (one if isinstance(one, list) else [one])]
-    if _FIRST_FLAT_TOOL not in attributes:
-        return None
-    keys = [_FLAT_TOOL.format(position) for position in range(_MAX_FLAT)]
-    return [
-        {field: attributes.get(key + field) for field in ("name", "description", "parameters")}
-        for key in keys
-        if key + "name" in attributes
-    ]
+    return values.numbered(attributes, _FLAT_TOOLS) if _FLAT_TOOLS + "0.name" in attributes else None
 
 
 def flat_calls(attributes: Mapping[str, Value]) -> list[CallRequested]:
     """Read the calls in flat keys, numbered from 0."""
     calls: list[CallRequested] = []
     # Asked of every model span, and nearly none has any.
-    if _FIRST_FLAT_NAME not in attributes:
+    if _FLAT_CALLS + "0." + _FLAT_NAME not in attributes:
         return calls
     agent = values.as_str(attributes.get(conventions.AGENT))
-    for position in range(_MAX_FLAT):
-        name = values.as_str(attributes.get(_FLAT_NAME.format(position)))
+    for position, fields in enumerate(values.numbered(attributes, _FLAT_CALLS)):
+        name = values.as_str(fields.get(_FLAT_NAME))
         if name is None:
             break
-        arguments = values.arguments(attributes.get(_FLAT_ARGUMENTS.format(position)))
+        arguments = values.arguments(fields.get("function_call.arguments"))
         calls.append(CallRequested(position=position, name=name, arguments=arguments, agent=agent))
     return calls

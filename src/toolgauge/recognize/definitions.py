@@ -32,6 +32,20 @@ _BESIDE = frozenset(("type", "title", "description", "required", "additionalProp
 # Types of smolagents.
 _NO_JSON_TYPES = ("any", "audio", "image")
 
+_GOOGLE_KEYS = {
+    "any_of": "anyOf",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_properties": "minProperties",
+    "max_properties": "maxProperties",
+    "additional_properties": "additionalProperties",
+}
+_GOOGLE_COUNTS = frozenset(("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"))
+# Schemas of tools are a few levels deep; a deeper one is cut off, and is then only less strict.
+_MAX_DEPTH = 20
+
 # Texts that are remembered, and the memory that all of them may take.
 _MAX_TEXT = 1 << 20
 _MAX_BYTES = 16 << 20
@@ -124,21 +138,24 @@ class DefinitionReader:
         return known[0]
 
 
-def definitions(item: JsonObject) -> Iterator[ToolDefinition]:
+def definitions(item: JsonObject, *, is_google: bool = False) -> Iterator[ToolDefinition]:
     """Read one item of a provider's list; one of Google's holds several tools."""
     for several in ("function_declarations", "functionDeclarations"):
         for inner in values.as_list(item.get(several)):
-            yield from definitions(values.as_object(inner))
+            yield from definitions(values.as_object(inner), is_google=True)
     wrapped = (values.as_object(item.get(key)) for key in ("function", "custom", "toolSpec"))
     source = next(filter(None, wrapped), item)
     # A tool of the provider has a type and no name.
     name = next((name for key in _NAMES if (name := values.as_str(source.get(key)))), None) or hosted_name(item)
     if name is None:
         return
-    read = values.arguments_inside(next((source[key] for key in _SCHEMA_KEYS if source.get(key) is not None), None))
+    key = next((key for key in _SCHEMA_KEYS if source.get(key) is not None), "")
+    read = values.arguments_inside(source.get(key))
     parameters = read.value if isinstance(read, Recorded) and isinstance(read.value, dict) else None
     if parameters is not None and isinstance(inner := parameters.get("json"), dict):  # Bedrock
         parameters = inner
+    if parameters is not None and is_google and key == _SCHEMA_KEYS[0]:
+        parameters = _google_schema(parameters)
     yield ToolDefinition(
         name=name,
         description=values.as_str(source.get("description")),
@@ -198,7 +215,7 @@ def _described(recorded: Json) -> Iterator[ToolDefinition]:
     if all(isinstance(item, dict) and isinstance(item.get("type"), str | list) for item in written.values()):
         yield from _inputs(written)
     else:
-        yield ToolDefinition(name="", parameters=values.as_object(_with_small_types(written)))
+        yield ToolDefinition(name="", parameters=_json_schema(written))
 
 
 def _inputs(recorded: Json) -> Iterator[ToolDefinition]:
@@ -229,19 +246,33 @@ def is_schema(value: JsonObject) -> bool:
 
 
 def _json_schema(value: JsonObject) -> JsonObject:
-    return values.as_object(_with_small_types(value)) if value.get("type") in _CAPITAL_TYPES else value
+    return _google_schema(value) if value.get("type") in _CAPITAL_TYPES else value
 
 
-def _with_small_types(value: Json) -> Json:
-    match value:
-        case dict():
-            return {
-                key: item.lower()
-                if key == "type" and isinstance(item, str) and item in _CAPITAL_TYPES
-                else _with_small_types(item)
-                for key, item in value.items()
-            }
-        case list():
-            return [_with_small_types(item) for item in value]
-        case _:
-            return value
+def _google_schema(value: Json, room: int = _MAX_DEPTH) -> JsonObject:
+    """Turn Google's dialect of OpenAPI (types in capitals, snake case, `nullable`) into JSON Schema."""
+    if not isinstance(value, dict) or room == 0:
+        return {}
+    schema: JsonObject = {}
+    for key, item in value.items():
+        name = _GOOGLE_KEYS.get(key, key)
+        if name == "type":
+            schema[name] = item.lower() if isinstance(item, str) else item
+        elif name == "properties":
+            schema[name] = {inner: _google_schema(found, room - 1) for inner, found in values.as_object(item).items()}
+        elif name == "items" or (name == "additionalProperties" and isinstance(item, dict)):
+            schema[name] = _google_schema(item, room - 1)
+        elif name == "anyOf":
+            schema[name] = [_google_schema(found, room - 1) for found in values.as_list(item)]
+        elif name in _GOOGLE_COUNTS:
+            # 64-bit integers are text in Google's JSON.
+            is_number = isinstance(item, str) and item.isascii() and item.isdigit() and len(item) < 19
+            schema[name] = int(item) if isinstance(item, str) and is_number else item
+        elif name not in ("nullable", "property_ordering", "propertyOrdering", "example"):
+            schema[name] = item
+    if value.get("nullable") is True:
+        if isinstance(kind := schema.get("type"), str):
+            schema["type"] = [kind, "null"]
+        if isinstance(several := schema.get("enum"), list):
+            schema["enum"] = [*several, None]
+    return schema

@@ -140,7 +140,8 @@ def _parts(part: JsonObject) -> Iterator[JsonObject]:
     """Name the kind of a part where Gemini and Pydantic AI do so in other ways."""
     call = part.get("function_call", part.get("functionCall"))
     if isinstance(call, dict):
-        yield {**call, "type": "tool_call"}
+        # The API leaves out `args` of a call without arguments.
+        yield {**call, "args": call.get("args") or {}, "type": "tool_call"}
         return
     response = part.get("function_response", part.get("functionResponse"))
     if isinstance(response, dict):
@@ -148,6 +149,9 @@ def _parts(part: JsonObject) -> Iterator[JsonObject]:
         return
     if (code := code_execution(part)) is not None:
         yield code
+        return
+    if part.get("thought") is True:
+        yield {"type": "reasoning"}
         return
     kind = values.as_str(part.get("part_kind"))
     if kind == "tool-call":

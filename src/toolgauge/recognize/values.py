@@ -25,6 +25,9 @@ MAX_ITEMS = 10_000
 # JSON text inside JSON text: each producer on the way may add one encoding.
 _MAX_ENCODINGS = 4
 
+# Six digits are more messages than a span can hold.
+_MAX_DIGITS = 6
+
 # What JSON text and Python literals can begin with, `NaN` and `None` included.
 _BEGINS = frozenset("{[(\"'-0123456789tfnTFNI")
 # What is nested too deep has as many brackets that open and as many that close.
@@ -326,6 +329,17 @@ def decoded_object(value: Value) -> JsonObject:
 def as_list(value: Json) -> list[Json]:
     """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def numbered(attributes: Mapping[str, Value], prefix: str) -> list[dict[str, Value]]:
+    """Group attributes whose keys go on with a number: `tools.0.name` and `tools.0.id`, whatever order they come in."""
+    found: dict[int, dict[str, Value]] = {}
+    for key in attributes:
+        if key.startswith(prefix):
+            number, _, rest = key[len(prefix) :].partition(".")
+            if rest and number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS:
+                found.setdefault(int(number), {})[rest] = attributes[key]
+    return [found[number] for number in sorted(found)]
 
 
 def first(attributes: Mapping[str, Value], keys: Iterable[str]) -> Value:

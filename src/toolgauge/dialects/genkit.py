@@ -86,7 +86,7 @@ class Genkit(PlainDialect):
             )
             yield from written
             yield from self._conventions.offered(given.get("tools"))
-            yield from conventions.received(self._given(span))
+            yield from conventions.received(_messages(given))
         elif subtype == _FLOW:
             yield AgentRun(agent=values.as_str(attributes.get(_NAME)) or values.as_str(span.name))
             # An input that is nothing but a text.
@@ -105,12 +105,15 @@ class Genkit(PlainDialect):
                 yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
 
     def _given(self, span: Span) -> list[Message]:
-        messages = values.as_list(_opened(span.attributes.get(_INPUT)).get("messages"))
-        return [_message(values.as_object(one)) for one in messages[-values.MAX_ITEMS :]]
+        return _messages(_opened(span.attributes.get(_INPUT)))
 
 
 def _opened(value: Value) -> JsonObject:
     return values.as_object(values.opened(value))
+
+
+def _messages(given: JsonObject) -> list[Message]:
+    return [_message(values.as_object(one)) for one in values.as_list(given.get("messages"))[-values.MAX_ITEMS :]]
 
 
 def _message(written: JsonObject) -> Message:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
@@ -60,9 +61,7 @@ class GoogleAdk(PlainDialect):
 
     def claims(self, record: Record) -> bool:
         """Claim what comes from its scope, and spans with its keys."""
-        if record.scope.name == _SCOPE:
-            return True
-        return isinstance(record, Span) and any(key in record.attributes for key in _KEYS)
+        return record.scope.name == _SCOPE or super().claims(record)
 
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one span or log record."""
@@ -84,11 +83,10 @@ class GoogleAdk(PlainDialect):
                     yield from conventions.received(messages)
         else:
             operation = record.attributes.get(conventions.OPERATION)
+            is_request = record.name == _CALL_LLM or _REQUEST in record.attributes
             if operation == conventions.EXECUTE:
                 yield from _executed(record)
-            elif operation == _CALL_LLM or (
-                operation is None and (record.name == _CALL_LLM or _REQUEST in record.attributes)
-            ):
+            elif operation == _CALL_LLM or (operation is None and is_request):
                 yield model_call(record.attributes)
                 request = values.decoded_object(record.attributes.get(_REQUEST))
                 config = values.as_object(request.get("config"))
@@ -96,7 +94,7 @@ class GoogleAdk(PlainDialect):
                 instruction = config.get("system_instruction") or config.get("systemInstruction")
                 # A text, a content, or a list of parts.
                 yield from conventions.system(values.as_object(instruction).get("parts", instruction))
-                yield from map(_with_failure, conventions.received(self._given(record) or []))
+                yield from map(_with_failure, conventions.received(_contents(request)))
                 written = provider_messages.written(values.decoded_object(record.attributes.get(_RESPONSE)))
                 yield from conventions.written(messages_of([*written], "assistant"), None)
             elif operation is None and record.name.startswith(_AGENT_RUN):
@@ -107,8 +105,11 @@ class GoogleAdk(PlainDialect):
     def _given(self, span: Span) -> list[Message] | None:
         if _REQUEST not in span.attributes:
             return None
-        request = values.decoded_object(span.attributes.get(_REQUEST))
-        return messages_of(provider_messages.given(request), "user")
+        return _contents(values.decoded_object(span.attributes.get(_REQUEST)))
+
+
+def _contents(request: JsonObject) -> list[Message]:
+    return messages_of(provider_messages.given(request), "user")
 
 
 def _with_failure(seen: Observation) -> Observation:

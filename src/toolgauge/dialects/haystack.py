@@ -1,6 +1,6 @@
 """Reads Haystack's own tracer. A failed call leaves the span's status unset: its output and the model's next input show it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
@@ -11,8 +11,6 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     CallExecuted,
-    CallRequested,
-    MessageSeen,
     ModelCall,
     Observation,
     ToolsOffered,
@@ -22,7 +20,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import call_error
 from toolgauge.recognize.dialect import PlainDialect
-from toolgauge.recognize.messages import Message, past_calls
+from toolgauge.recognize.messages import Message
 
 AGENT_RUN = "haystack.agent.run"
 STEP_MODEL = "haystack.agent.step.llm"
@@ -84,10 +82,9 @@ class Haystack(PlainDialect):
             given = _decoded_messages(span.attributes.get("haystack.agent.input")).get("messages")
             yield from conventions.newest_user_text(_messages(given))
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        given = next((span.attributes[key] for key in _MODEL_INPUTS if key in span.attributes), None)
-        return past_calls(_messages(_decoded_messages(given).get("messages")))
+    def _given(self, span: Span) -> list[Message]:
+        given = values.first(span.attributes, _MODEL_INPUTS)
+        return _messages(_decoded_messages(given).get("messages"))
 
     def _model(self, span: Span, prefix: str) -> Iterator[Observation]:
         yield ModelCall()

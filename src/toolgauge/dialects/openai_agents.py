@@ -3,20 +3,20 @@
 Requested calls are Python reprs in texts, hand-offs are spans, and all spans but an agent's name one constant agent.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import CLASS, parse_repr
-from toolgauge.model.observations import AgentRun, CallExecuted, CallRequested, MessageSeen, Observation
+from toolgauge.model.observations import AgentRun, CallExecuted, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import handoff_name, model_call
 from toolgauge.recognize.dialect import PlainDialect
-from toolgauge.recognize.messages import Message, Messages, past_calls, read_messages
+from toolgauge.recognize.messages import Message, Messages, read_messages
 
 _SCOPE = "opentelemetry.instrumentation.openai_agents"
 # Traceloop's tracer has the same name; it sets none of these.
@@ -74,9 +74,8 @@ class OpenAIAgents(PlainDialect):
             yield from conventions.received(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written(_written(attributes.get(conventions.OUTPUT)), None)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return past_calls(_written(span.attributes.get(conventions.INPUT)))
+    def _given(self, span: Span) -> Messages:
+        return _written(span.attributes.get(conventions.INPUT))
 
 
 def _written(value: Value) -> Messages:

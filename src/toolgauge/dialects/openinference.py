@@ -19,7 +19,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.model.records import Record, Span
 from toolgauge.recognize import messages, openinference_messages, values
 from toolgauge.recognize.conventions import (
     OPENINFERENCE_TOKENS,
@@ -29,6 +29,7 @@ from toolgauge.recognize.conventions import (
     own_conversation,
 )
 from toolgauge.recognize.definitions import DefinitionReader
+from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.hosted_tools import hosted_items
 from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, waiting_calls
 from toolgauge.recognize.openinference_agents import (
@@ -91,42 +92,37 @@ _HANDOFF = "handoff_to_"
 _HANDOFF_SPAN = "handoff to "
 
 
-class OpenInference:
+class OpenInference(PlainDialect):
     """The OpenInference conventions, with the envelopes of their instrumentations."""
 
     name = "openinference"
     rank = 10
     marks = ("openinference.",)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(keys=(KIND,))
 
     def __init__(self) -> None:
+        super().__init__()
         self._definitions = DefinitionReader()
 
-    def claims(self, record: Record) -> bool:
-        """Claim spans with OpenInference's span kind."""
-        return not isinstance(record, LogRecord) and KIND in record.attributes
-
-    def read(self, record: Record) -> list[Observation]:
-        """Read one span."""
-        kind = (values.as_str(record.attributes.get(KIND)) or "").upper()
-        if isinstance(record, LogRecord) or kind == "EVALUATOR":
+    def _read(self, span: Span) -> list[Observation]:
+        kind = (values.as_str(span.attributes.get(KIND)) or "").upper()
+        if kind == "EVALUATOR":
             return []
-        source = instrumentation(record.scope)
-        metadata = _metadata(record)
-        seen = _conversation(record, metadata)
+        source = instrumentation(span.scope)
+        metadata = _metadata(span)
+        seen = _conversation(span, metadata)
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
-        is_named = TOOL_NAME in record.attributes and kind != "LLM" and source != "llama_index"
+        is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:
-            seen += _tool(record, source, metadata, self._definitions)
+            seen += _tool(span, source, metadata, self._definitions)
         elif kind == "LLM":
-            seen += _model(record, source, metadata)
-            seen += self._offered(record)
+            seen += _model(span, source, metadata)
+            seen += self._offered(span)
         else:
-            seen += _enclosing(record, kind, source, metadata)
+            seen += _enclosing(span, kind, source, metadata)
             if kind == "AGENT":
-                seen += self._offered(record)
-                if source == "smolagents" and (tools := offered_names(record.attributes)):
+                seen += self._offered(span)
+                if source == "smolagents" and (tools := offered_names(span.attributes)):
                     seen.append(ToolsOffered(tools=tools))
         return seen
 

@@ -122,9 +122,9 @@ def _executed(span: Span) -> CallExecuted | None:
     if error is not None:
         message = error.message or values.as_str(attributes.get(ERROR_MESSAGE)) or ""
         error = None if is_control_flow(error.kind) else CallError(kind=error.kind, message=message)
-    given = next((value for key in ARGUMENTS if (value := attributes.get(key)) is not None), None)
+    given = values.first(attributes, ARGUMENTS)
     call = replace(call, arguments=values.arguments(given), error=error)
-    value = next((value for key in RESULTS if (value := attributes.get(key)) is not None), None)
+    value = values.first(attributes, RESULTS)
     if not span.scope.name.startswith(_LANGCHAIN_SCOPES):
         call = replace(call, result=values.result(value))
         if error is not None and error.message.startswith(_NOTE) and (answered := values.text_of(call.result)):

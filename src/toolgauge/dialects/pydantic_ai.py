@@ -4,11 +4,11 @@ Format 2 has own keys on tool spans; format 1 has events as JSON in one attribut
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NotRecorded, Recorded
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
@@ -17,20 +17,19 @@ from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallError,
-    CallRequested,
-    MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.dialect import PlainDialect
-from toolgauge.recognize.messages import past_calls
+from toolgauge.recognize.dialect import PlainDialect, ToolFields
+from toolgauge.recognize.messages import AnyMessage
 
 _SCOPE = "pydantic-ai"
 _ARGUMENTS = "tool_arguments"
 _RESULT = "tool_response"
 _EVENTS = "events"
+_TOOL = ToolFields(arguments=(conventions.ARGUMENTS, _ARGUMENTS), result=(conventions.RESULT, _RESULT))
 # Why a call waits: `ApprovalRequired` or `CallDeferred`.
 _DEFERRAL = "pydantic_ai.tool.deferral.name"
 # On the run: its output, which lists the calls that wait where the run stopped for them.
@@ -79,15 +78,10 @@ class PydanticAI(PlainDialect):
             return
         operation = attributes.get(conventions.OPERATION)
         if operation == conventions.EXECUTE or (operation is None and record.name == _TOOL_SPAN):
-            call = conventions.executed(record, conventions.EXECUTE, None)
+            call = _TOOL.read(record, agent=values.as_str(attributes.get(conventions.AGENT)))
             if call is not None:
-                if isinstance(call.arguments, NotRecorded):
-                    call = replace(call, arguments=values.arguments(record.attributes.get(_ARGUMENTS)))
-                if isinstance(call.result, NotRecorded):
-                    call = replace(call, result=values.result(record.attributes.get(_RESULT)))
-                if values.as_str(record.attributes.get(_DEFERRAL)) is not None:
-                    call = replace(call, error=CallError(kind=PAUSED, message=""))
-                yield call
+                is_deferred = values.as_str(attributes.get(_DEFERRAL)) is not None
+                yield replace(call, error=CallError(kind=PAUSED, message="")) if is_deferred else call
         elif operation is None and record.name == _AGENT_SPAN:
             yield AgentRun(
                 agent=values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(_AGENT))
@@ -113,16 +107,15 @@ class PydanticAI(PlainDialect):
                     if call_id is not None:
                         yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=PAUSED, message=""))
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
+    def _given(self, span: Span) -> list[AnyMessage] | None:
         if conventions.INPUT in span.attributes or span.events:
-            return self._conventions.history(span)
-        return past_calls(
+            return None
+        return [
             message
             for event in _events(span.attributes)
             if (role := conventions.HISTORY_EVENTS.get(values.as_str(event.get("event.name")) or "")) is not None
             for message in conventions.event_messages(event, role)
-        )
+        ]
 
 
 def _lists_waiting(final: Value) -> bool:

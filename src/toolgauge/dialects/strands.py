@@ -15,18 +15,17 @@ from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallError,
-    CallRequested,
     MessageSeen,
     Observation,
     ToolDefinition,
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import Record, Span, SpanEvent
+from toolgauge.model.records import Span, SpanEvent
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions import model_call
-from toolgauge.recognize.dialect import PlainDialect
-from toolgauge.recognize.messages import AnyMessage, calls_of, past_calls, read_messages
+from toolgauge.recognize.dialect import PlainDialect, named_tools
+from toolgauge.recognize.messages import AnyMessage, calls_of, read_messages
 from toolgauge.recognize.provider_messages import blocks_message
 
 _SCOPES = ("strands.", "strands-agents")
@@ -47,17 +46,6 @@ class Strands(PlainDialect):
     marks = ("gen_ai.",)
     grounds = Grounds(values=tuple((key, _SYSTEM) for key in _SYSTEMS), scopes=_SCOPES)
 
-    def claims(self, record: Record) -> bool:
-        """Claim spans of Strands' own tracer, those of cycles included, which have no operation in TypeScript."""
-        if not isinstance(record, Span):
-            return False
-        if record.scope.name.startswith(_SCOPES):
-            return True
-        attributes = record.attributes
-        return conventions.OPERATION in attributes and (
-            attributes.get(_SYSTEMS[0]) == _SYSTEM or attributes.get(_SYSTEMS[1]) == _SYSTEM
-        )
-
     def _read(self, span: Span) -> Iterator[Observation]:
         yield from conventions.conversation(span.attributes)
         operation = span.attributes.get(conventions.OPERATION)
@@ -74,22 +62,16 @@ class Strands(PlainDialect):
             yield from self._offered(span.attributes)
             yield from _messages(span, agent)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
+    def _given(self, span: Span) -> list[AnyMessage]:
         received: list[AnyMessage] = []
         for event in span.events:
             _gather(event, received, [])
-        return past_calls(received)
+        return received
 
-    def _offered(self, attributes: Mapping[str, Value]) -> Iterator[ToolsOffered]:
-        definitions = attributes.get(conventions.DEFINITIONS)
-        if definitions is not None:
-            yield from self._conventions.offered(definitions)
-            return
-        recorded = values.as_list(values.decoded(attributes.get(_AGENT_TOOLS)))
-        offered = tuple(ToolDefinition(name=name) for name in recorded if isinstance(name, str) and name)
-        if offered:
-            yield ToolsOffered(tools=offered)
+    def _offered(self, attributes: Mapping[str, Value]) -> Iterable[ToolsOffered]:
+        defined = attributes.get(conventions.DEFINITIONS)
+        named = values.decoded(attributes.get(_AGENT_TOOLS)) if defined is None else None
+        return self._conventions.offered(defined) or named_tools(named)
 
 
 def _messages(span: Span, agent: str | None) -> Iterator[Observation]:

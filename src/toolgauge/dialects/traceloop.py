@@ -342,12 +342,14 @@ def _executed(span: Span, integration: str) -> CallExecuted | None:
     )
     if not name:
         return None
-    arguments, call_id = _opened(values.arguments(_first(attributes, conventions.ARGUMENTS, ENTITY_INPUT)), integration)
-    recorded = _answer(_first(attributes, conventions.RESULT, ENTITY_OUTPUT), integration)
+    arguments, call_id = _opened(
+        values.arguments(values.first(attributes, (conventions.ARGUMENTS, ENTITY_INPUT))), integration
+    )
+    recorded = _answer(values.first(attributes, (conventions.RESULT, ENTITY_OUTPUT)), integration)
     error = conventions.call_error(span)
     if error is not None and is_control_flow(error.kind):
         error = None
-    agent = _first(attributes, conventions.AGENT, LANGCHAIN_AGENT)
+    agent = values.first(attributes, (conventions.AGENT, LANGCHAIN_AGENT))
     call = CallExecuted(
         name=name,
         call_id=conventions.call_id(attributes) or call_id or recorded.call_id,
@@ -359,10 +361,6 @@ def _executed(span: Span, integration: str) -> CallExecuted | None:
     )
     # The SDK opens the span of a tool before it asks a person.
     return conventions.ended_without_result(call) if integration == "openai_agents" else call
-
-
-def _first(attributes: Mapping[str, Value], *keys: str) -> Value:
-    return next((value for key in keys if (value := attributes.get(key)) is not None), None)
 
 
 def _opened(read: Content, integration: str) -> tuple[Content, str | None]:

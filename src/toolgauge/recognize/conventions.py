@@ -267,9 +267,9 @@ def _arguments(attributes: Mapping[str, Value]) -> Content:
     return values.arguments_beside(written, attributes.get(RESULT) if written == "" else None)
 
 
-def call_id(attributes: Mapping[str, Value]) -> str | None:
+def call_id(attributes: Mapping[str, Value], keys: tuple[str, ...] = (CALL_ID,)) -> str | None:
     """Read the call's id; a placeholder in brackets names no call: two failed calls would be taken for one."""
-    found = values.identifier(attributes.get(CALL_ID))
+    found = values.identifier(values.first(attributes, keys))
     return None if found is not None and found.startswith("<") and found.endswith(">") else found
 
 

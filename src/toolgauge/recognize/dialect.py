@@ -38,7 +38,7 @@ class ToolFields(Struct, frozen=True, kw_only=True):
             return None
         return CallExecuted(
             name=name,
-            call_id=values.identifier(values.first(attributes, self.call_id)),
+            call_id=conventions.call_id(attributes, self.call_id),
             arguments=values.arguments(values.first(attributes, self.arguments)),
             result=values.result(values.first(attributes, self.result)),
             error=conventions.call_error(span),

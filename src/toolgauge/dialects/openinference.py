@@ -1,4 +1,4 @@
-"""Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes."""
+"""OpenInference: the spans of Arize's instrumentations and of others that set its attributes; and UiPath's, which lack its kind."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
+    AgentRun,
     CallAnswered,
     CallExecuted,
     CallRequested,
@@ -19,8 +20,8 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import Record, Span
-from toolgauge.recognize import messages, openinference_messages, values
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import conventions, messages, openinference_messages, values
 from toolgauge.recognize.conventions import (
     OPENINFERENCE_TOKENS,
     ended_without_result,
@@ -31,7 +32,7 @@ from toolgauge.recognize.conventions import (
 from toolgauge.recognize.definitions import DefinitionReader
 from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.hosted_tools import hosted_items
-from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, waiting_calls
+from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, tool_answer, waiting_calls
 from toolgauge.recognize.openinference_agents import (
     agent_run,
     called_name,
@@ -63,18 +64,19 @@ from toolgauge.recognize.openinference_tools import (
     google_answer,
     is_synthesized,
     made_by_itself,
+    span_error,
 )
 from toolgauge.recognize.provider_messages import provider_answers
 
 KIND = "openinference.span.kind"
-TOOL_NAME = "tool.name"
+_OPENINFERENCE_TOOL_NAME = "tool.name"
 DESCRIPTION = "tool.description"
 SESSION = "session.id"
 METADATA = "metadata"
 
 # The spec's name, the name in the JavaScript packages, and that of producers who write both conventions on one span.
-_TOOL_ID = "tool.id"
-_CALL_ID_KEYS = (_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id")
+_OPENINFERENCE_TOOL_ID = "tool.id"
+_CALL_ID_KEYS = (_OPENINFERENCE_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id")
 # What Google's ADK writes for an id of a call that failed.
 _NO_ID = "<not specified>"
 # What the AI SDK writes of itself, on spans to which its processor adds OpenInference's attributes.
@@ -93,7 +95,7 @@ _HANDOFF_SPAN = "handoff to "
 
 
 class OpenInference(PlainDialect):
-    """The OpenInference conventions, with the envelopes of their instrumentations."""
+    """Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes."""
 
     name = "openinference"
     rank = 10
@@ -112,9 +114,9 @@ class OpenInference(PlainDialect):
         metadata = _metadata(span)
         seen = _conversation(span, metadata)
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
-        is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
+        is_named = _OPENINFERENCE_TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:
-            seen += _tool(span, source, metadata, self._definitions)
+            seen += _openinference_tool(span, source, metadata, self._definitions)
         elif kind == "LLM":
             seen += _model(span, source, metadata)
             seen += self._offered(span)
@@ -156,9 +158,11 @@ def _conversation(span: Span, metadata: JsonObject) -> list[Observation]:
     return [*own_conversation(span.attributes, _AI_SDK_SESSIONS)]
 
 
-def _tool(span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader) -> list[Observation]:
+def _openinference_tool(
+    span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader
+) -> list[Observation]:
     attributes = span.attributes
-    name, given, returned = attributes.get(TOOL_NAME), attributes.get(INPUT), attributes.get(OUTPUT)
+    name, given, returned = attributes.get(_OPENINFERENCE_TOOL_NAME), attributes.get(INPUT), attributes.get(OUTPUT)
     if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
         return []
     if source == "openai_agents":
@@ -184,7 +188,7 @@ def _tool(span: Span, source: str, metadata: JsonObject, definitions: Definition
         result=answer.result,
         error=answer.error,
         agent=agent_name(metadata) if source == "langchain" else None,
-        tool_id=values.as_str(attributes.get(_TOOL_ID)) if is_uipath else None,
+        tool_id=values.as_str(attributes.get(_OPENINFERENCE_TOOL_ID)) if is_uipath else None,
     )
     # The SDK opens the span of a tool before it asks a person.
     seen: list[Observation] = [ended_without_result(call) if source == "openai_agents" else call]
@@ -260,3 +264,66 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         text = span.attributes.get(INPUT)
         if isinstance(text, str) and text and not text.startswith(("{", "[")):
             yield MessageSeen(role="user", text=text)
+
+
+_UIPATH_TOOL_NAME = "tool.name"
+SPAN_TYPE = "span_type"
+_OPENINFERENCE_KIND = "openinference.span.kind"
+
+_SCOPE = "uipath."
+_UIPATH_TOOL_ID = "tool.id"
+_CALL_IDS = (_UIPATH_TOOL_ID, "tool_call.id")
+
+
+class UiPath(PlainDialect):
+    """Reads UiPath: spans that have a tool's name and input but no span kind, or UiPath's own `span_type`."""
+
+    name = "uipath"
+    rank = 95
+    marks = (_UIPATH_TOOL_NAME,)
+    scopes = (_SCOPE,)
+    grounds = Grounds(keys=(_UIPATH_TOOL_NAME,), scopes=(_SCOPE,))
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans with a tool's name and no span kind, and UiPath's own."""
+        if isinstance(record, LogRecord):
+            return False
+        attributes = record.attributes
+        if _UIPATH_TOOL_NAME in attributes and _OPENINFERENCE_KIND not in attributes:
+            # A shop for tools and a build write the name, too.
+            return INPUT in attributes or (
+                conventions.ORDINARY.isdisjoint(attributes) and conventions.TRANSPORT.isdisjoint(attributes)
+            )
+        return SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE)
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        yield from conventions.conversation(span.attributes)
+        kind = (values.as_str(span.attributes.get(SPAN_TYPE)) or "").upper()
+        if _UIPATH_TOOL_NAME in span.attributes or kind == "TOOL":
+            yield from _uipath_tool(span)
+        elif kind == "AGENT":
+            yield AgentRun(agent=span.name)
+            text = values.as_str(span.attributes.get(INPUT))
+            # A function's arguments are no text of a user.
+            if text is not None and not text.startswith(("{", "[", '"')):
+                yield MessageSeen(role="user", text=text)
+
+
+def _uipath_tool(span: Span) -> Iterator[Observation]:
+    attributes = span.attributes
+    name = values.as_str(attributes.get(_UIPATH_TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
+    if not name or is_synthesized(span):
+        return
+    answer = tool_answer(attributes.get(OUTPUT))
+    # UiPath's own spans name the tool with it, others that write as it does name the call.
+    tool_id = values.identifier(attributes.get(_UIPATH_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
+    keys = _CALL_IDS if tool_id is None else _CALL_IDS[1:]
+    call_id = next((found for key in keys if (found := values.identifier(attributes.get(key)))), None)
+    yield CallExecuted(
+        name=name,
+        call_id=call_id or answer.call_id,
+        arguments=call_arguments(span, ""),
+        result=answer.result,
+        error=span_error(span) or answer.error,
+        tool_id=tool_id,
+    )

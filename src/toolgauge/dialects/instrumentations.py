@@ -11,10 +11,9 @@ from toolgauge.model.literals import CLASS, parse_fields, parse_repr
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, MessageSeen, Observation
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import conventions, values
+from toolgauge.recognize import conventions, langchain, values
 from toolgauge.recognize.conventions import handoff_name, model_call
 from toolgauge.recognize.dialect import PlainDialect
-from toolgauge.recognize.langchain import as_requested, is_control_flow, message_answers, rejected, tool_answer
 from toolgauge.recognize.messages import Message, Messages, read_messages
 
 SDK = "telemetry.sdk.name"
@@ -76,7 +75,7 @@ class OpenLit(PlainDialect):
         operation = values.as_str(record.attributes.get(conventions.OPERATION))
         if operation == conventions.EXECUTE:
             if call := _executed(record):
-                yield as_requested(call)
+                yield langchain.as_requested(call)
         elif operation == _WORKFLOW or (operation is None and record.name.startswith(_WORKFLOW)):
             named = values.as_str(record.attributes.get(WORKFLOW)) or record.name.removeprefix(_WORKFLOW).strip()
             # The graph's name is the agent's where no other span names one.
@@ -123,7 +122,7 @@ def _executed(span: Span) -> CallExecuted | None:
     attributes, error = span.attributes, call.error
     if error is not None:
         message = error.message or values.as_str(attributes.get(ERROR_MESSAGE)) or ""
-        error = None if is_control_flow(error.kind) else CallError(kind=error.kind, message=message)
+        error = None if langchain.is_control_flow(error.kind) else CallError(kind=error.kind, message=message)
     given = values.first(attributes, ARGUMENTS)
     call = replace(call, arguments=values.arguments(given), error=error)
     value = values.first(attributes, RESULTS)
@@ -133,7 +132,7 @@ def _executed(span: Span) -> CallExecuted | None:
             # OpenAI's agents SDK: what was raised is only in the answer.
             return replace(call, error=CallError(kind=error.kind, message=answered))
         return call
-    recorded = tool_answer(value)
+    recorded = langchain.tool_answer(value)
     call_id = call.call_id
     # The run's id stands for the call's where no message has it: after a failure, or beside a result. Without any content the
     # result cannot tell, and the id is the call's own unless the call failed.
@@ -175,9 +174,9 @@ def _history(output: Value) -> Iterator[Observation]:
     position = 0
     for message in reversed(turn):
         if "tool_call_id" in message:
-            yield from message_answers(message)
+            yield from langchain.message_answers(message)
             continue
-        for call in rejected(message, None, position):
+        for call in langchain.rejected(message, None, position):
             yield call
             position += 1
 

@@ -40,7 +40,6 @@ _MASTRA_CONVERSATIONS = tuple(
 
 _RUN, _STEP, _MASTRA_TOOL = "agent_run", "model_step", "tool_call"
 _TOOLS = (_MASTRA_TOOL, "mcp_tool_call")
-_INFERENCE = "model_inference"
 # These repeat what their steps have.
 _REPEATING = ("model_generation", "model_chunk")
 _MASTRA_MAX_CALLS = 1_000

@@ -19,22 +19,9 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import conventions, values
+from toolgauge.recognize import conventions, langchain, values
 from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.dialect import PlainDialect
-from toolgauge.recognize.langchain import (
-    Answer,
-    agent_run,
-    as_requested,
-    is_control_flow,
-    llamaindex_answer,
-    message_answer,
-    message_answers,
-    message_fields,
-    rejected,
-    tool_answer,
-    waiting_calls,
-)
 from toolgauge.recognize.messages import Message, calls_of, read_messages
 
 ENTITY_NAME = "traceloop.entity.name"
@@ -148,7 +135,7 @@ class Traceloop(PlainDialect):
             yield from _langchain_js(span, is_tool=operation == conventions.EXECUTE)
         elif kind == "tool" or operation == conventions.EXECUTE:
             if call := _executed(span, integration):
-                yield as_requested(call)
+                yield langchain.as_requested(call)
         elif operation in conventions.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
             yield from self._model(span)
         elif operation == conventions.INVOKE:
@@ -196,11 +183,11 @@ class Traceloop(PlainDialect):
             if name is not None and _NODE in metadata:
                 # The node and the graph in it have one name; only the graph has a checkpoint of its own.
                 is_graph = name == metadata[_NODE] and metadata.get(_CHECKPOINT) == metadata.get(_NODE_CHECKPOINT)
-                run = agent_run(name, metadata, labelled=is_graph)
+                run = langchain.agent_run(name, metadata, labelled=is_graph)
                 if run is not None:
                     yield run
             yield from _task_output(span.attributes.get(ENTITY_OUTPUT))
-            yield from waiting_calls(span)
+            yield from langchain.waiting_calls(span)
         elif any(key in span.attributes for key in _INDEXED):
             yield from self._model(span)
 
@@ -277,18 +264,18 @@ def _task_output(value: Value) -> Iterator[Observation]:
         opened = values.as_object(command)
         added = values.as_object(opened.get("update")) if "update" in opened else opened
         if "messages" in added:
-            messages = [message_fields(message) for message in values.as_list(added["messages"])]
+            messages = [langchain.message_fields(message) for message in values.as_list(added["messages"])]
         elif opened is outputs and "messages" not in opened:
-            messages = [message_fields(opened)]
+            messages = [langchain.message_fields(opened)]
         else:
             continue
         for message in reversed(messages):
             if "tool_call_id" not in message:
                 break
-            yield from message_answers(message)
+            yield from langchain.message_answers(message)
         # Earlier messages may be the history of other turns; only the last is what the model wrote here.
         for message in messages[-1:]:
-            yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
+            yield from langchain.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
 
 
 def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
@@ -296,28 +283,32 @@ def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
     attributes = span.attributes
     written = attributes.get(ENTITY_OUTPUT)
     if is_tool:
-        message = message_fields(values.decoded(written))
+        message = langchain.message_fields(values.decoded(written))
         name = message.get("name") if "tool_call_id" in message else attributes.get(ENTITY_NAME)
         given = values.as_list(values.as_object(values.decoded(attributes.get(ENTITY_INPUT))).get("args"))
         if isinstance(name, str) and message.get("status") != "error" and span.status != "error":
-            answer = tool_answer(written)
+            answer = langchain.tool_answer(written)
             arguments = values.arguments(given[0]) if len(given) == 1 else NOT_RECORDED
-            yield CallExecuted(name=name, call_id=answer.call_id, arguments=arguments, result=answer.result)
+            yield replace(answer.of(name, arguments), error=None)
         return
     is_node = (values.as_str(attributes.get(_WORKFLOW_NAME)) or "").startswith("Runnable")
     if not is_node:
         yield AgentRun(agent=None)
     elif isinstance(written, str) and _INVALID in written:
         added = values.as_list(values.as_object(values.decoded(written)).get("messages"))
-        yield from rejected(message_fields(added[0]), None, 0) if len(added) == 1 else _task_output(written)
+        yield from (
+            langchain.rejected(langchain.message_fields(added[0]), None, 0)
+            if len(added) == 1
+            else _task_output(written)
+        )
     request = attributes.get(ENTITY_INPUT)
     is_of_tools = isinstance(written, str) and _TOOL_MESSAGE in written[:_HEAD]
     if not (is_of_tools or (span.status == "error" and isinstance(request, str) and _CALL_OF_NODE in request)):
         return
     state = values.as_object(values.decoded(request))
-    asking = message_fields((values.as_list(state.get("messages")) or [None])[-1])
-    messages = map(message_fields, values.as_list(values.as_object(values.decoded(written)).get("messages")))
-    answers = {values.as_str(message.get("tool_call_id")): message_answer(message) for message in messages}
+    asking = langchain.message_fields((values.as_list(state.get("messages")) or [None])[-1])
+    messages = map(langchain.message_fields, values.as_list(values.as_object(values.decoded(written)).get("messages")))
+    answers = {values.as_str(message.get("tool_call_id")): langchain.message_answer(message) for message in messages}
     failure = conventions.call_error(span)
     for call in map(
         values.as_object,
@@ -347,18 +338,12 @@ def _executed(span: Span, integration: str) -> CallExecuted | None:
     )
     recorded = _answer(values.first(attributes, (conventions.RESULT, ENTITY_OUTPUT)), integration)
     error = conventions.call_error(span)
-    if error is not None and is_control_flow(error.kind):
+    if error is not None and langchain.is_control_flow(error.kind):
         error = None
-    agent = values.first(attributes, (conventions.AGENT, LANGCHAIN_AGENT))
-    call = CallExecuted(
-        name=name,
-        call_id=conventions.call_id(attributes) or call_id or recorded.call_id,
-        arguments=arguments,
-        result=recorded.result,
-        error=error or recorded.error,
-        agent=values.as_str(agent),
-        protocol="mcp" if integration == "mcp" else None,
-    )
+    agent = values.as_str(values.first(attributes, (conventions.AGENT, LANGCHAIN_AGENT)))
+    call = recorded.of(name, arguments, conventions.call_id(attributes) or call_id, error, agent)
+    if integration == "mcp":
+        return replace(call, protocol="mcp")
     # The SDK opens the span of a tool before it asks a person.
     return conventions.ended_without_result(call) if integration == "openai_agents" else call
 
@@ -384,31 +369,31 @@ def _opened(read: Content, integration: str) -> tuple[Content, str | None]:
     return read, None
 
 
-def _answer(value: Value, integration: str) -> Answer:
+def _answer(value: Value, integration: str) -> langchain.Answer:
     """Open the envelope of an integration around the result."""
     if integration == "agno" and isinstance(value, str) and value.startswith(_AGNO_RESULT):
         try:
             fields = parse_fields(value)
         except ValueError:
-            return Answer(result=values.result(value))
+            return langchain.Answer(result=values.result(value))
         failed = fields.get("status") == "failure"
         error = CallError(kind=OTHER_ERROR, message=values.text_of(fields.get("error"))) if failed else None
-        return Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
+        return langchain.Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
     if integration not in ("langchain", "mcp"):
-        return Answer(result=values.result(value))
+        return langchain.Answer(result=values.result(value))
     opened = values.as_object(values.decoded(value))
     if integration == "langchain":
         # A tool message or a command in `output`.
         is_envelope = "output" in opened and opened.keys() <= {"output", "kwargs"}
         if is_envelope and opened["output"] is None:
-            return Answer(result=Recorded(None))
-        return tool_answer(opened["output"] if is_envelope else value)
+            return langchain.Answer(result=Recorded(None))
+        return langchain.tool_answer(opened["output"] if is_envelope else value)
     if "result" not in opened or not opened.keys() <= {"result", "is_error"}:
         # The content blocks of a server.
-        return Answer(result=values.result(value))
+        return langchain.Answer(result=values.result(value))
     returned, failed = opened["result"], opened.get("is_error") is True
     error = CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None
-    return Answer(result=values.result(returned) if returned is not None else NOT_RECORDED, error=error)
+    return langchain.Answer(result=values.result(returned) if returned is not None else NOT_RECORDED, error=error)
 
 
 def _llamaindex_call(span: Span) -> CallExecuted | None:
@@ -422,17 +407,13 @@ def _llamaindex_call(span: Span) -> CallExecuted | None:
     name = named or values.as_str(output.get("tool_name"))
     if name is None or not (named or inner or "raw_input" in output):
         return None
-    answer = llamaindex_answer(recorded)
+    answer = langchain.llamaindex_answer(recorded)
     given = (
         output.get("tool_kwargs"),
         values.as_object(recorded.get("raw_input")).get("kwargs"),
         values.as_object(values.decoded(attributes.get(ENTITY_INPUT))).get("kwargs"),
     )
     arguments: Content = next((Recorded(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
-    return CallExecuted(
-        name=name,
-        call_id=values.as_str(output.get("tool_id")),
-        arguments=values.arguments(attributes[ARGUMENTS]) if ARGUMENTS in attributes else arguments,
-        result=answer.result,
-        error=conventions.call_error(span) or answer.error,
-    )
+    if ARGUMENTS in attributes:
+        arguments = values.arguments(attributes[ARGUMENTS])
+    return answer.of(name, arguments, values.as_str(output.get("tool_id")), conventions.call_error(span))

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
@@ -21,15 +23,10 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
 from toolgauge.recognize.conventions import call_id, model_call, token_counts
-from toolgauge.recognize.dialect import PlainDialect, ToolFields
-from toolgauge.recognize.langchain import (
-    Answer,
-    as_requested,
-    is_control_flow,
-    node_answers,
-    tool_answer,
-    waiting_calls,
-)
+from toolgauge.recognize.dialect import PlainDialect, ToolFields, conversation_of
+
+# What LangChain records about a run.
+_RUN_METADATA = ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration")
 
 TYPE = "langfuse.observation.type"
 INPUT = "langfuse.observation.input"
@@ -67,56 +64,46 @@ class Langfuse(PlainDialect):
         yield from _conversation(span)
         if kind == "tool":
             call_id = _metadata(span, "tool_call_id")
-            answer = tool_answer(span.attributes.get(OUTPUT))
-            yield as_requested(
-                CallExecuted(
-                    name=span.name,
-                    call_id=call_id or answer.call_id,
-                    arguments=_langfuse_arguments(span.attributes.get(INPUT), is_function=call_id is None),
-                    result=answer.result,
-                    error=_langfuse_error(span) or answer.error,
-                    agent=_metadata(span, "lc_agent_name"),
-                )
-            )
+            answer = langchain.tool_answer(span.attributes.get(OUTPUT))
+            given = _langfuse_arguments(span.attributes.get(INPUT), is_function=call_id is None)
+            agent = _metadata(span, "lc_agent_name")
+            yield langchain.as_requested(answer.of(span.name, given, call_id, _langfuse_error(span), agent))
         elif kind == "generation":
             agent = _metadata(span, "lc_agent_name")
             sent, received = token_counts(span.attributes.get(USAGE))
             yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
-            given, tools = _given(_langfuse_decoded(span.attributes.get(INPUT)))
+            given, tools = _given(values.decoded_or_text(span.attributes.get(INPUT)))
             yield from self._conventions.offered([*tools])
             yield from langchain.received(given)
             yield from langchain.written(_output(span.attributes.get(OUTPUT)), agent)
         elif kind in ("agent", "chain", "span"):
             labelled = kind == "agent" and not _PART.match(span.name)
-            metadata: JsonObject = {}
-            for key in ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration"):
-                if (value := _metadata(span, key)) is not None:
-                    metadata[key] = value
+            metadata: JsonObject = {key: value for key in _RUN_METADATA if (value := _metadata(span, key)) is not None}
             run = AgentRun(agent=span.name) if labelled else None
             if metadata:
                 run = langchain.agent_run(span.name, metadata, labelled=labelled)
             if run is not None:
                 yield run
-                asked = _langfuse_decoded(span.attributes.get(INPUT))
+                asked = values.decoded_or_text(span.attributes.get(INPUT))
                 if isinstance(asked, str) and asked:
                     yield MessageSeen(role="user", text=asked)
             elif not labelled:
-                yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+                yield from langchain.node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
                 # A generation's output leaves out the calls that LangChain could not parse; its node's has them.
                 output = span.attributes.get(OUTPUT)
                 if isinstance(output, str) and _INVALID in output:
-                    added = _langfuse_decoded(output)
+                    added = values.decoded_or_text(output)
                     for command in added if isinstance(added, list) else [added]:
                         opened = values.as_object(command)
                         update = values.as_object(opened.get("update")) or opened
                         # Earlier messages may be the history of other turns.
                         for message in map(values.as_object, values.as_list(update.get("messages"))[-1:]):
                             yield from langchain.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
-                yield from waiting_calls(span, values.as_str(span.attributes.get(STATUS_MESSAGE)) or "")
+                yield from langchain.waiting_calls(span, values.as_str(span.attributes.get(STATUS_MESSAGE)) or "")
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
-        given, _ = _given(_langfuse_decoded(span.attributes.get(INPUT)))
+        given, _ = _given(values.decoded_or_text(span.attributes.get(INPUT)))
         return langchain.past_calls(given)
 
     def attribute(self, record: Record, key: str) -> Value:
@@ -128,16 +115,10 @@ class Langfuse(PlainDialect):
         return value
 
 
-def _conversation(span: Span) -> Iterator[ConversationSeen]:
-    for key in SESSIONS:
-        if session := values.as_str(span.attributes.get(key)):
-            yield ConversationSeen(conversation_id=session, rank=1)
-            return
-    for key in _METADATA_SESSIONS:
-        for prefix in (_LANGFUSE_METADATA, TRACE_METADATA):
-            if session := values.as_str(_metadata_value(span.attributes.get(prefix + key))):
-                yield ConversationSeen(conversation_id=session, rank=2)
-                return
+def _conversation(span: Span) -> list[ConversationSeen]:
+    keys = (prefix + key for key in _METADATA_SESSIONS for prefix in (_LANGFUSE_METADATA, TRACE_METADATA))
+    sessions = map(span.attributes.get, SESSIONS)
+    return conversation_of(sessions, map(_metadata_value, map(span.attributes.get, keys)))
 
 
 def _metadata_value(value: Value) -> Value:
@@ -178,18 +159,7 @@ def _langfuse_error(span: Span) -> CallError | None:
         if event.name == "exception":
             kind = values.as_str(event.attributes.get("exception.type")) or kind
             message = message or values.as_str(event.attributes.get("exception.message")) or ""
-    return None if is_control_flow(kind) else CallError(kind=kind, message=message)
-
-
-def _langfuse_decoded(value: Value) -> Json:
-    read = values.content(value)
-    match read:
-        case Recorded(value=found):
-            return found
-        case Unparsed(text, "unparsable"):
-            return text
-        case _:
-            return None
+    return None if langchain.is_control_flow(kind) else CallError(kind=kind, message=message)
 
 
 def _given(value: Json) -> tuple[list[Json], list[Json]]:
@@ -212,7 +182,7 @@ def _given(value: Json) -> tuple[list[Json], list[Json]]:
 
 def _output(value: Value) -> Sequence[JsonObject]:
     """Read what the model wrote: a message, a list of output items, LangChain's result, or text."""
-    found = _langfuse_decoded(value)
+    found = values.decoded_or_text(value)
     if isinstance(found, str):
         return [{"role": "assistant", "content": found}]
     if isinstance(found, list):
@@ -229,7 +199,6 @@ COMPLETION = "gen_ai.completion"
 
 # `langsmith.trace.session_name` and `.session_id` are the project, no conversation.
 _SESSIONS = ("session_id", "thread_id", "conversation_id")
-_RUN_METADATA = ("lc_agent_name", "langgraph_node", "checkpoint_ns", "ls_integration")
 # The message of the exception is `repr(error)`, an empty line, and the stack.
 _ERROR = re.compile(r"([A-Za-z_][\w.]{0,255})\((.*?)\)\s*(?:\n|Traceback|$)", re.DOTALL)
 _MAX_ERROR = 10_000
@@ -252,38 +221,31 @@ class LangSmith(PlainDialect):
         if kind in ("tool", "llm") and PROMPT not in attributes and COMPLETION not in attributes:
             yield from self._conventions.read_span(span)
         elif kind == "tool":
-            yield as_requested(_tool(span))
+            yield langchain.as_requested(_tool(span))
         elif kind == "llm":
             agent = values.as_str(span.attributes.get(_LANGSMITH_METADATA + "lc_agent_name"))
             yield model_call(attributes, agent)
-            given = _langsmith_decoded(attributes.get(PROMPT))
+            given = values.decoded_or_text(attributes.get(PROMPT))
             tools = values.as_list(values.as_object(given).get("tools"))
             yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS) or tools)
             yield from langchain.received(provider_messages.given(given))
-            written = provider_messages.written(_langsmith_decoded(attributes.get(COMPLETION)))
+            written = provider_messages.written(values.decoded_or_text(attributes.get(COMPLETION)))
             yield from langchain.written(written, agent)
         else:
-            metadata: JsonObject = {}
-            for key in _RUN_METADATA:
-                if value := values.as_str(attributes.get(_LANGSMITH_METADATA + key)):
-                    metadata[key] = value
+            named = ((key, values.as_str(attributes.get(_LANGSMITH_METADATA + key))) for key in _RUN_METADATA)
+            metadata: JsonObject = {key: value for key, value in named if value is not None}
             if (run := langchain.agent_run(span.name, metadata, labelled=False)) is not None:
                 yield run
             else:
-                yield from node_answers(attributes.get(PROMPT), attributes.get(COMPLETION))
-                yield from waiting_calls(span)
+                yield from langchain.node_answers(attributes.get(PROMPT), attributes.get(COMPLETION))
+                yield from langchain.waiting_calls(span)
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         given = span.attributes.get(PROMPT)
         if given is None:
             return self._conventions.history(span)
-        return langchain.past_calls(provider_messages.given(_langsmith_decoded(given)))
-
-
-def _langsmith_decoded(value: Value) -> Json:
-    read = values.content(value)
-    return read.value if isinstance(read, Recorded) else values.as_str(value)
+        return langchain.past_calls(provider_messages.given(values.decoded_or_text(given)))
 
 
 def _tool(span: Span) -> CallExecuted:
@@ -293,23 +255,19 @@ def _tool(span: Span) -> CallExecuted:
     recorded = values.as_object(values.decoded(output))
     if len(recorded) == 1 and "output" in recorded and not isinstance(recorded["output"], str):
         output = recorded["output"]
-        answer = Answer(result=Recorded(None)) if output is None else tool_answer(output)
+        answer = langchain.Answer(result=Recorded(None)) if output is None else langchain.tool_answer(output)
     elif len(recorded) == 1 and not isinstance(recorded.get("outputs", {}), dict):
         # In JavaScript whatever is no object is the one member `outputs`.
-        answer = Answer(result=values.returned(recorded["outputs"]))
+        answer = langchain.Answer(result=values.returned(recorded["outputs"]))
     else:
-        answer = tool_answer(output)
+        answer = langchain.tool_answer(output)
     error = _langsmith_error(span)
-    return CallExecuted(
-        name=values.as_str(attributes.get(conventions.TOOL_NAME)) or values.as_str(attributes.get(NAME)) or span.name,
-        call_id=call_id(attributes) or answer.call_id,
-        arguments=_langsmith_arguments(attributes.get(PROMPT)),
-        # A run that raised has outputs all the same: an empty object.
-        result=NOT_RECORDED if error is not None and answer.result == Recorded({}) else answer.result,
-        error=error or answer.error,
-        agent=values.as_str(span.attributes.get(_LANGSMITH_METADATA + "lc_agent_name"))
-        or values.as_str(attributes.get(conventions.AGENT)),
-    )
+    # A run that raised has outputs all the same: an empty object.
+    if error is not None and answer.result == Recorded({}):
+        answer = replace(answer, result=NOT_RECORDED)
+    name = values.as_str(values.first(attributes, (conventions.TOOL_NAME, NAME))) or span.name
+    agent = values.as_str(values.first(attributes, (_LANGSMITH_METADATA + "lc_agent_name", conventions.AGENT)))
+    return answer.of(name, _langsmith_arguments(attributes.get(PROMPT)), call_id(attributes), error, agent)
 
 
 def _langsmith_arguments(value: Value) -> Content:
@@ -335,7 +293,7 @@ def _langsmith_error(span: Span) -> CallError | None:
     found = _ERROR.match(text)
     if found is None:
         return CallError(kind=OTHER_ERROR, message=text.partition(_STACK)[0])
-    if is_control_flow(found[1]):
+    if langchain.is_control_flow(found[1]):
         return None
     returned = values.parse_text(found[2])
     spoken = isinstance(returned, Recorded) and isinstance(returned.value, str)

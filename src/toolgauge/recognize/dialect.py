@@ -8,6 +8,7 @@ from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     CallExecuted,
     CallRequested,
+    ConversationSeen,
     MessageSeen,
     Observation,
     ToolDefinition,
@@ -102,3 +103,12 @@ def named_tools(names: Json) -> list[ToolsOffered]:
     """Read the offer of a producer that records the names of tools alone."""
     tools = [ToolDefinition(name=name) for name in values.as_list(names)[:_MAX_TOOLS] if isinstance(name, str) and name]
     return [ToolsOffered(tools=tuple(tools))] if tools else []
+
+
+def conversation_of(sessions: Iterable[Value], others: Iterable[Value]) -> list[ConversationSeen]:
+    """Read the first text among the sessions of a producer; what stands under `others` only stands in for it."""
+    for rank, ids in enumerate((sessions, others), 1):
+        for found in ids:
+            if found and isinstance(found, str):
+                return [ConversationSeen(conversation_id=found, rank=rank)]
+    return []

@@ -70,6 +70,24 @@ class Answer(Struct, frozen=True, kw_only=True):
     call_id: str | None = None
     error: CallError | None = None
 
+    def of(
+        self,
+        name: str,
+        arguments: Content,
+        call_id: str | None = None,
+        error: CallError | None = None,
+        agent: str | None = None,
+    ) -> CallExecuted:
+        """Return the call that has this outcome; an id and a failure that its span has of its own count first."""
+        return CallExecuted(
+            name=name,
+            call_id=call_id or self.call_id,
+            arguments=arguments,
+            result=self.result,
+            error=error or self.error,
+            agent=agent,
+        )
+
 
 def llamaindex_answer(output: JsonObject) -> Answer:
     """Read LlamaIndex's output of a tool: `raw_output` is the value itself, the other members are its Python repr."""

@@ -321,6 +321,17 @@ def as_object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
+def decoded_or_text(value: Value) -> Json:
+    """Read any attribute value; a text that is neither JSON nor a Python literal is itself."""
+    match content(value):
+        case Recorded(found):
+            return found
+        case Unparsed(text, "unparsable"):
+            return text
+        case _:
+            return None
+
+
 def decoded_object(value: Value) -> JsonObject:
     """Read any attribute value that is an object; an empty one where it is none."""
     return as_object(decoded(value))

@@ -65,7 +65,7 @@ class AgentCore(PlainDialect):
         """Read one log record."""
         yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
-            recorded = values.as_object(values.decoded(record.body))
+            recorded = values.decoded_object(record.body)
             given, written = (_agentcore_messages(recorded.get(side)) for side in _SIDES)
             is_strands = record.event_name.startswith(_STRANDS)
             yield from _read_strands(given, written) if is_strands else _read_others(given, written)

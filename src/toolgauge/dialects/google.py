@@ -73,7 +73,7 @@ class GoogleAdk(PlainDialect):
         yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
             # The per-message events hold Google's contents where others hold messages.
-            recorded = values.as_object(values.decoded(record.body))
+            recorded = values.decoded_object(record.body)
             content = recorded.get("content")
             # A content has parts; the `content` of a message is text.
             is_content = isinstance(content, dict) and isinstance(content.get("parts"), list)

@@ -163,7 +163,7 @@ def _history(output: Value) -> Iterator[Observation]:
     if not isinstance(output, str) or not any(mark in output for mark in _HISTORY_MARKS):
         return
     turn: list[JsonObject] = []
-    for message in reversed(values.as_list(values.as_object(values.decoded(output)).get("messages"))[-_MAX_MESSAGES:]):
+    for message in reversed(values.as_list(values.decoded_object(output).get("messages"))[-_MAX_MESSAGES:]):
         try:
             fields = parse_fields(message) if isinstance(message, str) else {}
         except ValueError:

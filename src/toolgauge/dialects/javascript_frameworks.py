@@ -199,7 +199,7 @@ class Vercel(PlainDialect):
                 yield call
         elif operation in _RUNS:
             yield AgentRun(agent=agent)
-            recorded = values.as_object(values.decoded(attributes.get(_PROMPT)))
+            recorded = values.decoded_object(attributes.get(_PROMPT))
             yield from conventions.system(values.as_str(recorded.get("system")))
             asked = recorded.get("prompt")
             if isinstance(asked, str):

@@ -1,6 +1,6 @@
 """Reads MLflow: spans of `mlflow.trace` and of its autologging. Every value is JSON; the tool's name is the span's."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,14 +12,13 @@ from toolgauge.model.observations import (
     AgentRun,
     CallError,
     CallExecuted,
-    CallRequested,
     MessageSeen,
     ModelCall,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
-from toolgauge.recognize import langchain, provider_messages, values
+from toolgauge.recognize import conventions, langchain, provider_messages, values
 from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed, token_counts
 from toolgauge.recognize.dialect import PlainDialect, conversation_of
 
@@ -68,7 +67,7 @@ class MLflow(PlainDialect):
     needs = (OPERATION,)
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        metadata = values.as_object(values.decoded(span.attributes.get(METADATA)))
+        metadata = values.decoded_object(span.attributes.get(METADATA))
         sessions = (_text(span.attributes.get(key)) for key in SESSIONS)
         yield from conversation_of(sessions, (metadata.get(key) for key in _METADATA_SESSIONS))
         kind = _text(span.attributes.get(TYPE))
@@ -95,23 +94,21 @@ class MLflow(PlainDialect):
             given = values.decoded(span.attributes.get(_INPUTS))
             offered = [*self._conventions.offered(span.attributes.get(TOOLS))]
             yield from offered or self._conventions.offered(values.as_object(given).get("tools"))
-            yield from langchain.received(provider_messages.given(given))
+            yield from conventions.received(langchain.messages_of(provider_messages.given(given), "user"))
             written = provider_messages.written(values.decoded(span.attributes.get(_OUTPUTS)))
-            yield from langchain.written(_joined_chunks(span, written), agent)
+            yield from conventions.written(langchain.messages_of(_joined_chunks(span, written), "assistant"), agent)
         else:
             yield from _enclosing(span, metadata, labelled=kind == "AGENT")
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        if TYPE not in span.attributes:
-            return self._conventions.history(span)
-        return langchain.past_calls(provider_messages.given(values.decoded(span.attributes.get(_INPUTS))))
+    def _given(self, span: Span) -> list[langchain.ChainMessage] | None:
+        given = provider_messages.given(values.decoded(span.attributes.get(_INPUTS)))
+        return langchain.messages_of(given, "user") if TYPE in span.attributes else None
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute without the quotes of its JSON, else a member of the metadata."""
         value = record.attributes.get(key)
         if value is None:
-            return values.as_object(values.decoded(record.attributes.get(METADATA))).get(key)
+            return values.decoded_object(record.attributes.get(METADATA)).get(key)
         return _text(value) or value
 
 
@@ -148,14 +145,14 @@ def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[
 
 # Each integration puts the call in its own place, and is known by its other attributes: a user's own tool may have an argument `call`.
 def _read_call(span: Span) -> CallExecuted:
-    recorded = values.as_object(values.decoded(span.attributes.get(_INPUTS)))
+    recorded = values.decoded_object(span.attributes.get(_INPUTS))
     validated = values.as_object(recorded.get("validated"))
     call = values.as_object(recorded.get("call")) or values.as_object(validated.get("call"))
     if span.name.startswith(_MANAGER) and call:
         named, call_id = values.as_str(call.get("tool_name")), values.as_str(call.get("tool_call_id"))
         answer = langchain.tool_answer(span.attributes.get(_OUTPUTS))
         return answer.of(named or span.name, values.arguments(call.get("args")), call_id)
-    output = values.as_object(values.decoded(span.attributes.get(_OUTPUTS)))
+    output = values.decoded_object(span.attributes.get(_OUTPUTS))
     is_output = "raw_input" in output
     if span.name.endswith(_METHODS) and (is_output or (set(recorded) == {"kwargs"} and span.status == "error")):
         # LlamaIndex's tool itself, whose output repeats name and arguments; without one only its step can name it.
@@ -182,11 +179,11 @@ def _llamaindex_step(span: Span) -> CallExecuted | None:
     """Read the step of a LlamaIndex agent that runs a tool; it alone has the call's id, and a failed call's name."""
     if not span.name.endswith(_STEP):
         return None
-    event = values.as_object(values.as_object(values.decoded(span.attributes.get(_INPUTS))).get("ev"))
+    event = values.as_object(values.decoded_object(span.attributes.get(_INPUTS)).get("ev"))
     name, call_id = values.as_str(event.get("tool_name")), values.as_str(event.get("tool_id"))
     if name is None or call_id is None:
         return None
-    output = values.as_object(values.as_object(values.decoded(span.attributes.get(_OUTPUTS))).get("tool_output"))
+    output = values.as_object(values.decoded_object(span.attributes.get(_OUTPUTS)).get("tool_output"))
     given = values.arguments(values.plain(event.get("tool_kwargs")))
     return langchain.llamaindex_answer(output).of(name, given, call_id)
 
@@ -194,7 +191,7 @@ def _llamaindex_step(span: Span) -> CallExecuted | None:
 def _in_result(span: Span, *, wrapped: bool) -> langchain.Answer:
     """Read the result, of two integrations from inside `{"result": ...}`."""
     value = span.attributes.get(_OUTPUTS)
-    recorded = values.as_object(values.decoded(value)) if wrapped else {}
+    recorded = values.decoded_object(value) if wrapped else {}
     if list(recorded) != ["result"]:
         return langchain.tool_answer(value)
     return langchain.Answer(result=values.returned(recorded["result"]))
@@ -216,7 +213,7 @@ def _joined_chunks(span: Span, written: list[JsonObject]) -> list[JsonObject]:
         chunk = event.attributes.get(_VALUE) if event.name.startswith(_EVENT) else None
         if not isinstance(chunk, str) or _HAS_CALL not in chunk:
             continue
-        choices = values.as_list(values.as_object(values.decoded(chunk)).get("choices"))
+        choices = values.as_list(values.decoded_object(chunk).get("choices"))
         first = values.as_object(choices[0] if choices else None)
         # What other choices write are alternatives.
         delta = values.as_object(first.get("delta")) if first.get("index") in (None, 0) else {}

@@ -122,7 +122,7 @@ class OpenInference(PlainDialect):
 
 def _metadata(record: Record) -> JsonObject:
     written = record.attributes.get(METADATA)
-    return {} if written is None else values.as_object(values.decoded(written))
+    return {} if written is None else values.decoded_object(written)
 
 
 def _conversation(span: Span, metadata: JsonObject) -> list[Observation]:
@@ -141,9 +141,9 @@ def _openinference_tool(
         # A hand-off, `handoff to X`: from the agent's name the SDK derives the name that the model called.
         target = values.as_str(returned) if name is None else None
         if isinstance(name, str) and name.startswith(_HANDOFF) and span.name.startswith(_HANDOFF_SPAN):
-            target = values.as_str(values.as_object(values.decoded(returned)).get("to_agent"))
+            target = values.as_str(values.decoded_object(returned).get("to_agent"))
         if target is not None:
-            caller = values.as_str(values.as_object(values.decoded(given)).get("from_agent")) or values.as_str(given)
+            caller = values.as_str(values.decoded_object(given).get("from_agent")) or values.as_str(given)
             return [CallExecuted(name=handoff_name(target), arguments=NOT_RECORDED, agent=caller)]
     if source == "langchain" and (refused := langchain.refused_call(name, given, returned)):
         return [refused]
@@ -223,9 +223,7 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield found
     elif source == "haystack" and run is not None:
         yield from agents.haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-    elif source == "ag2" and (
-        text := values.as_str(values.as_object(values.decoded(span.attributes.get(INPUT))).get("message"))
-    ):
+    elif source == "ag2" and (text := values.as_str(values.decoded_object(span.attributes.get(INPUT)).get("message"))):
         yield MessageSeen(role="user", text=text)
     elif source == "claude_agent_sdk" and kind == "AGENT":
         text = span.attributes.get(INPUT)

@@ -417,7 +417,7 @@ class PydanticAI(PlainDialect):
             if operation in conventions.MODEL_OPERATIONS:
                 # Keys of its own where a model's span lacks those of the conventions.
                 if conventions.DEFINITIONS not in attributes:
-                    offer = values.as_object(values.decoded(attributes.get(_OFFER)))
+                    offer = values.decoded_object(attributes.get(_OFFER))
                     yield from self._conventions.offered(offer.get(_FUNCTION_TOOLS))
                 if conventions.INPUT not in attributes and conventions.OUTPUT not in attributes:
                     agent = values.as_str(attributes.get(conventions.AGENT))
@@ -426,7 +426,7 @@ class PydanticAI(PlainDialect):
                         yield from map(_with_refusal, conventions.message_event(name, event, agent))
             elif _lists_waiting(attributes.get(_FINAL)):
                 # Calls for which the run stopped: a person has to approve them, or they are carried out elsewhere.
-                requests = values.as_object(values.decoded(attributes.get(_FINAL)))
+                requests = values.decoded_object(attributes.get(_FINAL))
                 waiting = [item for key in _WAITING for item in values.as_list(requests.get(key))[:_MAX_EVENTS]]
                 for call in map(values.as_object, waiting):
                     call_id, name = values.as_str(call.get("tool_call_id")), values.as_str(call.get("tool_name"))

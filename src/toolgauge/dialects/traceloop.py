@@ -172,7 +172,7 @@ class Traceloop(PlainDialect):
                 yield call
             elif isinstance(written := span.attributes.get(ENTITY_OUTPUT), str) and _OFFERED in written:
                 # What is prepared for a model call.
-                yield from self._conventions.offered(values.as_object(values.decoded(written)).get("tools"))
+                yield from self._conventions.offered(values.decoded_object(written).get("tools"))
         elif integration == "langchain":
             name = values.as_str(span.attributes.get(ENTITY_NAME))
             metadata: JsonObject = {
@@ -258,7 +258,7 @@ def _task_output(value: Value) -> Iterator[Observation]:
     """Read the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
     if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
         return
-    returned = values.as_object(values.decoded(value))
+    returned = values.decoded_object(value)
     outputs = returned.get("outputs", returned.get("output"))
     for command in outputs if isinstance(outputs, list) else [outputs]:
         opened = values.as_object(command)
@@ -285,7 +285,7 @@ def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
     if is_tool:
         message = langchain.message_fields(values.decoded(written))
         name = message.get("name") if "tool_call_id" in message else attributes.get(ENTITY_NAME)
-        given = values.as_list(values.as_object(values.decoded(attributes.get(ENTITY_INPUT))).get("args"))
+        given = values.as_list(values.decoded_object(attributes.get(ENTITY_INPUT)).get("args"))
         if isinstance(name, str) and message.get("status") != "error" and span.status != "error":
             answer = langchain.tool_answer(written)
             arguments = values.arguments(given[0]) if len(given) == 1 else NOT_RECORDED
@@ -295,7 +295,7 @@ def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
     if not is_node:
         yield AgentRun(agent=None)
     elif isinstance(written, str) and _INVALID in written:
-        added = values.as_list(values.as_object(values.decoded(written)).get("messages"))
+        added = values.as_list(values.decoded_object(written).get("messages"))
         yield from (
             langchain.rejected(langchain.message_fields(added[0]), None, 0)
             if len(added) == 1
@@ -305,9 +305,9 @@ def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
     is_of_tools = isinstance(written, str) and _TOOL_MESSAGE in written[:_HEAD]
     if not (is_of_tools or (span.status == "error" and isinstance(request, str) and _CALL_OF_NODE in request)):
         return
-    state = values.as_object(values.decoded(request))
+    state = values.decoded_object(request)
     asking = langchain.message_fields((values.as_list(state.get("messages")) or [None])[-1])
-    messages = map(langchain.message_fields, values.as_list(values.as_object(values.decoded(written)).get("messages")))
+    messages = map(langchain.message_fields, values.as_list(values.decoded_object(written).get("messages")))
     answers = {values.as_str(message.get("tool_call_id")): langchain.message_answer(message) for message in messages}
     failure = conventions.call_error(span)
     for call in map(
@@ -381,7 +381,7 @@ def _answer(value: Value, integration: str) -> langchain.Answer:
         return langchain.Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
     if integration not in ("langchain", "mcp"):
         return langchain.Answer(result=values.result(value))
-    opened = values.as_object(values.decoded(value))
+    opened = values.decoded_object(value)
     if integration == "langchain":
         # A tool message or a command in `output`.
         is_envelope = "output" in opened and opened.keys() <= {"output", "kwargs"}
@@ -401,7 +401,7 @@ def _llamaindex_call(span: Span) -> CallExecuted | None:
     attributes = span.attributes
     named, written = values.as_str(attributes.get(TOOL_NAME)), attributes.get(ENTITY_OUTPUT)
     is_tool = named is not None or (isinstance(written, str) and '"tool_name"' in written)
-    output = values.as_object(values.decoded(written)) if is_tool else {}
+    output = values.decoded_object(written) if is_tool else {}
     inner = values.as_object(output.get("tool_output"))
     recorded = inner or output
     name = named or values.as_str(output.get("tool_name"))
@@ -411,7 +411,7 @@ def _llamaindex_call(span: Span) -> CallExecuted | None:
     given = (
         output.get("tool_kwargs"),
         values.as_object(recorded.get("raw_input")).get("kwargs"),
-        values.as_object(values.decoded(attributes.get(ENTITY_INPUT))).get("kwargs"),
+        values.decoded_object(attributes.get(ENTITY_INPUT)).get("kwargs"),
     )
     arguments: Content = next((Recorded(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
     if ARGUMENTS in attributes:

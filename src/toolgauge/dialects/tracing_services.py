@@ -1,7 +1,7 @@
 """SDKs of tracing services: Langfuse, LangSmith and Laminar."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -13,7 +13,6 @@ from toolgauge.model.observations import (
     AgentRun,
     CallError,
     CallExecuted,
-    CallRequested,
     ConversationSeen,
     MessageSeen,
     ModelCall,
@@ -74,8 +73,9 @@ class Langfuse(PlainDialect):
             yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
             given, tools = _given(values.decoded_or_text(span.attributes.get(INPUT)))
             yield from self._conventions.offered([*tools])
-            yield from langchain.received(given)
-            yield from langchain.written(_output(span.attributes.get(OUTPUT)), agent)
+            yield from conventions.received(langchain.messages_of(given, "user"))
+            written = langchain.messages_of(_output(span.attributes.get(OUTPUT)), "assistant")
+            yield from conventions.written(written, agent)
         elif kind in ("agent", "chain", "span"):
             labelled = kind == "agent" and not _PART.match(span.name)
             metadata: JsonObject = {key: value for key in _RUN_METADATA if (value := _metadata(span, key)) is not None}
@@ -101,10 +101,9 @@ class Langfuse(PlainDialect):
                             yield from langchain.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
                 yield from langchain.waiting_calls(span, values.as_str(span.attributes.get(STATUS_MESSAGE)) or "")
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
+    def _given(self, span: Span) -> list[langchain.ChainMessage]:
         given, _ = _given(values.decoded_or_text(span.attributes.get(INPUT)))
-        return langchain.past_calls(given)
+        return langchain.messages_of(given, "user")
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a key of the observation's or the trace's metadata."""
@@ -228,9 +227,9 @@ class LangSmith(PlainDialect):
             given = values.decoded_or_text(attributes.get(PROMPT))
             tools = values.as_list(values.as_object(given).get("tools"))
             yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS) or tools)
-            yield from langchain.received(provider_messages.given(given))
+            yield from conventions.received(langchain.messages_of(provider_messages.given(given), "user"))
             written = provider_messages.written(values.decoded_or_text(attributes.get(COMPLETION)))
-            yield from langchain.written(written, agent)
+            yield from conventions.written(langchain.messages_of(written, "assistant"), agent)
         else:
             named = ((key, values.as_str(attributes.get(_LANGSMITH_METADATA + key))) for key in _RUN_METADATA)
             metadata: JsonObject = {key: value for key, value in named if value is not None}
@@ -240,19 +239,16 @@ class LangSmith(PlainDialect):
                 yield from langchain.node_answers(attributes.get(PROMPT), attributes.get(COMPLETION))
                 yield from langchain.waiting_calls(span)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        given = span.attributes.get(PROMPT)
-        if given is None:
-            return self._conventions.history(span)
-        return langchain.past_calls(provider_messages.given(values.decoded_or_text(given)))
+    def _given(self, span: Span) -> list[langchain.ChainMessage] | None:
+        given = provider_messages.given(values.decoded_or_text(span.attributes.get(PROMPT)))
+        return langchain.messages_of(given, "user") if PROMPT in span.attributes else None
 
 
 def _tool(span: Span) -> CallExecuted:
     attributes = span.attributes
     # The one member of the outputs is `output`.
     output = attributes.get(COMPLETION)
-    recorded = values.as_object(values.decoded(output))
+    recorded = values.decoded_object(output)
     if len(recorded) == 1 and "output" in recorded and not isinstance(recorded["output"], str):
         output = recorded["output"]
         answer = langchain.Answer(result=Recorded(None)) if output is None else langchain.tool_answer(output)

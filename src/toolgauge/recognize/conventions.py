@@ -297,7 +297,7 @@ def own_message(text: str) -> str:
     """Return the tool's message from the notes of OpenAI's agents SDK; any other text as it is."""
     if not text.startswith(_SDK_NOTES):
         return text
-    noted = values.as_object(values.decoded(text[text.find("{") :]))
+    noted = values.decoded_object(text[text.find("{") :])
     return values.as_str(values.as_object(noted.get("data", noted)).get("error")) or text
 
 

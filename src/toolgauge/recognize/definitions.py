@@ -118,7 +118,7 @@ class DefinitionReader:
         if recorded:
             description = description or recorded[0].description
             return (replace(recorded[0], name=name, description=description),)
-        bare = values.as_object(values.decoded(fields.get("json_schema")))
+        bare = values.decoded_object(fields.get("json_schema"))
         return (ToolDefinition(name=name, description=description, parameters=_json_schema(bare) if bare else None),)
 
     def _once(self, value: _Read, read: Callable[[_Read], Iterable[ToolDefinition]]) -> tuple[ToolDefinition, ...]:
@@ -182,7 +182,7 @@ def _invoked(value: Value) -> Iterator[ToolDefinition]:
 
 
 def _requested(value: Value) -> Iterator[Json]:
-    request = values.as_object(values.decoded(value))
+    request = values.decoded_object(value)
     # Portkey keeps what its signature does not name apart.
     for source in (request, values.as_object(request.get("kwargs"))):
         for key in ("tools", "functions"):

@@ -20,7 +20,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.dialect import PlainDialect, named_tools
 from toolgauge.recognize.langchain import tool_answer
 from toolgauge.recognize.messages import AnyMessage, Message, calls_of, read_messages
@@ -151,7 +150,6 @@ class Strands(PlainDialect):
     grounds = Grounds(values=tuple((key, _SYSTEM) for key in _SYSTEMS), scopes=_STRANDS_SCOPES)
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        yield from conventions.conversation(span.attributes)
         operation = span.attributes.get(conventions.OPERATION)
         if operation == conventions.EXECUTE:
             yield from _strands_executed(span)
@@ -162,7 +160,7 @@ class Strands(PlainDialect):
             yield from (seen for seen in _strands_messages(span, None) if isinstance(seen, MessageSeen))
         elif operation in conventions.MODEL_OPERATIONS:
             agent = values.as_str(span.attributes.get(conventions.AGENT))
-            yield model_call(span.attributes, agent)
+            yield conventions.model_call(span.attributes, agent)
             yield from self._offered(span.attributes)
             yield from _strands_messages(span, agent)
 

@@ -21,7 +21,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions import model_call, own_conversation, token_count
 from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.messages import read_messages
 
@@ -130,14 +129,14 @@ def _read_span(span: Span) -> Iterator[Observation]:
             yield AgentRun(agent=None)
             yield from conventions.newest_user_text(read_messages(attributes.get("user_prompt"), "user"))
         case "llm_request":
-            read = [token_count(attributes.get(key)) for key in _INPUT_TOKENS]
+            read = [conventions.token_count(attributes.get(key)) for key in _INPUT_TOKENS]
             known = [count for count in read if count is not None]
             yield ModelCall(
                 # Only of a subagent the source is its name.
                 agent=values.as_str(attributes.get(_SOURCE)) if _SUBAGENT in attributes else None,
                 # The input does not include what was in the provider's cache.
                 input_tokens=sum(known) if known else None,
-                output_tokens=token_count(attributes.get(_OUTPUT_TOKENS)),
+                output_tokens=conventions.token_count(attributes.get(_OUTPUT_TOKENS)),
             )
         case "tool":
             name = _tool_name(attributes)
@@ -237,7 +236,7 @@ class Codex(PlainDialect):
     def read(self, record: Record) -> Iterator[Observation]:
         """Read one event."""
         attributes = record.attributes
-        yield from own_conversation(attributes, (_CONVERSATION,))
+        yield from conventions.own_conversation(attributes, (_CONVERSATION,))
         match attributes.get(_EVENT):
             case "codex.tool_result":
                 yield from _call(attributes)
@@ -308,10 +307,9 @@ class GeminiCli(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.conversation(attributes)
         operation = attributes.get(conventions.OPERATION)
         if operation == _MODEL:
-            yield model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
+            yield conventions.model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written_text(read_messages(attributes.get(conventions.OUTPUT), "assistant"))

@@ -22,7 +22,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
-from toolgauge.recognize.conventions import model_call, token_count
 from toolgauge.recognize.dialect import PlainDialect, ToolFields
 from toolgauge.recognize.messages import Message, messages_of
 
@@ -91,7 +90,7 @@ class GoogleAdk(PlainDialect):
             if operation == conventions.EXECUTE:
                 yield from _executed(record)
             elif operation == _CALL_LLM or (operation is None and is_request):
-                yield model_call(record.attributes)
+                yield conventions.model_call(record.attributes)
                 request = values.decoded_object(record.attributes.get(_REQUEST))
                 config = values.as_object(request.get("config"))
                 yield from self._conventions.offered(config.get("tools"))
@@ -205,10 +204,10 @@ class Genkit(PlainDialect):
     scopes = ("genkit-tracer",)
     prefixes = (_METADATA,)
     grounds = Grounds(keys=(_TYPE, _SUBTYPE))
+    conversations = (_GENKIT_SESSION,)
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.own_conversation(attributes, (_GENKIT_SESSION,))
         subtype = attributes.get(_SUBTYPE)
         if subtype in (_TOOL, _MULTIPART_TOOL):
             if (call := _CALL.read(span, span.name)) is not None:
@@ -230,8 +229,8 @@ class Genkit(PlainDialect):
             usage = values.as_object(output.get("usage"))
             yield ModelCall(
                 stopped_for_tools=any(isinstance(seen, CallRequested) for seen in written),
-                input_tokens=token_count(usage.get("inputTokens")),
-                output_tokens=token_count(usage.get("outputTokens")),
+                input_tokens=conventions.token_count(usage.get("inputTokens")),
+                output_tokens=conventions.token_count(usage.get("outputTokens")),
             )
             yield from written
             yield from self._conventions.offered(given.get("tools"))

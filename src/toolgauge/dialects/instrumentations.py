@@ -12,7 +12,6 @@ from toolgauge.model.observations import AgentRun, CallError, CallExecuted, Call
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, values
-from toolgauge.recognize.conventions import handoff_name, model_call
 from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.messages import Message, Messages, read_messages
 
@@ -219,7 +218,6 @@ class OpenAIAgents(PlainDialect):
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         operation = attributes.get(conventions.OPERATION)
-        yield from conventions.conversation(attributes)
         if operation == conventions.EXECUTE:
             call = conventions.executed(span, conventions.EXECUTE, None)
             if call is not None:
@@ -227,7 +225,7 @@ class OpenAIAgents(PlainDialect):
         elif operation == _HANDOFF:
             # It is recorded by its target alone, from which the SDK derives the called tool's name.
             if (target := values.as_str(attributes.get(_TO))) is not None:
-                name, source = handoff_name(target), values.as_str(attributes.get(_FROM))
+                name, source = conventions.handoff_name(target), values.as_str(attributes.get(_FROM))
                 yield CallExecuted(name=name, error=conventions.call_error(span), agent=source)
         elif operation == conventions.INVOKE:
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
@@ -235,7 +233,7 @@ class OpenAIAgents(PlainDialect):
             yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written_text(_written(attributes.get(conventions.OUTPUT)))
         elif operation in conventions.MODEL_OPERATIONS:
-            yield model_call(attributes)
+            yield conventions.model_call(attributes)
             yield from conventions.system(attributes.get(conventions.SYSTEM))
             yield from conventions.received(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written(_written(attributes.get(conventions.OUTPUT)), None)

@@ -22,7 +22,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions import TOKEN_KEYS, model_call
 from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
 from toolgauge.recognize.hosted_tools import is_by_provider
 from toolgauge.recognize.messages import Message, PastMessage, numbered, read_messages
@@ -57,10 +56,10 @@ class Mastra(PlainDialect):
     marks = ("mastra.",)
     prefixes = (_MASTRA_METADATA,)
     grounds = Grounds(keys=(_MASTRA_KIND,))
+    conversations = _MASTRA_CONVERSATIONS
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.conversation(attributes, _MASTRA_CONVERSATIONS)
         kind = attributes.get(_MASTRA_KIND)
         if kind == _RUN:
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
@@ -137,8 +136,8 @@ _VERCEL_TOOL = ToolFields(
 # The second is what older versions write.
 _FINISH_REASON = "ai.response.finishReason"
 _VERCEL_TOKENS = (
-    ("ai.usage.inputTokens", "ai.usage.promptTokens", *TOKEN_KEYS[0]),
-    ("ai.usage.outputTokens", "ai.usage.completionTokens", *TOKEN_KEYS[1]),
+    ("ai.usage.inputTokens", "ai.usage.promptTokens", *conventions.TOKEN_KEYS[0]),
+    ("ai.usage.outputTokens", "ai.usage.completionTokens", *conventions.TOKEN_KEYS[1]),
 )
 _TOOL_CALL = "ai.toolCall"
 _RUNS = ("ai.generateText", "ai.streamText")
@@ -189,7 +188,6 @@ class Vercel(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.conversation(attributes)
         yield from conventions.own_conversation(attributes, _VERCEL_CONVERSATIONS)
         named = (values.as_str(attributes.get(key)) for key in (_VERCEL_OPERATION, _NAME_AND_FUNCTION))
         operation = (next(filter(None, named), None) or span.name).partition(" ")[0]
@@ -209,7 +207,7 @@ class Vercel(PlainDialect):
                 yield from _newest_user_text([values.as_object(message) for message in messages[-_MAX_MESSAGES:]])
             yield from _written_text(attributes)
         elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
-            yield model_call(attributes, agent, keys=_VERCEL_TOKENS, finish=attributes.get(_FINISH_REASON))
+            yield conventions.model_call(attributes, agent, keys=_VERCEL_TOKENS, finish=attributes.get(_FINISH_REASON))
             yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
             messages = values.objects(attributes.get(_PROMPT_MESSAGES), "")[-_MAX_MESSAGES:]
             for message in messages:
@@ -296,8 +294,6 @@ _VOLTAGENT_KIND = "span.type"
 _ENTITY = "entity.type"
 _NAME = "entity.name"
 _VOLTAGENT_OPERATION = "voltagent.operation_id"
-# The second is what applications set on runs outside of a conversation that is kept.
-_VOLTAGENT_CONVERSATIONS = ("conversation.id", "voltagent.conversation_id")
 _INPUT = "input"
 _OUTPUT = "output"
 _MESSAGES = ("agent.messages", "llm.messages")
@@ -322,16 +318,17 @@ class VoltAgent(PlainDialect):
     scopes = (_VOLTAGENT_SCOPE,)
     grounds = Grounds(keys=(_VOLTAGENT_OPERATION,), scopes=(_VOLTAGENT_SCOPE,))
     needs = (_VOLTAGENT_KIND, _ENTITY)
+    # The second is what applications set on runs outside of a conversation that is kept.
+    conversations = ("conversation.id", "voltagent.conversation_id")
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.own_conversation(attributes, _VOLTAGENT_CONVERSATIONS)
         kind = attributes.get(_VOLTAGENT_KIND)
         if kind == "tool":
             if (call := _VOLTAGENT_TOOL.read(span)) is not None:
                 yield call
         elif kind == "llm":
-            yield model_call(attributes, keys=_VOLTAGENT_TOKENS)
+            yield conventions.model_call(attributes, keys=_VOLTAGENT_TOKENS)
             listed = attributes.get(_TOOL_NAMES)
             yield from named_tools([name.strip() for name in listed.split(",")] if isinstance(listed, str) else [])
             yield from _texts(attributes)

@@ -19,7 +19,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
-from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed, token_counts
 from toolgauge.recognize.dialect import PlainDialect, conversation_of
 
 TYPE = "mlflow.spanType"
@@ -64,7 +63,8 @@ class MLflow(PlainDialect):
     scopes = (_SCOPE,)
     grounds = Grounds(keys=(TYPE,), scopes=(_SCOPE,))
     # Of its own spans, those that follow the conventions.
-    needs = (OPERATION,)
+    needs = (conventions.OPERATION,)
+    conversations = None
 
     def _read(self, span: Span) -> Iterator[Observation]:
         metadata = values.decoded_object(span.attributes.get(METADATA))
@@ -72,11 +72,11 @@ class MLflow(PlainDialect):
         yield from conversation_of(sessions, (metadata.get(key) for key in _METADATA_SESSIONS))
         kind = _text(span.attributes.get(TYPE))
         if kind is None:
-            operation = span.attributes.get(OPERATION)
-            if operation == EXECUTE:
-                call = executed(span, EXECUTE, None)
+            operation = span.attributes.get(conventions.OPERATION)
+            if operation == conventions.EXECUTE:
+                call = conventions.executed(span, conventions.EXECUTE, None)
                 if call is not None:
-                    answer = langchain.tool_answer(span.attributes.get(RESULT))
+                    answer = langchain.tool_answer(span.attributes.get(conventions.RESULT))
                     call_id = call.call_id or _text(span.attributes.get("tool_call_id"))
                     agent = call.agent or langchain.agent_name(metadata)
                     yield answer.of(call.name, call.arguments, call_id, call.error, agent)
@@ -89,7 +89,7 @@ class MLflow(PlainDialect):
                 yield langchain.as_requested(_tool(span, _read_call(span), metadata))
         elif kind in _MODELS:
             agent = langchain.agent_name(metadata)
-            sent, received = token_counts(span.attributes.get(USAGE))
+            sent, received = conventions.token_counts(span.attributes.get(USAGE))
             yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
             given = values.decoded(span.attributes.get(_INPUTS))
             offered = [*self._conventions.offered(span.attributes.get(TOOLS))]

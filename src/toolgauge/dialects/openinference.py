@@ -78,6 +78,7 @@ class OpenInference(PlainDialect):
     rank = 10
     marks = ("openinference.",)
     grounds = Grounds(keys=(KIND,))
+    conversations = None
 
     def __init__(self) -> None:
         super().__init__()
@@ -262,7 +263,6 @@ class UiPath(PlainDialect):
         return SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE)
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        yield from conventions.conversation(span.attributes)
         kind = (values.as_str(span.attributes.get(SPAN_TYPE)) or "").upper()
         if _UIPATH_TOOL_NAME in span.attributes or kind == "TOOL":
             yield from _uipath_tool(span)

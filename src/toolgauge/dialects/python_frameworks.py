@@ -25,7 +25,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
-from toolgauge.recognize.conventions import call_error, token_count
 from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
 from toolgauge.recognize.messages import AnyMessage, Message, Messages, messages_of, read_messages
 
@@ -66,7 +65,6 @@ class Haystack(PlainDialect):
         return conventions.OPERATION not in record.attributes
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        yield from conventions.conversation(span.attributes)
         if span.name in TOOL_SPANS:
             yield from _tool(span)
         elif span.name == STEP_MODEL:
@@ -129,7 +127,7 @@ def _tool(span: Span) -> Iterator[Observation]:
         yield from _answers(_decoded_messages(output).get("tool_messages"))
         return
     recorded = values.result(output)
-    error = call_error(span)
+    error = conventions.call_error(span)
     # A tool that failed returns its error and nothing else.
     opened = values.as_object(recorded.value) if isinstance(recorded, Recorded) else {}
     if error is None and len(opened) == 1 and isinstance(message := opened.get("error"), str):
@@ -225,7 +223,6 @@ class LiveKit(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.conversation(attributes)
         if attributes.get(_NAME) is not None and (call := _LIVEKIT_TOOL.read(span)) is not None:
             if attributes.get(_IS_ERROR) is True:
                 kind = call.error.kind if call.error is not None else OTHER_ERROR
@@ -256,7 +253,6 @@ class LiveKit(PlainDialect):
 
 _LLAMA_SCOPE = "llamaindex.opentelemetry.tracer"
 _TAGS = "llamaindex."
-_CONVERSATIONS = tuple(_TAGS + key for key in ("session_id", "conversation_id", "thread_id"))
 _STEP = "llamaindex.step.input_summary"
 _START, _END = "LLMChatStartEvent", "LLMChatEndEvent"
 _LLAMA_MESSAGES = "messages"
@@ -280,14 +276,14 @@ class LlamaIndex(PlainDialect):
     marks = (_TAGS,)
     scopes = (_LLAMA_SCOPE,)
     prefixes = (_TAGS,)
+    conversations = tuple(_TAGS + key for key in ("session_id", "conversation_id", "thread_id"))
     grounds = Grounds(scopes=(_LLAMA_SCOPE,))
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        yield from conventions.conversation(span.attributes, _CONVERSATIONS)
         start, end = _event(span, _START), _event(span, _END) or {}
         of_class, _, method = span.name.partition(".")
         if start is not None:
-            sent, received = (token_count(end.get(key)) for key in _TOKENS)
+            sent, received = (conventions.token_count(end.get(key)) for key in _TOKENS)
             yield ModelCall(input_tokens=sent, output_tokens=received)
             yield from self._conventions.offered(start.get(_TOOLS))
             yield from conventions.received(self._given(span))
@@ -331,10 +327,10 @@ class Mirascope(PlainDialect):
     rank = 74
     marks = ("mirascope.",)
     grounds = Grounds(keys=(_CONTENT, _SESSION))
+    conversations = (_SESSION,)
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.conversation(attributes, (_SESSION,))
         # Spans around a model call repeat its content.
         if attributes.get(conventions.OPERATION) in conventions.MODEL_OPERATIONS:
             content = values.as_list(values.decoded(attributes.get(_CONTENT)))

@@ -26,7 +26,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
 
 _PREFIX = "spring.ai."
@@ -64,6 +63,7 @@ class SpringAI(PlainDialect):
     rank = 81
     marks = (_PREFIX,)
     grounds = Grounds(keys=(_KIND, _TOOL_NAME, _MODEL_TOOLS))
+    conversations = None
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
@@ -120,5 +120,9 @@ def _executed(span: Span) -> Iterator[Observation]:
 
 def _count(value: Value) -> int | None:
     if not isinstance(value, str):
-        return token_count(value)
-    return token_count(int(value)) if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS else None
+        return conventions.token_count(value)
+    return (
+        conventions.token_count(int(value))
+        if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+        else None
+    )

@@ -20,7 +20,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, values
-from toolgauge.recognize.conventions import model_call
 from toolgauge.recognize.dialect import PlainDialect
 from toolgauge.recognize.messages import Message, calls_of, read_messages
 
@@ -106,6 +105,7 @@ class Traceloop(PlainDialect):
     rank = 60
     marks = _MARKS
     prefixes = (ASSOCIATION,)
+    conversations = _CONVERSATIONS
     grounds = Grounds(keys=(*_OWN, *_LEGACY), scopes=_SCOPES)
 
     def claims(self, record: Record) -> bool:
@@ -122,7 +122,6 @@ class Traceloop(PlainDialect):
         return conventions.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        yield from conventions.conversation(span.attributes, _CONVERSATIONS)
         if span.scope.name.startswith(_DECORATOR):
             integration = "decorator"
         else:
@@ -202,7 +201,7 @@ class Traceloop(PlainDialect):
                     yield one
             return
         agent = values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
-        yield model_call(attributes, agent, finish=attributes.get("gen_ai.completion.0.finish_reason"))
+        yield conventions.model_call(attributes, agent, finish=attributes.get("gen_ai.completion.0.finish_reason"))
         functions = values.numbered(attributes, _FUNCTIONS)
         yield from self._conventions.offered(functions or attributes.get(conventions.DEFINITIONS))
         yield from conventions.received(_received(attributes))

@@ -21,7 +21,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, langchain, provider_messages, values
-from toolgauge.recognize.conventions import call_id, model_call, token_counts
 from toolgauge.recognize.dialect import PlainDialect, ToolFields, conversation_of
 
 # What LangChain records about a run.
@@ -57,6 +56,7 @@ class Langfuse(PlainDialect):
     rank = 20
     marks = ("langfuse.observation.",)
     grounds = Grounds(keys=(TYPE,))
+    conversations = None
 
     def _read(self, span: Span) -> Iterator[Observation]:
         kind = span.attributes.get(TYPE)
@@ -69,7 +69,7 @@ class Langfuse(PlainDialect):
             yield langchain.as_requested(answer.of(span.name, given, call_id, _langfuse_error(span), agent))
         elif kind == "generation":
             agent = _metadata(span, "lc_agent_name")
-            sent, received = token_counts(span.attributes.get(USAGE))
+            sent, received = conventions.token_counts(span.attributes.get(USAGE))
             yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
             given, tools = _given(values.decoded_or_text(span.attributes.get(INPUT)))
             yield from self._conventions.offered([*tools])
@@ -197,7 +197,7 @@ PROMPT = "gen_ai.prompt"
 COMPLETION = "gen_ai.completion"
 
 # `langsmith.trace.session_name` and `.session_id` are the project, no conversation.
-_SESSIONS = ("session_id", "thread_id", "conversation_id")
+_SESSIONS = tuple(_LANGSMITH_METADATA + key for key in ("session_id", "thread_id", "conversation_id"))
 # The message of the exception is `repr(error)`, an empty line, and the stack.
 _ERROR = re.compile(r"([A-Za-z_][\w.]{0,255})\((.*?)\)\s*(?:\n|Traceback|$)", re.DOTALL)
 _MAX_ERROR = 10_000
@@ -211,19 +211,19 @@ class LangSmith(PlainDialect):
     rank = 40
     marks = (KIND,)
     prefixes = (_LANGSMITH_METADATA,)
+    conversations = _SESSIONS
     grounds = Grounds(keys=(KIND,))
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
         kind = (values.as_str(attributes.get(KIND)) or "").lower()
-        yield from conventions.conversation(attributes, (_LANGSMITH_METADATA + key for key in _SESSIONS))
         if kind in ("tool", "llm") and PROMPT not in attributes and COMPLETION not in attributes:
             yield from self._conventions.read_span(span)
         elif kind == "tool":
             yield langchain.as_requested(_tool(span))
         elif kind == "llm":
             agent = values.as_str(span.attributes.get(_LANGSMITH_METADATA + "lc_agent_name"))
-            yield model_call(attributes, agent)
+            yield conventions.model_call(attributes, agent)
             given = values.decoded_or_text(attributes.get(PROMPT))
             tools = values.as_list(values.as_object(given).get("tools"))
             yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS) or tools)
@@ -263,7 +263,7 @@ def _tool(span: Span) -> CallExecuted:
         answer = replace(answer, result=NOT_RECORDED)
     name = values.as_str(values.first(attributes, (conventions.TOOL_NAME, NAME))) or span.name
     agent = values.as_str(values.first(attributes, (_LANGSMITH_METADATA + "lc_agent_name", conventions.AGENT)))
-    return answer.of(name, _langsmith_arguments(attributes.get(PROMPT)), call_id(attributes), error, agent)
+    return answer.of(name, _langsmith_arguments(attributes.get(PROMPT)), conventions.call_id(attributes), error, agent)
 
 
 def _langsmith_arguments(value: Value) -> Content:
@@ -311,6 +311,7 @@ class Laminar(PlainDialect):
     rank = 55
     marks = ("lmnr.",)
     prefixes = (_ASSOCIATION, _ASSOCIATION + "metadata.")
+    conversations = (_SESSION,)
     grounds = Grounds(keys=(_TYPE,))
 
     def claims(self, record: Record) -> bool:
@@ -325,7 +326,6 @@ class Laminar(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
-        yield from conventions.conversation(attributes, (_SESSION,))
         kind = attributes.get(_TYPE)
         if kind == "TOOL":
             if (call := _TOOL.read(span, span.name)) is not None:

@@ -23,7 +23,6 @@ _INPUT = "input.value"
 _REQUESTED = re.compile(r'"(?:tools|functions)": ?\[(?:\{|"\w{0,40}Tool\()')
 _NAMES = ("name", "tool_name", "toolName")
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "parametersJsonSchema")
-_MAX_INDEX_DIGITS = 6
 # Gemini writes the types of JSON Schema in capitals.
 # A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
 _CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL")
@@ -85,13 +84,8 @@ class DefinitionReader:
         return tuple(tool for item in items for tool in self._item(item))
 
     def _grouped(self, written: Iterable[tuple[str, Value]]) -> Iterator[ToolDefinition]:
-        grouped: dict[int, dict[str, Value]] = {}
-        for key, value in written:
-            index, _, name = key[len(TOOLS) :].partition(".")
-            if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
-                grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = value
-        for index in sorted(grouped):
-            yield from self._from_fields(grouped[index])
+        for fields in values.numbered(dict(written), TOOLS):
+            yield from self._from_fields({name.removeprefix("tool."): value for name, value in fields.items()})
 
     def _item(self, item: Json) -> Iterable[ToolDefinition]:
         return self._once(item, _shown) if isinstance(item, str) else definitions(values.as_object(item))
@@ -105,7 +99,7 @@ class DefinitionReader:
         # Arguments would fill the memory of definitions.
         if not is_smolagents and '"type"' not in written:
             return None
-        found = self._once(written, _inputs_in if is_smolagents else _described_in)
+        found = self._once(written, _inputs if is_smolagents else _described)
         return ToolDefinition(name=name, parameters=found[0].parameters) if found else None
 
     def _from_fields(self, fields: Mapping[str, Value]) -> Iterable[ToolDefinition]:
@@ -197,17 +191,9 @@ def _shown(value: Value) -> Iterator[ToolDefinition]:
         return
 
 
-def _described_in(value: Value) -> Iterator[ToolDefinition]:
-    return _described(values.decoded(value))
-
-
-def _inputs_in(value: Value) -> Iterator[ToolDefinition]:
-    return _inputs(values.decoded(value))
-
-
-def _described(recorded: Json) -> Iterator[ToolDefinition]:
+def _described(recorded: Value) -> Iterator[ToolDefinition]:
     """Read a schema, or the properties alone."""
-    written = values.as_object(recorded)
+    written = values.decoded_object(recorded)
     if not is_schema(written) or (
         "properties" not in written and written.get("type") == "object" and written.keys() - _BESIDE
     ):
@@ -218,8 +204,9 @@ def _described(recorded: Json) -> Iterator[ToolDefinition]:
         yield ToolDefinition(name="", parameters=_json_schema(written))
 
 
-def _inputs(recorded: Json) -> Iterator[ToolDefinition]:
+def _inputs(value: Value) -> Iterator[ToolDefinition]:
     """Read the inputs of a smolagents tool: properties, of which those that are nullable or have a default are optional."""
+    recorded = values.decoded(value)
     if not isinstance(recorded, dict):
         return
     # A type that JSON does not have is dropped: any value may be recorded for it.

@@ -53,6 +53,8 @@ class PlainDialect:
     scopes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     grounds: Grounds
+    # The producer's own keys of a conversation's id; `None` where `_read` looks for it.
+    conversations: tuple[str, ...] | None = ()
     # Keys of which a span must have one where its scope is all that it has of the grounds.
     needs: tuple[str, ...] = ()
 
@@ -77,7 +79,11 @@ class PlainDialect:
 
     def read(self, record: Record) -> Iterable[Observation]:
         """Read one span; a dialect that reads log records too has a `read` of its own."""
-        return self._read(record) if isinstance(record, Span) else ()
+        if not isinstance(record, Span):
+            return ()
+        if self.conversations is None:
+            return self._read(record)
+        return [*conventions.conversation(record.attributes, self.conversations), *self._read(record)]
 
     def _read(self, span: Span) -> Iterable[Observation]:  # noqa: ARG002 (for dialects to fill in)
         return ()

@@ -1,7 +1,7 @@
 """SDKs of tracing services: Langfuse, LangSmith and Laminar."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -74,8 +74,8 @@ class Langfuse(PlainDialect):
             given, tools = _given(values.decoded_or_text(span.attributes.get(INPUT)))
             yield from self._conventions.offered([*tools])
             yield from conventions.received(langchain.messages_of(given, "user"))
-            written = langchain.messages_of(_output(span.attributes.get(OUTPUT)), "assistant")
-            yield from conventions.written(written, agent)
+            written = provider_messages.written(values.decoded_or_text(span.attributes.get(OUTPUT)))
+            yield from conventions.written(langchain.messages_of(written, "assistant"), agent)
         elif kind in ("agent", "chain", "span"):
             labelled = kind == "agent" and not _PART.match(span.name)
             metadata: JsonObject = {key: value for key in _RUN_METADATA if (value := _metadata(span, key)) is not None}
@@ -177,17 +177,6 @@ def _given(value: Json) -> tuple[list[Json], list[Json]]:
         else:
             given.append(item)
     return given, tools
-
-
-def _output(value: Value) -> Sequence[JsonObject]:
-    """Read what the model wrote: a message, a list of output items, LangChain's result, or text."""
-    found = values.decoded_or_text(value)
-    if isinstance(found, str):
-        return [{"role": "assistant", "content": found}]
-    if isinstance(found, list):
-        return [values.as_object(item) for item in found]
-    recorded = values.as_object(found)
-    return langchain.generated(recorded) or ([recorded] if recorded else [])
 
 
 KIND = "langsmith.span.kind"

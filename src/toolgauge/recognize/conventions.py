@@ -26,7 +26,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.endings import ending
-from toolgauge.recognize.messages import Messages, bedrock_answer, read_messages, read_text
+from toolgauge.recognize.messages import Messages, read_messages, read_text
 
 # The keys of a convention in order of preference: the first one present counts.
 TOKEN_KEYS = (
@@ -475,10 +475,9 @@ def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observa
     if name == SYSTEM_MESSAGE:
         return system(message.get("content"))
     if name == USER_MESSAGE:
+        recorded = read_messages(message, "user")
         # Of Bedrock's answers only these have the failures.
-        blocks = map(values.as_object, values.as_list(message.get("content")))
-        answers = [answer for block in blocks if (answer := bedrock_answer(block)) is not None]
-        return [*answers, *newest_user_text(read_messages(message, "user"))]
+        return [*(answer for one in recorded for answer in one.answers()), *newest_user_text(recorded)]
     return ()
 
 

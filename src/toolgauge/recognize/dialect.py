@@ -52,7 +52,7 @@ class PlainDialect:
 
     scopes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
-    grounds: Grounds
+    grounds: Grounds | None = None
     # The producer's own keys of a conversation's id; `None` where `_read` looks for it.
     conversations: tuple[str, ...] | None = ()
     # Keys of which a span must have one where its scope is all that it has of the grounds.
@@ -63,9 +63,10 @@ class PlainDialect:
 
     def claims(self, record: Record) -> bool:
         """Claim spans with one of the `grounds`."""
-        if not isinstance(record, Span):
+        grounds = self.grounds
+        if not isinstance(record, Span) or grounds is None:
             return False
-        attributes, grounds = record.attributes, self.grounds
+        attributes = record.attributes
         # A loop costs half of what a generator does.
         for key in grounds.keys:
             if key in attributes:

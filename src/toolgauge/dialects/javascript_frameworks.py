@@ -1,6 +1,6 @@
 """Frameworks in JavaScript: Mastra, the Vercel AI SDK and VoltAgent."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -23,8 +23,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
-from toolgauge.recognize.hosted_tools import is_by_provider
-from toolgauge.recognize.messages import Message, PastMessage, numbered, read_messages
+from toolgauge.recognize.messages import Message, Messages, read_messages
 
 _MASTRA_KIND = "mastra.span.type"
 _MASTRA_METADATA = "mastra.metadata."
@@ -150,9 +149,6 @@ _VERCEL_CONVERSATIONS = tuple(
     for key in (word + "Id", word + "_id", word + ".id", word + "ID")
 )
 
-# Calls in one output and messages in one history; of more the first and the newest are read.
-_VERCEL_MAX_CALLS = 1_000
-_MAX_MESSAGES = 10_000
 # Tuples: what is looked for in them may be a list or an object, which no set can be asked for.
 _ANSWER_TYPES = ("tool-result", "tool-error")
 _FAILED = ("error-text", "error-json")
@@ -201,34 +197,24 @@ class Vercel(PlainDialect):
             yield from conventions.system(values.as_str(recorded.get("system")))
             asked = recorded.get("prompt")
             if isinstance(asked, str):
-                yield from _newest_user_text([{"role": "user", "content": asked}])
+                messages: list[_SdkMessage] = [_SdkMessage({"role": "user", "content": asked}, "")]
             else:
-                messages = values.as_list(recorded.get("messages")) or values.as_list(asked)
-                yield from _newest_user_text([values.as_object(message) for message in messages[-_MAX_MESSAGES:]])
+                messages = _messages(values.as_list(recorded.get("messages")) or values.as_list(asked))
+            yield from conventions.newest_user_text(messages)
             yield from _written_text(attributes)
         elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
             yield conventions.model_call(attributes, agent, keys=_VERCEL_TOKENS, finish=attributes.get(_FINISH_REASON))
             yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
-            messages = values.objects(attributes.get(_PROMPT_MESSAGES), "")[-_MAX_MESSAGES:]
-            for message in messages:
-                role = message.get("role")
-                if role == "system":
-                    yield from conventions.system(values.as_str(message.get("content")))
-                elif role in ("tool", "assistant"):
-                    # What the provider ran itself is answered in the assistant's own message.
-                    for part in values.as_list(message.get("content")):
-                        yield from _answer(values.as_object(part), by_provider=role == "assistant")
-            yield from _newest_user_text(messages)
-            yield from _calls_requested(values.first(attributes, _CALLS), agent)
+            yield from conventions.received(_messages(attributes.get(_PROMPT_MESSAGES)))
+            calls = values.plain(values.objects(values.first(attributes, _CALLS), ""))
+            yield from conventions.written([Message({"tool_calls": calls}, "assistant")], agent)
             yield from _written_text(attributes)
         elif not operation.startswith("ai."):
             yield from self._conventions.read_span(span)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        if _PROMPT_MESSAGES not in span.attributes:
-            return self._conventions.history(span)
-        return numbered(map(_past, values.objects(span.attributes.get(_PROMPT_MESSAGES), "")[-_MAX_MESSAGES:]))
+    def _given(self, span: Span) -> Messages | None:
+        given = span.attributes.get(_PROMPT_MESSAGES)
+        return None if given is None else _messages(given)
 
 
 def _written_text(attributes: Mapping[str, Value]) -> Iterator[MessageSeen]:
@@ -237,50 +223,34 @@ def _written_text(attributes: Mapping[str, Value]) -> Iterator[MessageSeen]:
         yield MessageSeen(role="assistant", text=text)
 
 
-def _calls_requested(value: Value, agent: str | None) -> Iterator[CallRequested]:
-    """Read the calls of one output: `input` is an object or JSON text, in older versions it is called `args`."""
-    for position, item in enumerate(values.objects(value, "")[:_VERCEL_MAX_CALLS]):
-        name = values.as_str(item.get("toolName"))
-        if name is not None:
-            yield CallRequested(
-                position=position,
-                name=name,
-                call_id=values.identifier(item.get("toolCallId")),
-                arguments=values.arguments_inside(item["input"] if "input" in item else item.get("args")),
-                agent=agent,
-                usable=item.get("invalid") is not True,
-                by_provider=is_by_provider(item),
-            )
+class _SdkMessage(Message):
+    """A message of the AI SDK: its answers are in envelopes of their own."""
+
+    __slots__ = ()
+
+    def answers(self) -> list[CallAnswered]:
+        parts = [values.as_object(part) for part in values.as_list(self._source.get("content"))]
+        # What the provider ran itself is answered in the assistant's own message.
+        by_provider = self.role == "assistant"
+        return [_answer(part, by_provider=by_provider) for part in parts if part.get("type") in _ANSWER_TYPES]
 
 
-def _past(message: JsonObject) -> PastMessage:
-    parts = [values.as_object(part) for part in values.as_list(message.get("content"))]
-    return PastMessage(
-        calls=list(_calls_requested([part for part in parts if part.get("type") == "tool-call"], None)),
-        has_answers=any(part.get("type") in _ANSWER_TYPES for part in parts),
-        user=Message(message, "").text if message.get("role") == "user" else "",
-    )
+def _messages(value: Value) -> list[_SdkMessage]:
+    return [_SdkMessage(message, "") for message in values.objects(value, "")]
 
 
-def _newest_user_text(messages: list[JsonObject]) -> list[MessageSeen]:
-    return conventions.newest_user_text([Message(one, "") for one in messages if one.get("role") == "user"])
-
-
-def _answer(part: JsonObject, *, by_provider: bool) -> Iterator[CallAnswered]:
-    if part.get("type") not in _ANSWER_TYPES:
-        return
+def _answer(part: JsonObject, *, by_provider: bool) -> CallAnswered:
     call_id, name = values.identifier(part.get("toolCallId")), values.as_str(part.get("toolName"))
     output = part["output"] if "output" in part else part.get("result", part.get("error"))
     failed = part.get("isError") is True or part.get("type") == "tool-error"
     if isinstance(output, dict) and output.get("type") == _DENIED:
         reason = values.as_str(output.get("reason")) or ""
-        yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=reason))
-        return
+        return CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=reason))
     if isinstance(output, dict) and output.get("type") in _ENVELOPES:
         failed = failed or output.get("type") in _FAILED
         output = output.get("value")
     message = "" if output is None else values.text_of(output) or values.dump(output)
-    yield CallAnswered(
+    return CallAnswered(
         call_id=call_id,
         name=name,
         result=NOT_RECORDED if failed else values.result_inside(output),

@@ -302,6 +302,7 @@ def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, f
             call_id=_call_id(part),
             arguments=arguments,
             agent=agent,
+            usable=part.get("invalid") is not True,
             by_provider=is_by_provider(part),
         )
     )

@@ -87,18 +87,12 @@ def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield from conventions.newest_user_text(read_messages(attributes.get(_STEP_INPUT), "user"))
     output = values.as_object(values.opened(attributes.get(_STEP_OUTPUT)))
     calls = values.as_list(output.get("toolCalls"))[:_MASTRA_MAX_CALLS]
-    for position, item in enumerate(calls):
-        call = values.as_object(item)
-        name = values.as_str(call.get("toolName"))
-        if name is not None:
-            call_id = values.identifier(call.get("toolCallId"))
-            given = call["args"] if "args" in call else call.get("input")
-            arguments = values.arguments_inside(given)
-            if given == {} and call_id is not None:
-                arguments = _as_answered(call_id, attributes)
-            yield CallRequested(position=position, name=name, call_id=call_id, arguments=arguments)
-    if text := values.as_str(output.get("text")):
-        yield MessageSeen(role="assistant", text=text)
+    parts: JsonObject = {"tool_calls": calls, "parts": [{"type": "text", "content": output.get("text")}]}
+    for seen in conventions.written([Message(parts, "assistant")], None):
+        if isinstance(seen, CallRequested) and seen.call_id is not None and seen.arguments == Recorded({}):
+            yield replace(seen, arguments=_as_answered(seen.call_id, attributes))
+        else:
+            yield seen
 
 
 def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:

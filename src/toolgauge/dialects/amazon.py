@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     AgentRun,
@@ -27,13 +27,7 @@ from toolgauge.recognize.provider_messages import blocks_message
 
 _STRANDS = "strands"
 # The frameworks whose content is moved; `event.name` holds the name of the span's scope.
-_AGENTCORE_SCOPES = (
-    _STRANDS,
-    "opentelemetry.instrumentation.",
-    "openinference.instrumentation.",
-    "openlit.",
-    "gcp.vertex.agent",
-)
+_MOVED = (_STRANDS, "opentelemetry.instrumentation.", "openinference.instrumentation.", "openlit.", "gcp.vertex.agent")
 _SIDES = ("input", "output")
 _TOOL_RESULT = "tool.result"
 _MAX_MESSAGES = 10_000
@@ -48,12 +42,12 @@ class AgentCore(PlainDialect):
 
     name = "agentcore"
     rank = 79
-    marks = _AGENTCORE_SCOPES
+    marks = _MOVED
     grounds = Grounds()
 
     def claims(self, record: Record) -> bool:
         """Claim log records that are named after their scope and have messages on at least one side."""
-        if not isinstance(record, LogRecord) or not record.event_name.startswith(_AGENTCORE_SCOPES):
+        if not isinstance(record, LogRecord) or not record.event_name.startswith(_MOVED):
             return False
         body = record.body
         if record.event_name != record.scope.name or not isinstance(body, Mapping):
@@ -65,14 +59,10 @@ class AgentCore(PlainDialect):
         yield from conventions.conversation(record.attributes)
         if isinstance(record, LogRecord):
             recorded = values.decoded_object(record.body)
-            given, written = (_agentcore_messages(recorded.get(side)) for side in _SIDES)
+            sides = (values.as_list(values.as_object(recorded.get(side)).get("messages")) for side in _SIDES)
+            given, written = ([values.as_object(one) for one in messages[-_MAX_MESSAGES:]] for messages in sides)
             is_strands = record.event_name.startswith(_STRANDS)
             yield from _read_strands(given, written) if is_strands else _read_others(given, written)
-
-
-def _agentcore_messages(side: Json) -> list[JsonObject]:
-    messages = values.as_list(values.as_object(side).get("messages"))
-    return [values.as_object(message) for message in messages[-_MAX_MESSAGES:]]
 
 
 def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:

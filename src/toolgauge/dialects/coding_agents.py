@@ -336,8 +336,8 @@ class GeminiCli(PlainDialect):
         elif operation == _TOOL:
             name = values.as_str(attributes.get(conventions.TOOL_NAME))
             if name is not None:
-                call = values.as_object(values.opened(attributes.get(conventions.OUTPUT)))
-                request = values.as_object(values.opened(attributes.get(conventions.INPUT)))
+                call = values.opened_object(attributes.get(conventions.OUTPUT))
+                request = values.opened_object(attributes.get(conventions.INPUT))
                 answer = _answer(call)
                 yield CallExecuted(
                     name=name,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
@@ -221,7 +221,10 @@ class Genkit(PlainDialect):
                         call = replace(call, result=Recorded(opened["output"]))
                 yield call
         elif subtype == _MODEL:
-            given, output = _opened(span.attributes.get(_INPUT)), _opened(span.attributes.get(_OUTPUT))
+            given, output = (
+                values.opened_object(span.attributes.get(_INPUT)),
+                values.opened_object(span.attributes.get(_OUTPUT)),
+            )
             # Releases before 0.9 have several candidates, of which the first is used.
             candidates = values.as_list(output.get("candidates"))
             first = output if "message" in output else values.as_object(candidates[0] if candidates else None)
@@ -253,11 +256,7 @@ class Genkit(PlainDialect):
                 yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
 
     def _given(self, span: Span) -> list[Message]:
-        return _messages(_opened(span.attributes.get(_INPUT)))
-
-
-def _opened(value: Value) -> JsonObject:
-    return values.as_object(values.opened(value))
+        return _messages(values.opened_object(span.attributes.get(_INPUT)))
 
 
 def _messages(given: JsonObject) -> list[Message]:

@@ -85,7 +85,7 @@ class Mastra(PlainDialect):
 
 def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield from conventions.newest_user_text(read_messages(attributes.get(_STEP_INPUT), "user"))
-    output = values.as_object(values.opened(attributes.get(_STEP_OUTPUT)))
+    output = values.opened_object(attributes.get(_STEP_OUTPUT))
     calls = values.as_list(output.get("toolCalls"))[:_MASTRA_MAX_CALLS]
     parts: JsonObject = {"tool_calls": calls, "parts": [{"type": "text", "content": output.get("text")}]}
     for seen in conventions.written([Message(parts, "assistant")], None):
@@ -97,7 +97,7 @@ def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
 
 def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:
     """Look up arguments in the provider's own answer: an empty object also stands for text that Mastra could not parse."""
-    for choice in values.as_list(values.as_object(values.opened(attributes.get(_BODY))).get("choices"))[:1]:
+    for choice in values.as_list(values.opened_object(attributes.get(_BODY)).get("choices"))[:1]:
         message = values.as_object(values.as_object(choice).get("message"))
         for call in map(values.as_object, values.as_list(message.get("tool_calls"))[:_MASTRA_MAX_CALLS]):
             if call.get("id") == call_id:
@@ -304,7 +304,7 @@ class VoltAgent(PlainDialect):
             if text := values.as_str(attributes.get(_OUTPUT)):
                 yield MessageSeen(role="assistant", text=text)
             # The parameters of a snapshot's tools are the insides of a zod schema, from which no JSON Schema follows.
-            state = values.as_object(values.opened(attributes.get(_SNAPSHOT)))
+            state = values.opened_object(attributes.get(_SNAPSHOT))
             listed = values.as_list(state.get("tools"))[:_MAX_TOOLS]
             named = [(values.as_str(tool.get("name")), tool) for tool in map(values.as_object, listed)]
             if defined := tuple(

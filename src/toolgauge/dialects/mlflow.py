@@ -168,11 +168,7 @@ def _read_call(span: Span) -> CallExecuted:
 
 
 def _text(value: Value) -> str | None:
-    """Return a text without the quotes of its JSON."""
-    if isinstance(value, str) and value.startswith('"'):
-        read = values.parse_text(value)
-        return values.as_str(read.value) if isinstance(read, Recorded) and isinstance(read.value, str) else value
-    return values.as_str(value)
+    return values.as_str(values.unquoted(value))
 
 
 def _llamaindex_step(span: Span) -> CallExecuted | None:

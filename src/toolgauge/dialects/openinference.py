@@ -46,14 +46,14 @@ from toolgauge.recognize.openinference_tools import (
 from toolgauge.recognize.provider_messages import provider_answers
 
 KIND = "openinference.span.kind"
-_OPENINFERENCE_TOOL_NAME = "tool.name"
+TOOL_NAME = "tool.name"
 DESCRIPTION = "tool.description"
 SESSION = "session.id"
 METADATA = "metadata"
 
 # The spec's name, the name in the JavaScript packages, and that of producers who write both conventions on one span.
-_OPENINFERENCE_TOOL_ID = "tool.id"
-_CALL_ID_KEYS = (_OPENINFERENCE_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id")
+_TOOL_ID = "tool.id"
+_CALL_ID_KEYS = (_TOOL_ID, "tool_call.id", "tool.call_id", "gen_ai.tool.call.id")
 # What Google's ADK writes for an id of a call that failed.
 _NO_ID = "<not specified>"
 # What the AI SDK writes of itself, on spans to which its processor adds OpenInference's attributes.
@@ -92,7 +92,7 @@ class OpenInference(PlainDialect):
         metadata = _metadata(span)
         seen = _conversation(span, metadata)
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
-        is_named = _OPENINFERENCE_TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
+        is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:
             seen += _openinference_tool(span, source, metadata, self._definitions)
         elif kind == "LLM":
@@ -135,7 +135,7 @@ def _openinference_tool(
     span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader
 ) -> list[Observation]:
     attributes = span.attributes
-    name, given, returned = attributes.get(_OPENINFERENCE_TOOL_NAME), attributes.get(INPUT), attributes.get(OUTPUT)
+    name, given, returned = attributes.get(TOOL_NAME), attributes.get(INPUT), attributes.get(OUTPUT)
     if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
         return []
     if source == "openai_agents":
@@ -159,7 +159,7 @@ def _openinference_tool(
     agent = langchain.agent_name(metadata) if source == "langchain" else None
     call = answer.of(named, call_arguments(span, source), ids[0] if ids else None, agent=agent)
     if is_uipath:
-        call = replace(call, tool_id=values.as_str(attributes.get(_OPENINFERENCE_TOOL_ID)))
+        call = replace(call, tool_id=values.as_str(attributes.get(_TOOL_ID)))
     # The SDK opens the span of a tool before it asks a person.
     seen: list[Observation] = [ended_without_result(call) if source == "openai_agents" else call]
     if (tool := definitions.called(span, call.name, source)) is not None:
@@ -232,13 +232,10 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
             yield MessageSeen(role="user", text=text)
 
 
-_UIPATH_TOOL_NAME = "tool.name"
 SPAN_TYPE = "span_type"
-_OPENINFERENCE_KIND = "openinference.span.kind"
 
 _SCOPE = "uipath."
-_UIPATH_TOOL_ID = "tool.id"
-_CALL_IDS = (_UIPATH_TOOL_ID, "tool_call.id")
+_CALL_IDS = (_TOOL_ID, "tool_call.id")
 
 
 class UiPath(PlainDialect):
@@ -246,16 +243,16 @@ class UiPath(PlainDialect):
 
     name = "uipath"
     rank = 95
-    marks = (_UIPATH_TOOL_NAME,)
+    marks = (TOOL_NAME,)
     scopes = (_SCOPE,)
-    grounds = Grounds(keys=(_UIPATH_TOOL_NAME,), scopes=(_SCOPE,))
+    grounds = Grounds(keys=(TOOL_NAME,), scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
         """Claim spans with a tool's name and no span kind, and UiPath's own."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes
-        if _UIPATH_TOOL_NAME in attributes and _OPENINFERENCE_KIND not in attributes:
+        if TOOL_NAME in attributes and KIND not in attributes:
             # A shop for tools and a build write the name, too.
             return INPUT in attributes or (
                 conventions.ORDINARY.isdisjoint(attributes) and conventions.TRANSPORT.isdisjoint(attributes)
@@ -264,7 +261,7 @@ class UiPath(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         kind = (values.as_str(span.attributes.get(SPAN_TYPE)) or "").upper()
-        if _UIPATH_TOOL_NAME in span.attributes or kind == "TOOL":
+        if TOOL_NAME in span.attributes or kind == "TOOL":
             yield from _uipath_tool(span)
         elif kind == "AGENT":
             yield AgentRun(agent=span.name)
@@ -276,12 +273,12 @@ class UiPath(PlainDialect):
 
 def _uipath_tool(span: Span) -> Iterator[Observation]:
     attributes = span.attributes
-    name = values.as_str(attributes.get(_UIPATH_TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
+    name = values.as_str(attributes.get(TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
     if not name or is_synthesized(span):
         return
     answer = langchain.tool_answer(attributes.get(OUTPUT))
     # UiPath's own spans name the tool with it, others that write as it does name the call.
-    tool_id = values.identifier(attributes.get(_UIPATH_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
+    tool_id = values.identifier(attributes.get(_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
     keys = _CALL_IDS if tool_id is None else _CALL_IDS[1:]
     call_id = next((found for key in keys if (found := values.identifier(attributes.get(key)))), None)
     yield replace(answer.of(name, call_arguments(span, ""), call_id, span_error(span)), tool_id=tool_id)

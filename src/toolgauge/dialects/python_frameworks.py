@@ -36,8 +36,13 @@ _COMPONENT = "haystack.component"
 _MODEL_INPUTS = (STEP_MODEL + ".input", _COMPONENT + ".input")
 COMPONENT_RUN = "haystack.component.run"
 
-TOOL_NAME = "haystack.tool.name"
-CALL_ID = "haystack.tool.call.id"
+_TOOL_OUTPUT = TOOL_SPANS[0] + ".output"
+_HAYSTACK_TOOL = ToolFields(
+    name=("haystack.tool.name",),
+    call_id=("haystack.tool.call.id",),
+    arguments=(TOOL_SPANS[0] + ".input",),
+    result=(_TOOL_OUTPUT,),
+)
 AGENT_TOOLS = "haystack.agent.tools"
 COMPONENT_NAME = "haystack.component.name"
 COMPONENT_TYPE = "haystack.component.type"
@@ -119,26 +124,16 @@ def _definitions(value: Json) -> Iterator[Json]:
 
 
 def _tool(span: Span) -> Iterator[Observation]:
-    attributes = span.attributes
-    output = attributes.get(TOOL_SPANS[0] + ".output")
-    name = values.as_str(attributes.get(TOOL_NAME))
-    if name is None:
+    call = _HAYSTACK_TOOL.read(span)
+    if call is None:
         # One span for all calls of a step: the calls themselves are the model's.
-        yield from _answers(_decoded_messages(output).get("tool_messages"))
+        yield from _answers(_decoded_messages(span.attributes.get(_TOOL_OUTPUT)).get("tool_messages"))
         return
-    recorded = values.result(output)
-    error = conventions.call_error(span)
     # A tool that failed returns its error and nothing else.
-    opened = values.as_object(recorded.value) if isinstance(recorded, Recorded) else {}
-    if error is None and len(opened) == 1 and isinstance(message := opened.get("error"), str):
-        error = CallError(kind=OTHER_ERROR, message=message)
-    yield CallExecuted(
-        name=name,
-        call_id=values.identifier(attributes.get(CALL_ID)),
-        arguments=values.arguments(attributes.get(TOOL_SPANS[0] + ".input")),
-        result=recorded,
-        error=error,
-    )
+    opened = values.as_object(call.result.value) if isinstance(call.result, Recorded) else {}
+    if call.error is None and len(opened) == 1 and isinstance(message := opened.get("error"), str):
+        call = replace(call, error=CallError(kind=OTHER_ERROR, message=message))
+    yield call
 
 
 # A content tag is JSON of dataclasses or, where something in it was not JSON, the Python repr of all of it.
@@ -245,10 +240,8 @@ class LiveKit(PlainDialect):
                     yield MessageSeen(role="user", text=asked)
 
     def _given(self, span: Span) -> list[Message] | None:
-        if _CONTEXT not in span.attributes:
-            return None
-        items = values.as_list(values.as_object(values.opened(span.attributes.get(_CONTEXT))).get("items"))
-        return messages_of(items, "user")
+        items = values.as_list(values.opened_object(span.attributes.get(_CONTEXT)).get("items"))
+        return messages_of(items, "user") if _CONTEXT in span.attributes else None
 
 
 _LLAMA_SCOPE = "llamaindex.opentelemetry.tracer"

@@ -119,10 +119,5 @@ def _executed(span: Span) -> Iterator[Observation]:
 
 
 def _count(value: Value) -> int | None:
-    if not isinstance(value, str):
-        return conventions.token_count(value)
-    return (
-        conventions.token_count(int(value))
-        if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
-        else None
-    )
+    is_count = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+    return conventions.token_count(int(value) if isinstance(value, str) and is_count else value)

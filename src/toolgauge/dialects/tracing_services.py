@@ -110,27 +110,18 @@ class Langfuse(PlainDialect):
         value = record.attributes.get(key)
         for prefix in (_LANGFUSE_METADATA, TRACE_METADATA):
             if value is None:
-                value = _metadata_value(record.attributes.get(prefix + key))
+                value = values.unquoted(record.attributes.get(prefix + key))
         return value
 
 
 def _conversation(span: Span) -> list[ConversationSeen]:
     keys = (prefix + key for key in _METADATA_SESSIONS for prefix in (_LANGFUSE_METADATA, TRACE_METADATA))
     sessions = map(span.attributes.get, SESSIONS)
-    return conversation_of(sessions, map(_metadata_value, map(span.attributes.get, keys)))
-
-
-def _metadata_value(value: Value) -> Value:
-    # Each value is JSON since SDK 5; before, only what was no text.
-    if isinstance(value, str) and value.startswith('"'):
-        read = values.parse_text(value)
-        if isinstance(read, Recorded) and isinstance(read.value, str):
-            return read.value
-    return value
+    return conversation_of(sessions, map(values.unquoted, map(span.attributes.get, keys)))
 
 
 def _metadata(span: Span, key: str) -> str | None:
-    return values.as_str(_metadata_value(span.attributes.get(_LANGFUSE_METADATA + key)))
+    return values.as_str(values.unquoted(span.attributes.get(_LANGFUSE_METADATA + key)))
 
 
 def _langfuse_arguments(value: Value, *, is_function: bool) -> Content:

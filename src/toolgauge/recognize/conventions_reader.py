@@ -311,12 +311,15 @@ class HistoryReader:
         user = conventions.newest_user_text(messages)
         if user and before.user and not user[0].follows:
             user = [replace(user[0], follows=True)]
+        new = text[len(before.begun) :]
+        # All texts read from it together are no longer, but one escaped character may make each take four bytes.
+        taken = new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
         known = _Known(
             text[:-1].rstrip(_JSON_SPACES),
             before.count + len(messages),
             [*before.recorded, *recorded] if recorded else before.recorded,
             user or before.user,
-            before.kept + _texts(text[len(before.begun) :]) + _kept(recorded),
+            before.kept + taken + _kept(recorded),
         )
         self._forget(owner)
         size = _size(owner, known)
@@ -335,12 +338,6 @@ class HistoryReader:
 
 def _size(owner: Owner, known: _Known) -> int:
     return _ENTRY_BYTES + known.begun.__sizeof__() + owner[0].__sizeof__() + owner[1].__sizeof__() + known.kept
-
-
-def _texts(new: str) -> int:
-    """Return how many bytes all texts read from this may take: together they are no longer."""
-    # But one escaped character may make each character of a text take four bytes.
-    return new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
 
 
 def _kept(recorded: list[Observation]) -> int:

@@ -81,14 +81,14 @@ class DefinitionReader:
         # Some producers record the tools nowhere else.
         request = attributes.get(_INPUT)
         items = _requested(request) if isinstance(request, str) and _REQUESTED.search(request) else ()
-        return tuple(tool for item in items for tool in self._item(item))
+        shown: list[ToolDefinition] = []
+        for item in items:
+            shown += self._once(item, _shown) if isinstance(item, str) else definitions(values.as_object(item))
+        return tuple(shown)
 
     def _grouped(self, written: Iterable[tuple[str, Value]]) -> Iterator[ToolDefinition]:
         for fields in values.numbered(dict(written), TOOLS):
             yield from self._from_fields({name.removeprefix("tool."): value for name, value in fields.items()})
-
-    def _item(self, item: Json) -> Iterable[ToolDefinition]:
-        return self._once(item, _shown) if isinstance(item, str) else definitions(values.as_object(item))
 
     def called(self, span: Span, name: str, instrumentation: str) -> ToolDefinition | None:
         """Return the definition that a tool's own span has in `tool.parameters`, `None` where that holds arguments."""

@@ -321,6 +321,15 @@ def as_object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
+def unquoted(value: Value) -> Value:
+    """Return the text that is written as JSON; any other value as it is."""
+    if isinstance(value, str) and value.startswith('"'):
+        read = parse_text(value)
+        if isinstance(read, Recorded) and isinstance(read.value, str):
+            return read.value
+    return value
+
+
 def decoded_or_text(value: Value) -> Json:
     """Read any attribute value; a text that is neither JSON nor a Python literal is itself."""
     match content(value):
@@ -335,6 +344,11 @@ def decoded_or_text(value: Value) -> Json:
 def decoded_object(value: Value) -> JsonObject:
     """Read any attribute value that is an object; an empty one where it is none."""
     return as_object(decoded(value))
+
+
+def opened_object(value: Value) -> JsonObject:
+    """Read what `envelope` reads, where it is an object; an empty one where it is none."""
+    return as_object(opened(value))
 
 
 def as_list(value: Json) -> list[Json]:

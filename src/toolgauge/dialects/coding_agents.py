@@ -141,9 +141,7 @@ def _read_span(span: Span) -> Iterator[Observation]:
         case "tool":
             name = _tool_name(attributes)
             if name is not None:
-                recorded = next(
-                    (event.attributes for event in span.events if event.name == _OUTPUT_EVENT), dict[str, Value]()
-                )
+                recorded = conventions.event(span, _OUTPUT_EVENT) or {}
                 arguments = _arguments(attributes)
                 yield CallExecuted(
                     name=name,
@@ -276,12 +274,11 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
         yield CallExecuted(name=name, call_id=call_id, arguments=arguments, result=result, agent=agent)
         return
     # Codex says in its own words why it did not run a call.
-    not_run = UNKNOWN_TOOL if output.startswith(_UNSUPPORTED) else INVALID_ARGUMENTS
-    if not output.startswith((_UNSUPPORTED, _UNREADABLE)):
-        error = CallError(kind=OTHER_ERROR, message=output)
+    kinds = ((_UNSUPPORTED, UNKNOWN_TOOL), (_UNREADABLE, INVALID_ARGUMENTS), ("", OTHER_ERROR))
+    error = CallError(kind=next(kind for begin, kind in kinds if output.startswith(begin)), message=output)
+    if error.kind == OTHER_ERROR:
         yield CallExecuted(name=name, call_id=call_id, arguments=arguments, error=error, agent=agent)
         return
-    error = CallError(kind=not_run, message=output)
     yield CallRequested(position=0, name=name, call_id=call_id, arguments=arguments, agent=agent)
     yield CallAnswered(call_id=call_id, name=name, error=error)
 

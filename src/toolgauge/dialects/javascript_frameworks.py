@@ -16,8 +16,6 @@ from toolgauge.model.observations import (
     CallRequested,
     MessageSeen,
     Observation,
-    ToolDefinition,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
@@ -305,14 +303,10 @@ class VoltAgent(PlainDialect):
                 yield MessageSeen(role="assistant", text=text)
             # The parameters of a snapshot's tools are the insides of a zod schema, from which no JSON Schema follows.
             state = values.opened_object(attributes.get(_SNAPSHOT))
-            listed = values.as_list(state.get("tools"))[:_MAX_TOOLS]
-            named = [(values.as_str(tool.get("name")), tool) for tool in map(values.as_object, listed)]
-            if defined := tuple(
-                ToolDefinition(name=name, description=values.as_str(tool.get("description")))
-                for name, tool in named
-                if name is not None
-            ):
-                yield ToolsOffered(tools=defined)
+            listed = map(values.as_object, values.as_list(state.get("tools"))[:_MAX_TOOLS])
+            yield from self._conventions.offered(
+                [{"name": tool.get("name"), "description": tool.get("description")} for tool in listed]
+            )
 
 
 def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:

@@ -273,7 +273,7 @@ class LlamaIndex(PlainDialect):
     grounds = Grounds(scopes=(_LLAMA_SCOPE,))
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        start, end = _event(span, _START), _event(span, _END) or {}
+        start, end = conventions.event(span, _START), conventions.event(span, _END) or {}
         of_class, _, method = span.name.partition(".")
         if start is not None:
             sent, received = (conventions.token_count(end.get(key)) for key in _TOKENS)
@@ -300,12 +300,8 @@ class LlamaIndex(PlainDialect):
             yield AgentRun(agent=None)
 
     def _given(self, span: Span) -> list[Message]:
-        start = _event(span, _START) or {}
+        start = conventions.event(span, _START) or {}
         return messages_of(provider_messages.given(values.opened(start.get(_LLAMA_MESSAGES))), "user")
-
-
-def _event(span: Span, name: str) -> Mapping[str, Value] | None:
-    return next((event.attributes for event in span.events if event.name == name), None)
 
 
 _CONTENT = "mirascope.response.content"
@@ -438,9 +434,8 @@ def _lists_waiting(final: Value) -> bool:
 
 
 def _events(attributes: Mapping[str, Value]) -> list[JsonObject]:
-    read = values.content(attributes.get(_EVENTS))
-    recorded = values.as_list(read.value)[-_MAX_EVENTS:] if isinstance(read, Recorded) else []
-    return [values.as_object(event) for event in recorded]
+    recorded = values.as_list(values.decoded(attributes.get(_EVENTS)))
+    return [values.as_object(event) for event in recorded[-_MAX_EVENTS:]]
 
 
 def _with_refusal(seen: Observation) -> Observation:

@@ -46,10 +46,6 @@ _TOOL = ToolFields(
 _CONVERSATION = _PREFIX + "chat.client.conversation.id"
 _CLIENT_TOOLS = _PREFIX + "chat.client.tool.names"
 _MODEL_TOOLS = _PREFIX + "model.request.tool.names"
-_INPUT_TOKENS = "gen_ai.usage.input_tokens"
-_OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
-
-_REASONS = conventions.FINISH_REASONS
 
 _MAX_DIGITS = 12
 # The only place where a tool's name stands that was asked for and is not there.
@@ -86,14 +82,15 @@ class SpringAI(PlainDialect):
         elif _MODEL_TOOLS in attributes:
             yield from named_tools(values.decoded(attributes.get(_MODEL_TOOLS)))
             # Tokens stand on its span as text, finish reasons in capitals.
-            reasons = {_REASONS: (values.as_str(attributes.get(_REASONS)) or "").lower()}
+            reasons = (values.as_str(attributes.get(conventions.FINISH_REASONS)) or "").lower()
+            sent, received = (_count(values.first(attributes, keys)) for keys in conventions.TOKEN_KEYS)
             for seen in self._conventions.read_span(span):
                 if isinstance(seen, ModelCall):
                     yield replace(
                         seen,
-                        stopped_for_tools=conventions.stopped_for_tools(reasons),
-                        input_tokens=_count(attributes.get(_INPUT_TOKENS)),
-                        output_tokens=_count(attributes.get(_OUTPUT_TOKENS)),
+                        stopped_for_tools=conventions.stopped_for_tools({conventions.FINISH_REASONS: reasons}),
+                        input_tokens=sent,
+                        output_tokens=received,
                         # Up to 1.1, those of a whole loop over tools, whose calls are below one span.
                         may_add_up=True,
                     )

@@ -260,7 +260,7 @@ def _langsmith_arguments(value: Value) -> Content:
 
 
 def _langsmith_error(span: Span) -> CallError | None:
-    recorded = next((event.attributes for event in span.events if event.name == "exception"), None)
+    recorded = conventions.event(span)
     if recorded is None:
         failed = span.status == "error"
         return CallError(kind=OTHER_ERROR, message=span.status_message) if failed else None

@@ -86,8 +86,7 @@ def counted(usage: JsonObject) -> tuple[int | None, int | None]:
 
 def token_counts(value: Value) -> tuple[int | None, int | None]:
     """Return (input, output) tokens of an object in JSON text."""
-    read = values.content(value)
-    return counted(values.as_object(read.value)) if isinstance(read, Recorded) else (None, None)
+    return counted(values.decoded_object(value))
 
 
 def token_count(value: Value) -> int | None:
@@ -279,7 +278,7 @@ def call_error(span: Span) -> CallError | None:
     if span.status == "ok" and error_type is None:
         # Frameworks record intended exceptions (a hand-off) on successful spans.
         return pause(span) if span.events else None
-    exception = _exception(span) if span.events else None
+    exception = event(span) if span.events else None
     if span.status != "error" and error_type is None and exception is None:
         return None
     recorded: Mapping[str, Value] = exception if exception is not None else {}
@@ -329,15 +328,16 @@ def handoff_name(agent: str) -> str:
 
 def pause(span: Span) -> CallError | None:
     """Read the exception with which a framework waits for a person, whatever the status of the span."""
-    exception = _exception(span) or {}
+    exception = event(span) or {}
     kind = values.as_str(exception.get("exception.type")) or ""
     if kind.rpartition(".")[2] not in PAUSING_EXCEPTIONS:
         return None
     return CallError(kind=PAUSED, message=values.as_str(exception.get("exception.message")) or "")
 
 
-def _exception(span: Span) -> Mapping[str, Value] | None:
-    return next((event.attributes for event in span.events if event.name == "exception"), None)
+def event(span: Span, name: str = "exception") -> Mapping[str, Value] | None:
+    """Return the attributes of the first event of this name."""
+    return next((event.attributes for event in span.events if event.name == name), None)
 
 
 def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> list[ConversationSeen]:

@@ -174,8 +174,7 @@ def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | Non
     """Read the run of the tool that an `AgentExecutor` has in place of one that does not exist."""
     if tool != _INVALID_TOOL:
         return None
-    read = values.content(given)
-    requested = values.as_object(read.value).get(_REQUESTED) if isinstance(read, Recorded) else None
+    requested = values.decoded_object(given).get(_REQUESTED)
     return CallAnswered(name=requested, result=values.result(output)) if isinstance(requested, str) else None
 
 

@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from tests.recognize.support import log, observations, self_metrics, span
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.dialects.agentcore import AgentCore
-from toolgauge.dialects.strands import Strands
+from toolgauge.dialects.amazon import AgentCore, Strands
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

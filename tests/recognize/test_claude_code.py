@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.recognize.support import event, log, observations, self_metrics, span
 from toolgauge.assemble.join import GatheredTrace, join
-from toolgauge.dialects.claude_code import ClaudeCode
+from toolgauge.dialects.coding_agents import ClaudeCode
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

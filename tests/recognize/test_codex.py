@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tests.recognize.support import log, observations, records
 from tests.recordings.corpus import diagnosed, recordings
-from toolgauge.dialects.codex import Codex
+from toolgauge.dialects.coding_agents import Codex
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (

@@ -3,7 +3,7 @@
 import json
 
 from tests.recognize.support import observations, recorded, records, seen, span
-from toolgauge.dialects.gemini_cli import GeminiCli
+from toolgauge.dialects.coding_agents import GeminiCli
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

@@ -6,8 +6,8 @@ import pytest
 
 from tests.recognize.support import log, observations, recorded, records, seen, span
 from toolgauge.dialects.genai import GenAI
-from toolgauge.dialects.google_adk import GoogleAdk
-from toolgauge.dialects.pydantic_ai import PydanticAI
+from toolgauge.dialects.google import GoogleAdk
+from toolgauge.dialects.python_frameworks import PydanticAI
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

@@ -15,7 +15,7 @@ from tests.recognize.support import event, self_metrics, span
 from toolgauge.config.model import Config
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.generic import Generic, mapping_of
-from toolgauge.dialects.uipath import UiPath
+from toolgauge.dialects.openinference import UiPath
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import CallExecuted, CallRequested, MessageSeen, ModelCall, Observation, Reading

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from tests.recognize.support import event, observations, recorded, records, span
-from toolgauge.dialects.genkit import Genkit
+from toolgauge.dialects.google import Genkit
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

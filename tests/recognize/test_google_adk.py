@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
-from toolgauge.dialects.google_adk import GoogleAdk
+from toolgauge.dialects.google import GoogleAdk
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

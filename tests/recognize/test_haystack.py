@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import log, observations, span
-from toolgauge.dialects.haystack import Haystack
+from toolgauge.dialects.python_frameworks import Haystack
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

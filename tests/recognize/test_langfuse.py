@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
-from toolgauge.dialects.langfuse import Langfuse
+from toolgauge.dialects.tracing_services import Langfuse
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

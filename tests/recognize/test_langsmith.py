@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import event, log, observations, span
-from toolgauge.dialects.langsmith import LangSmith
+from toolgauge.dialects.tracing_services import LangSmith
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (

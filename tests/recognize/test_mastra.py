@@ -3,7 +3,7 @@
 import json
 
 from tests.recognize.support import observations, recorded, records, seen, span
-from toolgauge.dialects.mastra import Mastra
+from toolgauge.dialects.javascript_frameworks import Mastra
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

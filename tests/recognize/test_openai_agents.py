@@ -3,7 +3,7 @@
 import pytest
 
 from tests.recognize.support import CORPUS, observations, recorded, records, seen, span
-from toolgauge.dialects.openai_agents import OpenAIAgents
+from toolgauge.dialects.genai import OpenAIAgents
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.recognize.support import CORPUS, log, observations, recorded, records, seen, span
-from toolgauge.dialects.openlit import OpenLit
+from toolgauge.dialects.genai import OpenLit
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import observations, recorded, records, seen, span
-from toolgauge.dialects.pydantic_ai import PydanticAI
+from toolgauge.dialects.python_frameworks import PydanticAI
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

@@ -4,8 +4,8 @@ import pytest
 
 from tests.recognize.support import recorded, span
 from toolgauge.dialects.genai import GenAI
+from toolgauge.dialects.javascript_frameworks import Vercel
 from toolgauge.dialects.openinference import OpenInference
-from toolgauge.dialects.vercel import Vercel
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, PropertiesSeen
 from toolgauge.recognize.run_properties import properties

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.recognize.support import CORPUS, event, observations, recorded, records, seen, span
-from toolgauge.dialects.strands import Strands
+from toolgauge.dialects.amazon import Strands
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import (

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from tests.recognize.support import observations, span
-from toolgauge.dialects.claude_code import ClaudeCode
+from toolgauge.dialects.coding_agents import ClaudeCode
 from toolgauge.dialects.genai import GenAI
-from toolgauge.dialects.langfuse import Langfuse
+from toolgauge.dialects.javascript_frameworks import Vercel
 from toolgauge.dialects.mlflow import MLflow
 from toolgauge.dialects.openinference import OpenInference
-from toolgauge.dialects.vercel import Vercel
+from toolgauge.dialects.tracing_services import Langfuse
 from toolgauge.model.json import Value
 from toolgauge.model.observations import ModelCall
 from toolgauge.model.ports import Dialect

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
-from toolgauge.dialects.uipath import UiPath
+from toolgauge.dialects.openinference import UiPath
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import AgentRun, CallError, CallExecuted, ConversationSeen, Observation

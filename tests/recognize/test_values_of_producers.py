@@ -6,9 +6,8 @@ import pytest
 
 from tests.recognize.support import span
 from toolgauge.assemble.failures import rejection
-from toolgauge.dialects.genai import GenAI
-from toolgauge.dialects.llama_index import LlamaIndex
-from toolgauge.dialects.openlit import OpenLit
+from toolgauge.dialects.genai import GenAI, OpenLit
+from toolgauge.dialects.python_frameworks import LlamaIndex
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.observations import CallError, CallExecuted, ToolsOffered
 from toolgauge.recognize.conventions import own_message

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
-from toolgauge.dialects.vercel import Vercel
+from toolgauge.dialects.javascript_frameworks import Vercel
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (

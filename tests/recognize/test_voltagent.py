@@ -1,7 +1,7 @@
 """VoltAgent's own spans."""
 
 from tests.recognize.support import observations, recorded, records, seen, span
-from toolgauge.dialects.voltagent import VoltAgent
+from toolgauge.dialects.javascript_frameworks import VoltAgent
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (

@@ -273,7 +273,7 @@ def _tool_call(
         if kind is None or _IDENTIFIER.fullmatch(span.name) is None or _HAND_OVER.match(span.name):
             for key, text in texts.items():
                 if '"tools/call"' in text and text.startswith("{"):
-                    request = values.as_object(values.opened(text))
+                    request = values.opened_object(text)
                     parameters = values.as_object(request.get("params"))
                     if request.get("method") == "tools/call" and values.as_str(parameters.get("name")):
                         return {

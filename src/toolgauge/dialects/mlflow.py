@@ -1,36 +1,25 @@
 """Reads MLflow: spans of `mlflow.trace` and of its autologging. Every value is JSON; the tool's name is the span's."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Content, Recorded
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     AgentRun,
     CallError,
     CallExecuted,
-    CallRequested,
-    ConversationSeen,
     MessageSeen,
     ModelCall,
     Observation,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import langchain, provider_messages, values
-from toolgauge.recognize.conventions import EXECUTE, OPERATION, RESULT, executed, token_counts
-from toolgauge.recognize.conventions_reader import PlainDialect
-from toolgauge.recognize.langchain import (
-    Answer,
-    as_requested,
-    is_control_flow,
-    llamaindex_answer,
-    node_answers,
-    tool_answer,
-)
+from toolgauge.model.records import Record, Span
+from toolgauge.recognize import conventions, langchain, provider_messages, values
+from toolgauge.recognize.dialect import PlainDialect, conversation_of
 
 TYPE = "mlflow.spanType"
 TOOLS = "mlflow.chat.tools"
@@ -65,13 +54,6 @@ _MAX_CALLS = 1000
 _MAX_CHUNKS = 100_000
 
 
-class _Call(Struct, frozen=True, kw_only=True):
-    name: str
-    call_id: str | None
-    arguments: Content
-    answer: Answer
-
-
 class MLflow(PlainDialect):
     """The attributes that MLflow writes on its spans."""
 
@@ -80,84 +62,58 @@ class MLflow(PlainDialect):
     marks = ("mlflow.span",)
     scopes = (_SCOPE,)
     grounds = Grounds(keys=(TYPE,), scopes=(_SCOPE,))
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans with MLflow's span type, and MLflow's own spans that follow the conventions."""
-        if isinstance(record, LogRecord):
-            return False
-        return TYPE in record.attributes or (record.scope.name.startswith(_SCOPE) and OPERATION in record.attributes)
+    # Of its own spans, those that follow the conventions.
+    needs = (conventions.OPERATION,)
+    conversations = None
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        metadata = values.as_object(values.decoded(span.attributes.get(METADATA)))
-        yield from _conversation(span, metadata)
+        metadata = values.decoded_object(span.attributes.get(METADATA))
+        sessions = (_text(span.attributes.get(key)) for key in SESSIONS)
+        yield from conversation_of(sessions, (metadata.get(key) for key in _METADATA_SESSIONS))
         kind = _text(span.attributes.get(TYPE))
         if kind is None:
-            operation = span.attributes.get(OPERATION)
-            if operation == EXECUTE:
-                call = executed(span, EXECUTE, None)
+            operation = span.attributes.get(conventions.OPERATION)
+            if operation == conventions.EXECUTE:
+                call = conventions.executed(span, conventions.EXECUTE, None)
                 if call is not None:
-                    answer = tool_answer(span.attributes.get(RESULT))
-                    yield replace(
-                        call,
-                        call_id=call.call_id or _text(span.attributes.get("tool_call_id")) or answer.call_id,
-                        result=answer.result,
-                        error=call.error or answer.error,
-                        agent=call.agent or langchain.agent_name(metadata),
-                    )
+                    answer = langchain.tool_answer(span.attributes.get(conventions.RESULT))
+                    call_id = call.call_id or _text(span.attributes.get("tool_call_id"))
+                    agent = call.agent or langchain.agent_name(metadata)
+                    yield answer.of(call.name, call.arguments, call_id, call.error, agent)
             elif operation == _CHAIN:
                 yield from _enclosing(span, metadata, labelled=False)
             else:
                 yield from self._conventions.read_span(span)
         elif kind == "TOOL":
             if COMPONENT not in span.attributes:
-                yield as_requested(_tool(span, _read_call(span), metadata))
+                yield langchain.as_requested(_tool(span, _read_call(span), metadata))
         elif kind in _MODELS:
             agent = langchain.agent_name(metadata)
-            sent, received = token_counts(span.attributes.get(USAGE))
+            sent, received = conventions.token_counts(span.attributes.get(USAGE))
             yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
             given = values.decoded(span.attributes.get(_INPUTS))
             offered = [*self._conventions.offered(span.attributes.get(TOOLS))]
             yield from offered or self._conventions.offered(values.as_object(given).get("tools"))
-            yield from langchain.received(provider_messages.given(given))
+            yield from conventions.received(langchain.messages_of(provider_messages.given(given), "user"))
             written = provider_messages.written(values.decoded(span.attributes.get(_OUTPUTS)))
-            yield from langchain.written(_joined_chunks(span, written), agent)
+            yield from conventions.written(langchain.messages_of(_joined_chunks(span, written), "assistant"), agent)
         else:
             yield from _enclosing(span, metadata, labelled=kind == "AGENT")
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        if TYPE not in span.attributes:
-            return self._conventions.history(span)
-        return langchain.past_calls(provider_messages.given(values.decoded(span.attributes.get(_INPUTS))))
+    def _given(self, span: Span) -> list[langchain.ChainMessage] | None:
+        given = provider_messages.given(values.decoded(span.attributes.get(_INPUTS)))
+        return langchain.messages_of(given, "user") if TYPE in span.attributes else None
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute without the quotes of its JSON, else a member of the metadata."""
         value = record.attributes.get(key)
         if value is None:
-            return values.as_object(values.decoded(record.attributes.get(METADATA))).get(key)
+            return values.decoded_object(record.attributes.get(METADATA)).get(key)
         return _text(value) or value
 
 
-def _conversation(span: Span, metadata: JsonObject) -> Iterator[ConversationSeen]:
-    for key in SESSIONS:
-        if session := _text(span.attributes.get(key)):
-            yield ConversationSeen(conversation_id=session, rank=1)
-            return
-    for key in _METADATA_SESSIONS:
-        if session := values.as_str(metadata.get(key)):
-            yield ConversationSeen(conversation_id=session, rank=2)
-            return
-
-
-def _tool(span: Span, call: _Call, metadata: JsonObject) -> CallExecuted:
-    return CallExecuted(
-        name=call.name,
-        call_id=call.call_id or call.answer.call_id,
-        arguments=call.arguments,
-        result=call.answer.result,
-        error=_error(span) or call.answer.error,
-        agent=langchain.agent_name(metadata),
-    )
+def _tool(span: Span, call: CallExecuted, metadata: JsonObject) -> CallExecuted:
+    return replace(call, error=_error(span) or call.error, agent=langchain.agent_name(metadata))
 
 
 def _error(span: Span) -> CallError | None:
@@ -168,7 +124,7 @@ def _error(span: Span) -> CallError | None:
         if event.name == "exception":
             kind = _text(event.attributes.get("exception.type")) or kind
             message = _text(event.attributes.get("exception.message")) or message
-    return None if is_control_flow(kind) else CallError(kind=kind, message=message)
+    return None if langchain.is_control_flow(kind) else CallError(kind=kind, message=message)
 
 
 def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[Observation]:
@@ -184,77 +140,57 @@ def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[
         if isinstance(asked, str) and asked:
             yield MessageSeen(role="user", text=asked)
     else:
-        yield from node_answers(span.attributes.get(_INPUTS), span.attributes.get(_OUTPUTS))
+        yield from langchain.node_answers(span.attributes.get(_INPUTS), span.attributes.get(_OUTPUTS))
 
 
 # Each integration puts the call in its own place, and is known by its other attributes: a user's own tool may have an argument `call`.
-def _read_call(span: Span) -> _Call:
-    recorded = values.as_object(values.decoded(span.attributes.get(_INPUTS)))
+def _read_call(span: Span) -> CallExecuted:
+    recorded = values.decoded_object(span.attributes.get(_INPUTS))
     validated = values.as_object(recorded.get("validated"))
     call = values.as_object(recorded.get("call")) or values.as_object(validated.get("call"))
     if span.name.startswith(_MANAGER) and call:
-        return _Call(
-            name=values.as_str(call.get("tool_name")) or span.name,
-            call_id=values.as_str(call.get("tool_call_id")),
-            arguments=values.arguments(call.get("args")),
-            answer=tool_answer(span.attributes.get(_OUTPUTS)),
-        )
-    output = values.as_object(values.decoded(span.attributes.get(_OUTPUTS)))
+        named, call_id = values.as_str(call.get("tool_name")), values.as_str(call.get("tool_call_id"))
+        answer = langchain.tool_answer(span.attributes.get(_OUTPUTS))
+        return answer.of(named or span.name, values.arguments(call.get("args")), call_id)
+    output = values.decoded_object(span.attributes.get(_OUTPUTS))
     is_output = "raw_input" in output
     if span.name.endswith(_METHODS) and (is_output or (set(recorded) == {"kwargs"} and span.status == "error")):
         # LlamaIndex's tool itself, whose output repeats name and arguments; without one only its step can name it.
         given = values.as_object(output.get("raw_input")).get("kwargs") if is_output else recorded["kwargs"]
-        return _Call(
-            name=values.as_str(output.get("tool_name")) or "",
-            call_id=None,
-            arguments=Recorded(values.as_object(given)),
-            answer=llamaindex_answer(output),
-        )
+        name = values.as_str(output.get("tool_name")) or ""
+        return langchain.llamaindex_answer(output).of(name, Recorded(values.as_object(given)))
     if set(recorded) == {"tool_name", "tool_args"} and recorded["tool_name"] == span.name:  # CrewAI
-        return _Call(
-            name=span.name,
-            call_id=None,
-            arguments=values.arguments(recorded["tool_args"]),
-            answer=_in_result(span, wrapped=True),
-        )
+        return _in_result(span, wrapped=True).of(span.name, values.arguments(recorded["tool_args"]))
     named = next((found for key in _NAMES if (found := _text(span.attributes.get(key)))), None)
-    return _Call(
-        name=named or span.name.removeprefix(_PREFIX),
-        call_id=next((found for key in _CALL_IDS if (found := _text(span.attributes.get(key)))), None),
-        arguments=values.arguments(span.attributes.get(_INPUTS)),
-        answer=_in_result(span, wrapped="tool_id" in span.attributes),
-    )
+    call_id = next((found for key in _CALL_IDS if (found := _text(span.attributes.get(key)))), None)
+    answer = _in_result(span, wrapped="tool_id" in span.attributes)
+    return answer.of(named or span.name.removeprefix(_PREFIX), values.arguments(span.attributes.get(_INPUTS)), call_id)
 
 
 def _text(value: Value) -> str | None:
-    """Return a text without the quotes of its JSON."""
-    if isinstance(value, str) and value.startswith('"'):
-        read = values.parse_text(value)
-        return values.as_str(read.value) if isinstance(read, Recorded) and isinstance(read.value, str) else value
-    return values.as_str(value)
+    return values.as_str(values.unquoted(value))
 
 
-def _llamaindex_step(span: Span) -> _Call | None:
+def _llamaindex_step(span: Span) -> CallExecuted | None:
     """Read the step of a LlamaIndex agent that runs a tool; it alone has the call's id, and a failed call's name."""
     if not span.name.endswith(_STEP):
         return None
-    event = values.as_object(values.as_object(values.decoded(span.attributes.get(_INPUTS))).get("ev"))
+    event = values.as_object(values.decoded_object(span.attributes.get(_INPUTS)).get("ev"))
     name, call_id = values.as_str(event.get("tool_name")), values.as_str(event.get("tool_id"))
     if name is None or call_id is None:
         return None
-    output = values.as_object(values.as_object(values.decoded(span.attributes.get(_OUTPUTS))).get("tool_output"))
+    output = values.as_object(values.decoded_object(span.attributes.get(_OUTPUTS)).get("tool_output"))
     given = values.arguments(values.plain(event.get("tool_kwargs")))
-    return _Call(name=name, call_id=call_id, arguments=given, answer=llamaindex_answer(output))
+    return langchain.llamaindex_answer(output).of(name, given, call_id)
 
 
-def _in_result(span: Span, *, wrapped: bool) -> Answer:
+def _in_result(span: Span, *, wrapped: bool) -> langchain.Answer:
     """Read the result, of two integrations from inside `{"result": ...}`."""
     value = span.attributes.get(_OUTPUTS)
-    recorded = values.as_object(values.decoded(value)) if wrapped else {}
+    recorded = values.decoded_object(value) if wrapped else {}
     if list(recorded) != ["result"]:
-        return tool_answer(value)
-    inner = recorded["result"]
-    return Answer(result=values.returned(inner))
+        return langchain.tool_answer(value)
+    return langchain.Answer(result=values.returned(recorded["result"]))
 
 
 # MLflow keeps each chunk of a streamed output as an event, but leaves the calls out of the whole.
@@ -273,7 +209,7 @@ def _joined_chunks(span: Span, written: list[JsonObject]) -> list[JsonObject]:
         chunk = event.attributes.get(_VALUE) if event.name.startswith(_EVENT) else None
         if not isinstance(chunk, str) or _HAS_CALL not in chunk:
             continue
-        choices = values.as_list(values.as_object(values.decoded(chunk)).get("choices"))
+        choices = values.as_list(values.decoded_object(chunk).get("choices"))
         first = values.as_object(choices[0] if choices else None)
         # What other choices write are alternatives.
         delta = values.as_object(first.get("delta")) if first.get("index") in (None, 0) else {}

@@ -1,4 +1,4 @@
-"""Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes."""
+"""OpenInference: the spans of Arize's instrumentations and of others that set its attributes; and UiPath's, which lack its kind."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
+    AgentRun,
     CallAnswered,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     ModelCall,
     Observation,
@@ -20,7 +20,9 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import messages, openinference_messages, values
+from toolgauge.recognize import conventions, langchain, messages, values
+from toolgauge.recognize import openinference_agents as agents
+from toolgauge.recognize import openinference_messages as flattened
 from toolgauge.recognize.conventions import (
     OPENINFERENCE_TOKENS,
     ended_without_result,
@@ -29,31 +31,8 @@ from toolgauge.recognize.conventions import (
     own_conversation,
 )
 from toolgauge.recognize.definitions import DefinitionReader
+from toolgauge.recognize.dialect import PlainDialect, conversation_of
 from toolgauge.recognize.hosted_tools import hosted_items
-from toolgauge.recognize.langchain import agent_name, node_answers, refused_call, waiting_calls
-from toolgauge.recognize.openinference_agents import (
-    agent_run,
-    called_name,
-    code_step,
-    crew_history,
-    haystack_history,
-    instrumentation,
-    managed_agent_call,
-    offered_names,
-    offered_tools,
-    task_texts,
-)
-from toolgauge.recognize.openinference_messages import (
-    Messages,
-    answers,
-    observed,
-    past_calls,
-    read_messages,
-    requests,
-    texts,
-    with_raw_output,
-    with_response,
-)
 from toolgauge.recognize.openinference_tools import (
     INPUT,
     OUTPUT,
@@ -62,6 +41,7 @@ from toolgauge.recognize.openinference_tools import (
     google_answer,
     is_synthesized,
     made_by_itself,
+    span_error,
 )
 from toolgauge.recognize.provider_messages import provider_answers
 
@@ -91,42 +71,38 @@ _HANDOFF = "handoff_to_"
 _HANDOFF_SPAN = "handoff to "
 
 
-class OpenInference:
-    """The OpenInference conventions, with the envelopes of their instrumentations."""
+class OpenInference(PlainDialect):
+    """Reads OpenInference: the spans of Arize's instrumentations and of others that set its attributes."""
 
     name = "openinference"
     rank = 10
     marks = ("openinference.",)
-    scopes: tuple[str, ...] = ()
     grounds = Grounds(keys=(KIND,))
+    conversations = None
 
     def __init__(self) -> None:
+        super().__init__()
         self._definitions = DefinitionReader()
 
-    def claims(self, record: Record) -> bool:
-        """Claim spans with OpenInference's span kind."""
-        return not isinstance(record, LogRecord) and KIND in record.attributes
-
-    def read(self, record: Record) -> list[Observation]:
-        """Read one span."""
-        kind = (values.as_str(record.attributes.get(KIND)) or "").upper()
-        if isinstance(record, LogRecord) or kind == "EVALUATOR":
+    def _read(self, span: Span) -> list[Observation]:
+        kind = (values.as_str(span.attributes.get(KIND)) or "").upper()
+        if kind == "EVALUATOR":
             return []
-        source = instrumentation(record.scope)
-        metadata = _metadata(record)
-        seen = _conversation(record, metadata)
+        source = agents.instrumentation(span.scope)
+        metadata = _metadata(span)
+        seen = _conversation(span, metadata)
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
-        is_named = TOOL_NAME in record.attributes and kind != "LLM" and source != "llama_index"
+        is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:
-            seen += _tool(record, source, metadata, self._definitions)
+            seen += _openinference_tool(span, source, metadata, self._definitions)
         elif kind == "LLM":
-            seen += _model(record, source, metadata)
-            seen += self._offered(record)
+            seen += _model(span, source, metadata)
+            seen += self._offered(span)
         else:
-            seen += _enclosing(record, kind, source, metadata)
+            seen += _enclosing(span, kind, source, metadata)
             if kind == "AGENT":
-                seen += self._offered(record)
-                if source == "smolagents" and (tools := offered_names(record.attributes)):
+                seen += self._offered(span)
+                if source == "smolagents" and (tools := agents.offered_names(span.attributes)):
                     seen.append(ToolsOffered(tools=tools))
         return seen
 
@@ -137,7 +113,7 @@ class OpenInference:
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return past_calls(read_messages(span.attributes).input)
+        return flattened.past_calls(flattened.read_messages(span.attributes).input)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a member of the JSON text that producers put all metadata into."""
@@ -147,20 +123,17 @@ class OpenInference:
 
 def _metadata(record: Record) -> JsonObject:
     written = record.attributes.get(METADATA)
-    return {} if written is None else values.as_object(values.decoded(written))
+    return {} if written is None else values.decoded_object(written)
 
 
 def _conversation(span: Span, metadata: JsonObject) -> list[Observation]:
-    session = span.attributes.get(SESSION)
-    if isinstance(session, str) and session:
-        return [ConversationSeen(conversation_id=session, rank=1)]
-    named = next((found for key in _METADATA_SESSIONS if (found := values.as_str(metadata.get(key)))), None)
-    if named is not None:
-        return [ConversationSeen(conversation_id=named, rank=2)]
-    return [*own_conversation(span.attributes, _AI_SDK_SESSIONS)]
+    found = conversation_of([span.attributes.get(SESSION)], [metadata.get(key) for key in _METADATA_SESSIONS])
+    return [*(found or own_conversation(span.attributes, _AI_SDK_SESSIONS))]
 
 
-def _tool(span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader) -> list[Observation]:
+def _openinference_tool(
+    span: Span, source: str, metadata: JsonObject, definitions: DefinitionReader
+) -> list[Observation]:
     attributes = span.attributes
     name, given, returned = attributes.get(TOOL_NAME), attributes.get(INPUT), attributes.get(OUTPUT)
     if is_synthesized(span) or (source == "beeai" and name is None):  # BeeAI makes spans of a tool's events
@@ -169,11 +142,11 @@ def _tool(span: Span, source: str, metadata: JsonObject, definitions: Definition
         # A hand-off, `handoff to X`: from the agent's name the SDK derives the name that the model called.
         target = values.as_str(returned) if name is None else None
         if isinstance(name, str) and name.startswith(_HANDOFF) and span.name.startswith(_HANDOFF_SPAN):
-            target = values.as_str(values.as_object(values.decoded(returned)).get("to_agent"))
+            target = values.as_str(values.decoded_object(returned).get("to_agent"))
         if target is not None:
-            caller = values.as_str(values.as_object(values.decoded(given)).get("from_agent")) or values.as_str(given)
+            caller = values.as_str(values.decoded_object(given).get("from_agent")) or values.as_str(given)
             return [CallExecuted(name=handoff_name(target), arguments=NOT_RECORDED, agent=caller)]
-    if source == "langchain" and (refused := refused_call(name, given, returned)):
+    if source == "langchain" and (refused := langchain.refused_call(name, given, returned)):
         return [refused]
     named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
@@ -181,15 +154,12 @@ def _tool(span: Span, source: str, metadata: JsonObject, definitions: Definition
     is_uipath = span.scope.name.startswith("uipath.")
     keys = _CALL_ID_KEYS[1:] if is_uipath else _CALL_ID_KEYS
     ids = [found for key in keys if isinstance(found := attributes.get(key), str) and found not in ("", _NO_ID)]
-    call = CallExecuted(
-        name=called_name(named, attributes.get(DESCRIPTION)) if source == "crewai" else named,
-        call_id=ids[0] if ids else answer.call_id,
-        arguments=call_arguments(span, source),
-        result=answer.result,
-        error=answer.error,
-        agent=agent_name(metadata) if source == "langchain" else None,
-        tool_id=values.as_str(attributes.get(_TOOL_ID)) if is_uipath else None,
-    )
+    if source == "crewai":
+        named = agents.called_name(named, attributes.get(DESCRIPTION))
+    agent = langchain.agent_name(metadata) if source == "langchain" else None
+    call = answer.of(named, call_arguments(span, source), ids[0] if ids else None, agent=agent)
+    if is_uipath:
+        call = replace(call, tool_id=values.as_str(attributes.get(_TOOL_ID)))
     # The SDK opens the span of a tool before it asks a person.
     seen: list[Observation] = [ended_without_result(call) if source == "openai_agents" else call]
     if (tool := definitions.called(span, call.name, source)) is not None:
@@ -198,15 +168,15 @@ def _tool(span: Span, source: str, metadata: JsonObject, definitions: Definition
 
 
 def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
-    agent = agent_name(metadata) if source == "langchain" else None
-    read = read_messages(span.attributes)
+    agent = langchain.agent_name(metadata) if source == "langchain" else None
+    read = flattened.read_messages(span.attributes)
     recorded = span.attributes.get(OUTPUT)
-    if openinference_messages.is_shared_by_agent(span, source):
-        seen: list[Observation] = [*openinference_messages.requested_in_run(read, span.attributes)]
+    if flattened.is_shared_by_agent(span, source):
+        seen: list[Observation] = [*flattened.requested_in_run(read, span.attributes)]
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         seen = [*made]
     else:
-        finish = openinference_messages.finish_reason(span.attributes, read)
+        finish = flattened.finish_reason(span.attributes, read)
         seen = [model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS, finish=finish)]
         if (items := hosted_items(recorded)) is not None:
             # The flattened messages drop most of these items, and all of their results.
@@ -216,23 +186,21 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
             seen += calls
             seen += ran
         else:
-            found = requests(read.output)
-            found = with_raw_output(found, recorded) if source == "langchain" else with_response(found, recorded)
-            seen += observed(found, agent)
-    if openinference_messages.is_empty(read, span.attributes) and not any(
-        isinstance(one, CallRequested) for one in seen
-    ):
+            found = flattened.requests(read.output)
+            complete = flattened.with_raw_output if source == "langchain" else flattened.with_response
+            seen += flattened.observed(complete(found, recorded), agent)
+    if flattened.is_empty(read, span.attributes) and not any(isinstance(one, CallRequested) for one in seen):
         seen = [replace(one, ending=one.ending or "empty") if isinstance(one, ModelCall) else one for one in seen]
     seen += _answers(span, source, read)
-    seen += texts(read)
+    seen += flattened.texts(read)
     return seen
 
 
-def _answers(span: Span, source: str, read: Messages) -> Iterable[CallAnswered]:
+def _answers(span: Span, source: str, read: flattened.Messages) -> Iterable[CallAnswered]:
     """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
     given = span.attributes.get(INPUT)
     provided = provider_answers(given)
-    found: Iterable[CallAnswered] = answers(read.input)
+    found: Iterable[CallAnswered] = flattened.answers(read.input)
     if provided:
         known = {answer.call_id for answer in provided}
         found = [answer for answer in found if answer.call_id is None or answer.call_id not in known]
@@ -240,27 +208,77 @@ def _answers(span: Span, source: str, read: Messages) -> Iterable[CallAnswered]:
 
 
 def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iterator[Observation]:
-    run = agent_run(span, kind, source, metadata)
+    run = agents.agent_run(span, kind, source, metadata)
     if run is not None:
         yield run
     if source == "langchain" and kind == "CHAIN":
-        yield from node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-        yield from waiting_calls(span)
+        yield from langchain.node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+        yield from langchain.waiting_calls(span)
     elif source == "crewai" and kind == "AGENT":
-        yield from crew_history(span.attributes.get(OUTPUT), run.agent if run is not None else None)
-        if offered := offered_tools(span.attributes.get(INPUT)):
+        yield from agents.crew_history(span.attributes.get(OUTPUT), run.agent if run is not None else None)
+        if offered := agents.offered_tools(span.attributes.get(INPUT)):
             yield ToolsOffered(tools=offered)
     elif source == "crewai":
-        yield from task_texts(span.attributes.get("crew_tasks"))
-    elif source == "smolagents" and (found := managed_agent_call(span) or code_step(span)):
+        yield from agents.task_texts(span.attributes.get("crew_tasks"))
+    elif source == "smolagents" and (found := agents.managed_agent_call(span) or agents.code_step(span)):
         yield found
     elif source == "haystack" and run is not None:
-        yield from haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-    elif source == "ag2" and (
-        text := values.as_str(values.as_object(values.decoded(span.attributes.get(INPUT))).get("message"))
-    ):
+        yield from agents.haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
+    elif source == "ag2" and (text := values.as_str(values.decoded_object(span.attributes.get(INPUT)).get("message"))):
         yield MessageSeen(role="user", text=text)
     elif source == "claude_agent_sdk" and kind == "AGENT":
         text = span.attributes.get(INPUT)
         if isinstance(text, str) and text and not text.startswith(("{", "[")):
             yield MessageSeen(role="user", text=text)
+
+
+SPAN_TYPE = "span_type"
+
+_SCOPE = "uipath."
+_CALL_IDS = (_TOOL_ID, "tool_call.id")
+
+
+class UiPath(PlainDialect):
+    """Reads UiPath: spans that have a tool's name and input but no span kind, or UiPath's own `span_type`."""
+
+    name = "uipath"
+    rank = 95
+    marks = (TOOL_NAME,)
+    scopes = (_SCOPE,)
+    grounds = Grounds(keys=(TOOL_NAME,), scopes=(_SCOPE,))
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans with a tool's name and no span kind, and UiPath's own."""
+        if isinstance(record, LogRecord):
+            return False
+        attributes = record.attributes
+        if TOOL_NAME in attributes and KIND not in attributes:
+            # A shop for tools and a build write the name, too.
+            return INPUT in attributes or (
+                conventions.ORDINARY.isdisjoint(attributes) and conventions.TRANSPORT.isdisjoint(attributes)
+            )
+        return SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE)
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        kind = (values.as_str(span.attributes.get(SPAN_TYPE)) or "").upper()
+        if TOOL_NAME in span.attributes or kind == "TOOL":
+            yield from _uipath_tool(span)
+        elif kind == "AGENT":
+            yield AgentRun(agent=span.name)
+            text = values.as_str(span.attributes.get(INPUT))
+            # A function's arguments are no text of a user.
+            if text is not None and not text.startswith(("{", "[", '"')):
+                yield MessageSeen(role="user", text=text)
+
+
+def _uipath_tool(span: Span) -> Iterator[Observation]:
+    attributes = span.attributes
+    name = values.as_str(attributes.get(TOOL_NAME)) or (span.name if SPAN_TYPE in attributes else "")
+    if not name or is_synthesized(span):
+        return
+    answer = langchain.tool_answer(attributes.get(OUTPUT))
+    # UiPath's own spans name the tool with it, others that write as it does name the call.
+    tool_id = values.identifier(attributes.get(_TOOL_ID)) if span.scope.name.startswith(_SCOPE) else None
+    keys = _CALL_IDS if tool_id is None else _CALL_IDS[1:]
+    call_id = next((found for key in keys if (found := values.identifier(attributes.get(key)))), None)
+    yield replace(answer.of(name, call_arguments(span, ""), call_id, span_error(span)), tool_id=tool_id)

@@ -16,7 +16,6 @@ from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallError,
-    CallExecuted,
     CallRequested,
     ConversationSeen,
     ModelCall,
@@ -27,8 +26,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions import token_count
-from toolgauge.recognize.conventions_reader import PlainDialect
+from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
 
 _PREFIX = "spring.ai."
 _KIND = _PREFIX + "kind"
@@ -38,19 +36,17 @@ _TOOL_CALL = "tool_call"
 _TOOL_NAME = _PREFIX + "tool.definition.name"
 _TOOL_DESCRIPTION = _PREFIX + "tool.definition.description"
 _TOOL_SCHEMA = _PREFIX + "tool.definition.schema"
-_CALL_ID = _PREFIX + "tool.call.id"
-_ARGUMENTS = _PREFIX + "tool.call.arguments"
-_RESULT = _PREFIX + "tool.call.result"
+_TOOL = ToolFields(
+    name=(_TOOL_NAME,),
+    call_id=(_PREFIX + "tool.call.id", conventions.CALL_ID),
+    arguments=(_PREFIX + "tool.call.arguments", conventions.ARGUMENTS),
+    result=(_PREFIX + "tool.call.result", conventions.RESULT),
+)
 
 _CONVERSATION = _PREFIX + "chat.client.conversation.id"
 _CLIENT_TOOLS = _PREFIX + "chat.client.tool.names"
 _MODEL_TOOLS = _PREFIX + "model.request.tool.names"
-_INPUT_TOKENS = "gen_ai.usage.input_tokens"
-_OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 
-_REASONS = conventions.FINISH_REASONS
-
-_MAX_TOOLS = 1_000
 _MAX_DIGITS = 12
 # The only place where a tool's name stands that was asked for and is not there.
 _NO_SUCH_TOOL = re.compile(r"No ToolCallback found for tool name: (\S{1,200})\s*")
@@ -63,6 +59,7 @@ class SpringAI(PlainDialect):
     rank = 81
     marks = (_PREFIX,)
     grounds = Grounds(keys=(_KIND, _TOOL_NAME, _MODEL_TOOLS))
+    conversations = None
 
     def _read(self, span: Span) -> Iterator[Observation]:
         attributes = span.attributes
@@ -76,23 +73,24 @@ class SpringAI(PlainDialect):
             yield from _executed(span)
         elif kind == _CLIENT:
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
-            yield from _offered(attributes.get(_CLIENT_TOOLS))
+            yield from named_tools(values.decoded(attributes.get(_CLIENT_TOOLS)))
             # The call that ended the run because no tool has its name.
             failed = span.status_message if span.status == "error" else ""
             if (found := _NO_SUCH_TOOL.fullmatch(failed)) is not None:
                 yield CallRequested(position=0, name=found[1])
                 yield CallAnswered(name=found[1], error=CallError(kind=UNKNOWN_TOOL, message=failed))
         elif _MODEL_TOOLS in attributes:
-            yield from _offered(attributes.get(_MODEL_TOOLS))
+            yield from named_tools(values.decoded(attributes.get(_MODEL_TOOLS)))
             # Tokens stand on its span as text, finish reasons in capitals.
-            reasons = {_REASONS: (values.as_str(attributes.get(_REASONS)) or "").lower()}
+            reasons = (values.as_str(attributes.get(conventions.FINISH_REASONS)) or "").lower()
+            sent, received = (_count(values.first(attributes, keys)) for keys in conventions.TOKEN_KEYS)
             for seen in self._conventions.read_span(span):
                 if isinstance(seen, ModelCall):
                     yield replace(
                         seen,
-                        stopped_for_tools=conventions.stopped_for_tools(reasons),
-                        input_tokens=_count(attributes.get(_INPUT_TOKENS)),
-                        output_tokens=_count(attributes.get(_OUTPUT_TOKENS)),
+                        stopped_for_tools=conventions.stopped_for_tools({conventions.FINISH_REASONS: reasons}),
+                        input_tokens=sent,
+                        output_tokens=received,
                         # Up to 1.1, those of a whole loop over tools, whose calls are below one span.
                         may_add_up=True,
                     )
@@ -102,35 +100,21 @@ class SpringAI(PlainDialect):
 
 def _executed(span: Span) -> Iterator[Observation]:
     attributes = span.attributes
-    name = values.as_str(attributes.get(_TOOL_NAME)) or span.name.partition(" ")[2].strip()
-    if not name:
+    call = _TOOL.read(span, span.name.partition(" ")[2].strip())
+    if call is None:
         return
     # Spring AI writes a result as JSON: bare text is an exception's message, or comes from a user's converter.
-    value = attributes.get(_RESULT, attributes.get(conventions.RESULT))
-    read = values.result(value)
-    is_bare = isinstance(value, str) and isinstance(read, Recorded) and read.value == value
-    yield CallExecuted(
-        name=name,
-        call_id=values.identifier(attributes.get(_CALL_ID)) or conventions.call_id(attributes),
-        arguments=values.arguments(attributes.get(_ARGUMENTS, attributes.get(conventions.ARGUMENTS))),
-        result=Unparsed(value) if isinstance(value, str) and is_bare and value[:1] not in ('"', "{", "[", "") else read,
-        error=conventions.call_error(span),
-    )
+    value = values.first(attributes, _TOOL.result)
+    is_bare = isinstance(call.result, Recorded) and call.result.value == value
+    if isinstance(value, str) and is_bare and value[:1] not in ('"', "{", "[", ""):
+        call = replace(call, result=Unparsed(value))
+    yield call
     schema, description = values.decoded(attributes.get(_TOOL_SCHEMA)), attributes.get(_TOOL_DESCRIPTION)
     parameters = schema if isinstance(schema, dict) else None
-    tool = ToolDefinition(name=name, description=values.as_str(description), parameters=parameters)
+    tool = ToolDefinition(name=call.name, description=values.as_str(description), parameters=parameters)
     yield ToolsOffered(tools=(tool,))
 
 
-def _offered(value: Value) -> Iterator[ToolsOffered]:
-    """Read the names on offer, a JSON list in a text."""
-    names = values.as_list(values.decoded(value))
-    tools = tuple(ToolDefinition(name=name) for name in names[:_MAX_TOOLS] if isinstance(name, str) and name)
-    if tools:
-        yield ToolsOffered(tools=tools)
-
-
 def _count(value: Value) -> int | None:
-    if not isinstance(value, str):
-        return token_count(value)
-    return token_count(int(value)) if value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS else None
+    is_count = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS
+    return conventions.token_count(int(value) if isinstance(value, str) and is_count else value)

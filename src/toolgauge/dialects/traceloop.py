@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.literals import parse_fields
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -15,29 +14,14 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     CallExecuted,
-    CallRequested,
     MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import conventions, values
-from toolgauge.recognize.conventions import model_call
-from toolgauge.recognize.conventions_reader import PlainDialect
-from toolgauge.recognize.langchain import (
-    Answer,
-    agent_run,
-    as_requested,
-    is_control_flow,
-    llamaindex_answer,
-    message_answer,
-    message_answers,
-    message_fields,
-    rejected,
-    tool_answer,
-    waiting_calls,
-)
-from toolgauge.recognize.messages import Message, calls_of, past_calls, read_messages
+from toolgauge.recognize import conventions, langchain, values
+from toolgauge.recognize.dialect import PlainDialect
+from toolgauge.recognize.messages import Message, calls_of, read_messages
 
 ENTITY_NAME = "traceloop.entity.name"
 ENTITY_INPUT = "traceloop.entity.input"
@@ -86,13 +70,10 @@ _CONVERSATIONS = (
 _PROMPT = "gen_ai.prompt."
 _COMPLETION = "gen_ai.completion."
 
-# Six digits are more messages than a span can hold.
-_KEY = re.compile(r"(gen_ai\.prompt|gen_ai\.completion|llm\.request\.functions)\.([0-9]{1,6})\.(.+)")
-_CALL = re.compile(r"tool_calls\.([0-9]{1,6})\.(id|name|arguments)")
+_FUNCTIONS = "llm.request.functions."
 # The call of the first function-calling models, which asked for one at a time and gave it no id.
-_FUNCTION_CALL = re.compile(r"function_call\.()(name|arguments)")
+_FUNCTION_CALL = "function_call."
 _MESSAGE_FIELDS = frozenset(("role", "content", "tool_call_id", "name"))
-_FUNCTION_FIELDS = frozenset(("name", "description", "parameters", "input_schema"))
 
 # How OpenAI begins the ids of items that are calls.
 _ITEM = "fc_"
@@ -124,6 +105,7 @@ class Traceloop(PlainDialect):
     rank = 60
     marks = _MARKS
     prefixes = (ASSOCIATION,)
+    conversations = _CONVERSATIONS
     grounds = Grounds(keys=(*_OWN, *_LEGACY), scopes=_SCOPES)
 
     def claims(self, record: Record) -> bool:
@@ -140,7 +122,6 @@ class Traceloop(PlainDialect):
         return conventions.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
     def _read(self, span: Span) -> Iterator[Observation]:
-        yield from conventions.conversation(span.attributes, _CONVERSATIONS)
         if span.scope.name.startswith(_DECORATOR):
             integration = "decorator"
         else:
@@ -153,7 +134,7 @@ class Traceloop(PlainDialect):
             yield from _langchain_js(span, is_tool=operation == conventions.EXECUTE)
         elif kind == "tool" or operation == conventions.EXECUTE:
             if call := _executed(span, integration):
-                yield as_requested(call)
+                yield langchain.as_requested(call)
         elif operation in conventions.MODEL_OPERATIONS or request in _MODEL_REQUESTS:
             yield from self._model(span)
         elif operation == conventions.INVOKE:
@@ -180,12 +161,8 @@ class Traceloop(PlainDialect):
         else:
             yield from self._task(span, integration)
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        attributes = span.attributes
-        if conventions.INPUT in attributes:
-            return self._conventions.history(span)
-        return past_calls(_read_exchange(attributes).received)
+    def _given(self, span: Span) -> list[Message] | None:
+        return None if conventions.INPUT in span.attributes else _received(span.attributes)
 
     def _task(self, span: Span, integration: str) -> Iterator[Observation]:
         """Read what the producer does not label: a tool or a graph run by a framework, or a model's older form."""
@@ -194,7 +171,7 @@ class Traceloop(PlainDialect):
                 yield call
             elif isinstance(written := span.attributes.get(ENTITY_OUTPUT), str) and _OFFERED in written:
                 # What is prepared for a model call.
-                yield from self._conventions.offered(values.as_object(values.decoded(written)).get("tools"))
+                yield from self._conventions.offered(values.decoded_object(written).get("tools"))
         elif integration == "langchain":
             name = values.as_str(span.attributes.get(ENTITY_NAME))
             metadata: JsonObject = {
@@ -205,11 +182,11 @@ class Traceloop(PlainDialect):
             if name is not None and _NODE in metadata:
                 # The node and the graph in it have one name; only the graph has a checkpoint of its own.
                 is_graph = name == metadata[_NODE] and metadata.get(_CHECKPOINT) == metadata.get(_NODE_CHECKPOINT)
-                run = agent_run(name, metadata, labelled=is_graph)
+                run = langchain.agent_run(name, metadata, labelled=is_graph)
                 if run is not None:
                     yield run
             yield from _task_output(span.attributes.get(ENTITY_OUTPUT))
-            yield from waiting_calls(span)
+            yield from langchain.waiting_calls(span)
         elif any(key in span.attributes for key in _INDEXED):
             yield from self._model(span)
 
@@ -224,62 +201,24 @@ class Traceloop(PlainDialect):
                     yield one
             return
         agent = values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
-        yield model_call(attributes, agent, finish=attributes.get("gen_ai.completion.0.finish_reason"))
-        exchange = _read_exchange(attributes)
-        yield from self._conventions.offered(exchange.functions or attributes.get(conventions.DEFINITIONS))
-        yield from conventions.received(exchange.received)
-        yield from conventions.written(exchange.written, agent)
+        yield conventions.model_call(attributes, agent, finish=attributes.get("gen_ai.completion.0.finish_reason"))
+        functions = values.numbered(attributes, _FUNCTIONS)
+        yield from self._conventions.offered(functions or attributes.get(conventions.DEFINITIONS))
+        yield from conventions.received(_received(attributes))
+        written = [_message(fields, "assistant") for fields in values.numbered(attributes, _COMPLETION)]
+        yield from conventions.written(written, agent)
 
 
-# Indexed attributes come in any order, and the tenth before the second where indices are sorted as text.
-class _Exchange(Struct, frozen=True, kw_only=True):
-    """What a model was given and what it wrote. `functions` is JSON text of the tools on offer, "" without any."""
-
-    received: list[Message]
-    written: list[Message]
-    functions: str
+def _received(attributes: Mapping[str, Value]) -> list[Message]:
+    return [_message(fields, "user") for fields in values.numbered(attributes, _PROMPT)]
 
 
-def _read_exchange(attributes: Mapping[str, Value]) -> _Exchange:
-    prompts: dict[int, _Indexed] = {}
-    completions: dict[int, _Indexed] = {}
-    functions: dict[int, JsonObject] = {}
-    for key in attributes:
-        found = _KEY.fullmatch(key)
-        if found is None:
-            continue
-        index, rest = int(found[2]), found[3]
-        if found[1] == "llm.request.functions":
-            if rest in _FUNCTION_FIELDS:
-                functions.setdefault(index, {})[rest] = values.plain(attributes[key])
-            continue
-        messages = prompts if found[1] == "gen_ai.prompt" else completions
-        messages.setdefault(index, _Indexed()).put(rest, attributes[key])
-    return _Exchange(
-        received=[prompts[index].message("user") for index in sorted(prompts)],
-        written=[completions[index].message("assistant") for index in sorted(completions)],
-        functions=values.dump([functions[index] for index in sorted(functions)]) if functions else "",
-    )
-
-
-class _Indexed:
-    def __init__(self) -> None:
-        self._fields: JsonObject = {}
-        self._calls: dict[int, JsonObject] = {}
-
-    def put(self, rest: str, value: Value) -> None:
-        """Take one attribute; `rest` is what comes after the message's index."""
-        if rest in _MESSAGE_FIELDS:
-            self._fields[rest] = values.plain(value)
-            return
-        found = _CALL.fullmatch(rest) or _FUNCTION_CALL.fullmatch(rest)
-        if found is not None:
-            self._calls.setdefault(int(found[1] or 0), {})[found[2]] = values.plain(value)
-
-    def message(self, default_role: str) -> Message:
-        """Return the message."""
-        calls: list[Json] = [self._calls[index] for index in sorted(self._calls)]
-        return Message({**self._fields, "tool_calls": calls}, default_role)
+def _message(fields: Mapping[str, Value], default_role: str) -> Message:
+    calls = values.numbered(fields, "tool_calls.")
+    if not calls and _FUNCTION_CALL + "name" in fields:
+        calls = [{key.removeprefix(_FUNCTION_CALL): value for key, value in fields.items()}]
+    message = {key: values.plain(fields[key]) for key in _MESSAGE_FIELDS if key in fields}
+    return Message({**message, "tool_calls": values.plain(calls)}, default_role)
 
 
 # OpenAI's Responses API gives a call two ids: Traceloop writes that of the item beside calls and that of the call beside answers.
@@ -318,24 +257,24 @@ def _task_output(value: Value) -> Iterator[Observation]:
     """Read the messages that a node adds: itself, through commands, or as one message. A list of them is its input."""
     if not isinstance(value, str) or not (_INVALID in value or _TOOL_MESSAGE in value[:_HEAD]):
         return
-    returned = values.as_object(values.decoded(value))
+    returned = values.decoded_object(value)
     outputs = returned.get("outputs", returned.get("output"))
     for command in outputs if isinstance(outputs, list) else [outputs]:
         opened = values.as_object(command)
         added = values.as_object(opened.get("update")) if "update" in opened else opened
         if "messages" in added:
-            messages = [message_fields(message) for message in values.as_list(added["messages"])]
+            messages = [langchain.message_fields(message) for message in values.as_list(added["messages"])]
         elif opened is outputs and "messages" not in opened:
-            messages = [message_fields(opened)]
+            messages = [langchain.message_fields(opened)]
         else:
             continue
         for message in reversed(messages):
             if "tool_call_id" not in message:
                 break
-            yield from message_answers(message)
+            yield from langchain.message_answers(message)
         # Earlier messages may be the history of other turns; only the last is what the model wrote here.
         for message in messages[-1:]:
-            yield from rejected(message, None, len(values.as_list(message.get("tool_calls"))))
+            yield from langchain.rejected(message, None, len(values.as_list(message.get("tool_calls"))))
 
 
 def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
@@ -343,28 +282,32 @@ def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
     attributes = span.attributes
     written = attributes.get(ENTITY_OUTPUT)
     if is_tool:
-        message = message_fields(values.decoded(written))
+        message = langchain.message_fields(values.decoded(written))
         name = message.get("name") if "tool_call_id" in message else attributes.get(ENTITY_NAME)
-        given = values.as_list(values.as_object(values.decoded(attributes.get(ENTITY_INPUT))).get("args"))
+        given = values.as_list(values.decoded_object(attributes.get(ENTITY_INPUT)).get("args"))
         if isinstance(name, str) and message.get("status") != "error" and span.status != "error":
-            answer = tool_answer(written)
+            answer = langchain.tool_answer(written)
             arguments = values.arguments(given[0]) if len(given) == 1 else NOT_RECORDED
-            yield CallExecuted(name=name, call_id=answer.call_id, arguments=arguments, result=answer.result)
+            yield replace(answer.of(name, arguments), error=None)
         return
     is_node = (values.as_str(attributes.get(_WORKFLOW_NAME)) or "").startswith("Runnable")
     if not is_node:
         yield AgentRun(agent=None)
     elif isinstance(written, str) and _INVALID in written:
-        added = values.as_list(values.as_object(values.decoded(written)).get("messages"))
-        yield from rejected(message_fields(added[0]), None, 0) if len(added) == 1 else _task_output(written)
+        added = values.as_list(values.decoded_object(written).get("messages"))
+        yield from (
+            langchain.rejected(langchain.message_fields(added[0]), None, 0)
+            if len(added) == 1
+            else _task_output(written)
+        )
     request = attributes.get(ENTITY_INPUT)
     is_of_tools = isinstance(written, str) and _TOOL_MESSAGE in written[:_HEAD]
     if not (is_of_tools or (span.status == "error" and isinstance(request, str) and _CALL_OF_NODE in request)):
         return
-    state = values.as_object(values.decoded(request))
-    asking = message_fields((values.as_list(state.get("messages")) or [None])[-1])
-    messages = map(message_fields, values.as_list(values.as_object(values.decoded(written)).get("messages")))
-    answers = {values.as_str(message.get("tool_call_id")): message_answer(message) for message in messages}
+    state = values.decoded_object(request)
+    asking = langchain.message_fields((values.as_list(state.get("messages")) or [None])[-1])
+    messages = map(langchain.message_fields, values.as_list(values.decoded_object(written).get("messages")))
+    answers = {values.as_str(message.get("tool_call_id")): langchain.message_answer(message) for message in messages}
     failure = conventions.call_error(span)
     for call in map(
         values.as_object,
@@ -389,27 +332,19 @@ def _executed(span: Span, integration: str) -> CallExecuted | None:
     )
     if not name:
         return None
-    arguments, call_id = _opened(values.arguments(_first(attributes, conventions.ARGUMENTS, ENTITY_INPUT)), integration)
-    recorded = _answer(_first(attributes, conventions.RESULT, ENTITY_OUTPUT), integration)
-    error = conventions.call_error(span)
-    if error is not None and is_control_flow(error.kind):
-        error = None
-    agent = _first(attributes, conventions.AGENT, LANGCHAIN_AGENT)
-    call = CallExecuted(
-        name=name,
-        call_id=conventions.call_id(attributes) or call_id or recorded.call_id,
-        arguments=arguments,
-        result=recorded.result,
-        error=error or recorded.error,
-        agent=values.as_str(agent),
-        protocol="mcp" if integration == "mcp" else None,
+    arguments, call_id = _opened(
+        values.arguments(values.first(attributes, (conventions.ARGUMENTS, ENTITY_INPUT))), integration
     )
+    recorded = _answer(values.first(attributes, (conventions.RESULT, ENTITY_OUTPUT)), integration)
+    error = conventions.call_error(span)
+    if error is not None and langchain.is_control_flow(error.kind):
+        error = None
+    agent = values.as_str(values.first(attributes, (conventions.AGENT, LANGCHAIN_AGENT)))
+    call = recorded.of(name, arguments, conventions.call_id(attributes) or call_id, error, agent)
+    if integration == "mcp":
+        return replace(call, protocol="mcp")
     # The SDK opens the span of a tool before it asks a person.
     return conventions.ended_without_result(call) if integration == "openai_agents" else call
-
-
-def _first(attributes: Mapping[str, Value], *keys: str) -> Value:
-    return next((value for key in keys if (value := attributes.get(key)) is not None), None)
 
 
 def _opened(read: Content, integration: str) -> tuple[Content, str | None]:
@@ -433,31 +368,31 @@ def _opened(read: Content, integration: str) -> tuple[Content, str | None]:
     return read, None
 
 
-def _answer(value: Value, integration: str) -> Answer:
+def _answer(value: Value, integration: str) -> langchain.Answer:
     """Open the envelope of an integration around the result."""
     if integration == "agno" and isinstance(value, str) and value.startswith(_AGNO_RESULT):
         try:
             fields = parse_fields(value)
         except ValueError:
-            return Answer(result=values.result(value))
+            return langchain.Answer(result=values.result(value))
         failed = fields.get("status") == "failure"
         error = CallError(kind=OTHER_ERROR, message=values.text_of(fields.get("error"))) if failed else None
-        return Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
+        return langchain.Answer(result=NOT_RECORDED if failed else values.returned(fields.get("result")), error=error)
     if integration not in ("langchain", "mcp"):
-        return Answer(result=values.result(value))
-    opened = values.as_object(values.decoded(value))
+        return langchain.Answer(result=values.result(value))
+    opened = values.decoded_object(value)
     if integration == "langchain":
         # A tool message or a command in `output`.
         is_envelope = "output" in opened and opened.keys() <= {"output", "kwargs"}
         if is_envelope and opened["output"] is None:
-            return Answer(result=Recorded(None))
-        return tool_answer(opened["output"] if is_envelope else value)
+            return langchain.Answer(result=Recorded(None))
+        return langchain.tool_answer(opened["output"] if is_envelope else value)
     if "result" not in opened or not opened.keys() <= {"result", "is_error"}:
         # The content blocks of a server.
-        return Answer(result=values.result(value))
+        return langchain.Answer(result=values.result(value))
     returned, failed = opened["result"], opened.get("is_error") is True
     error = CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None
-    return Answer(result=values.result(returned) if returned is not None else NOT_RECORDED, error=error)
+    return langchain.Answer(result=values.result(returned) if returned is not None else NOT_RECORDED, error=error)
 
 
 def _llamaindex_call(span: Span) -> CallExecuted | None:
@@ -465,23 +400,19 @@ def _llamaindex_call(span: Span) -> CallExecuted | None:
     attributes = span.attributes
     named, written = values.as_str(attributes.get(TOOL_NAME)), attributes.get(ENTITY_OUTPUT)
     is_tool = named is not None or (isinstance(written, str) and '"tool_name"' in written)
-    output = values.as_object(values.decoded(written)) if is_tool else {}
+    output = values.decoded_object(written) if is_tool else {}
     inner = values.as_object(output.get("tool_output"))
     recorded = inner or output
     name = named or values.as_str(output.get("tool_name"))
     if name is None or not (named or inner or "raw_input" in output):
         return None
-    answer = llamaindex_answer(recorded)
+    answer = langchain.llamaindex_answer(recorded)
     given = (
         output.get("tool_kwargs"),
         values.as_object(recorded.get("raw_input")).get("kwargs"),
-        values.as_object(values.decoded(attributes.get(ENTITY_INPUT))).get("kwargs"),
+        values.decoded_object(attributes.get(ENTITY_INPUT)).get("kwargs"),
     )
     arguments: Content = next((Recorded(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
-    return CallExecuted(
-        name=name,
-        call_id=values.as_str(output.get("tool_id")),
-        arguments=values.arguments(attributes[ARGUMENTS]) if ARGUMENTS in attributes else arguments,
-        result=answer.result,
-        error=conventions.call_error(span) or answer.error,
-    )
+    if ARGUMENTS in attributes:
+        arguments = values.arguments(attributes[ARGUMENTS])
+    return answer.of(name, arguments, values.as_str(output.get("tool_id")), conventions.call_error(span))

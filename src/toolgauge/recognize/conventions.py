@@ -26,7 +26,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
 from toolgauge.recognize.endings import ending
-from toolgauge.recognize.messages import Messages, bedrock_answer, read_messages, read_text
+from toolgauge.recognize.messages import Messages, read_messages, read_text
 
 # The keys of a convention in order of preference: the first one present counts.
 TOKEN_KEYS = (
@@ -86,8 +86,7 @@ def counted(usage: JsonObject) -> tuple[int | None, int | None]:
 
 def token_counts(value: Value) -> tuple[int | None, int | None]:
     """Return (input, output) tokens of an object in JSON text."""
-    read = values.content(value)
-    return counted(values.as_object(read.value)) if isinstance(read, Recorded) else (None, None)
+    return counted(values.decoded_object(value))
 
 
 def token_count(value: Value) -> int | None:
@@ -267,9 +266,9 @@ def _arguments(attributes: Mapping[str, Value]) -> Content:
     return values.arguments_beside(written, attributes.get(RESULT) if written == "" else None)
 
 
-def call_id(attributes: Mapping[str, Value]) -> str | None:
+def call_id(attributes: Mapping[str, Value], keys: tuple[str, ...] = (CALL_ID,)) -> str | None:
     """Read the call's id; a placeholder in brackets names no call: two failed calls would be taken for one."""
-    found = values.identifier(attributes.get(CALL_ID))
+    found = values.identifier(values.first(attributes, keys))
     return None if found is not None and found.startswith("<") and found.endswith(">") else found
 
 
@@ -279,7 +278,7 @@ def call_error(span: Span) -> CallError | None:
     if span.status == "ok" and error_type is None:
         # Frameworks record intended exceptions (a hand-off) on successful spans.
         return pause(span) if span.events else None
-    exception = _exception(span) if span.events else None
+    exception = event(span) if span.events else None
     if span.status != "error" and error_type is None and exception is None:
         return None
     recorded: Mapping[str, Value] = exception if exception is not None else {}
@@ -297,7 +296,7 @@ def own_message(text: str) -> str:
     """Return the tool's message from the notes of OpenAI's agents SDK; any other text as it is."""
     if not text.startswith(_SDK_NOTES):
         return text
-    noted = values.as_object(values.decoded(text[text.find("{") :]))
+    noted = values.decoded_object(text[text.find("{") :])
     return values.as_str(values.as_object(noted.get("data", noted)).get("error")) or text
 
 
@@ -329,15 +328,16 @@ def handoff_name(agent: str) -> str:
 
 def pause(span: Span) -> CallError | None:
     """Read the exception with which a framework waits for a person, whatever the status of the span."""
-    exception = _exception(span) or {}
+    exception = event(span) or {}
     kind = values.as_str(exception.get("exception.type")) or ""
     if kind.rpartition(".")[2] not in PAUSING_EXCEPTIONS:
         return None
     return CallError(kind=PAUSED, message=values.as_str(exception.get("exception.message")) or "")
 
 
-def _exception(span: Span) -> Mapping[str, Value] | None:
-    return next((event.attributes for event in span.events if event.name == "exception"), None)
+def event(span: Span, name: str = "exception") -> Mapping[str, Value] | None:
+    """Return the attributes of the first event of this name."""
+    return next((event.attributes for event in span.events if event.name == name), None)
 
 
 def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> list[ConversationSeen]:
@@ -475,10 +475,9 @@ def message_event(name: str, body: Value, agent: str | None) -> Iterable[Observa
     if name == SYSTEM_MESSAGE:
         return system(message.get("content"))
     if name == USER_MESSAGE:
+        recorded = read_messages(message, "user")
         # Of Bedrock's answers only these have the failures.
-        blocks = map(values.as_object, values.as_list(message.get("content")))
-        answers = [answer for block in blocks if (answer := bedrock_answer(block)) is not None]
-        return [*answers, *newest_user_text(read_messages(message, "user"))]
+        return [*(answer for one in recorded for answer in one.answers()), *newest_user_text(recorded)]
     return ()
 
 

@@ -21,7 +21,6 @@ from toolgauge.model.observations import (
     Observation,
     ToolsOffered,
 )
-from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span, SpanEvent
 from toolgauge.recognize import conventions, endings, values
 from toolgauge.recognize.conventions import model_call, token_counts
@@ -54,47 +53,9 @@ _CHOICES = ".choices"
 _MESSAGES = ".messages"
 _USAGE = ".usage"
 _TOOLS = ".tools"
-_FLAT_NAME = "gen_ai.completion.{}.function_call.name"
-_FLAT_ARGUMENTS = "gen_ai.completion.{}.function_call.arguments"
-_FIRST_FLAT_NAME = _FLAT_NAME.format(0)
+_FLAT_CALLS, _FLAT_NAME = "gen_ai.completion.", "function_call.name"
 _LANGTRACE_TOOLS = "gen_ai.request.tools"
-_FLAT_TOOL = "llm.request.functions.{}."
-_FIRST_FLAT_TOOL = _FLAT_TOOL.format(0) + "name"
-_MAX_FLAT = 128
-
-
-class PlainDialect:
-    """The base of most dialects: reads the conventions, hides no attribute, looks for an application's keys under `prefixes` too."""
-
-    scopes: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
-    grounds: Grounds
-
-    def __init__(self) -> None:
-        self._conventions = ConventionsReader()
-
-    def claims(self, record: Record) -> bool:
-        """Claim spans with one of the keys in `grounds`."""
-        if isinstance(record, Span):
-            # A loop costs half of what a generator does.
-            for key in self.grounds.keys:
-                if key in record.attributes:
-                    return True
-        return False
-
-    def read(self, record: Record) -> Iterable[Observation]:
-        """Read one span; a dialect that reads log records too has a `read` of its own."""
-        return self._read(record) if isinstance(record, Span) else ()
-
-    def _read(self, span: Span) -> Iterable[Observation]:  # noqa: ARG002 (for dialects to fill in)
-        return ()
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute, also among those that an application gave to the span."""
-        attributes = record.attributes
-        return next(
-            (found for prefix in ("", *self.prefixes) if (found := attributes.get(prefix + key)) is not None), None
-        )
+_FLAT_TOOLS = "llm.request.functions."
 
 
 def _is_output(seen: Observation) -> bool:
@@ -173,7 +134,7 @@ class ConventionsReader:
             return _executed(span, conventions.EXECUTE, None)
         if operation == conventions.INVOKE:
             run = AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
-            return [run, *self._seen_by_agent(attributes)]
+            return [run, *self.without_calls(attributes)]
         if is_raw(span):
             key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
             return [*self.offered(span.attributes.get(key) if key is not None else None), *raw_request(span)]
@@ -192,7 +153,7 @@ class ConventionsReader:
             agent = values.as_str(attributes.get(conventions.AGENT))
             return conventions.message_event(record.event_name, body, agent)
         if attributes.get(conventions.OPERATION) == conventions.INVOKE:
-            return self._seen_by_agent(attributes)
+            return self.without_calls(attributes)
         return self.model_call(attributes, whose)
 
     def _model_span(self, span: Span, whose: str | None) -> list[Observation]:
@@ -216,7 +177,7 @@ class ConventionsReader:
             seen += conventions.written(read_messages(written, "assistant"), agent)
         return seen
 
-    def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
+    def without_calls(self, attributes: Mapping[str, Value]) -> list[Observation]:
         """Read an agent's messages for their text: the calls among them repeat those of its model calls."""
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
         seen += self._instructions.read(attributes.get(conventions.SYSTEM))
@@ -329,12 +290,15 @@ class HistoryReader:
         user = conventions.newest_user_text(messages)
         if user and before.user and not user[0].follows:
             user = [replace(user[0], follows=True)]
+        new = text[len(before.begun) :]
+        # All texts read from it together are no longer, but one escaped character may make each take four bytes.
+        taken = new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
         known = _Known(
             text[:-1].rstrip(_JSON_SPACES),
             before.count + len(messages),
             [*before.recorded, *recorded] if recorded else before.recorded,
             user or before.user,
-            before.kept + _texts(text[len(before.begun) :]) + _kept(recorded),
+            before.kept + taken + _kept(recorded),
         )
         self._forget(owner)
         size = _size(owner, known)
@@ -353,12 +317,6 @@ class HistoryReader:
 
 def _size(owner: Owner, known: _Known) -> int:
     return _ENTRY_BYTES + known.begun.__sizeof__() + owner[0].__sizeof__() + owner[1].__sizeof__() + known.kept
-
-
-def _texts(new: str) -> int:
-    """Return how many bytes all texts read from this may take: together they are no longer."""
-    # But one escaped character may make each character of a text take four bytes.
-    return new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
 
 
 def _kept(recorded: list[Observation]) -> int:
@@ -413,27 +371,20 @@ def _definitions(attributes: Mapping[str, Value]) -> Value:
             values.decoded(one) if isinstance(one, str) else one for one in values.as_list(values.decoded(encoded))
         ]
         return [tool for one in lists for tool in (one if isinstance(one, list) else [one])]
-    if _FIRST_FLAT_TOOL not in attributes:
-        return None
-    keys = [_FLAT_TOOL.format(position) for position in range(_MAX_FLAT)]
-    return [
-        {field: attributes.get(key + field) for field in ("name", "description", "parameters")}
-        for key in keys
-        if key + "name" in attributes
-    ]
+    return values.numbered(attributes, _FLAT_TOOLS) if _FLAT_TOOLS + "0.name" in attributes else None
 
 
 def flat_calls(attributes: Mapping[str, Value]) -> list[CallRequested]:
     """Read the calls in flat keys, numbered from 0."""
     calls: list[CallRequested] = []
     # Asked of every model span, and nearly none has any.
-    if _FIRST_FLAT_NAME not in attributes:
+    if _FLAT_CALLS + "0." + _FLAT_NAME not in attributes:
         return calls
     agent = values.as_str(attributes.get(conventions.AGENT))
-    for position in range(_MAX_FLAT):
-        name = values.as_str(attributes.get(_FLAT_NAME.format(position)))
+    for position, fields in enumerate(values.numbered(attributes, _FLAT_CALLS)):
+        name = values.as_str(fields.get(_FLAT_NAME))
         if name is None:
             break
-        arguments = values.arguments(attributes.get(_FLAT_ARGUMENTS.format(position)))
+        arguments = values.arguments(fields.get("function_call.arguments"))
         calls.append(CallRequested(position=position, name=name, arguments=arguments, agent=agent))
     return calls

@@ -23,7 +23,6 @@ _INPUT = "input.value"
 _REQUESTED = re.compile(r'"(?:tools|functions)": ?\[(?:\{|"\w{0,40}Tool\()')
 _NAMES = ("name", "tool_name", "toolName")
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema", "parameters_json_schema", "parametersJsonSchema")
-_MAX_INDEX_DIGITS = 6
 # Gemini writes the types of JSON Schema in capitals.
 # A tuple: what is looked for in it may be a list or an object, which no set can be asked for.
 _CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "NULL")
@@ -31,6 +30,20 @@ _CAPITAL_TYPES = ("OBJECT", "ARRAY", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "
 _BESIDE = frozenset(("type", "title", "description", "required", "additionalProperties", "$schema", "$defs"))
 # Types of smolagents.
 _NO_JSON_TYPES = ("any", "audio", "image")
+
+_GOOGLE_KEYS = {
+    "any_of": "anyOf",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_properties": "minProperties",
+    "max_properties": "maxProperties",
+    "additional_properties": "additionalProperties",
+}
+_GOOGLE_COUNTS = frozenset(("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"))
+# Schemas of tools are a few levels deep; a deeper one is cut off, and is then only less strict.
+_MAX_DEPTH = 20
 
 # Texts that are remembered, and the memory that all of them may take.
 _MAX_TEXT = 1 << 20
@@ -68,19 +81,14 @@ class DefinitionReader:
         # Some producers record the tools nowhere else.
         request = attributes.get(_INPUT)
         items = _requested(request) if isinstance(request, str) and _REQUESTED.search(request) else ()
-        return tuple(tool for item in items for tool in self._item(item))
+        shown: list[ToolDefinition] = []
+        for item in items:
+            shown += self._once(item, _shown) if isinstance(item, str) else definitions(values.as_object(item))
+        return tuple(shown)
 
     def _grouped(self, written: Iterable[tuple[str, Value]]) -> Iterator[ToolDefinition]:
-        grouped: dict[int, dict[str, Value]] = {}
-        for key, value in written:
-            index, _, name = key[len(TOOLS) :].partition(".")
-            if index.isascii() and index.isdigit() and len(index) < _MAX_INDEX_DIGITS:
-                grouped.setdefault(int(index), {})[name.removeprefix("tool.")] = value
-        for index in sorted(grouped):
-            yield from self._from_fields(grouped[index])
-
-    def _item(self, item: Json) -> Iterable[ToolDefinition]:
-        return self._once(item, _shown) if isinstance(item, str) else definitions(values.as_object(item))
+        for fields in values.numbered(dict(written), TOOLS):
+            yield from self._from_fields({name.removeprefix("tool."): value for name, value in fields.items()})
 
     def called(self, span: Span, name: str, instrumentation: str) -> ToolDefinition | None:
         """Return the definition that a tool's own span has in `tool.parameters`, `None` where that holds arguments."""
@@ -91,7 +99,7 @@ class DefinitionReader:
         # Arguments would fill the memory of definitions.
         if not is_smolagents and '"type"' not in written:
             return None
-        found = self._once(written, _inputs_in if is_smolagents else _described_in)
+        found = self._once(written, _inputs if is_smolagents else _described)
         return ToolDefinition(name=name, parameters=found[0].parameters) if found else None
 
     def _from_fields(self, fields: Mapping[str, Value]) -> Iterable[ToolDefinition]:
@@ -104,7 +112,7 @@ class DefinitionReader:
         if recorded:
             description = description or recorded[0].description
             return (replace(recorded[0], name=name, description=description),)
-        bare = values.as_object(values.decoded(fields.get("json_schema")))
+        bare = values.decoded_object(fields.get("json_schema"))
         return (ToolDefinition(name=name, description=description, parameters=_json_schema(bare) if bare else None),)
 
     def _once(self, value: _Read, read: Callable[[_Read], Iterable[ToolDefinition]]) -> tuple[ToolDefinition, ...]:
@@ -124,21 +132,24 @@ class DefinitionReader:
         return known[0]
 
 
-def definitions(item: JsonObject) -> Iterator[ToolDefinition]:
+def definitions(item: JsonObject, *, is_google: bool = False) -> Iterator[ToolDefinition]:
     """Read one item of a provider's list; one of Google's holds several tools."""
     for several in ("function_declarations", "functionDeclarations"):
         for inner in values.as_list(item.get(several)):
-            yield from definitions(values.as_object(inner))
+            yield from definitions(values.as_object(inner), is_google=True)
     wrapped = (values.as_object(item.get(key)) for key in ("function", "custom", "toolSpec"))
     source = next(filter(None, wrapped), item)
     # A tool of the provider has a type and no name.
     name = next((name for key in _NAMES if (name := values.as_str(source.get(key)))), None) or hosted_name(item)
     if name is None:
         return
-    read = values.arguments_inside(next((source[key] for key in _SCHEMA_KEYS if source.get(key) is not None), None))
+    key = next((key for key in _SCHEMA_KEYS if source.get(key) is not None), "")
+    read = values.arguments_inside(source.get(key))
     parameters = read.value if isinstance(read, Recorded) and isinstance(read.value, dict) else None
     if parameters is not None and isinstance(inner := parameters.get("json"), dict):  # Bedrock
         parameters = inner
+    if parameters is not None and is_google and key == _SCHEMA_KEYS[0]:
+        parameters = _google_schema(parameters)
     yield ToolDefinition(
         name=name,
         description=values.as_str(source.get("description")),
@@ -165,7 +176,7 @@ def _invoked(value: Value) -> Iterator[ToolDefinition]:
 
 
 def _requested(value: Value) -> Iterator[Json]:
-    request = values.as_object(values.decoded(value))
+    request = values.decoded_object(value)
     # Portkey keeps what its signature does not name apart.
     for source in (request, values.as_object(request.get("kwargs"))):
         for key in ("tools", "functions"):
@@ -180,17 +191,9 @@ def _shown(value: Value) -> Iterator[ToolDefinition]:
         return
 
 
-def _described_in(value: Value) -> Iterator[ToolDefinition]:
-    return _described(values.decoded(value))
-
-
-def _inputs_in(value: Value) -> Iterator[ToolDefinition]:
-    return _inputs(values.decoded(value))
-
-
-def _described(recorded: Json) -> Iterator[ToolDefinition]:
+def _described(recorded: Value) -> Iterator[ToolDefinition]:
     """Read a schema, or the properties alone."""
-    written = values.as_object(recorded)
+    written = values.decoded_object(recorded)
     if not is_schema(written) or (
         "properties" not in written and written.get("type") == "object" and written.keys() - _BESIDE
     ):
@@ -198,11 +201,12 @@ def _described(recorded: Json) -> Iterator[ToolDefinition]:
     if all(isinstance(item, dict) and isinstance(item.get("type"), str | list) for item in written.values()):
         yield from _inputs(written)
     else:
-        yield ToolDefinition(name="", parameters=values.as_object(_with_small_types(written)))
+        yield ToolDefinition(name="", parameters=_json_schema(written))
 
 
-def _inputs(recorded: Json) -> Iterator[ToolDefinition]:
+def _inputs(value: Value) -> Iterator[ToolDefinition]:
     """Read the inputs of a smolagents tool: properties, of which those that are nullable or have a default are optional."""
+    recorded = values.decoded(value)
     if not isinstance(recorded, dict):
         return
     # A type that JSON does not have is dropped: any value may be recorded for it.
@@ -229,19 +233,33 @@ def is_schema(value: JsonObject) -> bool:
 
 
 def _json_schema(value: JsonObject) -> JsonObject:
-    return values.as_object(_with_small_types(value)) if value.get("type") in _CAPITAL_TYPES else value
+    return _google_schema(value) if value.get("type") in _CAPITAL_TYPES else value
 
 
-def _with_small_types(value: Json) -> Json:
-    match value:
-        case dict():
-            return {
-                key: item.lower()
-                if key == "type" and isinstance(item, str) and item in _CAPITAL_TYPES
-                else _with_small_types(item)
-                for key, item in value.items()
-            }
-        case list():
-            return [_with_small_types(item) for item in value]
-        case _:
-            return value
+def _google_schema(value: Json, room: int = _MAX_DEPTH) -> JsonObject:
+    """Turn Google's dialect of OpenAPI (types in capitals, snake case, `nullable`) into JSON Schema."""
+    if not isinstance(value, dict) or room == 0:
+        return {}
+    schema: JsonObject = {}
+    for key, item in value.items():
+        name = _GOOGLE_KEYS.get(key, key)
+        if name == "type":
+            schema[name] = item.lower() if isinstance(item, str) else item
+        elif name == "properties":
+            schema[name] = {inner: _google_schema(found, room - 1) for inner, found in values.as_object(item).items()}
+        elif name == "items" or (name == "additionalProperties" and isinstance(item, dict)):
+            schema[name] = _google_schema(item, room - 1)
+        elif name == "anyOf":
+            schema[name] = [_google_schema(found, room - 1) for found in values.as_list(item)]
+        elif name in _GOOGLE_COUNTS:
+            # 64-bit integers are text in Google's JSON.
+            is_number = isinstance(item, str) and item.isascii() and item.isdigit() and len(item) < 19
+            schema[name] = int(item) if isinstance(item, str) and is_number else item
+        elif name not in ("nullable", "property_ordering", "propertyOrdering", "example"):
+            schema[name] = item
+    if value.get("nullable") is True:
+        if isinstance(kind := schema.get("type"), str):
+            schema["type"] = [kind, "null"]
+        if isinstance(several := schema.get("enum"), list):
+            schema["enum"] = [*several, None]
+    return schema

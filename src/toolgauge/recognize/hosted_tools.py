@@ -5,11 +5,9 @@ An item holds the call, its result, or both. With neither span nor definition, s
 
 import re
 
-from msgspec import Struct
-
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.observations import OTHER_ERROR, PAUSED, REFUSED, CallAnswered, CallError
+from toolgauge.model.observations import OTHER_ERROR, PAUSED, REFUSED, CallAnswered, CallError, CallRequested
 from toolgauge.recognize import values
 
 # Marks beside a call: Pydantic AI's, the AI SDK's.
@@ -46,16 +44,6 @@ _SINGLE = ("code", "queries", "query")
 _RESULTS = ("output", "outputs", "results", "result")
 
 
-class HostedCall(Struct, frozen=True, kw_only=True):
-    """A call with its outcome. `by_provider` is False for an item that the application carries out."""
-
-    name: str
-    arguments: Content
-    result: Content
-    error: CallError | None
-    by_provider: bool
-
-
 def is_by_provider(part: JsonObject) -> bool:
     """Return whether the producer marks a call, or an answer, as one of the provider's tools."""
     for mark in _MARKS:
@@ -81,8 +69,8 @@ def code_execution(part: JsonObject) -> JsonObject | None:
     return None
 
 
-def hosted_call(part: JsonObject) -> HostedCall | None:
-    """Read an item such as `web_search_call`, `mcp_call` or `custom_tool_call`; `None` for any other part."""
+def hosted_call(part: JsonObject, call_id: str | None) -> tuple[CallRequested, CallAnswered | None] | None:
+    """Read an item such as `web_search_call`, with its result where it holds one; `None` for any other part."""
     kind = part.get("type")
     if not isinstance(kind, str) or not (kind.endswith(_ITEM) or kind == _MCP_APPROVAL):
         return None
@@ -92,13 +80,11 @@ def hosted_call(part: JsonObject) -> HostedCall | None:
     if failure or part.get("status") == "failed":
         message = failure if isinstance(failure, str) else values.as_str(values.as_object(failure).get("message"))
         error = CallError(kind=OTHER_ERROR, message=message or "")
-    return HostedCall(
-        name=values.as_str(part.get("name")) or kind.removesuffix(_ITEM),
-        arguments=_arguments(part),
-        result=result,
-        error=error,
-        by_provider=by_provider,
-    )
+    name = values.as_str(part.get("name")) or kind.removesuffix(_ITEM)
+    call = CallRequested(position=0, name=name, call_id=call_id, arguments=_arguments(part), by_provider=by_provider)
+    if result == NOT_RECORDED and error is None:
+        return call, None
+    return call, CallAnswered(call_id=call_id, name=name, result=result, error=error, by_provider=by_provider)
 
 
 def hosted_name(definition: JsonObject) -> str | None:

@@ -16,13 +16,10 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
-    MessageSeen,
-    Observation,
 )
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.conventions import newest_user_text, written_text
-from toolgauge.recognize.messages import Message, PastMessage, calls_of, numbered
+from toolgauge.recognize.messages import Message
 
 # LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
 # `assemble` distinguishes them from failures by their class.
@@ -69,6 +66,24 @@ class Answer(Struct, frozen=True, kw_only=True):
     result: Content = NOT_RECORDED
     call_id: str | None = None
     error: CallError | None = None
+
+    def of(
+        self,
+        name: str,
+        arguments: Content,
+        call_id: str | None = None,
+        error: CallError | None = None,
+        agent: str | None = None,
+    ) -> CallExecuted:
+        """Return the call that has this outcome; an id and a failure that its span has of its own count first."""
+        return CallExecuted(
+            name=name,
+            call_id=call_id or self.call_id,
+            arguments=arguments,
+            result=self.result,
+            error=error or self.error,
+            agent=agent,
+        )
 
 
 def llamaindex_answer(output: JsonObject) -> Answer:
@@ -159,8 +174,7 @@ def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | Non
     """Read the run of the tool that an `AgentExecutor` has in place of one that does not exist."""
     if tool != _INVALID_TOOL:
         return None
-    read = values.content(given)
-    requested = values.as_object(read.value).get(_REQUESTED) if isinstance(read, Recorded) else None
+    requested = values.decoded_object(given).get(_REQUESTED)
     return CallAnswered(name=requested, result=values.result(output)) if isinstance(requested, str) else None
 
 
@@ -191,7 +205,7 @@ def node_answers(given: Value, output: Value) -> Iterator[CallAnswered]:
     calls = values.as_list(opened) or values.as_list(inner.get("input")) or [inner.get("tool_call")]
     if not all(values.as_object(call).get("type") == "tool_call" for call in calls):
         return
-    returned = values.as_object(values.decoded(output))
+    returned = values.decoded_object(output)
     added = returned.get("output")
     listed = values.as_list(returned.get("messages")) or values.as_list(values.as_object(added).get("messages"))
     for message in listed or values.as_list(added):
@@ -221,33 +235,36 @@ def batch(messages: Json) -> list[Json]:
     return first if isinstance(first, list) and not (len(first) == _PAIR and isinstance(first[0], str)) else items
 
 
-def received(messages: Sequence[Json]) -> Iterator[Observation]:
-    """Read a model's input: instructions, the newest user text, and answers to calls."""
-    read: list[Message] = []
-    for item in messages:
-        data = message_fields(item)
-        message = Message(flat_message(data), "user")
-        read.append(message)
-        if message.role == "system" and message.text:
-            yield MessageSeen(role="system", text=message.text)
-        elif message.role == "tool":
-            yield from message_answers(data)
-        else:
-            yield from message.answers()
-    yield from newest_user_text(read)
+class ChainMessage(Message):
+    """One of LangChain's messages, with the calls that it could not parse."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, item: Json, default_role: str) -> None:
+        self._data = message_fields(item)
+        super().__init__(flat_message(self._data), default_role)
+
+    def answers(self) -> list[CallAnswered]:
+        """Read the answers to calls, in order."""
+        return [*message_answers(self._data)] if self.role == "tool" else super().answers()
+
+    def add_to(
+        self,
+        calls: list[CallRequested],
+        answers: list[CallAnswered],
+        texts: list[str],
+        agent: str | None = None,
+        first: int = 0,
+    ) -> None:
+        """Add the message's calls, answers and texts; nothing of a tool's message."""
+        if self.role != "tool":
+            super().add_to(calls, answers, texts, agent, first)
+            calls += rejected(self._data, agent, first + len(calls))
 
 
-def past_calls(messages: Sequence[Json]) -> Iterator[CallRequested | MessageSeen]:
-    """Read the calls in a model's input, those that could not be parsed included."""
-    read = [(message_fields(item), Message(flat_message(message_fields(item)), "user")) for item in messages]
-    yield from numbered(
-        PastMessage(
-            calls=[*calls_of(message), *rejected(data, None, 0)] if message.role != "tool" else [],
-            has_answers=message.role == "tool" or bool(message.answers()),
-            user=message.text if message.role == "user" else "",
-        )
-        for data, message in read
-    )
+def messages_of(items: Sequence[Json], default_role: str) -> list[ChainMessage]:
+    """Read the messages of a list that is open already."""
+    return [ChainMessage(item, default_role) for item in items]
 
 
 def message_answers(data: JsonObject) -> Iterator[CallAnswered]:
@@ -255,25 +272,6 @@ def message_answers(data: JsonObject) -> Iterator[CallAnswered]:
     answer, name = message_answer(data), values.as_str(data.get("name"))
     if answer.call_id is not None or name is not None:
         yield CallAnswered(call_id=answer.call_id, name=name, result=answer.result, error=answer.error)
-
-
-def written(messages: Sequence[JsonObject], agent: str | None) -> Iterator[Observation]:
-    """Read a model's output: the calls that it asks for, those that could not be parsed, and its text."""
-    read: list[Message] = []
-    position = 0
-    for data in messages:
-        message = Message(flat_message(data), "assistant")
-        read.append(message)
-        calls: list[CallRequested] = []
-        ran_by_provider: list[CallAnswered] = []
-        message.add_to(calls, ran_by_provider, [], agent, position)
-        yield from calls
-        yield from (answer for answer in ran_by_provider if answer.by_provider)
-        position += len(calls)
-        for request in rejected(data, agent, position):
-            yield request
-            position += 1
-    yield from written_text(read)
 
 
 def rejected(data: JsonObject, agent: str | None, position: int) -> Iterator[CallRequested]:

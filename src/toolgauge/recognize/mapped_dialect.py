@@ -12,17 +12,15 @@ from toolgauge.model.observations import (
     CallExecuted,
     CallRequested,
     ConversationSeen,
-    MessageSeen,
     ModelCall,
     Observation,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.conventions import token_count
-from toolgauge.recognize.definitions import DefinitionReader
-from toolgauge.recognize.messages import Message, messages_of, past_calls
+from toolgauge.recognize.dialect import PlainDialect
+from toolgauge.recognize.messages import Message, messages_of
 from toolgauge.recognize.settings import (
     Answers,
     MappedDialectSettings,
@@ -41,10 +39,11 @@ _FLAGS = ("true", "false")
 _CONVERSATION_RANK = 2
 
 
-class MappedDialect:
+class MappedDialect(PlainDialect):
     """A dialect that is written in the configuration."""
 
     def __init__(self, name: str, settings: MappedDialectSettings) -> None:
+        super().__init__()
         self.name = name
         self.rank = settings.rank
         self.scopes = settings.scopes
@@ -61,7 +60,6 @@ class MappedDialect:
         by_scope = any(mapping.found_by is None for mapping in settings.spans)
         self.grounds = Grounds(keys=tuple(keys), values=tuple(texts), scopes=settings.scopes if by_scope else ())
         self._mappings = settings.spans
-        self._definitions = DefinitionReader()
 
     def claims(self, record: Record) -> bool:
         """Claim the spans that one of the mappings matches."""
@@ -94,7 +92,7 @@ class MappedDialect:
                     input_tokens=token_count(_value(record, mapping.input_tokens)),
                     output_tokens=token_count(_value(record, mapping.output_tokens)),
                 )
-                yield from self._offered(record, mapping)
+                yield from self._conventions.offered(_value(record, mapping.tools))
                 yield from conventions.received(_given(record, mapping))
                 if mapping.answers is not None:
                     yield from _answers(record, mapping.answers)
@@ -105,27 +103,18 @@ class MappedDialect:
                     yield from _requests(record, mapping.requests, agent, first)
             case "agent_run":
                 yield AgentRun(agent=agent)
-                yield from self._offered(record, mapping)
+                yield from self._conventions.offered(_value(record, mapping.tools))
                 yield from conventions.newest_user_text(_given(record, mapping))
                 yield from conventions.written_text(_written(record, mapping))
 
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
+    def _given(self, span: Span) -> list[Message]:
         mapping = self._mapping(span)
-        return past_calls(_given(span, mapping)) if mapping is not None else ()
-
-    def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute; a mapping hides none."""
-        return record.attributes.get(key)
+        return [] if mapping is None else _given(span, mapping)
 
     def _mapping(self, record: Record) -> SpanMapping | None:
         if isinstance(record, LogRecord) or (self.scopes and not record.scope.name.startswith(self.scopes)):
             return None
         return next((mapping for mapping in self._mappings if _fits(record, mapping)), None)
-
-    def _offered(self, span: Span, mapping: SpanMapping) -> Iterator[ToolsOffered]:
-        if tools := self._definitions.read(_value(span, mapping.tools)):
-            yield ToolsOffered(tools=tools)
 
 
 def _fits(span: Span, mapping: SpanMapping) -> bool:

@@ -135,7 +135,9 @@ class Message:
                 # The answer to a call of the same output: the provider ran the tool.
                 answers.append(replace(_answer(part), by_provider=self.role == "assistant"))
             else:
-                _add_hosted_call(calls, answers, part, agent, first)
+                if (hosted := hosted_call(part, _call_id(part))) is not None:
+                    calls.append(replace(hosted[0], position=first + len(calls), agent=agent))
+                    answers += [] if hosted[1] is None else [hosted[1]]
                 if (asked := approval(part)) is not None:
                     answers.append(asked)
         if beside := self._source.get("tool_calls") or self._item.get("tool_calls"):
@@ -300,6 +302,7 @@ def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, f
             call_id=_call_id(part),
             arguments=arguments,
             agent=agent,
+            usable=part.get("invalid") is not True,
             by_provider=is_by_provider(part),
         )
     )
@@ -321,32 +324,6 @@ def _named_otherwise(part: JsonObject) -> tuple[str, Content] | None:
     return name, values.arguments_inside(written[0]) if written is not None else NOT_RECORDED
 
 
-def _add_hosted_call(
-    calls: list[CallRequested], answers: list[CallAnswered], part: JsonObject, agent: str | None, first: int
-) -> None:
-    """Add a call that is an item of its own, with its result where the item holds one."""
-    found = hosted_call(part)
-    if found is None:
-        return
-    call_id, by_provider = _call_id(part), found.by_provider
-    if found.result != NOT_RECORDED or found.error is not None:
-        answers.append(
-            CallAnswered(
-                call_id=call_id, name=found.name, result=found.result, error=found.error, by_provider=by_provider
-            )
-        )
-    calls.append(
-        CallRequested(
-            position=first + len(calls),
-            name=found.name,
-            call_id=call_id,
-            arguments=found.arguments,
-            agent=agent,
-            by_provider=by_provider,
-        )
-    )
-
-
 def _answer(part: JsonObject) -> CallAnswered:
     # Asked of every answer: a loop costs half of what a generator does.
     for key in _RESULTS:
@@ -357,16 +334,6 @@ def _answer(part: JsonObject) -> CallAnswered:
     else:
         result, error = NOT_RECORDED, _failure(part, NOT_RECORDED)
     return CallAnswered(call_id=_call_id(part), name=_first_text(part, _NAMES), result=result, error=error)
-
-
-def bedrock_answer(block: JsonObject) -> CallAnswered | None:
-    """Read `{"toolResult": {...}}`, an answer as Bedrock has it; `None` for any other block."""
-    answered = values.as_object(block.get("toolResult"))
-    call_id = values.as_str(answered.get("toolUseId"))
-    if call_id is None:
-        return None
-    result = values.opened_blocks(values.result_inside(answered.get("content")))
-    return CallAnswered(call_id=call_id, result=result, error=_failure(answered, result))
 
 
 def _failure(source: JsonObject, result: Content) -> CallError | None:
@@ -387,7 +354,20 @@ def _parts(value: Json) -> list[JsonObject]:
     if isinstance(value, dict):
         return [value]
     items = value[-MAX_ITEMS:] if isinstance(value, list) else ()
-    return [part if isinstance(part, dict) else {"content": part} for part in items]
+    return [_part(part) if isinstance(part, dict) else {"content": part} for part in items]
+
+
+def _part(part: JsonObject) -> JsonObject:
+    """Name the kind of one of Bedrock's blocks, which Strands takes over; return any other part as it is."""
+    if isinstance(use := part.get("toolUse"), dict):
+        call: JsonObject = {"type": "tool_call", "id": use.get("toolUseId"), "name": use.get("name")}
+        return {**call, "arguments": use["input"]} if "input" in use else call
+    if isinstance(answered := part.get("toolResult"), dict):
+        result = values.opened_blocks(values.result_inside(answered["content"])) if "content" in answered else None
+        answer: JsonObject = {"type": "tool_call_response", "id": answered.get("toolUseId")}
+        shown: JsonObject = {"response": result.value} if isinstance(result, Recorded) else {}
+        return {**answer, **shown, "status": answered.get("status")}
+    return part
 
 
 def _is_part(item: Json) -> bool:

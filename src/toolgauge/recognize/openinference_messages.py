@@ -220,7 +220,7 @@ def answers(messages: list[Message]) -> Iterator[CallAnswered]:
             result = values.result(text)
         for index in sorted(message.functions):
             # autogen's answers: JSON of name, content, call_id, is_error.
-            recorded = values.as_object(values.decoded(message.functions[index]))
+            recorded = values.decoded_object(message.functions[index])
             if "call_id" in recorded or "name" in recorded:
                 returned, failed = recorded.get("content"), recorded.get("is_error") is True
                 yield CallAnswered(
@@ -326,7 +326,7 @@ def with_response(found: list[CallRequested], raw: Value) -> list[CallRequested]
     # Responses are large; most hold no call.
     if not any(mark in raw for mark in _MARKS):
         return found
-    response = values.as_object(values.decoded(raw))
+    response = values.decoded_object(raw)
     choice, candidate = (
         values.as_object((values.as_list(response.get(key)) or [None])[0]) for key in ("choices", "candidates")
     )
@@ -359,7 +359,7 @@ def requested_in_run(messages: Messages, attributes: Mapping[str, Value]) -> Ite
     # What came before the newest user's message belongs to earlier runs.
     newest = max((at + 1 for at, one in enumerate(messages.input) if one.role == _USER and not asked[at]), default=0)
     outputs = list(filter(None, asked[newest:]))
-    outputs.append(google_calls(values.as_object(values.decoded(attributes.get(_OUTPUT))).get("content")))
+    outputs.append(google_calls(values.decoded_object(attributes.get(_OUTPUT)).get("content")))
     numbered_calls = ((number, call) for number, found in enumerate(outputs) for call in found)
     for position, (number, call) in enumerate(numbered_calls):
         yield replace(call, position=position, output=number)

@@ -53,7 +53,7 @@ def call_arguments(span: Span, instrumentation: str) -> Content:
         positional = values.as_list(envelope.get("args"))
         if not positional:
             return Recorded(named)
-        schema = values.as_object(values.decoded(span.attributes.get(PARAMETERS)))
+        schema = values.decoded_object(span.attributes.get(PARAMETERS))
         properties = schema.get("properties")
         names = [name for name in (properties if isinstance(properties, dict) else schema) if name not in named]
         if len(names) < len(positional):
@@ -77,14 +77,14 @@ def _answer(value: Value, instrumentation: str) -> Answer:
     if instrumentation == "langchain":
         return tool_answer(value)
     if instrumentation == "llama_index":
-        opened = values.as_object(values.decoded(value))
+        opened = values.decoded_object(value)
         if "tool_name" in opened and "raw_input" in opened:
             answer = llamaindex_answer(opened)
             # `null` is the result itself; other producers leave a missing one out as `null`.
             is_null = "raw_output" in opened and opened["raw_output"] is None
             return replace(answer, result=Recorded(None)) if is_null else answer
     elif instrumentation == "google_adk":
-        opened = values.as_object(values.decoded(value))
+        opened = values.decoded_object(value)
         response = opened.get("response")
         if isinstance(response, dict) and "name" in opened:
             # The framework wraps whatever is not an object.
@@ -134,7 +134,7 @@ def made_by_itself(raw: Value) -> Iterator[CallRequested | CallAnswered]:
     """Yield the calls since the newest user's text, and what came of them."""
     if not isinstance(raw, str) or _HISTORY not in raw:
         return
-    history = values.as_list(values.as_object(values.decoded(raw)).get(_HISTORY))
+    history = values.as_list(values.decoded_object(raw).get(_HISTORY))
     newest = 0
     for place, written in enumerate(history):
         if values.as_object(written).get("role") == "user" and any("text" in part for part in _parts(written)):

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError
 from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import code_execution
 from toolgauge.recognize.langchain import batch, flat_message, generated, message_fields
-from toolgauge.recognize.messages import Message, bedrock_answer
+from toolgauge.recognize.messages import Message
 
 _ANTHROPIC, _BEDROCK = '"tool_result"', '"toolResult"'
 
@@ -17,7 +16,7 @@ def provider_answers(request: Value) -> list[CallAnswered]:
     """Read the answers, with failures, in a request of Anthropic's messages or Bedrock's Converse; none in any other form."""
     if not isinstance(request, str) or (_ANTHROPIC not in request and _BEDROCK not in request):
         return []
-    messages = values.as_list(values.as_object(values.opened(request)).get("messages"))
+    messages = values.as_list(values.opened_object(request).get("messages"))
     contents = (values.as_object(message).get("content") for message in messages[-values.MAX_ITEMS :])
     found: list[CallAnswered] = []
     for block in (values.as_object(one) for content in contents for one in values.as_list(content)[: values.MAX_ITEMS]):
@@ -31,41 +30,17 @@ def provider_answers(request: Value) -> list[CallAnswered]:
             if call_id is not None:
                 error = CallError(kind=OTHER_ERROR, message=values.text_of(result)) if failed else None
                 found.append(CallAnswered(call_id=call_id, result=result, error=error))
-        elif (answer := bedrock_answer(block)) is not None:
-            found.append(answer)
+        elif "toolResult" in block:
+            found += [answer for answer in blocks_message("user", [block]).answers() if answer.call_id is not None]
     return found
 
 
-# Bedrock's content blocks, which Strands takes over: `{"toolUse": {...}}`, `{"toolResult": {...}}`.
 def blocks_message(role: str, value: Value) -> Message:
     """Read a list of Bedrock's blocks as a message; any other value is the message's text."""
-    parts: list[Json] = []
-    match values.content(value):
-        case Recorded(list() as blocks):
-            parts = [_block(values.as_object(block)) for block in blocks[-values.MAX_ITEMS :]]
-        case Recorded() | Unparsed() if isinstance(value, str):
-            parts = [{"type": "text", "content": value}]
-        case _:
-            pass
-    return Message({"role": role, "parts": parts}, role)
+    blocks = values.decoded(value)
+    return Message({"role": role, "content": blocks if isinstance(blocks, list) else values.plain(value)}, role)
 
 
-def _block(block: JsonObject) -> JsonObject:
-    if "toolUse" in block:
-        use = values.as_object(block["toolUse"])
-        call: JsonObject = {"type": "tool_call", "id": use.get("toolUseId"), "name": use.get("name")}
-        return {**call, "arguments": use["input"]} if "input" in use else call
-    if "toolResult" in block:
-        recorded = values.as_object(block["toolResult"])
-        call_id, status = recorded.get("toolUseId"), recorded.get("status")
-        answer: JsonObject = {"type": "tool_call_response", "id": call_id, "status": status}
-        result = values.opened_blocks(Recorded(recorded["content"])) if "content" in recorded else None
-        return {**answer, "response": result.value} if isinstance(result, Recorded) else answer
-    text = block.get("text")
-    return {"type": "text", "content": text} if isinstance(text, str) else {"type": "block"}
-
-
-_BEDROCK_BLOCKS = frozenset(("toolUse", "toolResult"))
 _CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")
 
 
@@ -112,8 +87,6 @@ def _message(item: Json) -> JsonObject:
         return flat_message(message_fields(message))
     if "toolName" in message and "type" not in message:
         return {**message, "type": "tool-call"}
-    if any(not _BEDROCK_BLOCKS.isdisjoint(values.as_object(part)) for part in values.as_list(message.get("content"))):
-        return {**message, "content": [_block(values.as_object(part)) for part in values.as_list(message["content"])]}
     if "blocks" in message and "content" not in message:
         # Read LlamaIndex's form; calls stand in blocks and, as the provider wrote them, beside.
         blocks = [values.as_object(block) for block in values.as_list(message.get("blocks"))]
@@ -140,7 +113,8 @@ def _parts(part: JsonObject) -> Iterator[JsonObject]:
     """Name the kind of a part where Gemini and Pydantic AI do so in other ways."""
     call = part.get("function_call", part.get("functionCall"))
     if isinstance(call, dict):
-        yield {**call, "type": "tool_call"}
+        # The API leaves out `args` of a call without arguments.
+        yield {**call, "args": call.get("args") or {}, "type": "tool_call"}
         return
     response = part.get("function_response", part.get("functionResponse"))
     if isinstance(response, dict):
@@ -148,6 +122,9 @@ def _parts(part: JsonObject) -> Iterator[JsonObject]:
         return
     if (code := code_execution(part)) is not None:
         yield code
+        return
+    if part.get("thought") is True:
+        yield {"type": "reasoning"}
         return
     kind = values.as_str(part.get("part_kind"))
     if kind == "tool-call":

@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -308,7 +307,11 @@ class Shortfalls:
                 if producer is not None:
                     by_producer.setdefault(producer, []).append(call)
         # Of a tool without parameters no arguments are missing.
-        bare = {tool.name for tool in trajectory.tools_offered or () if _takes_nothing(tool)}
+        bare = {
+            tool.name
+            for tool in trajectory.tools_offered or ()
+            if tool.parameters is not None and not tool.parameters.get("properties") and not tool.takes_text
+        }
         for producer, calls in by_producer.items():
             counts = self._counts[producer]
             counts.calls += len(calls)
@@ -332,20 +335,19 @@ class Shortfalls:
 
     def of(self, producer: Producer, dialects: Collection[str], without_trace: int = 0) -> Iterator[Shortfall]:
         """Yield the facts that a producer leaves out; `without_trace` are its log records that nothing can join."""
-        whole = self._counts.get(producer, _Counts()).copy()
-        has_spans = not whole.hidden and not _CALLS_HAVE_SPANS.isdisjoint(dialects)
+        counts = self._counts.get(producer, _Counts()).copy()
+        has_spans = not counts.hidden and not _CALLS_HAVE_SPANS.isdisjoint(dialects)
         if has_spans or producer.service in self._executing:
-            whole.missing["calls"] = 0
+            counts.missing["calls"] = 0
         if without_trace:
-            whole.add("calls", without_trace, without_trace)
-        elif whole.missing["calls"] and not whole.calls:
+            counts.add("calls", without_trace, without_trace)
+        elif counts.missing["calls"] and not counts.calls:
             # Of calls that are not recorded, nothing is known at all.
             for fact in _OF_A_CALL:
-                whole.places[fact] += whole.places["calls"]
-                whole.missing[fact] += whole.missing["calls"]
-                whole.traces[fact] += whole.traces["calls"]
-                whole.traces_missing[fact] += whole.traces_missing["calls"]
-        counts = whole
+                counts.places[fact] += counts.places["calls"]
+                counts.missing[fact] += counts.missing["calls"]
+                counts.traces[fact] += counts.traces["calls"]
+                counts.traces_missing[fact] += counts.traces_missing["calls"]
         for fact in (*PROBLEMS, *_NOTES):
             if counts.missing[fact] and not (fact == "arguments" and _took_none(producer, dialects, counts)):
                 yield Shortfall(
@@ -417,10 +419,6 @@ def _add_fact(counts: _Counts, fact: Fact, lacks: Sequence[bool]) -> None:
 def _shows_input(trajectory: Trajectory) -> bool:
     """Return whether a model's input was recorded: where a system prompt is all of it, no user asked."""
     return any(message.role in ("user", "system") and message.text != _WITHHELD for message in trajectory.messages)
-
-
-def _takes_nothing(tool: ToolDefinition) -> bool:
-    return tool.parameters is not None and not tool.parameters.get("properties") and not tool.takes_text
 
 
 def _is_kept_back(content: Content) -> bool:

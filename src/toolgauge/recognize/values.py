@@ -4,7 +4,7 @@ A value that is too deep, too large or broken becomes `Unparsed`, never an excep
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -24,6 +24,9 @@ _MAX_CONTAINERS = 100_000
 MAX_ITEMS = 10_000
 # JSON text inside JSON text: each producer on the way may add one encoding.
 _MAX_ENCODINGS = 4
+
+# Six digits are more messages than a span can hold.
+_MAX_DIGITS = 6
 
 # What JSON text and Python literals can begin with, `NaN` and `None` included.
 _BEGINS = frozenset("{[(\"'-0123456789tfnTFNI")
@@ -318,9 +321,59 @@ def as_object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
+def unquoted(value: Value) -> Value:
+    """Return the text that is written as JSON; any other value as it is."""
+    if isinstance(value, str) and value.startswith('"'):
+        read = parse_text(value)
+        if isinstance(read, Recorded) and isinstance(read.value, str):
+            return read.value
+    return value
+
+
+def decoded_or_text(value: Value) -> Json:
+    """Read any attribute value; a text that is neither JSON nor a Python literal is itself."""
+    match content(value):
+        case Recorded(found):
+            return found
+        case Unparsed(text, "unparsable"):
+            return text
+        case _:
+            return None
+
+
+def decoded_object(value: Value) -> JsonObject:
+    """Read any attribute value that is an object; an empty one where it is none."""
+    return as_object(decoded(value))
+
+
+def opened_object(value: Value) -> JsonObject:
+    """Read what `envelope` reads, where it is an object; an empty one where it is none."""
+    return as_object(opened(value))
+
+
 def as_list(value: Json) -> list[Json]:
     """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def numbered(attributes: Mapping[str, Value], prefix: str) -> list[dict[str, Value]]:
+    """Group attributes whose keys go on with a number: `tools.0.name` and `tools.0.id`, whatever order they come in."""
+    found: dict[int, dict[str, Value]] = {}
+    for key in attributes:
+        if key.startswith(prefix):
+            number, _, rest = key[len(prefix) :].partition(".")
+            if rest and number.isascii() and number.isdigit() and len(number) <= _MAX_DIGITS:
+                found.setdefault(int(number), {})[rest] = attributes[key]
+    return [found[number] for number in sorted(found)]
+
+
+def first(attributes: Mapping[str, Value], keys: Iterable[str]) -> Value:
+    """Return the attribute under the first of the keys that is there."""
+    # Asked of every tool's span: a loop costs half of what a generator does.
+    for key in keys:
+        if (value := attributes.get(key)) is not None:
+            return value
+    return None
 
 
 def as_str(value: Value) -> str | None:

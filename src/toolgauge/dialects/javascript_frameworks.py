@@ -1,0 +1,317 @@
+"""Frameworks in JavaScript: Mastra, the Vercel AI SDK and VoltAgent."""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
+from toolgauge.model.json import JsonObject, Value
+from toolgauge.model.observations import (
+    INVALID_ARGUMENTS,
+    OTHER_ERROR,
+    REFUSED,
+    AgentRun,
+    CallAnswered,
+    CallError,
+    CallRequested,
+    MessageSeen,
+    Observation,
+)
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import LogRecord, Record, Span
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
+from toolgauge.recognize.messages import Message, Messages, read_messages
+
+_MASTRA_KIND = "mastra.span.type"
+_MASTRA_METADATA = "mastra.metadata."
+_RUN_INPUT = "mastra.agent_run.input"
+_STEP_INPUT = "mastra.model_step.input"
+_STEP_OUTPUT = "mastra.model_step.output"
+# What the provider answered, to the letter.
+_BODY = _MASTRA_METADATA + "body"
+_MASTRA_CONVERSATIONS = tuple(
+    _MASTRA_METADATA + key for key in ("threadId", "sessionId", "conversationId", "thread_id", "session_id")
+)
+
+_RUN, _STEP, _MASTRA_TOOL = "agent_run", "model_step", "tool_call"
+_TOOLS = (_MASTRA_TOOL, "mcp_tool_call")
+# These repeat what their steps have.
+_REPEATING = ("model_generation", "model_chunk")
+_MASTRA_MAX_CALLS = 1_000
+
+
+class Mastra(PlainDialect):
+    """Reads Mastra: the conventions, and `mastra.*` attributes that fill their gaps.
+
+    Requests are read from the step (`model_step`); `model_generation` and chunks repeat them. Arguments that break a tool's
+    schema come back as a result of a span that went well, though the tool never ran.
+    """
+
+    name = "mastra"
+    rank = 85
+    marks = ("mastra.",)
+    prefixes = (_MASTRA_METADATA,)
+    grounds = Grounds(keys=(_MASTRA_KIND,))
+    conversations = _MASTRA_CONVERSATIONS
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
+        kind = attributes.get(_MASTRA_KIND)
+        if kind == _RUN:
+            yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
+            offered = attributes.get(conventions.DEFINITIONS)
+            yield from named_tools(values.decoded(offered)) or self._conventions.offered(offered)
+            yield from conventions.system(attributes.get(conventions.SYSTEM))
+            yield from conventions.newest_user_text(read_messages(attributes.get(_RUN_INPUT), "user"))
+        elif kind in _TOOLS:
+            call = conventions.executed(span, conventions.EXECUTE, None)
+            if call is not None:
+                answer = values.as_object(call.result.value) if isinstance(call.result, Recorded) else {}
+                if call.error is None and answer.get("error") is True and "validationErrors" in answer:
+                    # The tool's schema does not allow the arguments: the tool never ran, and those that could not be parsed stand as none.
+                    given = NOT_RECORDED if call.arguments == Recorded({}) else call.arguments
+                    error = CallError(kind=INVALID_ARGUMENTS, message=values.as_str(answer.get("message")) or "")
+                    call = replace(call, arguments=given, error=error)
+                # A tool that suspends its run ends like one that worked, without a result.
+                yield conventions.ended_without_result(call)
+        elif kind == _STEP:
+            yield from _step(attributes)
+        elif kind not in _REPEATING or attributes.get(conventions.OPERATION) in conventions.MODEL_OPERATIONS:
+            yield from self._conventions.read_span(span)
+
+
+def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
+    yield from conventions.newest_user_text(read_messages(attributes.get(_STEP_INPUT), "user"))
+    output = values.opened_object(attributes.get(_STEP_OUTPUT))
+    calls = values.as_list(output.get("toolCalls"))[:_MASTRA_MAX_CALLS]
+    parts: JsonObject = {"tool_calls": calls, "parts": [{"type": "text", "content": output.get("text")}]}
+    for seen in conventions.written([Message(parts, "assistant")], None):
+        if isinstance(seen, CallRequested) and seen.call_id is not None and seen.arguments == Recorded({}):
+            yield replace(seen, arguments=_as_answered(seen.call_id, attributes))
+        else:
+            yield seen
+
+
+def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:
+    """Look up arguments in the provider's own answer: an empty object also stands for text that Mastra could not parse."""
+    for choice in values.as_list(values.opened_object(attributes.get(_BODY)).get("choices"))[:1]:
+        message = values.as_object(values.as_object(choice).get("message"))
+        for call in map(values.as_object, values.as_list(message.get("tool_calls"))[:_MASTRA_MAX_CALLS]):
+            if call.get("id") == call_id:
+                found = values.arguments(values.as_object(call.get("function")).get("arguments"))
+                return Recorded({}) if isinstance(found, NotRecorded) else found
+    return Recorded({})
+
+
+_VERCEL_SCOPE = "gen_ai"
+_VERCEL_OPERATION = "ai.operationId"
+# Older versions tell the operation here, with the function's id behind it: `ai.toolCall assistant`.
+_NAME_AND_FUNCTION = "operation.name"
+_FUNCTION = "ai.telemetry.functionId"
+_CONTEXT = "ai.settings.context."
+_VERCEL_METADATA = "ai.telemetry.metadata."
+_TOOL_NAME = "ai.toolCall.name"
+_PROMPT = "ai.prompt"
+_PROMPT_MESSAGES = "ai.prompt.messages"
+_PROMPT_TOOLS = "ai.prompt.tools"
+_TEXTS = ("ai.response.text", "ai.result.text")
+_CALLS = ("ai.response.toolCalls", "ai.result.toolCalls")
+_VERCEL_TOOL = ToolFields(
+    name=(_TOOL_NAME,),
+    call_id=("ai.toolCall.id",),
+    arguments=("ai.toolCall.args", "ai.toolCall.input"),
+    result=("ai.toolCall.result", "ai.toolCall.output"),
+)
+
+# The second is what older versions write.
+_FINISH_REASON = "ai.response.finishReason"
+_VERCEL_TOKENS = (
+    ("ai.usage.inputTokens", "ai.usage.promptTokens", *conventions.TOKEN_KEYS[0]),
+    ("ai.usage.outputTokens", "ai.usage.completionTokens", *conventions.TOKEN_KEYS[1]),
+)
+_TOOL_CALL = "ai.toolCall"
+_RUNS = ("ai.generateText", "ai.streamText")
+_MODEL_CALLS = (".doGenerate", ".doStream")
+# Applications choose the key; these are the names that tracing services ask them for.
+_VERCEL_CONVERSATIONS = tuple(
+    prefix + key
+    for prefix in (_CONTEXT, _VERCEL_METADATA)
+    for word in ("conversation", "session", "thread", "chat")
+    for key in (word + "Id", word + "_id", word + ".id", word + "ID")
+)
+
+# Tuples: what is looked for in them may be a list or an object, which no set can be asked for.
+_ANSWER_TYPES = ("tool-result", "tool-error")
+_FAILED = ("error-text", "error-json")
+# The type of the output of a call that a person refused.
+_DENIED = "execution-denied"
+_ENVELOPES = ("text", "json", "content", *_FAILED)
+
+
+class Vercel(PlainDialect):
+    """Vercel AI SDK: spans `ai.*` of its own form, and the conventions with the SDK's context beside them.
+
+    Below a run (`ai.generateText`, `ai.streamText`) are model calls (`.doGenerate`, `.doStream`) and `ai.toolCall`, sometimes
+    below its model call. The run repeats the last calls as its response, which is not read: they would count twice.
+    """
+
+    name = "vercel"
+    rank = 83
+    marks = ("ai.",)
+    prefixes = (_VERCEL_METADATA, _CONTEXT)
+    grounds = Grounds(keys=(_VERCEL_OPERATION, _TOOL_NAME), scopes=(_VERCEL_SCOPE,))
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans with an operation of the SDK, and those of any form with its context."""
+        if isinstance(record, LogRecord):
+            return False
+        attributes = record.attributes
+        if _VERCEL_OPERATION in attributes or _TOOL_NAME in attributes:
+            return True
+        # Looking through all keys is dear; only spans in the conventions' form need it, and these have one scope.
+        return record.scope.name == _VERCEL_SCOPE and any(
+            key.startswith((_CONTEXT, _VERCEL_METADATA)) for key in attributes
+        )
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
+        yield from conventions.own_conversation(attributes, _VERCEL_CONVERSATIONS)
+        named = (values.as_str(attributes.get(key)) for key in (_VERCEL_OPERATION, _NAME_AND_FUNCTION))
+        operation = (next(filter(None, named), None) or span.name).partition(" ")[0]
+        agent = values.as_str(attributes.get(_FUNCTION))
+        if operation == _TOOL_CALL:
+            if (call := _VERCEL_TOOL.read(span, agent=agent)) is not None:
+                yield call
+        elif operation in _RUNS:
+            yield AgentRun(agent=agent)
+            recorded = values.decoded_object(attributes.get(_PROMPT))
+            yield from conventions.system(values.as_str(recorded.get("system")))
+            asked = recorded.get("prompt")
+            if isinstance(asked, str):
+                messages: list[_SdkMessage] = [_SdkMessage({"role": "user", "content": asked}, "")]
+            else:
+                messages = _messages(values.as_list(recorded.get("messages")) or values.as_list(asked))
+            yield from conventions.newest_user_text(messages)
+            yield from _written_text(attributes)
+        elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
+            yield conventions.model_call(attributes, agent, keys=_VERCEL_TOKENS, finish=attributes.get(_FINISH_REASON))
+            yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
+            yield from conventions.received(_messages(attributes.get(_PROMPT_MESSAGES)))
+            calls = values.plain(values.objects(values.first(attributes, _CALLS), ""))
+            yield from conventions.written([Message({"tool_calls": calls}, "assistant")], agent)
+            yield from _written_text(attributes)
+        elif not operation.startswith("ai."):
+            yield from self._conventions.read_span(span)
+
+    def _given(self, span: Span) -> Messages | None:
+        given = span.attributes.get(_PROMPT_MESSAGES)
+        return None if given is None else _messages(given)
+
+
+def _written_text(attributes: Mapping[str, Value]) -> Iterator[MessageSeen]:
+    text = values.as_str(values.first(attributes, _TEXTS))
+    if text is not None:
+        yield MessageSeen(role="assistant", text=text)
+
+
+class _SdkMessage(Message):
+    """A message of the AI SDK: its answers are in envelopes of their own."""
+
+    __slots__ = ()
+
+    def answers(self) -> list[CallAnswered]:
+        parts = [values.as_object(part) for part in values.as_list(self._source.get("content"))]
+        # What the provider ran itself is answered in the assistant's own message.
+        by_provider = self.role == "assistant"
+        return [_answer(part, by_provider=by_provider) for part in parts if part.get("type") in _ANSWER_TYPES]
+
+
+def _messages(value: Value) -> list[_SdkMessage]:
+    return [_SdkMessage(message, "") for message in values.objects(value, "")]
+
+
+def _answer(part: JsonObject, *, by_provider: bool) -> CallAnswered:
+    call_id, name = values.identifier(part.get("toolCallId")), values.as_str(part.get("toolName"))
+    output = part["output"] if "output" in part else part.get("result", part.get("error"))
+    failed = part.get("isError") is True or part.get("type") == "tool-error"
+    if isinstance(output, dict) and output.get("type") == _DENIED:
+        reason = values.as_str(output.get("reason")) or ""
+        return CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=reason))
+    if isinstance(output, dict) and output.get("type") in _ENVELOPES:
+        failed = failed or output.get("type") in _FAILED
+        output = output.get("value")
+    message = "" if output is None else values.text_of(output) or values.dump(output)
+    return CallAnswered(
+        call_id=call_id,
+        name=name,
+        result=NOT_RECORDED if failed else values.result_inside(output),
+        error=CallError(kind=OTHER_ERROR, message=message) if failed else None,
+        by_provider=by_provider,
+    )
+
+
+_VOLTAGENT_SCOPE = "@voltagent/"
+_VOLTAGENT_KIND = "span.type"
+_ENTITY = "entity.type"
+_NAME = "entity.name"
+_VOLTAGENT_OPERATION = "voltagent.operation_id"
+_INPUT = "input"
+_OUTPUT = "output"
+_MESSAGES = ("agent.messages", "llm.messages")
+_SNAPSHOT = "agent.stateSnapshot"
+_VOLTAGENT_TOOL = ToolFields(name=("tool.name",), call_id=("tool.call.id",), arguments=(_INPUT,), result=(_OUTPUT,))
+_TOOL_NAMES = "llm.tools"
+_VOLTAGENT_TOKENS = (("llm.usage.prompt_tokens",), ("llm.usage.completion_tokens",))
+_SUBAGENT = "subagent:"
+_MAX_TOOLS = 1_000
+
+
+class VoltAgent(PlainDialect):
+    """Reads VoltAgent's own spans: runs of agents, calls of models and of tools.
+
+    One model span stands for all steps of a run, without the requests in them: a call of a tool that does not exist, or with
+    arguments that break its schema, leaves no trace.
+    """
+
+    name = "voltagent"
+    rank = 87
+    marks = ("voltagent.",)
+    scopes = (_VOLTAGENT_SCOPE,)
+    grounds = Grounds(keys=(_VOLTAGENT_OPERATION,), scopes=(_VOLTAGENT_SCOPE,))
+    needs = (_VOLTAGENT_KIND, _ENTITY)
+    # The second is what applications set on runs outside of a conversation that is kept.
+    conversations = ("conversation.id", "voltagent.conversation_id")
+
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
+        kind = attributes.get(_VOLTAGENT_KIND)
+        if kind == "tool":
+            if (call := _VOLTAGENT_TOOL.read(span)) is not None:
+                yield call
+        elif kind == "llm":
+            yield conventions.model_call(attributes, keys=_VOLTAGENT_TOKENS)
+            listed = attributes.get(_TOOL_NAMES)
+            yield from named_tools([name.strip() for name in listed.split(",")] if isinstance(listed, str) else [])
+            yield from _texts(attributes)
+        elif (kind is None or kind == "agent") and attributes.get(_ENTITY) == "agent":
+            # The run of an agent below has its caller's entity; only the span's name has its own.
+            below = span.name.removeprefix(_SUBAGENT) if span.name.startswith(_SUBAGENT) else ""
+            yield AgentRun(agent=below or values.as_str(attributes.get(_NAME)))
+            yield from _texts(attributes)
+            if text := values.as_str(attributes.get(_OUTPUT)):
+                yield MessageSeen(role="assistant", text=text)
+            # The parameters of a snapshot's tools are the insides of a zod schema, from which no JSON Schema follows.
+            state = values.opened_object(attributes.get(_SNAPSHOT))
+            listed = map(values.as_object, values.as_list(state.get("tools"))[:_MAX_TOOLS])
+            yield from self._conventions.offered(
+                [{"name": tool.get("name"), "description": tool.get("description")} for tool in listed]
+            )
+
+
+def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
+    messages = read_messages(values.first(attributes, _MESSAGES), "user")
+    if messages:
+        yield from conventions.received(messages)
+    elif text := values.as_str(attributes.get(_INPUT)):
+        yield MessageSeen(role="user", text=text)

@@ -1,0 +1,121 @@
+"""The base of dialects: the table of a producer's keys, from which follows what it claims and most of what it reads."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from toolgauge.model.json import Json, Value
+from toolgauge.model.observations import (
+    CallExecuted,
+    CallRequested,
+    ConversationSeen,
+    MessageSeen,
+    Observation,
+    ToolDefinition,
+    ToolsOffered,
+)
+from toolgauge.model.ports import Grounds
+from toolgauge.model.records import Record, Span
+from toolgauge.recognize import conventions, values
+from toolgauge.recognize.conventions_reader import ConventionsReader
+from toolgauge.recognize.messages import AnyMessage, past_calls
+
+_MAX_TOOLS = 1_000
+
+
+class ToolFields(Struct, frozen=True, kw_only=True):
+    """The attributes of a tool's span, each under the first of its keys that is there."""
+
+    name: tuple[str, ...] = (conventions.TOOL_NAME,)
+    call_id: tuple[str, ...] = (conventions.CALL_ID,)
+    arguments: tuple[str, ...] = (conventions.ARGUMENTS,)
+    result: tuple[str, ...] = (conventions.RESULT,)
+
+    def read(self, span: Span, name: str = "", agent: str | None = None) -> CallExecuted | None:
+        """Read the call; `name` is that of a span without one, and without any there is no call."""
+        attributes = span.attributes
+        name = values.as_str(values.first(attributes, self.name)) or name
+        if not name:
+            return None
+        return CallExecuted(
+            name=name,
+            call_id=conventions.call_id(attributes, self.call_id),
+            arguments=values.arguments(values.first(attributes, self.arguments)),
+            result=values.result(values.first(attributes, self.result)),
+            error=conventions.call_error(span),
+            agent=agent,
+        )
+
+
+class PlainDialect:
+    """The base of most dialects: reads the conventions, hides no attribute, looks for an application's keys under `prefixes` too."""
+
+    scopes: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    grounds: Grounds | None = None
+    # The producer's own keys of a conversation's id; `None` where `_read` looks for it.
+    conversations: tuple[str, ...] | None = ()
+    # Keys of which a span must have one where its scope is all that it has of the grounds.
+    needs: tuple[str, ...] = ()
+
+    def __init__(self) -> None:
+        self._conventions = ConventionsReader()
+
+    def claims(self, record: Record) -> bool:
+        """Claim spans with one of the `grounds`."""
+        grounds = self.grounds
+        if not isinstance(record, Span) or grounds is None:
+            return False
+        attributes = record.attributes
+        # A loop costs half of what a generator does.
+        for key in grounds.keys:
+            if key in attributes:
+                return True
+        for key, value in grounds.values:
+            if attributes.get(key) == value:
+                return True
+        if not grounds.scopes or not record.scope.name.startswith(grounds.scopes):
+            return False
+        return not self.needs or any(key in attributes for key in self.needs)
+
+    def read(self, record: Record) -> Iterable[Observation]:
+        """Read one span; a dialect that reads log records too has a `read` of its own."""
+        if not isinstance(record, Span):
+            return ()
+        if self.conversations is None:
+            return self._read(record)
+        return [*conventions.conversation(record.attributes, self.conversations), *self._read(record)]
+
+    def _read(self, span: Span) -> Iterable[Observation]:  # noqa: ARG002 (for dialects to fill in)
+        return ()
+
+    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
+        """Read the calls in the history that a model was given, and the texts of the user between them."""
+        given = self._given(span)
+        return self._conventions.history(span) if given is None else past_calls(given)
+
+    def _given(self, span: Span) -> Iterable[AnyMessage] | None:  # noqa: ARG002 (for dialects to fill in)
+        """Return the messages that a model was given; `None` for those of the conventions."""
+        return None
+
+    def attribute(self, record: Record, key: str) -> Value:
+        """Look up an attribute, also among those that an application gave to the span."""
+        attributes = record.attributes
+        return next(
+            (found for prefix in ("", *self.prefixes) if (found := attributes.get(prefix + key)) is not None), None
+        )
+
+
+def named_tools(names: Json) -> list[ToolsOffered]:
+    """Read the offer of a producer that records the names of tools alone."""
+    tools = [ToolDefinition(name=name) for name in values.as_list(names)[:_MAX_TOOLS] if isinstance(name, str) and name]
+    return [ToolsOffered(tools=tuple(tools))] if tools else []
+
+
+def conversation_of(sessions: Iterable[Value], others: Iterable[Value]) -> list[ConversationSeen]:
+    """Read the first text among the sessions of a producer; what stands under `others` only stands in for it."""
+    for rank, ids in enumerate((sessions, others), 1):
+        for found in ids:
+            if found and isinstance(found, str):
+                return [ConversationSeen(conversation_id=found, rank=rank)]
+    return []

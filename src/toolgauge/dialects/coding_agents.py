@@ -205,7 +205,6 @@ _CODEX_PREFIX = "codex."
 # The event's name is an attribute; the field of the record has a place in the source.
 _EVENT = "event.name"
 _CONVERSATION = "conversation.id"
-_HIDDEN = "[REDACTED]"
 # The source of a person's decision, and the beginnings of the names of refusals and of the end of the turn.
 _PERSON = "user"
 _CODEX_NO = ("denied", "abort", "timed")
@@ -249,7 +248,7 @@ class Codex(PlainDialect):
                     yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=""))
             case "codex.user_prompt":
                 prompt = values.as_str(attributes.get("prompt"))
-                if prompt and prompt != _HIDDEN:
+                if prompt and prompt != "[REDACTED]":
                     yield MessageSeen(role="user", text=prompt)
             case _:
                 return

@@ -205,7 +205,6 @@ _CODEX_PREFIX = "codex."
 # The event's name is an attribute; the field of the record has a place in the source.
 _EVENT = "event.name"
 _CONVERSATION = "conversation.id"
-_HIDDEN = "[REDACTED]"
 # The source of a person's decision, and the beginnings of the names of refusals and of the end of the turn.
 _PERSON = "user"
 _CODEX_NO = ("denied", "abort", "timed")
@@ -249,7 +248,7 @@ class Codex(PlainDialect):
                     yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=""))
             case "codex.user_prompt":
                 prompt = values.as_str(attributes.get("prompt"))
-                if prompt and prompt != _HIDDEN:
+                if prompt and prompt != "[REDACTED]":
                     yield MessageSeen(role="user", text=prompt)
             case _:
                 return
@@ -307,7 +306,10 @@ class GeminiCli(PlainDialect):
         operation = attributes.get(conventions.OPERATION)
         if operation == _MODEL:
             yield conventions.model_call(attributes, values.as_str(attributes.get(conventions.AGENT)))
-            yield from self._conventions.without_calls(attributes)
+            yield from conventions.system(attributes.get(conventions.SYSTEM))
+            yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
+            yield from conventions.written_text(read_messages(attributes.get(conventions.OUTPUT), "assistant"))
+            yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS))
         elif operation == _BATCH:
             # The calls of one batch: as completed, or as they were scheduled where nothing else is recorded.
             agent = values.as_str(attributes.get(conventions.AGENT))

@@ -198,8 +198,9 @@ class Vercel(PlainDialect):
             yield conventions.model_call(attributes, agent, keys=_VERCEL_TOKENS, finish=attributes.get(_FINISH_REASON))
             yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
             yield from conventions.received(_messages(attributes.get(_PROMPT_MESSAGES)))
-            calls = values.plain(values.objects(values.first(attributes, _CALLS), ""))
-            yield from conventions.written([Message({"tool_calls": calls}, "assistant")], agent)
+            if (called := values.first(attributes, _CALLS)) is not None:
+                calls: JsonObject = {"tool_calls": [*values.objects(called, "")]}
+                yield from conventions.written([Message(calls, "assistant")], agent)
             yield from _written_text(attributes)
         elif not operation.startswith("ai."):
             yield from self._conventions.read_span(span)
@@ -221,10 +222,9 @@ class _SdkMessage(Message):
     __slots__ = ()
 
     def answers(self) -> list[CallAnswered]:
-        parts = [values.as_object(part) for part in values.as_list(self._source.get("content"))]
         # What the provider ran itself is answered in the assistant's own message.
         by_provider = self.role == "assistant"
-        return [_answer(part, by_provider=by_provider) for part in parts if part.get("type") in _ANSWER_TYPES]
+        return [_answer(part, by_provider=by_provider) for part in self._parts if part.get("type") in _ANSWER_TYPES]
 
 
 def _messages(value: Value) -> list[_SdkMessage]:

@@ -31,7 +31,6 @@ COMPONENT = "haystack.component.name"
 
 _SCOPE = "mlflow."
 _METADATA_SESSIONS = ("session_id", "conversation_id", "thread_id")
-_CHAIN = "CHAIN"
 _MODELS = ("CHAT_MODEL", "LLM")
 
 _INPUTS = "mlflow.spanInputs"
@@ -80,7 +79,7 @@ class MLflow(PlainDialect):
                     call_id = call.call_id or _text(span.attributes.get("tool_call_id"))
                     agent = call.agent or langchain.agent_name(metadata)
                     yield answer.of(call.name, call.arguments, call_id, call.error, agent)
-            elif operation == _CHAIN:
+            elif operation == "CHAIN":
                 yield from _enclosing(span, metadata, labelled=False)
             else:
                 yield from self._conventions.read_span(span)

@@ -48,7 +48,6 @@ COMPONENT_NAME = "haystack.component.name"
 COMPONENT_TYPE = "haystack.component.type"
 
 _PREFIX = "haystack."
-_HAYSTACK_AGENT = "Agent"
 
 # A repr costs many times as much as JSON to read.
 _MAX_REPR = 250_000
@@ -78,7 +77,7 @@ class Haystack(PlainDialect):
             # An agent, a model, or what runs tools; in releases up to 2 agents are made of these.
             attributes = span.attributes
             kind = values.as_str(attributes.get(COMPONENT_TYPE)) or ""
-            if kind.rpartition(".")[2].endswith(_HAYSTACK_AGENT):
+            if kind.rpartition(".")[2].endswith("Agent"):
                 yield AgentRun(agent=values.as_str(attributes.get(COMPONENT_NAME)))
                 return
             output = _decoded_messages(attributes.get("haystack.component.output"))

@@ -30,8 +30,6 @@ from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
 
 _PREFIX = "spring.ai."
 _KIND = _PREFIX + "kind"
-_CLIENT = "chat_client"
-_TOOL_CALL = "tool_call"
 
 _TOOL_NAME = _PREFIX + "tool.definition.name"
 _TOOL_DESCRIPTION = _PREFIX + "tool.definition.description"
@@ -69,9 +67,9 @@ class SpringAI(PlainDialect):
         else:
             yield from conventions.conversation(attributes)
         kind = attributes.get(_KIND)
-        if kind == _TOOL_CALL or (kind is None and _TOOL_NAME in attributes):
+        if kind == "tool_call" or (kind is None and _TOOL_NAME in attributes):
             yield from _executed(span)
-        elif kind == _CLIENT:
+        elif kind == "chat_client":
             yield AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
             yield from named_tools(values.decoded(attributes.get(_CLIENT_TOOLS)))
             # The call that ended the run because no tool has its name.

@@ -90,7 +90,6 @@ _HEAD = 400
 _INVALID = '"invalid_tool_call"'
 # In JavaScript each span is a trace of its own, a tool's span has its class for a name, and only that of its node shows a failed call.
 _LANGCHAIN_JS = "@traceloop/instrumentation-langchain"
-_WORKFLOW = "workflow"
 _WORKFLOW_NAME = "traceloop.workflow.name"
 _OFFERED = '"tools": [{"type": "function"'
 _AGNO_RESULT = "status='"
@@ -130,7 +129,7 @@ class Traceloop(PlainDialect):
         kind = span.attributes.get(KIND)
         operation = values.as_str(span.attributes.get(conventions.OPERATION))
         request = values.as_str(span.attributes.get(REQUEST_TYPE))
-        if span.scope.name == _LANGCHAIN_JS and operation in (conventions.EXECUTE, _WORKFLOW):
+        if span.scope.name == _LANGCHAIN_JS and operation in (conventions.EXECUTE, "workflow"):
             yield from _langchain_js(span, is_tool=operation == conventions.EXECUTE)
         elif kind == "tool" or operation == conventions.EXECUTE:
             if call := _executed(span, integration):

@@ -134,7 +134,7 @@ class ConventionsReader:
             return _executed(span, conventions.EXECUTE, None)
         if operation == conventions.INVOKE:
             run = AgentRun(agent=values.as_str(attributes.get(conventions.AGENT)))
-            return [run, *self.without_calls(attributes)]
+            return [run, *self._seen_by_agent(attributes)]
         if is_raw(span):
             key = next((key for key in span.attributes if key.startswith(_PROVIDER) and key.endswith(_TOOLS)), None)
             return [*self.offered(span.attributes.get(key) if key is not None else None), *raw_request(span)]
@@ -153,7 +153,7 @@ class ConventionsReader:
             agent = values.as_str(attributes.get(conventions.AGENT))
             return conventions.message_event(record.event_name, body, agent)
         if attributes.get(conventions.OPERATION) == conventions.INVOKE:
-            return self.without_calls(attributes)
+            return self._seen_by_agent(attributes)
         return self.model_call(attributes, whose)
 
     def _model_span(self, span: Span, whose: str | None) -> list[Observation]:
@@ -177,7 +177,7 @@ class ConventionsReader:
             seen += conventions.written(read_messages(written, "assistant"), agent)
         return seen
 
-    def without_calls(self, attributes: Mapping[str, Value]) -> list[Observation]:
+    def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
         """Read an agent's messages for their text: the calls among them repeat those of its model calls."""
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
         seen += self._instructions.read(attributes.get(conventions.SYSTEM))

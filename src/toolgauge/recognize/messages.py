@@ -354,7 +354,10 @@ def _parts(value: Json) -> list[JsonObject]:
     if isinstance(value, dict):
         return [value]
     items = value[-MAX_ITEMS:] if isinstance(value, list) else ()
-    return [_part(part) if isinstance(part, dict) else {"content": part} for part in items]
+    # Bedrock's blocks have no type; a call for every part of a history costs a tenth of reading it.
+    return [
+        (part if "type" in part else _part(part)) if isinstance(part, dict) else {"content": part} for part in items
+    ]
 
 
 def _part(part: JsonObject) -> JsonObject:

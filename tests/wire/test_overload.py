@@ -254,7 +254,7 @@ async def test_a_fault_in_reading_what_an_earlier_process_left_keeps_no_process_
 
     evaluator = Waits()
     evaluator.gate.set()
-    monkeypatch.setattr(Recognizer, "operation", fails)
+    monkeypatch.setattr(Recognizer, "read", fails)
     async with running(evaluator, f"state.directory={tmp_path}") as service:
         assert service.metrics.spans_recovered.value() == 4
         assert service.metrics.faults.value(("RuntimeError",)) == 2

@@ -64,7 +64,7 @@ def test_the_changelog_names_each_default_criterion_whose_baselines_begin_anew()
     now = {criterion.name: criterion.revision for criterion in default_criteria()}
     changed = {name for name in before.keys() & now if before[name] != now[name]}
     section = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1]
-    entry = next((one for one in section.split("\n- ") if one.startswith("New revisions, whose baselines")), "")
+    entry = next((one for one in section.split("\n- ") if one.startswith("New revisions, which learn")), "")
     assert changed <= set(re.findall("`([^`]*)`", entry)), "name them in the entry `New revisions` of `CHANGELOG.md`"
 
 

@@ -98,7 +98,7 @@ class RunReader:
         """Make a recorded run."""
         texts = [message.text for message in trajectory.messages if message.role == "user"]
         texts = texts or [run.prompt for run in trajectory.runs if run.prompt and run.above is None]
-        # The root of a run repeats what was said last: what is there twice counts where it comes last.
+        # The root of a run repeats the last text: of equal texts the last one counts.
         inputs = list(dict.fromkeys(reversed(texts)))[::-1][:_MAX_INPUTS]
         return RecordedRun(
             trace_id=trajectory.trace_id,

@@ -273,6 +273,8 @@ def _traces(recording: Recording, capture: _Capture) -> list[dict[str, Any]]:
         failed = recording.run_errors.get(number)
         truth |= {"user_message": script.text, "final_text": None if failed else script.final, "run_error": failed}
         truth["tool_calls"] = [_call(order, asked, capture) for order, asked in enumerate(calls)]
+        if recording.scenario.control and not failed:
+            truth["tool_calls"].append(_control(recording.scenario.control, script.final, truth["tool_calls"]))
         found.append(truth)
     return [one for one in found if one["trace_id"]]
 
@@ -315,6 +317,28 @@ def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
     if asked.executed and asked.ran_with != call.arguments:
         truth["effective_arguments"] = asked.ran_with
     return truth
+
+
+def _control(control: Mapping[str, Any], final: str, before: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Describe the framework's own call that ends a run."""
+    arguments = {name: final if value == "FINAL" else value for name, value in control["arguments"].items()}
+    last = before[-1] if before else {"order": -1, "turn": -1, "agent": "assistant"}
+    return {
+        "name": control["name"],
+        "arguments": arguments,
+        "result": None,
+        "error": None,
+        "call_id": None,
+        "order": last["order"] + 1,
+        "turn": last["turn"] + 1,
+        "agent": last["agent"],
+        "kind": "function",
+        "control": True,
+        "executed": True,
+        "rejected": False,
+        "in_capture": {"name": True, "arguments": True, "result": None, "call_id": None, "error": None},
+        "tool_span_ids": [],
+    }
 
 
 def _has_result(result: Any, capture: _Capture) -> bool:

@@ -1,0 +1,140 @@
+"""Coding agents that KIND names (`kilo`, `opencode`, `qwen-code`, `copilot-cli`), in an empty folder, with the scenario's tools from an MCP server.
+
+`npm install` beside this file first. Scenarios come from the command line, else all that the agents can play.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+STUB = os.environ.get("STUB", "http://127.0.0.1:21500")
+KIND = os.environ["KIND"]
+HERE = Path(__file__).resolve().parent
+MODULES = Path(os.environ.get("MODULES", HERE / "node_modules"))
+SERVER = HERE.parent / "stub" / "mcp_server.py"
+SCENARIOS = ("one_call", "sequence3", "parallel", "tool_error", "retry", "nested", "multi_turn", "unknown_tool", "no_tool")
+
+
+def post(route, body=None):
+    request = urllib.request.Request(f"{STUB}/stub/{route}", data=json.dumps(body).encode(), method="POST")
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def opencode(home, name, package):
+    """Kilo is a fork of opencode: their settings are the same."""
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{STUB}/v1", "apiKey": "none"},
+        "models": {"stub-model": {"name": "stub", "tool_call": True}},
+    }
+    server = {"type": "local", "command": [sys.executable, str(SERVER)], "environment": server_env(home)}
+    settings = {
+        "model": "stub/stub-model",
+        "small_model": "stub/stub-model",
+        "autoupdate": False,
+        "share": "disabled",
+        "experimental": {"openTelemetry": True},
+        "provider": {"stub": provider},
+        "mcp": {"support_": server},
+        "permission": {"*": "allow"},
+    }
+    (home / "work" / f"{name}.json").write_text(json.dumps(settings))
+    upper = name.upper()
+    env = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": STUB,
+        f"{upper}_TELEMETRY_LEVEL": "off",
+        f"{upper}_DISABLE_AUTOUPDATE": "1",
+        f"{upper}_DISABLE_MODELS_FETCH": "1",
+    }
+    command = [str(MODULES / package / "bin" / name), "run"]
+    return lambda text, turn: (command + (["--continue"] if turn else []) + [text], env)
+
+
+def qwen(home):
+    servers = {"support": {"command": sys.executable, "args": [str(SERVER)], "env": server_env(home), "trust": True}}
+    telemetry = {"enabled": True, "target": "local", "otlpEndpoint": STUB, "otlpProtocol": "http", "logPrompts": True}
+    settings = {
+        "mcpServers": servers,
+        "telemetry": telemetry,
+        "security": {"auth": {"selectedType": "openai"}},
+        "privacy": {"usageStatisticsEnabled": False},
+    }
+    (home / ".qwen").mkdir()
+    (home / ".qwen" / "settings.json").write_text(json.dumps(settings))
+    env = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{STUB}/v1", "OPENAI_MODEL": "stub-model"}
+    command = [str(MODULES / ".bin" / "qwen"), "--yolo"]
+    return lambda text, turn: (command + (["--continue"] if turn else []) + ["-p", text], env)
+
+
+def copilot(home):
+    server = {"type": "local", "command": sys.executable, "args": [str(SERVER)], "env": server_env(home), "tools": ["*"]}
+    (home / ".copilot").mkdir()
+    (home / ".copilot" / "mcp-config.json").write_text(json.dumps({"mcpServers": {"support": server}}))
+    env = {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_PROVIDER_TYPE": "openai",
+        "COPILOT_PROVIDER_BASE_URL": f"{STUB}/v1",
+        "COPILOT_PROVIDER_API_KEY": "none",
+        "COPILOT_MODEL": "gpt-4.1",
+        "COPILOT_OTEL_ENABLED": "true",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": STUB,
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true",
+    }
+    offered = [f"support-{tool['name']}" for tool in json.loads((home / "tools.json").read_text())]
+    command = [str(MODULES / ".bin" / "copilot"), "--allow-all-tools", "--no-color", "--disable-builtin-mcps"]
+    command += [f"--available-tools={name}" for name in offered]
+    return lambda text, turn: (command + (["--continue"] if turn else []) + ["-p", text], env)
+
+
+def server_env(home):
+    return {"STUB": STUB, "TOOLS": str(home / "tools.json")}
+
+
+AGENTS = {
+    "kilo": (lambda home: opencode(home, "kilo", "@kilocode/cli-linux-x64"), "@kilocode/cli", "support__"),
+    "opencode": (lambda home: opencode(home, "opencode", "opencode-linux-x64"), "opencode-ai", "support__"),
+    "qwen-code": (qwen, "@qwen-code/qwen-code", "mcp__support__"),
+    "copilot-cli": (copilot, "@github/copilot", "support-"),
+}
+
+
+def play(name):
+    prepare, package, prefix = AGENTS[KIND]
+    version = json.loads((MODULES / package / "package.json").read_text())["version"]
+    about = {"producer": KIND, "scenario": name, "versions": {package: version}, "names": {"prefix": prefix}}
+    scenario = post("begin", about)
+    home = Path(tempfile.mkdtemp(prefix="home-"))
+    (home / "work").mkdir()
+    (home / "tools.json").write_text(json.dumps(scenario["tools"]))
+    command = prepare(home)
+    for turn, run in enumerate(scenario["runs"]):
+        post("run")
+        words, env = command(run["text"], turn)
+        inherited = {key: os.environ[key] for key in ("PATH",)}
+        done = subprocess.run(
+            words,
+            cwd=home / "work",
+            env={**inherited, "HOME": str(home), **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=150,
+        )
+        if done.returncode or os.environ.get("SHOW"):
+            print(name, done.returncode, done.stdout[-1500:], done.stderr[-1500:])
+        time.sleep(0.1)
+    for one in post("end").get("traces", []):
+        calls = [call["name"] + ("" if call["executed"] else "!") + ("?" if call["error"] else "") for call in one["tool_calls"]]
+        print(name, one["trace_id"][:8], len(one.get("other_trace_ids", ())), *calls)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+for scenario in sys.argv[1:] or SCENARIOS:
+    play(scenario)

@@ -1,4 +1,4 @@
-"""Coding agents that KIND names (`kilo`, `opencode`, `qwen-code`, `copilot-cli`), in an empty folder, with the scenario's tools from an MCP server.
+"""Coding agents that KIND names (`claude-code`, `claude-code-logs`, `kilo`, `opencode`, `qwen-code`, `copilot-cli`), in an empty folder, with the scenario's tools from an MCP server.
 
 `npm install` beside this file first. Scenarios come from the command line, else all that the agents can play.
 """
@@ -93,11 +93,36 @@ def copilot(home):
     return lambda text, turn: (command + (["--continue"] if turn else []) + ["-p", text], env)
 
 
+def claude(home, traces):
+    server = {"command": sys.executable, "args": [str(SERVER)], "env": server_env(home)}
+    (home / "mcp.json").write_text(json.dumps({"mcpServers": {"support": server}}))
+    env = {
+        "ANTHROPIC_BASE_URL": STUB,
+        "ANTHROPIC_API_KEY": "none",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_ENABLE_TELEMETRY": "1",
+        "OTEL_LOGS_EXPORTER": "otlp",
+        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": STUB,
+        "OTEL_LOG_USER_PROMPTS": "1",
+        "OTEL_LOG_TOOL_DETAILS": "1",
+        "OTEL_LOG_TOOL_CONTENT": "1",
+        "OTEL_LOGS_EXPORT_INTERVAL": "500",
+    }
+    if traces:
+        env |= {"CLAUDE_CODE_ENHANCED_TELEMETRY_BETA": "1", "OTEL_TRACES_EXPORTER": "otlp"}
+    command = [str(MODULES / ".bin" / "claude"), "--mcp-config", str(home / "mcp.json"), "--strict-mcp-config"]
+    command += ["--allowedTools", "mcp__support", "--model", "claude-sonnet-4-5"]
+    return lambda text, turn: (command + (["--continue"] if turn else []) + ["-p", text], env)
+
+
 def server_env(home):
     return {"STUB": STUB, "TOOLS": str(home / "tools.json")}
 
 
 AGENTS = {
+    "claude-code": (lambda home: claude(home, traces=True), "@anthropic-ai/claude-code", "mcp__support__"),
+    "claude-code-logs": (lambda home: claude(home, traces=False), "@anthropic-ai/claude-code", "mcp__support__"),
     "kilo": (lambda home: opencode(home, "kilo", "@kilocode/cli-linux-x64"), "@kilocode/cli", "support__"),
     "opencode": (lambda home: opencode(home, "opencode", "opencode-linux-x64"), "opencode-ai", "support__"),
     "qwen-code": (qwen, "@qwen-code/qwen-code", "mcp__support__"),
@@ -136,5 +161,7 @@ def play(name):
     shutil.rmtree(home, ignore_errors=True)
 
 
-for scenario in sys.argv[1:] or SCENARIOS:
+# Qwen Code takes the address in the text of `sequence3` for a file.
+played = tuple(name for name in SCENARIOS if (KIND, name) != ("qwen-code", "sequence3"))
+for scenario in sys.argv[1:] or played:
     play(scenario)

@@ -1,4 +1,4 @@
-"""OpenAI's client in a loop of an application's own, traced by the SDK that KIND names: `traceai-openai`."""
+"""OpenAI's client in a loop of an application's own, traced by the SDK that KIND names: `traceai-openai`, `genai-openai` or `elastic-openai`."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from chat_loop import converse
-from client import SCENARIOS, STUB, TOOLS, capture
+from client import SCENARIOS, STUB, TOOLS, capture, logged, traced
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 KIND = os.environ["KIND"]
@@ -26,7 +26,35 @@ def traceai():
     return tracer.agent(name="assistant"), tracer.tool, provider.force_flush, ("traceAI-openai", "fi-instrumentation-otel")
 
 
-around_agent, around_tool, flush, packages = {"traceai-openai": traceai}[KIND]()
+def official():
+    """OpenTelemetry's own instrumentation of the client; the functions of the application are not traced."""
+    os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
+    provider = traced("client-app")
+    from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
+
+    OpenAIInstrumentor().instrument(tracer_provider=provider)
+    span = provider.get_tracer("client-app").start_as_current_span("assistant")
+    return span, lambda tool: tool, provider.force_flush, ("opentelemetry-instrumentation-genai-openai",)
+
+
+def elastic():
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "true"
+    provider, logger = traced("client-app"), logged("client-app")
+    from opentelemetry.instrumentation.openai import OpenAIInstrumentor
+
+    OpenAIInstrumentor().instrument(tracer_provider=provider, logger_provider=logger)
+    span = provider.get_tracer("client-app").start_as_current_span("assistant")
+
+    def flush():
+        provider.force_flush()
+        logger.force_flush()
+
+    return span, lambda tool: tool, flush, ("elastic-opentelemetry-instrumentation-openai",)
+
+
+SDKS = {"traceai-openai": traceai, "genai-openai": official, "elastic-openai": elastic}
+around_agent, around_tool, flush, packages = SDKS[KIND]()
 import openai
 
 client = openai.OpenAI(api_key="none", base_url=f"{STUB}/v1", max_retries=0)

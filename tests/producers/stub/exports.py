@@ -103,6 +103,7 @@ class _Capture:
         self.texts: list[str] = []
         self.attributes: list[tuple[str, str]] = []
         self.spans: list[dict[str, Any]] = []
+        self.log_records: list[dict[str, Any]] = []
         self._values: set[str] = set()
         for signal, request in requests:
             whole = MessageToDict(request)
@@ -113,6 +114,13 @@ class _Capture:
                     for resource in whole.get("resourceSpans", [])
                     for scope in resource.get("scopeSpans", [])
                     for span in scope.get("spans", [])
+                ]
+            else:
+                self.log_records += [
+                    record
+                    for resource in whole.get("resourceLogs", [])
+                    for scope in resource.get("scopeLogs", [])
+                    for record in scope.get("logRecords", [])
                 ]
         self.raw = "\n".join(self.texts)
 
@@ -134,13 +142,16 @@ class _Capture:
         return [_hex(span["spanId"]) for span in self.spans if any(one == text for one in _attribute_texts(span))]
 
     def traces(self) -> list[tuple[str, int, str]]:
-        """Return each trace with its earliest start and all of its text."""
+        """Return each trace with its earliest start and all of its text; without spans, each session of the log records."""
         found: dict[str, tuple[int, list[str]]] = {}
-        for span in self.spans:
-            start = int(span.get("startTimeUnixNano", 0))
-            earliest, texts = found.setdefault(_hex(span["traceId"]), (start, []))
-            texts.append(json.dumps(span, ensure_ascii=False))
-            found[_hex(span["traceId"])] = min(earliest, start), texts
+        if self.spans:
+            parts = [(_hex(span["traceId"]), int(span.get("startTimeUnixNano", 0)), span) for span in self.spans]
+        else:
+            parts = [(_session(one), int(one.get("timeUnixNano", 0)), one) for one in self.log_records if _session(one)]
+        for name, start, part in parts:
+            earliest, texts = found.setdefault(name, (start, []))
+            texts.append(json.dumps(part, ensure_ascii=False))
+            found[name] = min(earliest, start), texts
         return sorted(((one, start, "\n".join(texts)) for one, (start, texts) in found.items()), key=lambda one: one[1])
 
     def _walk(self, value: Any) -> None:
@@ -231,6 +242,18 @@ def _in(leaf: Any, text: str) -> bool:
         written in text
         for written in {str(leaf), json.dumps(leaf), f"{leaf:g}" if isinstance(leaf, float) else str(leaf)}
     )
+
+
+# What log events name their session by.
+_SESSION_KEYS = ("session.id", "ulid")
+
+
+def _session(record: Mapping[str, Any]) -> str:
+    """Return a log record's trace, else its session."""
+    if record.get("traceId"):
+        return _hex(record["traceId"])
+    values = (one.get("value", {}) for one in record.get("attributes", []) if one.get("key") in _SESSION_KEYS)
+    return str(next(values, {}).get("stringValue", ""))
 
 
 def _hex(base64_id: str) -> str:

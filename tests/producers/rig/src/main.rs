@@ -55,7 +55,7 @@ async fn play(scenario: &Value, text: &str, history: Vec<Message>) -> Result<Vec
         .dynamic_tools(tools)
         .build();
     let answer = agent.prompt(text).history(history).max_turns(8).await?;
-    Ok(answer.messages.unwrap_or_default())
+    Ok(answer.messages)
 }
 
 #[tokio::main]

@@ -21,6 +21,8 @@ def _tools():
 
 
 def _called(name, arguments):
+    if name not in {tool["name"] for tool in _tools()}:
+        return {"content": [{"type": "text", "text": f"Unknown tool: {name}"}], "isError": True}
     request = urllib.request.Request(f"{STUB}/stub/tools/{name}", data=json.dumps(arguments).encode(), method="POST")
     with _OPENER.open(request) as response:
         answer = json.load(response)

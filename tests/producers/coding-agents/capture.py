@@ -49,6 +49,7 @@ def opencode(home, name, package):
     upper = name.upper()
     env = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": STUB,
+        "OTEL_BSP_SCHEDULE_DELAY": "100",
         f"{upper}_TELEMETRY_LEVEL": "off",
         f"{upper}_DISABLE_AUTOUPDATE": "1",
         f"{upper}_DISABLE_MODELS_FETCH": "1",

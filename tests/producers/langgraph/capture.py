@@ -1,4 +1,5 @@
-"""LangChain's agents on LangGraph with OpenTelemetry's own instrumentation of LangChain."""
+"""LangChain's agents on LangGraph under the tracer that KIND names: `genai-langchain` (OpenTelemetry's own), `monocle-langgraph`, `azure-ai-langgraph`
+or `splunk-langgraph`."""
 
 import os
 import sys
@@ -9,10 +10,34 @@ from client import SCENARIOS, STUB, capture, tools_of, traced
 
 os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
 os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
-provider = traced("langgraph-app")
-from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor
+KIND = os.environ["KIND"]
+callbacks = []
+if KIND == "monocle-langgraph":
+    from monocle_apptrace import setup_monocle_telemetry
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-LangChainInstrumentor().instrument(tracer_provider=provider)
+    provider = BatchSpanProcessor(OTLPSpanExporter(endpoint=f"{STUB}/v1/traces"))
+    setup_monocle_telemetry(workflow_name="langgraph-app", span_processors=[provider])
+    PACKAGE = "monocle-apptrace"
+elif KIND == "azure-ai-langgraph":
+    provider = traced("langgraph-app")
+    from langchain_azure_ai.callbacks.tracers import AzureAIOpenTelemetryTracer
+
+    callbacks.append(AzureAIOpenTelemetryTracer(enable_content_recording=True, name="assistant"))
+    PACKAGE = "langchain-azure-ai"
+elif KIND == "splunk-langgraph":
+    provider = traced("langgraph-app")
+    from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+
+    LangchainInstrumentor().instrument(tracer_provider=provider)
+    PACKAGE = "splunk-otel-instrumentation-langchain"
+else:
+    provider = traced("langgraph-app")
+    from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor
+
+    LangChainInstrumentor().instrument(tracer_provider=provider)
+    PACKAGE = "opentelemetry-instrumentation-genai-langchain"
 from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_tool_call
 from langchain_core.messages import ToolMessage
@@ -43,14 +68,15 @@ def play(scenario, text, number, state):
     agent = state.setdefault("agent", None) or application(scenario)
     state["agent"] = agent
     thread = scenario["conversation_id"] or "thread-1"
-    agent.invoke({"messages": [{"role": "user", "content": text}]}, {"configurable": {"thread_id": thread}})
+    config = {"configurable": {"thread_id": thread}, "callbacks": callbacks}
+    agent.invoke({"messages": [{"role": "user", "content": text}]}, config)
 
 
 capture(
-    "genai-langchain",
+    KIND,
     play,
-    packages=("langchain", "langgraph", "opentelemetry-instrumentation-genai-langchain"),
-    convention="GenAI",
+    packages=("langchain", "langgraph", PACKAGE),
+    convention=PACKAGE,
     flush=provider.force_flush,
     scenarios=SCENARIOS,
 )

@@ -1,4 +1,5 @@
-"""OpenAI's client in a loop of an application's own, traced by the SDK that KIND names: `traceai-openai`, `genai-openai` or `elastic-openai`."""
+"""OpenAI's client in a loop of an application's own, traced by the SDK that KIND names: `traceai-openai`, `genai-openai`,
+`elastic-openai`, `agentops`, `langwatch`, `judgeval` or `honeyhive`."""
 
 import os
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from chat_loop import converse
 from client import SCENARIOS, STUB, TOOLS, capture, logged, traced
+from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
 KIND = os.environ["KIND"]
@@ -53,11 +55,84 @@ def elastic():
     return span, lambda tool: tool, flush, ("elastic-opentelemetry-instrumentation-openai",)
 
 
-SDKS = {"traceai-openai": traceai, "genai-openai": official, "elastic-openai": elastic}
+def by_langwatch():
+    import langwatch
+
+    langwatch.setup(api_key="none", endpoint_url=STUB)
+
+    def agent(function):
+        @langwatch.trace(name="assistant")
+        def traced_agent(question):
+            langwatch.get_current_trace().autotrack_openai_calls(client)
+            return function(question)
+
+        return traced_agent
+
+    def flush():
+        trace.get_tracer_provider().force_flush()
+
+    return agent, langwatch.span(type="tool"), flush, ("langwatch",)
+
+
+def by_judgeval():
+    from judgeval import Tracer, wrap
+
+    Tracer.init(project_name="client-app", api_key="none", organization_id="none", api_url=STUB)
+    WRAPPED.append(wrap)
+    return Tracer.observe(span_type="agent"), Tracer.observe(span_type="tool"), Tracer.force_flush, ("judgeval",)
+
+
+def by_honeyhive():
+    from honeyhive import HoneyHiveTracer
+    from honeyhive import trace as traced_by
+
+    os.environ["HH_OTLP_PROTOCOL"] = "http/protobuf"
+    tracer = HoneyHiveTracer.init(api_key="none", server_url=STUB, disable_http_tracing=True)
+
+    def around(kind):
+        return lambda function: traced_by(event_type=kind, event_name=function.__name__, tracer=tracer)(function)
+
+    return around("chain"), around("tool"), tracer.force_flush, ("honeyhive",)
+
+
+def by_agentops():
+    import agentops
+    from agentops.sdk.decorators import operation
+    from agentops.sdk.decorators import tool as traced_tool
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    os.environ["AGENTOPS_API_ENDPOINT"] = STUB
+    agentops.init(
+        api_key="11111111-1111-4111-8111-111111111111",
+        endpoint=STUB,
+        exporter_endpoint=f"{STUB}/v1/traces",
+        instrument_llm_calls=True,
+        auto_start_session=False,
+        log_level="CRITICAL",
+    )
+    # Its own exporter does not go with this release of OpenTelemetry.
+    processor = BatchSpanProcessor(EXPORTER)
+    trace.get_tracer_provider().add_span_processor(processor)
+    flush = processor.force_flush
+    return operation(name="assistant"), lambda function: traced_tool(function), flush, ("agentops",)
+
+
+WRAPPED = []
+SDKS = {
+    "traceai-openai": traceai,
+    "genai-openai": official,
+    "elastic-openai": elastic,
+    "agentops": by_agentops,
+    "langwatch": by_langwatch,
+    "judgeval": by_judgeval,
+    "honeyhive": by_honeyhive,
+}
 around_agent, around_tool, flush, packages = SDKS[KIND]()
 import openai
 
 client = openai.OpenAI(api_key="none", base_url=f"{STUB}/v1", max_retries=0)
+for wrap in WRAPPED:
+    client = wrap(client)
 tools = {name: around_tool(tool) for name, tool in TOOLS.items()}
 
 

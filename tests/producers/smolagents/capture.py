@@ -1,4 +1,4 @@
-"""smolagents' ToolCallingAgent with OpenTelemetry's own instrumentation of smolagents."""
+"""smolagents' ToolCallingAgent with OpenTelemetry's own instrumentation of smolagents and of OpenAI's client."""
 
 import os
 import sys
@@ -10,9 +10,11 @@ from client import STUB, capture, run_tool, traced
 os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
 os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
 provider = traced("smolagents-app")
+from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
 from opentelemetry.instrumentation.genai.smolagents import SmolagentsInstrumentor
 
 SmolagentsInstrumentor().instrument(tracer_provider=provider)
+OpenAIInstrumentor().instrument(tracer_provider=provider)
 from smolagents import OpenAIServerModel, Tool, ToolCallingAgent
 
 
@@ -65,6 +67,5 @@ capture(
     packages=("smolagents", "opentelemetry-instrumentation-genai-smolagents"),
     convention="GenAI",
     flush=provider.force_flush,
-    names={"control": {"name": "final_answer", "arguments": {"answer": "FINAL"}}},
     scenarios=("one_call", "sequence3", "parallel", "nested", "multi_turn", "no_tool"),
 )

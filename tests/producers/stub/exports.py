@@ -127,6 +127,11 @@ class _Capture:
     def has_text(self, text: str) -> bool:
         return text in self.raw or json.dumps(text)[1:-1] in self.raw
 
+    def has_name(self, name: str) -> bool:
+        """Look for a tool's name, or for the parts of `mcp__server__tool`."""
+        parts = name.split("__")
+        return self.has_text(name) or (parts[0] == "mcp" and all(f'"{part}"' in self.raw for part in parts[1:]))
+
     def has_value(self, value: Any) -> bool:
         if _canonical(value) in self._values or value == {}:
             return True
@@ -329,7 +334,7 @@ def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
         "rejected": not ran,
         "in_capture": {
             # A name that another call has too shows nothing of this one.
-            "name": capture.has_text(call.name) and (bool(call_id) or shown or ran),
+            "name": capture.has_name(call.name) and (bool(call_id) or shown or ran),
             "arguments": shown,
             "result": None if error or result is None else _has_result(result, capture),
             "call_id": True if call_id else None,

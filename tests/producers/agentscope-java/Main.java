@@ -70,7 +70,7 @@ public class Main {
                 .addSpanProcessor(BatchSpanProcessor.builder(OtlpHttpSpanExporter.builder().setEndpoint(Stub.URL + "/v1/traces").build())
                         .setScheduleDelay(60, TimeUnit.SECONDS).build()).build();
         TracerRegistry.register(TelemetryTracer.builder().tracer(provider.get("agentscope-java")).build());
-        Stub.capture("agentscope-java", "AgentScope's TelemetryTracer", Map.of("agentscope", "1.0.9"), Map.of(), args,
+        Stub.capture("agentscope-java", "AgentScope's TelemetryTracer", Map.of("agentscope", "1.0.9", "java", "17"), Map.of(), args,
                 List.of("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested", "multi_turn", "unknown_tool",
                         "bad_args", "no_tool", "stream"),
                 () -> provider.forceFlush().join(10, TimeUnit.SECONDS),

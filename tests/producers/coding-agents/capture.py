@@ -134,7 +134,7 @@ AGENTS = {
 def play(name):
     prepare, package, prefix = AGENTS[KIND]
     version = json.loads((MODULES / package / "package.json").read_text())["version"]
-    about = {"producer": KIND, "scenario": name, "versions": {package: version}, "names": {"prefix": prefix}}
+    about = {"producer": KIND, "scenario": name, "versions": {package: version, "node": "20"}, "names": {"prefix": prefix}}
     scenario = post("begin", about)
     home = Path(tempfile.mkdtemp(prefix="home-"))
     (home / "work").mkdir()

@@ -45,7 +45,7 @@ def elastic():
     provider, logger = traced("client-app"), logged("client-app")
     from opentelemetry.instrumentation.openai import OpenAIInstrumentor
 
-    OpenAIInstrumentor().instrument(tracer_provider=provider, logger_provider=logger)
+    OpenAIInstrumentor().instrument(tracer_provider=provider)
     span = provider.get_tracer("client-app").start_as_current_span("assistant")
 
     def flush():

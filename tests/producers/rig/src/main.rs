@@ -78,7 +78,7 @@ async fn main() {
     let named: Vec<String> = std::env::args().skip(1).collect();
     let scenarios = if named.is_empty() { SCENARIOS.iter().map(|name| name.to_string()).collect() } else { named };
     for name in scenarios {
-        let about = json!({"producer": "rig", "scenario": name, "versions": {"rig-agent": "0.44.0", "rig-core": "0.44.0"},
+        let about = json!({"producer": "rig", "scenario": name, "versions": {"rig-agent": "0.44.0", "rig-core": "0.44.0", "rust": "1.95"},
             "convention": "Rig's own spans (tracing)"});
         let scenario = post("begin", about).await;
         let mut history = vec![];

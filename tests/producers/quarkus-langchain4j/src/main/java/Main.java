@@ -78,7 +78,7 @@ public class Main implements QuarkusApplication {
 
     @Override
     public int run(String... args) throws Exception {
-        Stub.capture("quarkus-langchain4j", "Quarkus LangChain4j's own spans", Map.of("quarkus-langchain4j-openai", "1.10.0", "quarkus", "3.33.2"),
+        Stub.capture("quarkus-langchain4j", "Quarkus LangChain4j's own spans", Map.of("quarkus-langchain4j-openai", "1.10.0", "quarkus", "3.33.2", "java", "17"),
                 Map.of(), args, List.of("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "multi_turn", "unknown_tool",
                         "bad_args", "no_tool"),
                 () -> {

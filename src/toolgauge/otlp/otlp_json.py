@@ -1,7 +1,8 @@
 """OTLP JSON in, the same request as protobuf bytes out.
 
-OTLP's JSON has hex ids, integer enums and lowerCamelCase keys only, and ignores unknown keys: protobuf's `json_format` reads
-ids as base64 without an error, takes enum names and snake_case, and is slow. Here each field has one writer, made once.
+OTLP's JSON has hex ids and lowerCamelCase keys, and ignores unknown keys: protobuf's `json_format` reads ids as base64 without
+an error, takes snake_case, and is slow. Here each field has one writer, made once. Names of enums, which generic libraries
+write, are read as the Collector reads them.
 """
 
 import base64
@@ -9,7 +10,7 @@ import binascii
 import math
 import re
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -57,6 +58,9 @@ def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
     integer = _INTEGERS.get(field.type)
     if integer is not None:
         return integer
+    if field.type == FieldDescriptor.TYPE_ENUM:
+        names = {value.name: value.number for value in field.enum_type.values}
+        return VARINT, _within(partial(_member, names), _LOW_32, _HIGH_32, varint)
     if field.type == FieldDescriptor.TYPE_STRING:
         return DELIMITED, lambda value: _delimited(_text_of(value).encode())
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -143,6 +147,14 @@ def _integer(value: Json) -> int:
     return _number(value)
 
 
+def _member(names: Mapping[str, int], value: Json) -> int:
+    if not isinstance(value, str):
+        return _number(value)
+    if value not in names:
+        raise WrongValueError("must be an integer, or the name of one of its values")
+    return names[value]
+
+
 def _number(value: Json) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -175,8 +187,6 @@ _INTEGERS: dict[int, tuple[int, Encode]] = {
     FieldDescriptor.TYPE_FIXED32: (FIXED32, _within(_integer, 0, _HIGH_U32, struct.Struct("<I").pack)),
     FieldDescriptor.TYPE_FIXED64: (FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
     FieldDescriptor.TYPE_SFIXED64: (FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
-    # Names of enums are not legal in OTLP, nor are numbers as text.
-    FieldDescriptor.TYPE_ENUM: (VARINT, _within(_number, _LOW_32, _HIGH_32, varint)),
 }
 
 # Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.

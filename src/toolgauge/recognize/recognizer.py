@@ -9,6 +9,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
     AgentRun,
+    CallAnswered,
     CallExecuted,
     CallRequested,
     MessageSeen,
@@ -19,6 +20,7 @@ from toolgauge.model.observations import (
 from toolgauge.model.ports import Completing, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize.conventions import span_failure
+from toolgauge.recognize.envelopes import opened
 from toolgauge.recognize.run_properties import properties
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -271,6 +273,11 @@ def _reading(
     attributes: tuple[tuple[str, Scalar], ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
+    # Asked of every span: a loop costs half of what a generator does.
+    for seen in observations:
+        if type(seen) is CallExecuted or type(seen) is CallAnswered:
+            observations = tuple(map(opened, observations))
+            break
     for seen in observations:
         if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
             observations = tuple(map(_with_stable_name, observations))

@@ -21,7 +21,8 @@ _MESSAGE = frozenset(
         *("tool_call_id", "type"),
     )
 )
-_REPRS = ("content=", "Command(", "ToolMessage(", "[ToolMessage(")
+_IDS = frozenset(("callId", "call_id", "id", "tool_call_id"))
+REPRS = ("content=", "Command(", "ToolMessage(", "[ToolMessage(")
 _LIST_OF_MESSAGES = '[{"'
 
 
@@ -35,7 +36,7 @@ def unwrapped(value: Json) -> Json:
 def opened(seen: Observation) -> Observation:
     """Open the envelopes of a call's arguments and result, or of an answer; the same object where there are none."""
     if type(seen) is CallExecuted:
-        arguments = _arguments(seen.arguments)
+        arguments = _of_call(seen.name, given(seen.arguments))
         answer = _answer(seen.result)
         if answer is None:
             return seen if arguments is seen.arguments else replace(seen, arguments=arguments)
@@ -53,29 +54,39 @@ def opened(seen: Observation) -> Observation:
     return seen
 
 
-def _arguments(recorded: Content) -> Content:
+def given(recorded: Content) -> Content:
+    """Open the envelope of arguments; the same object where there is none."""
     if type(recorded) is Unparsed:
         # A list, which is how a message to the tool is written.
         if recorded.text.startswith(_LIST_OF_MESSAGES) and (message := _tool_message(values.opened(recorded.text))):
             return values.arguments_inside(message["content"])
         return recorded
-    given = recorded.value if type(recorded) is Recorded else None
+    found = recorded.value if type(recorded) is Recorded else None
     # Asked of every call: most have other arguments.
-    if type(given) is not dict or not 0 < len(given) <= len(_TYPED):
+    if type(found) is not dict or not 0 < len(found) <= len(_TYPED):
         return recorded
-    if (inner := unwrapped(given)) is not given:
+    if (inner := unwrapped(found)) is not found:
         return values.arguments_inside(inner)
-    if given.keys() == _PYTHON:
+    if found.keys() == _PYTHON:
         # What a tracer of functions saw. Of arguments without a name nothing tells which they are.
-        positional, named = given["args"], given["kwargs"]
+        positional, named = found["args"], found["kwargs"]
         if isinstance(positional, list) and isinstance(named, dict):
             if not positional:
                 return Recorded(named)
             only = positional[0] if len(positional) == 1 else None
             return Recorded(only) if isinstance(only, dict) and not named else NOT_RECORDED
-    action = given.get("action") if len(given) == 1 else None
+    action = found.get("action") if len(found) == 1 else None
     if isinstance(action, dict) and str(action.get("kind", "")).endswith("Action"):
         return Recorded({key: value for key, value in action.items() if key != "kind"})
+    return recorded
+
+
+def _of_call(name: str, recorded: Content) -> Content:
+    """Open `{"id": ..., "name": ..., "args": ...}`, the whole request for the call."""
+    found = recorded.value if type(recorded) is Recorded else None
+    if type(found) is dict and found.get("name") == name and not _IDS.isdisjoint(found):
+        arguments = found.get("args", found.get("arguments"))
+        return values.arguments_inside(arguments) if isinstance(arguments, dict | str) else recorded
     return recorded
 
 
@@ -83,7 +94,7 @@ def _answer(recorded: Content) -> Answer | None:
     """Return what an envelope around a result holds; `None` where there is none."""
     returned = recorded.value if type(recorded) is Recorded else None
     if type(returned) is str:
-        return _repr(returned) if returned.startswith(_REPRS) else None
+        return _repr(returned) if returned.startswith(REPRS) else None
     if type(returned) is list:
         message = _tool_message(returned)
         return None if message is None else message_answer(message)

@@ -321,7 +321,7 @@ def pairs(attributes: Mapping[str, object]) -> Json:
 
 
 def recording(folder: Path, shape: Shape) -> Path:
-    root = {"traceId": TRACE, "spanId": "00f067aa0ba902b0", "name": "main", "kind": "SPAN_KIND_INTERNAL",
+    root: dict[str, Json] = {"traceId": TRACE, "spanId": "00f067aa0ba902b0", "name": "main", "kind": "SPAN_KIND_INTERNAL",
             "startTimeUnixNano": "1000000000", "endTimeUnixNano": "9000000000"}  # fmt: skip
     spans: list[Json] = [root]
     for number, made in enumerate(shape.spans, 1):
@@ -379,7 +379,7 @@ def check(shape: Shape, trajectory: Trajectory):
     assert ([tool.name for tool in trajectory.tools_offered or ()] == ["weather"]) is shape.offers
 
 
-@pytest.mark.parametrize("name", [name for name, shape in SHAPES.items() if shape.dialects == {"generic"}])
+@pytest.mark.parametrize("name", [name for name, shape in SHAPES.items() if shape.dialects == frozenset({"generic"})])
 def test_what_doctor_prints_reads_the_same_at_the_next_start(name: str, tmp_path: Path):
     shape, tally = SHAPES[name], Tally()
     path = recording(tmp_path, shape)

@@ -50,7 +50,7 @@ _WORD = re.compile(
     r"|(?P<error>(?:^|[._:\0-])error(?:[._-]message)?)",
     re.IGNORECASE,
 )
-_LONGEST_KEY = 128
+_LONGEST_KEY, _PARTS = 128, re.compile(r"[._:\0-]")
 # The last words of a kind.
 _TOOL_KIND = re.compile(
     r"(?:^|[._:/ -])(?:tool(?:[._: -]?(?:call|use|invocation|execution|run))?|execute[._ -]?tool|function[._ -]?call)$"
@@ -148,7 +148,7 @@ class Generic(MappedDialect):
         for seen in super().read(record):
             yield replace(seen, may_repeat=True) if isinstance(seen, ModelCall) else seen
 
-    def complete(self, span: Span, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
+    def complete(self, span: Span, observations: tuple[Observation, ...], dialect: str) -> tuple[Observation, ...]:
         """Add what the span holds, and what the dialect that claimed it did not read."""
         call: CallExecuted | None = None
         model: ModelCall | None = None
@@ -186,6 +186,9 @@ class Generic(MappedDialect):
         known: set[object] = {type(seen) for seen in observations if type(seen) is not MessageSeen}
         if model is not None:
             known.add(AgentRun)
+        # Dialects of producers leave out what repeats; what they claim by mistake, or in part, is a call or in the conventions.
+        if dialect not in self.completes and (model is None or _MESSAGES.isdisjoint(keys)):
+            found = tuple(seen for seen in found if type(seen) is CallExecuted)
         added = [seen for seen in found if type(seen) not in known]
         return (*observations, *added) if any(type(seen) is not ConversationSeen for seen in added) else observations
 
@@ -251,8 +254,7 @@ def draft(span: Span) -> SpanMapping | None:
         elif reads == "agent_run" and label:
             found = {"match": by}
     if found is None:
-        is_turn = span.name in ("conversation", "turn") or any(key.startswith("turn.") for key in span.attributes)
-        is_of_conversation = "conversation.id" in texts and is_turn
+        is_of_conversation = "conversation.id" in texts and "conversation.type" in span.attributes
         if not is_of_conversation:
             return None
         reads, found = "conversation", {"match": "conversation.id"}
@@ -313,8 +315,13 @@ def _tool_call(
         name = None if kind is None or words.get("tool_name") else _named(span, texts)
         if name is None:
             return _request(texts, words)
-    failed = {key: text for key in span.attributes if _STATE.search(key) and (text := _failure(span, key))}
-    error = next((key for key in words.get("error", ()) if texts[key]), None)
+    about = str(match)
+    failed = {
+        key: text
+        for key in span.attributes
+        if _STATE.search(key) and _is_about(key, about) and (text := _failure(span, key))
+    }
+    error = next((key for key in words.get("error", ()) if texts[key] and _is_about(key, about)), None)
     has_failed = bool(failed) or error is not None or conventions.call_error(span) is not None
     found: _Fields = {
         "tool_name": name,
@@ -330,7 +337,8 @@ def _tool_call(
         arguments = _arguments(key, texts[key])
         # Arguments and result have keys of one namespace: `build.input` is not what became `result`.
         result = next((other for other in results if _word(other)[1] == _word(key)[1]), None)
-        if arguments is not None and (result is not None or has_failed):
+        is_of_call = is_labelled or not _word(key)[1] or _is_about(key, about)
+        if arguments is not None and is_of_call and (result is not None or has_failed):
             return {**found, "arguments": arguments, "result": result}
     return _labelled(span, texts, words, found, is_labelled=is_labelled, has_failed=has_failed)
 
@@ -375,13 +383,20 @@ def _each(span: Span, beginning: re.Pattern[str]) -> ValueSource | None:
     return None
 
 
+def _is_about(key: str, other: str) -> bool:
+    """Return whether a key speaks of a tool, has no namespace, or has the one of the other key."""
+    beginning, *rest = _PARTS.split(key)
+    root = _PARTS.split(other)[0]
+    return not rest or root in ("tool", beginning) or "tool" in (beginning, *rest)
+
+
 def _is_tool(key: str, name: str) -> bool:
-    return bool(name) and not _HAND_OVER.match(name) and not _CHECK.search(key)
+    return bool(name) and name[0] not in "[{" and not _HAND_OVER.match(name) and not _CHECK.search(key)
 
 
 def _failure(span: Span, key: str) -> str | None:
     state = str(span.attributes.get(key))[:_LONGEST_KEY].lower()
-    return str(span.attributes.get(key)) if state in _FAILURES and state != "true" else None
+    return str(span.attributes.get(key)) if state in _FAILURES else None
 
 
 def _named(span: Span, texts: Mapping[str, str]) -> object:

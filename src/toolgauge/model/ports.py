@@ -96,8 +96,8 @@ class Completing(Protocol):
         """Names of dialects whose spans count as its own once it has completed them."""
         ...
 
-    def complete(self, span: Span, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        """Return the observations of another dialect with what it left out; the same object where there is nothing. May raise."""
+    def complete(self, span: Span, observations: tuple[Observation, ...], dialect: str) -> tuple[Observation, ...]:
+        """Return the observations of the `dialect` that claimed the span with what it left out; the same object where there is nothing. May raise."""
         ...
 
     def found_by(self, span: Span) -> str | None:

@@ -58,7 +58,7 @@ def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
     integer = _INTEGERS.get(field.type)
     if integer is not None:
         return integer
-    if field.type == FieldDescriptor.TYPE_ENUM:
+    if field.enum_type is not None:
         names = {value.name: value.number for value in field.enum_type.values}
         return VARINT, _within(partial(_member, names), _LOW_32, _HIGH_32, varint)
     if field.type == FieldDescriptor.TYPE_STRING:

@@ -231,7 +231,7 @@ class Recognizer:
                     dialect = one
                     completing = self._completing
                     if completing is not None and completing is not one and isinstance(record, Span):
-                        completed = completing.complete(record, observations)
+                        completed = completing.complete(record, observations, one.name)
                         if completed is not observations:
                             dialect = completing if one.name in completing.completes else one
                             observations = completed

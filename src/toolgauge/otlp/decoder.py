@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -217,7 +218,9 @@ class Decoder:
                     around = partial(
                         found.resource_group.around, group, request=stands_for, origin=sender or stands_for
                     )
-                    yield from self._viewed(found, known, decoded, around, samples, is_large=is_large)
+                    yield from self._viewed(
+                        found, known, decoded, around, samples, has_mark=has_mark, is_large=is_large
+                    )
                 elif parsed_heads is not None:
                     resource_group = parsed_heads.resource_groups[found.resource_index]
                     whole = read_heads(resource_group.scope_groups[found.scope_index])
@@ -261,25 +264,25 @@ class Decoder:
         around: Callable[[], Container],
         samples: int,
         *,
+        has_mark: bool,
         is_large: bool,
     ) -> Iterator[ViewedSpan]:
         items: Iterable[bytes] = found.group.items
         bears_mark = self._span_marks.search_like(found.group.items[0])
-        if not known.is_named and not is_large:
+        may_bear = has_mark
+        if has_mark and not known.is_named and not is_large:
             items = list(items)
             # An agent's spans share their scope with few others: a group has marks in its first span or, mostly, in none.
-            if (
-                len(items) > _FEW
-                and not samples
-                and bears_mark(items[0]) is None
-                and not self._span_marks.found_among(items, items[0])
-            ):
-                decoded.heads.extend(read_each(items))
-                return
+            may_bear = (
+                len(items) <= _FEW or bears_mark(items[0]) is not None or self._span_marks.found_among(items, items[0])
+            )
+        if not may_bear and not known.is_named:
+            decoded.heads.extend(read_each(islice(items, samples, None)))
+            items = islice(items, samples)
         resource = found.resource_group.resource(self._views)
         written: Container | None = None
         for index, raw in enumerate(items):
-            is_marked = known.is_named or bears_mark(raw) is not None
+            is_marked = known.is_named or (may_bear and bears_mark(raw) is not None)
             if is_marked or index < samples:
                 try:
                     span = self._views.span(raw, resource, known.scope)

@@ -27,7 +27,7 @@ from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, envelopes, values
 from toolgauge.recognize.definitions import is_schema
 from toolgauge.recognize.mapped_dialect import MappedDialect, event_value
-from toolgauge.recognize.message_shapes import OBJECTS, calls_in, is_message, is_request, may_be_json, shape_of
+from toolgauge.recognize.message_shapes import OBJECTS, PLAIN, calls_in, is_message, is_request, may_be_json, shape_of
 from toolgauge.recognize.settings import MappedDialectSettings, Requests, SpanMapping, ValueSource
 
 GENERIC = "generic"
@@ -65,7 +65,7 @@ _MODEL_KIND = re.compile(
     re.IGNORECASE,
 )
 _KINDS = (_TOOL_KIND, _AGENT_KIND, _MODEL_KIND)
-# The keys that say what a span is; others say what a thing in it is.
+# The keys that label a span; others label a thing in it.
 _LABEL = re.compile(
     r"(?:^|[._:-])(?:span|observation|event|run|step|operation)[._-]?(?:type|kind|name)$|^gen_ai\.operation\.name$",
     re.IGNORECASE,
@@ -100,32 +100,6 @@ _EACH_RESULT = re.compile(r".{0,100}?(?:outputs?[._]results?|outputs?|results?)\
 _EACH_TOOL = re.compile(r".{0,100}?(?:functions|tools|definitions)\.(?=\d{1,4}\.(?:function\.)?name$)", re.IGNORECASE)
 _OF_CONVENTIONS = frozenset((conventions.ARGUMENTS, conventions.RESULT, "input.value", "output.value"))
 _MESSAGES = frozenset((conventions.INPUT, conventions.OUTPUT))
-# Keys of the conventions without content, which alone make the content of a span not worth looking for.
-_PLAIN = frozenset(
-    (
-        *(
-            conventions.OPERATION,
-            conventions.CONVERSATION,
-            conventions.SESSION,
-            conventions.AGENT,
-            conventions.TOOL_NAME,
-        ),
-        *(conventions.CALL_ID, conventions.DEFINITIONS, conventions.ERROR_TYPE, conventions.FINISH_REASONS),
-        *(conventions.MCP_METHOD, conventions.MCP_TOOL, *conventions.TOKEN_KEYS[0], *conventions.TOKEN_KEYS[1]),
-        *("gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.agent.id", "gen_ai.agent.description"),
-        *(
-            "gen_ai.system",
-            "gen_ai.provider.name",
-            "gen_ai.request.model",
-            "gen_ai.response.model",
-            "gen_ai.response.id",
-        ),
-        *("gen_ai.request.max_tokens", "gen_ai.request.temperature", "gen_ai.request.top_p", "gen_ai.output.type"),
-        *("server.address", "server.port", "mcp.session.id", "jsonrpc.request.id"),
-        *("http.request.method", "http.response.status_code", "http.route", "http.status_code", "url.full", "url.path"),
-        *("url.scheme", "rpc.method", "rpc.service", "rpc.system", "mcp.protocol.version", "gen_ai.request.stream"),
-    )
-)
 
 
 class Generic(MappedDialect):
@@ -168,7 +142,7 @@ class Generic(MappedDialect):
                 return observations
         keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
         # Looking for shapes in spans without JSON took a tenth of the CPU of reading a span.
-        others = set(keys).difference(_PLAIN)
+        others = set(keys).difference(PLAIN)
         if not any(_may_hold(span.attributes.get(key)) for key in others) and (
             not span.events or all(event.name == "exception" for event in span.events)
         ):
@@ -352,7 +326,7 @@ def _labelled(
     is_labelled: bool,
     has_failed: bool,
 ) -> _Fields | None:
-    """Map a span that is said to be that of a tool: its arguments may be of any form, or hidden."""
+    """Map a span that is labelled as that of a tool: its arguments may be of any form, or hidden."""
     if conventions.MCP_METHOD in span.attributes:
         return None
     if not is_labelled:
@@ -400,7 +374,7 @@ def _failure(span: Span, key: str) -> str | None:
 
 
 def _named(span: Span, texts: Mapping[str, str]) -> object:
-    """Return where a labelled span has the name of what it is about: a key that says so, or the span's name."""
+    """Return where a labelled span has the name of its tool or agent: a key, or the span's name."""
     for key, text in texts.items():
         if _ANY_NAME.search(key) and _IDENTIFIER.fullmatch(text) and text.lower() not in _ACTS:
             is_in_name = re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", span.name) is not None
@@ -472,7 +446,7 @@ def _messages(
     if inputs:
         found["input"] = max(inputs, key=lambda key: len(values.as_str(found_values[key]) or ""))
     if has_label:
-        # Of a span that is said to be a model's or an agent's, texts are messages, too.
+        # On a span that is labelled as a model's or an agent's, texts are messages, too.
         for field, word, each in (("input", "arguments", _EACH_ARGUMENT), ("output", "result", _EACH_RESULT)):
             if field not in found and "requests" not in found:
                 place = next(iter(words.get(word, ())), None) or _each_message(span, each)
@@ -494,7 +468,7 @@ def _each_message(span: Span, beginning: re.Pattern[str]) -> ValueSource | None:
 
 
 def _requests(key: str, value: Json) -> Requests | None:
-    """Map a list of calls that a model asks for, each under keys that say what they are."""
+    """Map a list of calls that a model asks for, each with the name of a tool and arguments under keys of their own."""
     items = [values.as_object(item) for item in value[:_MAX_ITEMS]] if isinstance(value, list) else []
     members = {word: member for member in (items[0] if items else {}) if (word := _word(member)[0])}
     if _IN_EVENT in key or not {"tool_name", "arguments"} <= members.keys():

@@ -113,7 +113,7 @@ def span_marks(
 
 
 def _labels(words: Sequence[str]) -> list[bytes]:
-    """Match a short attribute with a word in its key, or in its value where that says what the span is."""
+    """Match a short attribute with a word in its key, or in the value of a kind, type or operation."""
     if not words:
         return []
     named = rb"(?:" + b"|".join(re.escape(form.encode()) for word in words for form in _forms(word)) + b")"

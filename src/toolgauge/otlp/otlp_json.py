@@ -1,8 +1,7 @@
 """OTLP JSON in, the same request as protobuf bytes out.
 
 OTLP's JSON has hex ids and lowerCamelCase keys, and ignores unknown keys: protobuf's `json_format` reads ids as base64 without
-an error, takes snake_case, and is slow. Here each field has one writer, made once. Names of enums, which generic libraries
-write, are read as the Collector reads them.
+an error and is slow. Here each field has one writer, made once. Names of enums are read as the Collector does.
 """
 
 import base64
@@ -15,7 +14,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar
 
 import msgspec
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumValueDescriptor, FieldDescriptor
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -59,8 +58,7 @@ def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
     if integer is not None:
         return integer
     if field.enum_type is not None:
-        names = {value.name: value.number for value in field.enum_type.values}
-        return VARINT, _within(partial(_member, names), _LOW_32, _HIGH_32, varint)
+        return VARINT, _within(partial(_member, field.enum_type.values_by_name), _LOW_32, _HIGH_32, varint)
     if field.type == FieldDescriptor.TYPE_STRING:
         return DELIMITED, lambda value: _delimited(_text_of(value).encode())
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -147,12 +145,8 @@ def _integer(value: Json) -> int:
     return _number(value)
 
 
-def _member(names: Mapping[str, int], value: Json) -> int:
-    if not isinstance(value, str):
-        return _number(value)
-    if value not in names:
-        raise WrongValueError("must be an integer, or the name of one of its values")
-    return names[value]
+def _member(names: Mapping[str, EnumValueDescriptor], value: Json) -> int:
+    return names[value].number if isinstance(value, str) and value in names else _number(value)
 
 
 def _number(value: Json) -> int:

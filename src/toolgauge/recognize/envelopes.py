@@ -68,7 +68,7 @@ def given(recorded: Content) -> Content:
     if (inner := unwrapped(found)) is not found:
         return values.arguments_inside(inner)
     if found.keys() == _PYTHON:
-        # What a tracer of functions saw. Of arguments without a name nothing tells which they are.
+        # Written by a tracer of functions. Positional arguments have no names, and count as not recorded.
         positional, named = found["args"], found["kwargs"]
         if isinstance(positional, list) and isinstance(named, dict):
             if not positional:

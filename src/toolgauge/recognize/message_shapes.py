@@ -1,4 +1,4 @@
-"""Tells by their shape the messages of models, and the offers of tools, under whatever key they stand.
+"""Finds the messages of models and the offers of tools by their shape, under any key.
 
 They are those of OpenAI, Anthropic, Gemini, Bedrock, LangChain and the conventions.
 """
@@ -32,6 +32,32 @@ OBJECTS = (
     *('{"type":"' + kind + '"' for kind in (*_CALL_TYPES, *_ANSWER_TYPES, "text", "message", "reasoning")),
     *('{"id":"' + prefix for prefix in ("chatcmpl", "resp_", "msg_", "gen-")),
     *("{" + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
+)
+# Keys of the conventions without content, which alone make the content of a span not worth looking for.
+PLAIN = frozenset(
+    (
+        *(
+            conventions.OPERATION,
+            conventions.CONVERSATION,
+            conventions.SESSION,
+            conventions.AGENT,
+            conventions.TOOL_NAME,
+        ),
+        *(conventions.CALL_ID, conventions.DEFINITIONS, conventions.ERROR_TYPE, conventions.FINISH_REASONS),
+        *(conventions.MCP_METHOD, conventions.MCP_TOOL, *conventions.TOKEN_KEYS[0], *conventions.TOKEN_KEYS[1]),
+        *("gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.agent.id", "gen_ai.agent.description"),
+        *(
+            "gen_ai.system",
+            "gen_ai.provider.name",
+            "gen_ai.request.model",
+            "gen_ai.response.model",
+            "gen_ai.response.id",
+        ),
+        *("gen_ai.request.max_tokens", "gen_ai.request.temperature", "gen_ai.request.top_p", "gen_ai.output.type"),
+        *("server.address", "server.port", "mcp.session.id", "jsonrpc.request.id"),
+        *("http.request.method", "http.response.status_code", "http.route", "http.status_code", "url.full", "url.path"),
+        *("url.scheme", "rpc.method", "rpc.service", "rpc.system", "mcp.protocol.version", "gen_ai.request.stream"),
+    )
 )
 _REQUESTS = ("messages", "contents", "input")
 

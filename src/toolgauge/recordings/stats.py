@@ -253,7 +253,7 @@ _OPERATION = "gen_ai.operation.name"
 _LONGEST_NAME = 256
 # Different names and operations of one producer's unread spans.
 _MAX_UNREAD = 1000
-_MAX_MAPPINGS = 20
+_MAX_MAPPINGS = 100
 
 
 @dataclass(slots=True)
@@ -276,24 +276,13 @@ class ProducerCounts:
         """Count a span, and remember its name where nothing was found on it."""
         self.spans += 1
         mapping = draft(span) if reading.dialect == GENERIC else None
-        if mapping is not None:
-            self._add_mapping(mapping)
+        if mapping is not None and mapping not in self.mappings and len(self.mappings) < _MAX_MAPPINGS:
+            self.mappings.append(mapping)
         if all(isinstance(seen, ConversationSeen) for seen in reading.observations):
             operation = span.attributes.get(_OPERATION)
             key = (span.name[:_LONGEST_NAME], operation[:_LONGEST_NAME] if isinstance(operation, str) else "")
             if key in self.unread or len(self.unread) < _MAX_UNREAD:
                 self.unread[key] += 1
-
-    def _add_mapping(self, mapping: SpanMapping) -> None:
-        """Keep one mapping for all spans that have the same mark: each may lack what another has."""
-        fields = ("match", "reads", "event", "span_name")
-        for at, known in enumerate(self.mappings):
-            if all(getattr(known, field) == getattr(mapping, field) for field in fields):
-                lacking = {key: value for key, value in mapping if getattr(known, key) in (None, {}) and value}
-                self.mappings[at] = known.model_copy(update=lacking) if lacking else known
-                return
-        if len(self.mappings) < _MAX_MAPPINGS:
-            self.mappings.append(mapping)
 
 
 class Tally:

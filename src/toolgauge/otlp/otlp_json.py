@@ -54,8 +54,7 @@ class WrongValueError(Exception):
 
 def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
     """Choose the wire type of a field, and what writes one value of it."""
-    integer = _INTEGERS.get(field.type)
-    if integer is not None:
+    if (integer := _INTEGERS.get(field.type)) is not None:
         return integer
     if field.enum_type is not None:
         return VARINT, _within(partial(_member, field.enum_type.values_by_name), _LOW_32, _HIGH_32, varint)

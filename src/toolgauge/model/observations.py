@@ -253,6 +253,11 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     version: str = ""
     language: str = ""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether its span had not ended: some producers send a copy of a span when it begins, and the whole span later."""
+        return self.end_ns < self.start_ns
+
 
 @final
 class ModelInput(Struct, frozen=True, kw_only=True, gc=False):

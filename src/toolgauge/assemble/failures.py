@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.canonical import fold_name
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.error_objects import reported_failure
 from toolgauge.model.json import JsonObject
@@ -23,6 +22,7 @@ from toolgauge.model.observations import (
     UNKNOWN_TOOL,
     CallError,
 )
+from toolgauge.model.tool_names import fold_name
 
 Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 

@@ -69,7 +69,7 @@ class _Planted:
         self.whole = self.root or nodes[0]
         requests = requested_calls(index)
         executions = executed_calls(index.executing, requests)
-        self.pairs = pair(requests, executions)
+        self.pairs = pair(requests, executions, index.offering)
         self.has_tool_spans = bool(executions) and any(one.execution is not None for one in self.pairs)
         if index.coding:
             self.pairs = sorted([*self.pairs, *failed_steps(index, self.pairs)], key=asked)

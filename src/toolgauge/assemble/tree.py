@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.dedupe import RequestIndex
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
 from toolgauge.model.content import NotRecorded
@@ -30,6 +29,7 @@ from toolgauge.model.observations import (
     ToolDescribed,
     ToolsOffered,
 )
+from toolgauge.model.tool_names import fold_name
 
 _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]

@@ -339,6 +339,16 @@ def test_calls_that_may_count_twice_are_said(tmp_path: Path):
     assert (joined.calls, joined.doubled_calls) == (1, 0)
 
 
+def test_spans_that_lost_attributes_are_counted_with_the_limits_to_raise(tmp_path: Path):
+    path = Path(recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"}))
+    path.write_text(path.read_text().replace('"name": "span"', '"name": "span", "droppedAttributesCount": 37'))
+    (found,) = diagnosed([str(path)])
+    assert diagnosis_object(found)["cut_spans"] == 1
+    lines = "\n".join(diagnosis_lines(found))
+    assert "1 span from which the SDK dropped attributes or events" in lines
+    assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in lines
+
+
 def test_what_a_producer_records_in_another_trace_is_not_missing_for_want_of_a_switch(tmp_path: Path):
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is my order?"}]}])
     model = recorded(tmp_path / "model", "acme", {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said})

@@ -21,6 +21,7 @@ from toolgauge.model.ports import Completing, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import span_failure
+from toolgauge.recognize.cut_spans import of_cut_span
 from toolgauge.recognize.run_properties import properties
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -279,6 +280,8 @@ def _reading(
         if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
             observations = tuple(map(_with_stable_name, observations))
             break
+    if span is not None and span.is_cut:
+        observations = of_cut_span(span, observations)
     if span is not None:
         # Asked of every span: a loop costs half of what a generator does.
         for place, seen in enumerate(observations):
@@ -309,6 +312,8 @@ def _reading(
         version=scope.version,
         language=resource.language,
     )
+    if span is not None and span.is_cut:
+        reading = replace(reading, is_cut=True)
     return replace(reading, attributes=attributes) if attributes else reading
 
 

@@ -282,6 +282,8 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         found["shared_name"] = diagnosis.shared_name
     if diagnosis.lone_calls:
         found["lone_calls"] = diagnosis.lone_calls
+    if diagnosis.sent.cut:
+        found["cut_spans"] = diagnosis.sent.cut
     if diagnosis.doubled_calls:
         found["doubled_calls"] = diagnosis.doubled_calls
     if diagnosis.reported_errors.get("pass"):
@@ -348,6 +350,10 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
         calls = counted(diagnosis.lone_calls, "call")
         yield f"  {style.doubtful('note')}: {calls} in traces without the model's request: spans are traces of their own"
         yield "    do: run models and tools inside the agent's span (propagate the context), so that a run is one trace"
+    if diagnosis.sent.cut:
+        spans = counted(diagnosis.sent.cut, "span")
+        yield f"  {style.doubtful('note')}: {spans} from which the SDK dropped attributes or events: offers and histories are not whole"
+        yield "    do: raise `OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT` and `OTEL_SPAN_EVENT_COUNT_LIMIT` (128) where the producer runs"
     if diagnosis.doubled_calls:
         calls = counted(diagnosis.doubled_calls, "call")
         yield f"  {style.doubtful('note')}: {calls} that no model asked for, beside as many in the same runs that nothing ran"

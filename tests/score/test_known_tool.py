@@ -94,6 +94,7 @@ def test_each_call_gets_its_own_verdict():
         (replace(tool_call("web_search", state="requested_only"), by_provider=True), "the model's provider ran it"),
         (tool_call("wire_money", state="paused"), "a person was asked about the call"),
         (tool_call("wire_money", state="refused"), "a person was asked about the call"),
+        (replace(tool_call("find", state="cancelled"), executed_by=SPAN), "it was cancelled while it ran"),
         (tool_call("transfer_to_refund_agent", state="requested_only"), "it names an agent of this run"),
         (tool_call("refund_agent", state="requested_only"), "it names an agent of this run"),
     ],

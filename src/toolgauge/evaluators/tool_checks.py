@@ -99,8 +99,10 @@ class _Check:
         """Return what shows that a tool that is missing from the recorded offer exists, or may exist; "" without any."""
         if call.by_provider:
             return "the model's provider ran it"
-        if was_stopped(call):
+        if call.state in ("paused", "refused"):
             return "a person was asked about the call"
+        if call.state == "cancelled" and call.executed_by is not None:
+            return "it was cancelled while it ran"
         if has_run_well(call):
             return "it was executed and answered"
         called = _letters(call.name)

@@ -101,6 +101,7 @@ class Policy(CallSelection):
     """
 
     version: ClassVar[str] = "1"
+    judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "call"
     ignores_reference: ClassVar[bool] = True
     binary: ClassVar[bool] = True

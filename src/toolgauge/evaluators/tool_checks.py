@@ -45,6 +45,7 @@ class KnownTool(FactsEvaluator):
     version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
     binary: ClassVar[bool] = True
+    judges_every_answer: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""

@@ -195,6 +195,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     writing_tools: frozenset[str] = frozenset()
     # Names of the called tools that hand over, answer or think; filled in by the scorer, too.
     neutral_tools: frozenset[str] = frozenset()
+    # Those of them by which a model gave its structured answer: their calls are judged where they are named.
+    answer_tools: frozenset[str] = frozenset()
     # Where `tools_offered` is from: its own spans, or an earlier offer of the conversation or service, which stands in
     # where there is none; filled in by the scorer.
     offer_from: OfferSource = "trace"

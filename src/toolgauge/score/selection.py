@@ -75,6 +75,7 @@ class CallSelection(BaseModel):
 
     accepts_recent_offer: ClassVar[bool] = True
     names_tools_in: ClassVar[str] = "tools"
+    judges_every_answer: ClassVar[bool] = False
 
     # Which tools count: names and globs, or `writes` for those that change state.
     tools: Tools = None
@@ -91,11 +92,18 @@ class CallSelection(BaseModel):
         return Verdicts()
 
     def calls(self, trajectory: Trajectory) -> tuple[ToolCall, ...]:
-        """Pick the calls that count, in order."""
+        """Pick the calls that count, in order: those that carry the structured answer only where `tools` names them."""
         calls = trajectory.calls
+        if trajectory.answer_tools and self.tools is None:
+            answers = [name for name in trajectory.answer_tools if not self.judges_answers(name)]
+            calls = tuple(call for call in calls if call.name not in answers)
         if self.failed_calls != "count":
             calls = tuple(call for call in calls if not call.has_failed)
         return calls if self.tools is None else tuple(call for call in calls if self._counts(call.name, trajectory))
+
+    def judges_answers(self, name: str) -> bool:  # noqa: ARG002 (others go by it)
+        """Return whether calls of a tool that carries the structured answer are judged, though `tools` does not name it."""
+        return self.judges_every_answer
 
     def names_call(self, trajectory: Trajectory) -> bool:
         """Return whether any call is of a tool that counts; True where all count."""

@@ -363,3 +363,31 @@ def test_only_the_sibling_that_raised_has_failed():
         ("a", "executed", error),
         ("b", "cancelled", None),
     ]
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n-x = 1\n+x = 2\n*** End Patch"
+
+
+@pytest.mark.parametrize("arguments", [Unparsed(PATCH), Recorded(PATCH)])
+def test_a_tool_that_takes_free_text_and_was_answered_was_executed(arguments: Unparsed | Recorded):
+    asked = reading("model", model(), requested("apply_patch", arguments, id="1"), start=0, end=1)
+    told = reading("again", model(), answered("1", "patched a.py"), start=2, end=3)
+    call = only_call(joined(asked, told))
+    assert (call.state, call.error, call.result) == ("executed", None, Recorded("patched a.py"))
+
+
+def test_free_text_that_its_tool_could_not_use_failed_and_was_not_rejected():
+    error = CallError(kind="PatchError", message="no such line")
+    spans = (
+        reading("model", model(), requested("apply_patch", Unparsed(PATCH), id="1"), start=0, end=1),
+        reading("tool", executed("apply_patch", Unparsed(PATCH), id="1", error=error), start=2, end=3),
+    )
+    call = only_call(joined(*spans))
+    assert (call.state, call.error) == ("executed", error)
+
+
+def test_a_tool_with_an_empty_name_is_not_there():
+    asked = reading("model", model(), OFFER, requested("", args(k=1), id="1"), start=0, end=1)
+    told = reading("again", model(), answered("1", "Tool  not found"), start=2, end=3)
+    call = only_call(joined(asked, told))
+    assert (call.name, call.state, call.error and call.error.kind) == ("", "rejected", "unknown_tool")

@@ -77,12 +77,20 @@ _DENIED = re.compile(
 )
 
 
+_JSON = ("{", "[", '"')
+
+
 def rejection(name: str, arguments: Content, error: CallError, result: Content) -> Rejection | None:
     """Return why the failed call was rejected, `None` when nothing shows that its tool never ran."""
     kind = error.kind.rpartition(".")[2]
     if kind in _REJECTED_KINDS:
         return _REJECTED_KINDS[kind]
-    if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
+    # Custom tools take free text, such as a patch.
+    if (
+        isinstance(arguments, Unparsed)
+        and arguments.reason == "unparsable"
+        and arguments.text.lstrip().startswith(_JSON)
+    ):
         return INVALID_ARGUMENTS
     match result:
         case Recorded(value=str() as answered) | Recorded(value={"error": str() as answered}) | Unparsed(text=answered):
@@ -112,10 +120,10 @@ def misfits(arguments: Content, schema: JsonObject | None) -> bool:
 
 
 def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection | None:
-    if name and name in text:
+    if name in text:
         if _NO_SUCH_TOOL.search(text):
             return UNKNOWN_TOOL
-        if _NOT_THESE_ARGUMENTS.search(text):
+        if name and _NOT_THESE_ARGUMENTS.search(text):
             return INVALID_ARGUMENTS
     if _NO_SUCH.fullmatch(text):
         return UNKNOWN_TOOL

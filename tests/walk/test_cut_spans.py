@@ -4,6 +4,7 @@
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from tests.walk.support import START_NS, Walk, attributes, key_value
 
@@ -38,7 +39,7 @@ def results(**dropped: int) -> dict[str, object]:
         span.end_time_unix_nano = START_NS + (9 if span_id == AGENT else place + 2) * 1_000_000
         span.attributes.extend(key_value(key, value) for key, value in given.items())
         if span_id == TOOL:
-            span.status.code = 2
+            span.status.code = Status.STATUS_CODE_ERROR
         if span_id == MODEL:
             for name, count in dropped.items():
                 setattr(span, name, count)

@@ -399,7 +399,7 @@ class OpenTrace:
 
 
 def _is_newer(copy: Reading, known: Reading) -> bool:
-    """Return whether a copy of a span takes the place of an earlier one: it has ended, or later, or tells something else."""
+    """Return whether a copy of a span takes the place of an earlier one: it has ended, or ended later, or differs."""
     if copy.is_log or copy.is_open != known.is_open:
         return known.is_open and not copy.is_open
     # What a sender repeats is the same to the byte.

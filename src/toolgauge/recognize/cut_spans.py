@@ -1,4 +1,4 @@
-"""What is known of a span whose producer dropped attributes or events beyond a limit, which the span itself says.
+"""Reads spans of which the producer dropped attributes or events beyond a limit, as `droppedAttributesCount` shows.
 
 What is missing may be anything: a tool on offer, a message, an argument with an attribute of its own.
 """

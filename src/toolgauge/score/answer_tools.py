@@ -32,8 +32,8 @@ def answering_tools(trajectory: Trajectory) -> Iterator[str]:
     answers: list[object] | None = None
     for call in trajectory.calls:
         if isinstance(call.result, Recorded):
-            told = next((leaf for leaf in leaves(call.result.value) if isinstance(leaf, str)), "")
-            if _TAKEN.match(told) is not None:
+            text = next((leaf for leaf in leaves(call.result.value) if isinstance(leaf, str)), "")
+            if _TAKEN.match(text) is not None:
                 yield call.name
         elif call.turn == last and call.executed_by is None and isinstance(call.arguments, Recorded):
             answers = [*_answers(trajectory)] if answers is None else answers

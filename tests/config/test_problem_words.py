@@ -123,9 +123,9 @@ def test_a_plug_in_that_breaks_over_its_own_model_names_the_fields(tmp_path: Pat
     (tmp_path / "mine.py").write_text(
         "from pydantic import BaseModel\n\n\nclass Limits(BaseModel):\n    most: int\n\n\nLIMITS = Limits(most='many')\n"
     )
-    criteria = "criteria=[{name: mine, evaluator: 'mine.py:Mine'}]"
+    (tmp_path / "criteria.yaml").write_text("- {name: mine, evaluator: 'mine.py:Mine'}\n")
     with pytest.raises(ConfigError) as raised:
-        load_for_replay((), (criteria,), (), {})
+        load_for_replay((), (), ("criteria.yaml",), {})
     assert "line 8: ValidationError: `Limits` was made with wrong values for `most`" in raised.value.message
     assert WORDS_OF_PYDANTIC.search(raised.value.message) is None
 

@@ -122,7 +122,7 @@ def test_a_wrong_key_of_the_configuration_hides_no_wrong_key_of_a_criterion(tmp_
         "configuration, for `--config`)",
         f"  {more}:2: `scope` in criterion `c` is `session`; allowed: `trace`, `conversation`",
         "  c.yaml:1: unknown key `criterias` (did you mean `criteria`?)",
-        "  c.yaml:4: `pass_at` in criterion `a` must be at most 1",
+        "  c.yaml:4: `pass_at` in criterion `a` must be less than or equal to 1",
         "  c.yaml:5: unknown key `when.servce` in criterion `a` (did you mean `service`?)",
         "  c.yaml:5: criterion `a` is given twice, first at c.yaml:4",
     ]
@@ -145,7 +145,7 @@ def test_wrong_keys_and_names_of_criteria_hide_no_wrong_evaluator(options: tuple
         "  c.yaml:2: no evaluator called `budgt` in criterion `a` (did you mean `budget`?)",
         "  c.yaml:3: criterion `a` is given twice, first at c.yaml:2",
         "  c.yaml:3: unknown parameter `tols` of evaluator `known_tool` in criterion `a` (did you mean `tools`?)",
-        "  c.yaml:4: `pass_at` in criterion `b` must be at most 1",
+        "  c.yaml:4: `pass_at` in criterion `b` must be less than or equal to 1",
         "  c.yaml:5: `default.coverage` is the name of a default criterion",
         "  c.yaml:5: no evaluator called `coverag` in criterion `default.coverage` (did you mean `coverage`?)",
     ]

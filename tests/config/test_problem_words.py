@@ -89,7 +89,7 @@ def test_no_field_of_any_model_answers_in_the_words_of_pydantic():
         ("judge={model: 3}", "`judge.model` must be text"),
         ("web={insecure: 7}", "`web.insecure` must be `true` or `false`"),
         ("web={auth: {filename: ''}}", "`web.auth.filename` must not be empty"),
-        ("watch.max_streams=-1", "`watch.max_streams` must be at least 1"),
+        ("watch.max_streams=-1", "`watch.max_streams` must be greater than or equal to 1"),
         ("costs.success=[]", "`costs.success` must not be empty"),
         ("costs.prices={large: 3}", "`costs.prices.large` must be a mapping of keys to values"),
         (

@@ -38,30 +38,10 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 _GZIP_LEVEL = 4
 _PROCESS = "process."
 _START_TIME = "process_start_time_seconds"
-_INDEX = """<!doctype html>
-<html lang="en">
-<title>toolgauge</title>
-<h1>toolgauge</h1>
-<ul>
-<li><a href="/metrics">Metrics</a></li>
-<li>Health: at <code>admin.endpoint</code>, by default <a href="http://localhost:13133/">localhost:13133</a></li>
-<li>Documentation: <code>docs/metrics.md</code> says what each metric counts, and what to do when it rises</li>
-</ul>
-</html>
-"""
-_INDEX_HEADERS = {
-    "Content-Type": "text/html; charset=utf-8",
-    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 
 
 class MetricsEndpoint(HttpEndpoint):
-    """Serves metrics to Prometheus.
-
-    `/metrics` is the exposition, `/` a page for people; port 0 takes any free one.
-    """
+    """Serves metrics to Prometheus under `/metrics`; port 0 takes any free one."""
 
     def __init__(
         self,
@@ -83,8 +63,6 @@ class MetricsEndpoint(HttpEndpoint):
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Write all metrics, in the format that the client accepts."""
-        if request.path == "/":
-            return web.Response(text=_INDEX, headers=_INDEX_HEADERS)
         if request.path != "/metrics":
             return web.Response(status=404, text="no such path; there is `/metrics`")
         accept = ",".join(request.headers.getall("Accept", []))

@@ -200,7 +200,7 @@ def problems_of(
 
 
 def _either(complaints: Sequence[str]) -> str:
-    """Join what is wrong with one value: it would have to be any of these."""
+    """Join the complaints about a value that may be of any of several kinds."""
     *others, last = (each.rpartition("; allowed: ")[2].removeprefix(_MUST).strip() for each in complaints)
     return f"{_MUST}{', '.join(others)} or {last}" if others else complaints[0]
 
@@ -256,8 +256,8 @@ def _problem(
     elif context.get("min_length") == 1:
         complaint = "must not be empty"
     else:
-        said = details["msg"].removeprefix("Input ").removeprefix("String ").replace("should ", "must ")
-        complaint = _COMPLAINTS[kind].format(**context) if kind in _COMPLAINTS else said[:1].lower() + said[1:]
+        message = details["msg"].removeprefix("Input ").removeprefix("String ").replace("should ", "must ")
+        complaint = _COMPLAINTS[kind].format(**context) if kind in _COMPLAINTS else message[:1].lower() + message[1:]
         complaint = complaint.replace("'", "`") + (_limits(model, path) if complaint in (_NUMBER, _WHOLE) else "")
     return place, name, f" {complaint}", hint
 

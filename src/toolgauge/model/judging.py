@@ -95,7 +95,7 @@ _MOST_LAYERS = 4
 
 
 def reason_in(verdict: Json, layers: int = _MOST_LAYERS) -> str:
-    """Write what a judge said for people: its reason where it gave one, else the members of its JSON."""
+    """Write the verdict of a judge for people: its reason where there is one, else the members of its JSON."""
     match verdict:
         case str() if layers and (bare := _FENCE.sub("", verdict))[:1] in ("{", "["):
             try:

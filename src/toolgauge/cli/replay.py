@@ -19,8 +19,8 @@ from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import suggestion
+from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.redact import Redactor
-from toolgauge.export.regression_events import announcement
 from toolgauge.export.tool_change_events import tool_change_sentence
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
@@ -207,10 +207,11 @@ def _announcing_pipeline(
         for line in lines:
             reading.echo(printable(line), err=True)
 
+    incidents = IncidentLines()
     return offline_pipeline(
         config,
         criteria,
-        on_regressions=lambda found: echo_all(f"regression: {announcement(one)}" for one in found),
+        on_regressions=lambda found: echo_all(f"regression: {line}" for _, _, line in incidents.add(found)),
         on_tool_changes=lambda found, _: echo_all(f"tool change: {tool_change_sentence(one)}" for one in found),
     )
 

@@ -27,8 +27,10 @@ from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_wor
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.report.failure_groups import FailureGroups
 from toolgauge.report.findings import FAIL_ON, FailOn, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects, verdict_objects
+from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
 from toolgauge.report.terminal import printable
 from toolgauge.report.text import TextWriter, trajectory_head
@@ -177,7 +179,7 @@ def command(
     reports = Reports("toolgauge replay", junit_file, markdown_file, os.environ)
     redacting, kinds = redactor(config), tool_kinds(config)
     summary, rows = Summary(criteria), ScorecardRows(redacting, criteria)
-    unmatched = UnmatchedCriteria(tuple(map(register, criteria)))
+    unmatched, groups = UnmatchedCriteria(tuple(map(register, criteria))), FailureGroups(redacting)
     describe: _Describe = (
         (lambda card: map(json.dumps, result_objects(card, redacting))) if as_json else _lines(config, criteria)
     )
@@ -192,10 +194,11 @@ def command(
             add_to_document(scorecard)
             add_to_tables(scorecard)
             reports.add(rows.rows(scorecard))
+            groups.add(KeptTrajectory.of(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
                 reading.echo(line)
-    code = _conclude(summary, unmatched, gate, reports, as_json=as_json)
+    code = _conclude(summary, unmatched, gate, reports, groups, as_json=as_json)
     is_failed = bool(code or lost)
     return int(is_failed or judged_nothing(summary.judged, summary.runs, "run", allow_nothing=allow_nothing))
 
@@ -216,7 +219,15 @@ def _announcing_pipeline(
     )
 
 
-def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:
+def _conclude(
+    summary: Summary,
+    unmatched: UnmatchedCriteria,
+    gate: Gate,
+    reports: Reports,
+    groups: FailureGroups,
+    *,
+    as_json: bool,
+) -> int:
     """Print the table and the gate, write the reports, and return the exit code."""
     without = unmatched.so_far()
     table = list(summary.lines({one.criterion.name for one in without}, terminal_style(err=as_json)))
@@ -236,6 +247,7 @@ def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, report
             title=title,
             rows=found,
             counts=summary.counts,
+            groups=groups.groups(),
             without_result=without_result,
             checks=checks,
             is_failed=is_failed,

@@ -21,6 +21,7 @@ from toolgauge.model.outcomes import (
 )
 from toolgauge.model.plain_words import with_cause
 from toolgauge.report.explanations import figure
+from toolgauge.report.failure_groups import FailureGroup
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable
 from toolgauge.score.criterion import Criterion, Lookup
 
@@ -247,12 +248,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a report shows. `without_result` are criteria that judged nothing, and why."""
+    """All that a report shows. `without_result` are criteria that judged nothing, and why; `groups` the failed runs by kind."""
 
     title: str
     rows: Sequence[Row]
     counts: Sequence[CriterionCounts]
     without_result: Mapping[str, str] = field(default_factory=dict[str, str])
+    groups: Sequence[FailureGroup] = ()
     checks: Sequence[Check] = ()
     is_failed: bool = False
 

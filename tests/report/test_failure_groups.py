@@ -13,10 +13,11 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
+from tests.report.hostile import group
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Errored, Outcome, Result, Scorecard, Scored, Side
-from toolgauge.report.failure_groups import FailureGroup, FailureKind, failure_groups, failure_kind, runs_and_share
+from toolgauge.report.failure_groups import FailureGroup, FailureGroups, FailureKind, failure_kind
 from toolgauge.report.kept import TrajectoryStore
 
 
@@ -30,7 +31,10 @@ def groups(*runs: Scorecard) -> list[FailureGroup]:
     store = TrajectoryStore(100, 1 << 30)
     for card in runs:
         store.add(card)
-    return failure_groups(store.newest(), Redactor(show_values=False))
+    found = FailureGroups(Redactor(show_values=False))
+    for kept in store.newest():
+        found.add(kept)
+    return found.groups()
 
 
 def test_failures_that_differ_in_values_and_ids_are_one_group():
@@ -162,7 +166,7 @@ def test_groups_and_their_example_do_not_depend_on_the_order_of_runs():
     [(35, 60, "35 runs (58 %)"), (1, 1, "1 run (100 %)"), (1, 1000, "1 run (<1 %)"), (999, 1000, "999 runs (>99 %)")],
 )
 def test_a_share_is_rounded_neither_to_nothing_nor_to_all(runs: int, of: int, words: str):
-    assert runs_and_share(runs, of) == words
+    assert group(runs=runs, of=of).share == words
 
 
 def test_runs_without_a_failure_make_no_group():

@@ -5,7 +5,6 @@ The key comes from fields of the result. The words of its explanation count only
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from toolgauge.model.outcomes import ERROR_RULE, Errored, Outcome, Result, Score
 from toolgauge.model.records import VERSION
 from toolgauge.report.explanations import deciding, worst_result
 from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.terminal import counted, percent
 
 _MAX_READ, _MAX_WHY, _MAX_KEY, _MAX_VERSIONS = 2_000, 300, 120, 3
 # What differs between two failures of one kind: numbers, ids, and what stands in quotation marks, which a cut may leave open.
@@ -53,14 +53,7 @@ class FailureGroup(Struct, kw_only=True):
     @property
     def share(self) -> str:
         """How many of the runs of the service: `35 runs (58 %)`."""
-        return runs_and_share(self.runs, self.of)
-
-
-def runs_and_share(runs: int, of: int) -> str:
-    """Write how many runs there are, and their share, which is rounded neither to nothing nor to all."""
-    percent = round(100 * runs / of) if of else 0
-    share = "<1" if runs and not percent else ">99" if percent == 100 and runs < of else str(percent)
-    return f"{runs:,} {'run' if runs == 1 else 'runs'} ({share} %)"
+        return f"{counted(self.runs, 'run')} ({percent(self.runs, self.of)})"
 
 
 def failure_kind(result: Result, redactor: Redactor) -> FailureKind:
@@ -138,14 +131,6 @@ class FailureGroups:
                 known = kinds.get(group.kind)
                 kinds[group.kind] = replace(known or group, runs=group.runs + (known.runs if known else 0), of=runs)
         return runs, kinds
-
-
-def failure_groups(runs: Iterable[KeptTrajectory], redactor: Redactor) -> list[FailureGroup]:
-    """Group runs, the largest group first."""
-    groups = FailureGroups(redactor)
-    for kept in runs:
-        groups.add(kept)
-    return groups.groups()
 
 
 def group_line(group: FailureGroup) -> str:

@@ -22,7 +22,7 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.plain_words import with_cause
 from toolgauge.report.explanations import figure
 from toolgauge.report.failure_groups import FailureGroup
-from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable
+from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, percent, printable
 from toolgauge.score.criterion import Criterion, Lookup
 
 
@@ -122,10 +122,7 @@ def table_lines(
         )
         mean = "-" if row.mean is None else f"{row.mean:.3f}"
         unseen, total = row.words["not_evaluated"], row.words.total()
-        percent = round(100 * unseen / total)
-        # A share is rounded neither to nothing nor to all.
-        share = "<1 %" if percent == 0 else ">99 %" if percent == 100 and unseen < total else f"{percent} %"
-        why = style.doubtful(f"{unseen} ({share}): {row.reasons_text}") if unseen else "0"
+        why = style.doubtful(f"{unseen} ({percent(unseen, total)}): {row.reasons_text}") if unseen else "0"
         yield f"{title:<{width}}  {counts}  {mean:>5}  {row.scored:>6}  {why}"
 
 

@@ -150,22 +150,31 @@ def command(
                 without += version is None
         return without
 
-    try:
-        if live is not None:
-            observed = observed_live(fetched(live, "/comparison", token_file, LiveArms).arms)
-            versions = _chosen(observed, base, new, VERSION)
-        elif by is not None:
-            observed, versions = _split(score, files, by, base, new)
-        else:
-            observed, versions = _two_recordings(score, *files)
-    except ToolgaugeError as error:
-        # 1 would say that the release is worse.
-        raise ConfigError(error.message, hint=error.hint) from error
+    observed, versions = _observed(score, files, by, live, base, new, token_file)
     _check_filters(filters, observed, live)
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
     runs, changes = usages.beside(versions), failures.beside(versions, filters)
     return _printed(compared, runs, changes, as_json=as_json, as_markdown=as_markdown)
+
+
+def _observed(
+    score: _Observe,
+    files: tuple[str, ...],
+    by: str | None,
+    live: str | None,
+    base: str | None,
+    new: str | None,
+    token_file: Path | None,
+) -> tuple[Observed, Sequence[Versions]]:
+    try:
+        if live is not None:
+            observed = observed_live(fetched(live, "/comparison", token_file, LiveArms).arms)
+            return observed, _chosen(observed, base, new, VERSION)
+        return _two_recordings(score, *files) if by is None else _split(score, files, by, base, new)
+    except ToolgaugeError as error:
+        # 1 would say that the release is worse.
+        raise ConfigError(error.message, hint=error.hint) from error
 
 
 def _printed(

@@ -30,7 +30,6 @@ from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.failure_groups import FailureGroups
 from toolgauge.report.findings import FAIL_ON, FailOn, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects, verdict_objects
-from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
 from toolgauge.report.terminal import printable
 from toolgauge.report.text import TextWriter, trajectory_head
@@ -179,7 +178,7 @@ def command(
     reports = Reports("toolgauge replay", junit_file, markdown_file, os.environ)
     redacting, kinds = redactor(config), tool_kinds(config)
     summary, rows = Summary(criteria), ScorecardRows(redacting, criteria)
-    unmatched, groups = UnmatchedCriteria(tuple(map(register, criteria))), FailureGroups(redacting)
+    unmatched = UnmatchedCriteria(tuple(map(register, criteria)))
     describe: _Describe = (
         (lambda card: map(json.dumps, result_objects(card, redacting))) if as_json else _lines(config, criteria)
     )
@@ -194,11 +193,10 @@ def command(
             add_to_document(scorecard)
             add_to_tables(scorecard)
             reports.add(rows.rows(scorecard))
-            groups.add(KeptTrajectory.of(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
                 reading.echo(line)
-    code = _conclude(summary, unmatched, gate, reports, groups, as_json=as_json)
+    code = _conclude(summary, unmatched, gate, reports, rows.groups, as_json=as_json)
     is_failed = bool(code or lost)
     return int(is_failed or judged_nothing(summary.judged, summary.runs, "run", allow_nothing=allow_nothing))
 

@@ -310,7 +310,7 @@ def _clock(when_ns: int, now_ns: int) -> str:
 
 
 def stream_name(stream: Stream) -> str:
-    """Name a stream in a sentence, by its criterion and what is judged."""
+    """Name a stream in a sentence by its criterion, and its tool or agent."""
     return f"{quoted(stream.criterion)} {_of(stream)}".rstrip()
 
 

@@ -60,7 +60,7 @@ class FailuresByVersion:
         self._groups.setdefault(version, FailureGroups(redactor)).add(KeptTrajectory.of(scorecard))
 
     def beside(self, versions: Sequence[Versions], filters: Filters) -> list[FailureChange]:
-        """Set the kinds of two versions side by side: what is new first, and the most frequent."""
+        """Set the kinds of two versions side by side: new ones first, and frequent ones before rare ones."""
         changes: list[FailureChange] = []
         for one in versions:
             if not {one.base, one.new} <= self._groups.keys():

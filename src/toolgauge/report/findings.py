@@ -21,7 +21,8 @@ from toolgauge.model.outcomes import (
 )
 from toolgauge.model.plain_words import with_cause
 from toolgauge.report.explanations import figure
-from toolgauge.report.failure_groups import FailureGroup
+from toolgauge.report.failure_groups import FailureGroup, FailureGroups
+from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, percent, printable
 from toolgauge.score.criterion import Criterion, Lookup
 
@@ -198,10 +199,12 @@ class ScorecardRows:
 
     def __init__(self, redactor: Redactor, criteria: Sequence[Criterion]) -> None:
         self._redactor = redactor
+        self.groups = FailureGroups(redactor)
         self._case_keys = [one.reference.key for one in criteria if isinstance(one.reference, Lookup)]
 
     def rows(self, scorecard: Scorecard) -> Iterator[Row]:
-        """Yield a row for each criterion that judged the trajectory."""
+        """Yield a row for each criterion that judged the trajectory, and add it to the groups."""
+        self.groups.add(KeptTrajectory.of(scorecard))
         by_criterion: dict[str, list[Result]] = {}
         for result in scorecard.results:
             by_criterion.setdefault(result.criterion, []).append(result)

@@ -19,7 +19,9 @@ def annotations(report: Report) -> Iterator[str]:
     """Yield the commands: conditions of the gate that failed first, then kinds of failure, then failures and errors."""
     level = "error" if report.is_failed else "warning"
     found = [_command(level, check.condition, check.sentence) for check in report.checks if not check.passed]
-    found += [_command(level, f"{one.kind.criterion}: {one.share}", group_line(one)) for one in report.groups]
+    # The annotation of a single run says the same.
+    kinds = [group for group in report.groups if group.runs > 1]
+    found += [_command(level, f"{one.kind.criterion}: {one.share}", group_line(one)) for one in kinds]
     for row in report.rows:
         lines = [row.details] if row.details else []
         for finding in row.problems if row.is_problem else ():

@@ -70,6 +70,12 @@ def announce(
         webhooks.put(regressions)
 
 
+def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> None:
+    """Announce regressions in the log: a warning for each incident that begins."""
+    for first, is_new, line in lines.add(regressions):
+        _LOG.log(logging.WARNING if is_new else logging.INFO, "%s", line, extra={"incident": first.incident})
+
+
 class Notifier:
     """Announces failed runs in the log and by webhooks, one of each incident. Belongs to the thread that scores."""
 
@@ -193,8 +199,7 @@ class Watching:
         self._save_and(functools.partial(self._regressed, tuple(regressions)))
 
     def _regressed(self, regressions: Sequence[Regression]) -> None:
-        for first, is_new, line in self._lines.add(regressions):
-            _LOG.log(logging.WARNING if is_new else logging.INFO, "%s", line, extra={"incident": first.incident})
+        log_incidents(regressions, self._lines)
         self._announce(regressions)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:

@@ -44,6 +44,13 @@ def test_a_stream_that_joins_begins_no_incident_and_the_end_of_one_of_two_is_no_
     assert [is_new for is_new, _ in texts(lines, BEGAN)] == [True]
 
 
+def test_a_stream_that_somebody_accepts_is_a_line_while_others_last():
+    lines = IncidentLines()
+    texts(lines, BEGAN, REFUND)
+    ((is_new, text),) = texts(lines, replace(over(REFUND), acknowledged=True))
+    assert (is_new, "no longer compared with" in text, "fell from" in text) == (False, True, False)
+
+
 def test_incidents_of_an_earlier_process_are_not_begun_once_more():
     lines = IncidentLines()
     lines.restore([BEGAN])

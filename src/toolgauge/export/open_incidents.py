@@ -78,7 +78,7 @@ def incident_sentence(alerts: Sequence[Alert]) -> str:
 
 
 class IncidentLines:
-    """Writes a line when an incident begins and one when it ends, and between them one for each batch of streams that joins it."""
+    """Writes a line when an incident begins and one when it ends, and between them one for each batch of streams with news."""
 
     def __init__(self) -> None:
         self._open = OpenIncidents()
@@ -94,14 +94,16 @@ class IncidentLines:
         for incident in dict.fromkeys(one.incident for one in regressions):
             alerts = self._open.of(incident)
             has_ended = not self._open.lasts(incident)
-            news = {one.stream for one in regressions if one.incident == incident and one.phase != "ended"}
+            # The end of one of several streams is no news, unless somebody asked for it.
+            new = [one for one in regressions if one.phase != "ended" or one.acknowledged]
+            news = {one.stream for one in new if one.incident == incident}
             shown = [alert for alert in alerts if has_ended or alert.newest.stream in news]
             if has_ended:
                 for alert in alerts:
                     self._open.forget(alert)
             if shown:
                 first = shown[0].newest
-                causes = () if has_ended else cause_sentences(first)
+                causes = () if first.phase == "ended" else cause_sentences(first)
                 is_new = not has_ended and incident not in lasting
                 joined = "" if is_new or first.phase != "began" else "in the same incident, "
                 yield first, is_new, joined + "; ".join((incident_sentence(shown), *causes))

@@ -442,8 +442,7 @@ def test_a_criterion_that_would_not_load_is_left_out_and_named():
     found = convert(documents, None, "eval.case.id")
     assert [as_object(one)["name"] for one in found.criteria] == ["ragas-tool-call-accuracy", "ragas-tool-call-f1"]
     assert found.notes == [
-        "criterion `ours`: left out: `strict` of evaluator `uipath.tool_call_order` must be `true` or `false`, "
-        "unable to interpret input"
+        "criterion `ours`: left out: `strict` of evaluator `uipath.tool_call_order` must be `true` or `false`"
     ]
 
 

@@ -222,7 +222,7 @@ def test_both_metrics_of_adk_that_compare_calls_share_the_cases():
         ({"perArgStrategies": {"x": "regex"}}, r"`strategies.x` .* is `regex`; allowed: `exact`, `casefold_exact`"),
         ({"perArgStrategies": "exact"}, r"`strategies` of evaluator `tool_parameter_match` must be"),
         ({"numericTolerance": -1}, r"`tolerance` .* must be greater than or equal to 0"),
-        ({"ordered": "often"}, r"`ordered` .* must be a valid boolean"),
+        ({"ordered": "often"}, r"`ordered` .* must be `true` or `false`"),
         ({"threshold": "high"}, r"criteria.tool_parameter_match.threshold: must be a number from 0 to 1"),
         ({"threshold": 80}, r"`pass_at` of 80 is not from 0 to 1"),
         ({"matchMode": 7, "numericTolerance": "x"}, r"`match_mode` .*; `tolerance` .* must be"),
@@ -415,7 +415,7 @@ def test_a_case_that_no_criterion_could_hold_is_left_out_and_named(tmp_path: Pat
     written = [json.loads(line)["case"] for line in found.references[tmp_path / "cases.jsonl"]]
     assert written == ["s0", "s2"]
     assert found.notes[0] == (
-        "criterion `ragas-tool-call-accuracy`, case `s1`: left out: `expected[0].name` of a reference must be a valid string"
+        "criterion `ragas-tool-call-accuracy`, case `s1`: left out: `expected[0].name` of a reference must be text"
     )
 
 
@@ -442,8 +442,7 @@ def test_a_criterion_that_would_not_load_is_left_out_and_named():
     found = convert(documents, None, "eval.case.id")
     assert [as_object(one)["name"] for one in found.criteria] == ["ragas-tool-call-accuracy", "ragas-tool-call-f1"]
     assert found.notes == [
-        "criterion `ours`: left out: `strict` of evaluator `uipath.tool_call_order` must be a valid boolean, "
-        "unable to interpret input"
+        "criterion `ours`: left out: `strict` of evaluator `uipath.tool_call_order` must be `true` or `false`"
     ]
 
 

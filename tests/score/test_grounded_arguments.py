@@ -778,7 +778,10 @@ _UUID = "6d1f0a52-6b1c-4d3e-9c55-8b6b0f9f2c11"
     ("name", "value"),
     [
         *((name, _UUID) for name in ("request_id", "requestId", "client_token", "clientOrderId", "newClientOrderId")),
-        *((name, _UUID) for name in ("X-Request-ID", "trace_id", "dedup_key", "MessageDeduplicationId", "idempotencyKey")),
+        *(
+            (name, _UUID)
+            for name in ("X-Request-ID", "trace_id", "dedup_key", "MessageDeduplicationId", "idempotencyKey")
+        ),
         ("client_token", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         ("request_id", "req_8f3a9c2d1b4e"),
         ("request_id", "V1StGXR8_Z5jdHi6B-myT"),

@@ -20,11 +20,13 @@ from toolgauge.score.equality import Identities, canonical
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.histories import Histories
 from toolgauge.score.patterns import Globs
-from toolgauge.score.recorded_values import LastingValues, result_value
+from toolgauge.score.recorded_values import lasting, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
-# So many identical calls with other results count as one call; at 2 the fifth is the first below 1/2.
-_UNLIKE = 2
+# So many identical calls without new content, among those with other results, count as one call; the fifth is the first below 1/2.
+_STALE = 2
+# More identical calls with new content each lower the value, never below 1/2: how long a run may go on is for `budget`.
+_FRESH = 20
 _MAX_NAMES = 256
 # So many identical calls are a loop, also while the run goes on.
 _LOOP = 10
@@ -41,14 +43,15 @@ class RepeatedCalls(FactsEvaluator):
     identical one before it changes nothing, unless the user wrote something in between. Identical calls of one turn were asked for at once: they are repeats whatever
     their results. Acts that worked are for `one_effect`.
 
-    Identical calls with other results count half, so that the third is 2/3, the fourth 1/2 and the fifth 2/5: as many as
-    were made from the first that worked, with nothing changed after its turn.
+    A result that no identical call had before is progress: pages, states, screens. Results that come back among others
+    count half: of calls without new content, the third is 2/3, the fourth 1/2 and the fifth 2/5. Of calls with new content,
+    the twenty-first is 20/21, the thirtieth 2/3, and none is below 1/2.
 
     The first `retries` repeats are excused (1) after an error of the call before, or after a message of the user. Where
     results are not known, a message of the user starts a new count.
 
-    Parts of repeats: `identical`, how many identical calls in a row these are by now; `unlike`, how many identical calls with
-    other results there are by now.
+    Parts of repeats: `identical`, how many identical calls in a row these are by now; `stale` and `fresh`, how many identical
+    calls without and with new content there are by now, where these decide.
     """
 
     version: ClassVar[str] = "4"
@@ -97,7 +100,7 @@ class RepeatedCalls(FactsEvaluator):
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
-            repeats = _Watch(trajectory, self.begins_anew, self._polls_by_name, self.retries).repeats(made, numbers)
+            repeats = _Watch(trajectory, self.begins_anew, self.retries).repeats(made, numbers)
         new = self._usual
         for call in calls:
             unseen = None if call.order in numbers else unseen_arguments(call)
@@ -118,21 +121,22 @@ class RepeatedCalls(FactsEvaluator):
 
 
 class _Repeat(Struct, frozen=True):
-    """A call that repeats an earlier one; `unlike` counts identical calls whatever their results."""
+    """A call that repeats an earlier one; `stale` and `fresh` count the identical calls without and with new content."""
 
     identical: int
-    unlike: int
+    stale: int
+    fresh: int
     before: ToolCall
     is_excused: bool
 
 
 class _Seen(Struct, frozen=True):
-    """The newest of identical calls and their count; `unlike` counts them whatever their results, from the turn `since` on."""
+    """The newest of identical calls and their count; `stale` counts those without new content, from the first that worked."""
 
     call: ToolCall
     identical: int
-    unlike: int
-    since: int
+    stale: int
+    contents: set[int]
     changes: int
     messages: int
 
@@ -178,18 +182,15 @@ class _Watch:
         self,
         trajectory: Trajectory,
         begins_anew: Callable[[str], bool],
-        polls_by_name: Callable[[str], bool],
         retries: int,
     ) -> None:
         self._begins_anew = begins_anew
-        self._polls_by_name = polls_by_name
         self._retries = retries
         self._writing = trajectory.writing_tools
         self._user_turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
         self._traces: dict[str, int] = {}
         self._results = _Results()
         self._changes = 0
-        self._changed_turn = -1
         self._seen: dict[int, _Seen] = {}
 
     def repeats(self, calls: list[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
@@ -212,41 +213,29 @@ class _Watch:
             else traces.setdefault(call.span.trace_id, len(traces))
         )
         seen = self._seen.get(number)
-        identical, same = 1, None if seen is None else self._results.same(seen.call, call)
+        identical, stale, fresh, contents = 1, int(has_taken_effect(call)), 0, set[int]()
+        same = None if seen is None else self._results.same(seen.call, call)
         if seen is not None and seen.changes == self._changes:
             # Where results are not known, a message of the user starts a new count.
             identical += seen.identical if same or (same is None and seen.messages == messages) else 0
-        unlike, since = self._unlike(call, seen)
+            contents = seen.contents or self._results.contents(seen.call)
+            new = self._results.contents(call) - contents if same is False else ()
+            contents.update(new)
+            fresh = len(contents) if new else 0
+            stale = seen.stale + (not new) if seen.stale else stale
         # A change by the call itself does not make the next identical call a new one.
         if seen is None or same is False or seen.messages != messages:
             self._see_change(call)
-        self._seen[number] = _Seen(call, identical, unlike, since, self._changes, messages)
-        if seen is None or (identical == 1 and unlike <= _UNLIKE):
+        self._seen[number] = _Seen(call, identical, stale, contents, self._changes, messages)
+        if seen is None or (identical == 1 and stale <= _STALE and fresh <= _FRESH):
             return None
         is_asked_anew = not has_taken_effect(seen.call) or seen.messages != messages
         is_excused = is_asked_anew and seen.call.turn != call.turn and identical <= self._retries + 1
-        return _Repeat(identical, unlike, seen.call, is_excused)
+        return _Repeat(identical, stale, fresh, seen.call, is_excused)
 
     def _see_change(self, call: ToolCall) -> None:
         if has_taken_effect(call) and (call.name in self._writing or self._begins_anew(call.name)):
             self._changes += 1
-            self._changed_turn = call.turn
-
-    def _unlike(self, call: ToolCall, seen: _Seen | None) -> tuple[int, int]:
-        """Count the identical calls whatever their results, this one included, and return the turn of the first.
-
-        Rule: they count from the first that worked, unless a state-changing call of a later turn than that succeeded since.
-        The calls of one turn are asked for at once, so what changes in the first turn is not in between.
-        """
-        if self._polls_by_name(call.name):
-            return 0, call.turn
-        has_worked = has_taken_effect(call)
-        if seen is None or not seen.unlike:
-            return int(has_worked), call.turn
-        is_change_between = self._changed_turn > seen.since or call.turn == seen.since
-        if seen.changes != self._changes and is_change_between:
-            return int(has_worked), call.turn
-        return seen.unlike + 1, seen.since
 
 
 class _Results:
@@ -254,7 +243,6 @@ class _Results:
 
     def __init__(self) -> None:
         self._identities = Identities()
-        self._lasting = LastingValues()
         self._known: dict[int, tuple[Json, int]] = {}
         self._numbers: dict[int, int] = {}
 
@@ -270,12 +258,17 @@ class _Results:
         if first is None or second is None:
             return None
         # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
-        if first[1] == second[1]:
-            return True
-        for one, (content, _) in ((before, first), (call, second)):
-            if one.order not in self._numbers:
-                self._numbers[one.order] = self._lasting.number(content)
-        return self._numbers[before.order] == self._numbers[call.order]
+        return first[1] == second[1] or self.contents(before) == self.contents(call)
+
+    def contents(self, call: ToolCall) -> set[int]:
+        """Return the number of what lasts in a result; nothing for a failure and for a result that is not known."""
+        found = self._content(call) if has_taken_effect(call) else None
+        if found is None:
+            return set()
+        content, identity = found
+        if identity not in self._numbers:
+            self._numbers[identity] = lasting(content)
+        return {self._numbers[identity]}
 
     def _content(self, call: ToolCall) -> tuple[Json, int] | None:
         """Return a result with a number that equal ones share."""
@@ -296,13 +289,17 @@ def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:
     value = 1.0 if repeat.is_excused else 1 / times
     parts: dict[str, float] = {"identical": times}
     last = f"the previous one is call {repeat.before.order + 1}"
-    if repeat.unlike * value > _UNLIKE:
-        value = _UNLIKE / repeat.unlike
-        parts["unlike"] = repeat.unlike
+    if repeat.stale * value > _STALE:
+        value = _STALE / repeat.stale
+        parts["stale"] = repeat.stale
         explanation = (
-            f"{name} was called {repeat.unlike} times with the same arguments and no state-changing call in between, "
-            f"though the results differed: {last}"
+            f"{name} was called {repeat.stale} times with the same arguments and no state-changing call in between, "
+            f"and its results were none but earlier ones: {last}"
         )
+    elif repeat.fresh > _FRESH:
+        value = max(0.5, _FRESH / repeat.fresh)
+        parts["fresh"] = repeat.fresh
+        explanation = f"{name} was called {repeat.fresh} times with the same arguments and had new results: {last}"
     else:
         explanation = (
             f"{name} was called {times} times with the same arguments, and nothing had changed in between: {last}"

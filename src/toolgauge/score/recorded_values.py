@@ -13,10 +13,10 @@ from cachetools import LRUCache
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, leaves
+from toolgauge.model.json import Json, is_large, leaves
 from toolgauge.model.mcp_results import block_value, mcp_result
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.equality import Leaf, canonical, tagged
+from toolgauge.score.equality import Leaf, canonical
 from toolgauge.score.patterns import Pattern
 
 _LONGEST_NAME = 64
@@ -78,39 +78,35 @@ _MARK = "\uffff"
 _CONTENT = re.compile(r"[0-9A-Za-z\x80-\ufffe]")
 
 
-class LastingValues:
-    """Gives each result a number, and the same one to results that differ only in what changes by itself."""
+def lasting(result: Json) -> int:
+    """Return a hash that results share which differ only in what changes by itself.
 
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-
-    def number(self, result: Json) -> int:
-        """Return the number of a result. Works without recursion, because spans decide how deep results are."""
-        nodes: list[Json] = []
-        left = [result]
-        while left:
-            node = left.pop()
-            nodes.append(node)
-            if isinstance(node, dict):
-                left += [member for name, member in node.items() if not is_passing(name, member)]
-            elif isinstance(node, list):
-                left += node
-        known: dict[int, int] = {}
-        has_more = False
-        for node in reversed(nodes):
-            key = _key(node, known)
-            has_more = has_more or not (key == _TIME or isinstance(node, list | dict))
-            known[id(node)] = self._numbered(key)
-        return known[id(result)] if has_more else self._numbered(("whole", canonical(result)))
-
-    def _numbered(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
+    Works without recursion, because spans decide how deep results are.
+    """
+    nodes: list[Json] = []
+    left = [result]
+    while left:
+        node = left.pop()
+        nodes.append(node)
+        if isinstance(node, dict):
+            left += [member for name, member in node.items() if not is_passing(name, member)]
+        elif isinstance(node, list):
+            left += node
+    known: dict[int, int] = {}
+    has_more = False
+    for node in reversed(nodes):
+        key = _key(node, known)
+        has_more = has_more or not (key == _TIME or (isinstance(node, list | dict) and node))
+        # Not of the key itself: -1 and -2 have the same hash.
+        known[id(node)] = hash(repr(key))
+    return known[id(result)] if has_more else hash(repr(canonical(result)))
 
 
 def _key(node: Json, known: Mapping[int, int]) -> Hashable:
     if isinstance(node, dict):
-        members = ((name, known[id(member)]) for name, member in node.items() if not is_passing(name, member))
-        return "object", frozenset(members)
+        return "object", *sorted(
+            (name, known[id(member)]) for name, member in node.items() if not is_passing(name, member)
+        )
     if isinstance(node, list):
         numbers = [known[id(member)] for member in node]
         # Records have no order of their own: a store returns them as it finds them.
@@ -119,7 +115,7 @@ def _key(node: Json, known: Mapping[int, int]) -> Hashable:
     if isinstance(node, str):
         left = without_passing(node)
         return ("text", left) if _CONTENT.search(left) or _MARK not in left else _TIME
-    return _TIME if is_epoch(node) else tuple(tagged(node))
+    return _TIME if is_epoch(node) else canonical(float(node) if type(node) is int and not is_large(node) else node)
 
 
 def is_epoch(value: Json) -> bool:

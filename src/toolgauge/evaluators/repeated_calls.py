@@ -9,14 +9,13 @@ from msgspec import Struct
 from pydantic import Field
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
 from toolgauge.model.notices import OpenCall
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, polls, waits
 from toolgauge.score.effects import does_once_more, is_act
-from toolgauge.score.equality import Identities, canonical
+from toolgauge.score.equality import canonical
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.histories import Histories
 from toolgauge.score.patterns import Globs
@@ -218,7 +217,7 @@ class _Watch:
         if seen is not None and seen.changes == self._changes:
             # Where results are not known, a message of the user starts a new count.
             identical += seen.identical if same or (same is None and seen.messages == messages) else 0
-            contents = seen.contents or self._results.contents(seen.call)
+            contents = seen.contents or {*self._results.contents(seen.call)}
             new = self._results.contents(call) - contents if same is False else ()
             contents.update(new)
             fresh = len(contents) if new else 0
@@ -242,9 +241,8 @@ class _Results:
     """Compares the results of identical calls; each is looked at once."""
 
     def __init__(self) -> None:
-        self._identities = Identities()
-        self._known: dict[int, tuple[Json, int]] = {}
-        self._numbers: dict[int, int] = {}
+        self._known: dict[int, set[int]] = {}
+        self._hashes: dict[Hashable, int] = {}
 
     def same(self, before: ToolCall, call: ToolCall) -> bool | None:
         """Return whether both had the same result, `None` when that is not known."""
@@ -254,24 +252,13 @@ class _Results:
         if not (has_worked and has_taken_effect(before)):
             # The texts of errors hold times and ids.
             return not has_worked and not has_taken_effect(before)
-        first, second = self._content(before), self._content(call)
-        if first is None or second is None:
-            return None
-        # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
-        return first[1] == second[1] or self.contents(before) == self.contents(call)
+        first, second = self.contents(before), self.contents(call)
+        return first == second if first and second else None
 
     def contents(self, call: ToolCall) -> set[int]:
-        """Return the number of what lasts in a result; nothing for a failure and for a result that is not known."""
-        found = self._content(call) if has_taken_effect(call) else None
-        if found is None:
+        """Return the hash of what lasts in a result; nothing for a failure and for a result that is not known."""
+        if not has_taken_effect(call):
             return set()
-        content, identity = found
-        if identity not in self._numbers:
-            self._numbers[identity] = lasting(content)
-        return {self._numbers[identity]}
-
-    def _content(self, call: ToolCall) -> tuple[Json, int] | None:
-        """Return a result with a number that equal ones share."""
         if call.order not in self._known:
             match call.result:
                 case Recorded(value=value):
@@ -279,8 +266,12 @@ class _Results:
                 case Unparsed(text=text):
                     content = text
                 case NotRecorded():
-                    return None
-            self._known[call.order] = content, self._identities.of(content)
+                    return set()
+            # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
+            key = canonical(content)
+            if key not in self._hashes:
+                self._hashes[key] = lasting(content)
+            self._known[call.order] = {self._hashes[key]}
         return self._known[call.order]
 
 

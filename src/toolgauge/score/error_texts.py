@@ -110,40 +110,21 @@ _EXIT_CODES = frozenset(
 )
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Tools that show texts of others, in which an error is content: by the verb, by the noun, or by both.
-_READS = frozenset(
-    (
-        *("cat", "console", "dmesg", "egrep", "grep", "journal", "journalctl", "logfile", "logs", "loki", "read", "rg"),
-        *("ripgrep", "stacktrace", "stderr", "stdout", "syslog", "tail", "traceback", "zgrep"),
-    )
+_READS = _words(
+    "cat console dmesg egrep grep journal journalctl logfile logs loki read rg ripgrep stacktrace stderr stdout syslog tail traceback zgrep"
 )
-_LOOKS = frozenset(("fetch", "find", "get", "head", "less", "load", "open", "print", "query", "search", "show", "view"))
+_LOOKS = _words("fetch find get head less load open print query search show view")
 _BARE = frozenset(("head", "less", "search", "view"))
-_TEXTS = frozenset(
-    (
-        *("code", "content", "contents", "docs", "document", "documents", "error", "errors", "events", "exceptions"),
-        *("file", "files", "lines", "output", "source", "text", "traces"),
-    )
+_TEXTS = _words(
+    "code content contents docs document documents error errors events exceptions file files lines output source text traces"
 )
-_CHANGES = frozenset(
-    (
-        *(
-            "add",
-            "append",
-            "archive",
-            "clear",
-            "create",
-            "delete",
-            "edit",
-            "mark",
-            "post",
-            "put",
-            "remove",
-            "save",
-            "send",
-        ),
-        *("set", "truncate", "update", "upload", "write"),
-    )
+_CHANGES = _words(
+    "add append archive clear create delete edit mark post put remove save send set truncate update upload write"
 )
 _SERVER = re.compile(r"__|[./:]")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -152,11 +133,9 @@ _COMMAND = re.compile(
     r"|(?:docker|podman|docker compose|kubectl|oc|heroku|fly|gh run|aws|vercel)\b[^\n;&|]{0,80}\s(?:logs?|tail|view --log))\b"
 )
 # What shells and their tools say of a command that wrote nothing: `grep` ends with 1 where it finds nothing.
-_SILENT = frozenset(
-    (
-        *("1", "code", "command", "completed", "empty", "error", "exit", "exited", "failed", "finished", "no", "none"),
-        *("of", "output", "process", "return", "returncode", "returned", "status", "stderr", "stdout", "the", "with"),
-    )
+_SILENT = _words(
+    "1 code command completed empty error exit exited failed finished no none of output process return returncode returned status"
+    " stderr stdout the with"
 )
 _ECHOED = frozenset(("args", "cmd", "command", "cwd"))
 # Their instrumentations set the status OK whatever a tool returned; anywhere else somebody said that it worked.

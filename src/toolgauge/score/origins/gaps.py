@@ -95,25 +95,16 @@ _FILE = re.compile(
 _FILE_BYTES = re.compile(rf"{_NAME}(?:data|bytes|blob|source|file_?data|file_?id|base64){_IS}".encode())
 # Looking around each costs a walk over the text.
 _MAX_FILES = 16
-# Settles nearly all texts.
+# Without one of these there is none, which settles nearly all texts in a thirtieth of the time.
 _WORDS = (
-    b"image",
-    b"media",
-    b"mime",
-    b"base64",
-    b"ivborw0kg",
-    b"/9j/",
-    b"r0lgodlh",
-    b"jvberi0",
-    b"uesdbb",
-    b"screenshot",
+    b"image media mime b64 base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb screenshot inline picture photo pdf attachment audio video"
+    b" binary file document blob data:".split()
 )
-_OTHER_WORDS = (b"b64", b"inline", b"picture", b"photo", b"pdf", b"attachment", b"audio", b"video", b"binary", b"file")
 
 
 def holds_picture(folded: bytes) -> bool:
     """Return whether a folded text holds a picture, sound or a file, or a placeholder of one."""
-    if not any(word in folded for word in (*_WORDS, *_OTHER_WORDS, b"document", b"blob")):
+    if not any(word in folded for word in _WORDS):
         return False
     if _PICTURE.search(folded) is not None:
         return True

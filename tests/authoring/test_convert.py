@@ -299,7 +299,7 @@ def test_blocks_of_anthropic_in_messages_of_agentevals_are_calls(tmp_path: Path)
     ]
     documents = [Document(name="samples.json", content={"reference_outputs": messages})]
     (criterion,) = convert(documents, tmp_path / "cases.jsonl", "eval.case.id").criteria
-    assert criterion["expected"] == [{"name": "refund", "args": {"order": "A-17"}}]
+    assert as_object(criterion)["expected"] == [{"name": "refund", "args": {"order": "A-17"}}]
 
 
 def test_assertions_of_promptfoo_are_for_the_case_of_their_test(tmp_path: Path):

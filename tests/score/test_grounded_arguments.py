@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.score.support import judge, not_evaluated, scored, sides, tool_call, trajectory, user
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.left_out import LeftOut, token_hash
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
@@ -766,7 +766,7 @@ def test_a_placeholder_in_what_the_user_wrote_stands_for_a_picture():
 
 
 def test_places_to_click_are_not_judged():
-    click = {"action": "left_click", "coordinate": [512, 384]}
+    click: JsonObject = {"action": "left_click", "coordinate": [512, 384]}
     assert not_evaluated(GroundedArguments(reading="all"), asked("go on", click, name="computer")) == "no_calls"
     assert not_evaluated(GroundedArguments(), asked("go on", {"x": 512, "y": 384.5, "start_x": 77})) == "no_calls"
 

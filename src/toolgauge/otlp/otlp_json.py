@@ -66,7 +66,7 @@ def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
         return VARINT, _bool
     if field.type == FieldDescriptor.TYPE_DOUBLE:
         return FIXED64, lambda value: struct.pack("<d", _double(value))
-    if field.type == FieldDescriptor.TYPE_ENUM:
+    if field.enum_type is not None:
         # Not legal in OTLP, but what generic mappings of protobuf to JSON write, and what the Collector reads.
         numbers: dict[Json, int] = {one.name: one.number for one in field.enum_type.values}
         return VARINT, lambda value: _enum(numbers.get(value, value) if isinstance(value, str) else value)

@@ -118,7 +118,7 @@ class OpenRuns:
             same.results.clear()
         # A result that none of them had is progress; one that is not known is not.
         is_new = has_worked and result is not None and result not in same.results
-        if is_new and len(same.results) < _MAX_CALLS:
+        if result is not None and is_new and len(same.results) < _MAX_CALLS:
             same.results.add(result)
         same.identical = 1 if is_apart or is_new else same.identical + 1
         same.effects = (0 if is_apart else same.effects) + (has_worked and writes)

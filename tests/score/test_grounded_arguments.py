@@ -761,6 +761,16 @@ def test_a_picture_excuses_no_call_before_it_and_hides_no_value_that_was_seen():
     assert is_found(trajectory(reading, paying, messages=(user("order A-17", 0),), writing_tools=WRITES))
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("computer", {"action": "screenshot"}), ("browser_take_screenshot", {}), ("computer", {})]
+)
+def test_a_screenshot_is_a_picture_whatever_was_recorded_of_it(name: str, arguments: JsonObject):
+    looked = tool_call(name, arguments, result=Recorded("done"))
+    paying = tool_call("pay", {"order_id": "A-17"})
+    judged = trajectory(looked, paying, messages=(user("go on", 0),), writing_tools=WRITES)
+    assert not_evaluated(GroundedArguments(), judged) == "no_content"
+
+
 def test_a_placeholder_in_what_the_user_wrote_stands_for_a_picture():
     assert not_evaluated(GroundedArguments(), asked("Pay this. [image]", {"order_id": "A-17"})) == "no_content"
 

@@ -119,7 +119,17 @@ def test_a_last_page_that_comes_back_repeats():
 
 def test_results_that_differ_in_nothing_but_times_counters_and_request_ids_are_no_new_content():
     looks = [
-        find(result=Recorded({"rows": [], "elapsed_ms": number, "request_id": f"r-{number}", "attempt": number}))
+        find(
+            result=Recorded(
+                {
+                    "rows": [],
+                    "elapsed_ms": number,
+                    "request_id": f"r-{number}",
+                    "page": number,
+                    "nextCursor": f"c{number}",
+                }
+            )
+        )
         for number in range(5)
     ]
     assert values(trajectory(*looks)) == [1, 0.5, 0.33, 0.25, 0.2]

@@ -33,7 +33,7 @@ _TIMES = frozenset(
 _COUNTERS = frozenset(
     (
         *("access", "accesses", "attempt", "attempts", "call", "calls", "count", "counter", "hit", "hits"),
-        *("invocation", "invocations", "iteration", "polls", "queries", "query", "request"),
+        *("invocation", "invocations", "iteration", "offset", "page", "polls", "queries", "query", "request"),
         *("requests", "retries", "retry", "seq", "sequence", "tick", "ticks", "tries", "uses", "view", "views"),
         *("visit", "visits"),
     )
@@ -43,7 +43,9 @@ _COUNTS = frozenset(("count", "no", "num", "number"))
 _REQUESTS = frozenset(
     ("call", "correlation", "execution", "invocation", "query", "req", "request", "response", "span", "trace")
 )
-_IDS = frozenset(("etag", "nonce", "requestid", "traceid", "spanid"))
+_IDS = frozenset(
+    ("cursor", "etag", "nextcursor", "nextpagetoken", "nonce", "pagetoken", "requestid", "traceid", "spanid")
+)
 _UNITS = "|".join(
     (
         *("ns", "us", "\u00b5s", "ms", "s", "secs?", "seconds?", "mins?", "minutes?", "hrs?", "hours?"),

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping
 from itertools import islice
 
+from toolgauge.model.content import Recorded
 from toolgauge.model.outcomes import NotEvaluated, Reason
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls
 
 NO_USER = NotEvaluated(
@@ -102,6 +103,9 @@ _WORDS = (
 )
 
 
+_SCREENS = re.compile(r"screen_?shot|screen_?capture|computer_?use|^computer(?:_\d+)?$", re.IGNORECASE)
+
+
 def holds_picture(folded: bytes) -> bool:
     """Return whether a folded text holds a picture, sound or a file, or a placeholder of one."""
     if not any(word in folded for word in _WORDS):
@@ -113,3 +117,13 @@ def holds_picture(folded: bytes) -> bool:
         if _FILE_BYTES.search(folded, max(begin, 0), len(folded) if end < 0 else end) is not None:
             return True
     return False
+
+
+def shows_screen(call: ToolCall) -> bool:
+    """Return whether a call that worked gave the model a picture of a screen, whatever of it was recorded."""
+    action = (
+        call.arguments.value.get("action")
+        if isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict)
+        else None
+    )
+    return call.error is None and (action == "screenshot" or _SCREENS.search(call.name) is not None)

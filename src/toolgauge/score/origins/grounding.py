@@ -20,7 +20,7 @@ from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.delegated_texts import without_delegated
-from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found
+from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found, shows_screen
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.recorded_values import result_parts
 from toolgauge.score.selection import has_taken_effect, shown
@@ -342,6 +342,8 @@ class Seen:
                 self._note("results_not_recorded", call, "was not recorded")
             case NotRecorded():
                 pass
+        if shows_screen(call):
+            self._note("no_content", call, "was a picture of a screen, which is not read")
         if call.error is not None and call.error.message:
             self._results.contents.append(value_forms.folded(call.error.message))
 

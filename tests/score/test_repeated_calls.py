@@ -146,6 +146,41 @@ def test_results_that_come_back_fall_from_the_third_without_new_content_on_and_f
     assert sixth.parts == {"identical": 1, "stale": 5}
 
 
+WORDS = "the quick brown fox jumps over the lazy dog while many agents call tools"
+
+
+def test_other_orders_and_pieces_of_the_same_words_are_no_new_content():
+    pieces = [WORDS, WORDS[4:], WORDS[10:40], WORDS[:50], f"{WORDS[20:]}; {WORDS[:9]}", WORDS[16:]]
+    assert values(trajectory(*[find(result=Recorded(piece)) for piece in pieces])) == [1, 1, 0.67, 0.5, 0.4, 0.33]
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [{"state": "running", "done": f"{number}0 of 90 files"} for number in range(9)],
+        [{"state": "running", "job": f"part-{number}"} for number in range(9)],
+        [{"items": [f"{name}pple", f"{name}anana"], "more": True} for name in "abcdefghi"],
+    ],
+    ids=["numbers", "ids", "words"],
+)
+def test_new_numbers_ids_and_mostly_new_words_are_new_content(results: list[Json]):
+    assert values(trajectory(*[find(result=Recorded(one)) for one in results])) == [1] * 9
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("scroll_down", {"by": "page"}), ("fetchNextPage", {"of": "list"}), ("read_on", {})]
+)
+def test_of_tools_that_page_and_calls_without_arguments_each_other_result_is_new(name: str, arguments: Json):
+    shown = [tool_call(name, arguments, result=Recorded(f"the section of the {part}")) for part in "abcdefg"]
+    assert values(trajectory(*shown)) == [1] * 7
+
+
+def test_a_change_in_the_turn_of_the_first_call_is_not_in_between():
+    first, *more = (replace(call, turn=turn) for turn, call in enumerate(back_and_forth(5)))
+    made = trajectory(first, tool_call("refund", turn=0), *more, writing_tools=["refund"])
+    assert values(made) == [1, 1, 1, 1, 0.67, 0.5]
+
+
 def test_a_state_changing_call_that_worked_begins_anew_whatever_the_results():
     calls = back_and_forth(9)
     made = trajectory(*calls[:4], tool_call("refund"), *calls[4:], writing_tools=["refund"])

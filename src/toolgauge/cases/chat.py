@@ -112,16 +112,16 @@ def _read_block(
     message = Message(as_object(given({"messages": [{"role": role, "parts": [block]}]})[0]), role)
     asked: list[CallRequested] = []
     answered: list[CallAnswered] = []
-    said: list[str] = []
-    message.add_to(asked, answered, said)
+    written: list[str] = []
+    message.add_to(asked, answered, written)
     calls += [(place, _written(call)) for call in asked]
     answers += [
         CallAnswered(call_id=one.call_id, name=one.name, result=_opened(one.result, block), error=one.error)
         for one in answered
     ]
-    texts += said
+    texts += written
     names = [kind] if isinstance(kind, str) else [*as_object(block)]
-    if not (asked or answered or said or message.has_media or any(map(_QUIET.search, names))):
+    if not (asked or answered or written or message.has_media or any(map(_QUIET.search, names))):
         raise CaseError(
             f"`{place}` is neither text nor a call with a name nor the answer to one: {', '.join(names)[:80]}"
         )

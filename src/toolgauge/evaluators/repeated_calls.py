@@ -19,7 +19,7 @@ from toolgauge.score.equality import canonical
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.histories import Histories
 from toolgauge.score.patterns import Globs
-from toolgauge.score.recorded_values import lasting, result_value
+from toolgauge.score.recorded_values import Contents, lasting, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
 # So many identical calls without new content, among those with other results, count as one call; the fifth is the first below 1/2.
@@ -42,9 +42,9 @@ class RepeatedCalls(FactsEvaluator):
     identical one before it changes nothing, unless the user wrote something in between. Identical calls of one turn were asked for at once: they are repeats whatever
     their results. Acts that worked are for `one_effect`.
 
-    A result that no identical call had before is progress: pages, states, screens. Results that come back among others
-    count half: of calls without new content, the third is 2/3, the fourth 1/2 and the fifth 2/5. Of calls with new content,
-    the twenty-first is 20/21, the thirtieth 2/3, and none is below 1/2.
+    A result with new content is progress: pages, states, screens. Results that come back among others count half: of calls
+    without new content, the third is 2/3, the fourth 1/2 and the fifth 2/5. Of calls with new content, the twenty-first is
+    20/21, the thirtieth 2/3, and none is below 1/2.
 
     The first `retries` repeats are excused (1) after an error of the call before, or after a message of the user. Where
     results are not known, a message of the user starts a new count.
@@ -130,12 +130,13 @@ class _Repeat(Struct, frozen=True):
 
 
 class _Seen(Struct, frozen=True):
-    """The newest of identical calls and their count; `stale` counts those without new content, from the first that worked."""
+    """The newest of identical calls and their count; `stale` counts those without new content, from turn `since` on."""
 
     call: ToolCall
     identical: int
     stale: int
-    contents: set[int]
+    since: int
+    contents: Contents
     changes: int
     messages: int
 
@@ -190,6 +191,7 @@ class _Watch:
         self._traces: dict[str, int] = {}
         self._results = _Results()
         self._changes = 0
+        self._changed_turn = -1
         self._seen: dict[int, _Seen] = {}
 
     def repeats(self, calls: list[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
@@ -212,20 +214,27 @@ class _Watch:
             else traces.setdefault(call.span.trace_id, len(traces))
         )
         seen = self._seen.get(number)
-        identical, stale, fresh, contents = 1, int(has_taken_effect(call)), 0, set[int]()
+        identical, stale, fresh, since, contents = 1, int(has_taken_effect(call)), 0, call.turn, Contents()
         same = None if seen is None else self._results.same(seen.call, call)
-        if seen is not None and seen.changes == self._changes:
+        is_apart = seen is None or seen.changes != self._changes
+        if seen is not None and not is_apart:
             # Where results are not known, a message of the user starts a new count.
             identical += seen.identical if same or (same is None and seen.messages == messages) else 0
-            contents = seen.contents or {*self._results.contents(seen.call)}
-            new = self._results.contents(call) - contents if same is False else ()
-            contents.update(new)
-            fresh = len(contents) if new else 0
-            stale = seen.stale + (not new) if seen.stale else stale
+        # Rule: the calls of one turn are asked for at once, so what changes in the first turn is not in between.
+        if (
+            seen is not None
+            and seen.stale
+            and not (is_apart and (self._changed_turn > seen.since or call.turn == seen.since))
+        ):
+            since, contents = seen.since, seen.contents
+            if not contents.hashes:
+                self._results.is_new(seen.call, contents)
+            is_new = same is False and self._results.is_new(call, contents)
+            fresh, stale = len(contents.hashes) if is_new else 0, seen.stale + (not is_new)
         # A change by the call itself does not make the next identical call a new one.
         if seen is None or same is False or seen.messages != messages:
             self._see_change(call)
-        self._seen[number] = _Seen(call, identical, stale, contents, self._changes, messages)
+        self._seen[number] = _Seen(call, identical, stale, since, contents, self._changes, messages)
         if seen is None or (identical == 1 and stale <= _STALE and fresh <= _FRESH):
             return None
         is_asked_anew = not has_taken_effect(seen.call) or seen.messages != messages
@@ -235,13 +244,14 @@ class _Watch:
     def _see_change(self, call: ToolCall) -> None:
         if has_taken_effect(call) and (call.name in self._writing or self._begins_anew(call.name)):
             self._changes += 1
+            self._changed_turn = call.turn
 
 
 class _Results:
     """Compares the results of identical calls; each is looked at once."""
 
     def __init__(self) -> None:
-        self._known: dict[int, set[int]] = {}
+        self._known: dict[int, int] = {}
         self._hashes: dict[Hashable, int] = {}
 
     def same(self, before: ToolCall, call: ToolCall) -> bool | None:
@@ -252,13 +262,16 @@ class _Results:
         if not (has_worked and has_taken_effect(before)):
             # The texts of errors hold times and ids.
             return not has_worked and not has_taken_effect(before)
-        first, second = self.contents(before), self.contents(call)
-        return first == second if first and second else None
+        first, second = self._content(before), self._content(call)
+        return None if first is None or second is None else first == second
 
-    def contents(self, call: ToolCall) -> set[int]:
-        """Return the hash of what lasts in a result; nothing for a failure and for a result that is not known."""
-        if not has_taken_effect(call):
-            return set()
+    def is_new(self, call: ToolCall, contents: Contents) -> bool:
+        """Add the result of a call to those of identical ones; return whether it is new content."""
+        content = self._content(call) if has_taken_effect(call) else None
+        return content is not None and contents.add(call.result, content, (call.name, call.arguments))
+
+    def _content(self, call: ToolCall) -> int | None:
+        """Return the hash of what lasts in a result."""
         if call.order not in self._known:
             match call.result:
                 case Recorded(value=value):
@@ -266,12 +279,12 @@ class _Results:
                 case Unparsed(text=text):
                     content = text
                 case NotRecorded():
-                    return set()
+                    return None
             # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
             key = canonical(content)
             if key not in self._hashes:
                 self._hashes[key] = lasting(content)
-            self._known[call.order] = {self._hashes[key]}
+            self._known[call.order] = self._hashes[key]
         return self._known[call.order]
 
 

@@ -255,7 +255,7 @@ def _has_exit_code(value: JsonObject) -> bool:
 
 
 def _is_silent(text: str) -> bool:
-    """Return whether a text says nothing but that a command ended with 1."""
+    """Return whether a text reports an exit code of 1 and no output."""
     return len(text) <= _MAX_HEAD and _SILENT.issuperset(re.findall(r"\w+", text.replace("_", " ").lower()))
 
 

@@ -15,7 +15,7 @@ from toolgauge.model.observations import CallExecuted, Reading
 from toolgauge.score.criterion import Criterion, ToolKinds, hands_over, waits
 from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Globs
-from toolgauge.score.recorded_values import lasting, result_value
+from toolgauge.score.recorded_values import Contents, lasting, result_value
 
 # Traces, the least recently heard of forgotten first; different calls and tools of one, later ones are not counted.
 _MAX_RUNS, _MAX_CALLS = 5_000, 500
@@ -43,7 +43,7 @@ class _Same(Struct):
     effects: int = 0
     changes: int = -1
     result: int | None = None
-    results: set[int] = set()
+    contents: Contents | None = None
     end_ns: int = 0
 
 
@@ -114,12 +114,10 @@ class OpenRuns:
         result = _result(seen.result)
         is_apart = same.changes != run.changes
         has_changed = has_worked and writes and result != same.result
-        if is_apart:
-            same.results.clear()
-        # A result that none of them had is progress; one that is not known is not.
-        is_new = has_worked and result is not None and result not in same.results
-        if result is not None and is_new and len(same.results) < _MAX_CALLS:
-            same.results.add(result)
+        if is_apart or same.contents is None:
+            same.contents = Contents()
+        # A result that is not known is no progress.
+        is_new = has_worked and result is not None and same.contents.add(seen.result, result, (name, seen.arguments))
         same.identical = 1 if is_apart or is_new else same.identical + 1
         same.effects = (0 if is_apart else same.effects) + (has_worked and writes)
         if has_worked and ((writes and (is_apart or has_changed)) or any(anew(name) for anew in self._begins_anew)):

@@ -72,6 +72,12 @@ _PASSING = Pattern(
     )
 )
 # Seconds since 1970 in 2001 and in 2128, and what else producers count them in.
+_LONGEST_RESULT, _MAX_CONTENTS, _MOST = 20_000, 500, 2 / 3
+_RESULT_WORD, _DIGIT = re.compile(r"[^\W_]+"), re.compile(r"\d")
+_PAGES = re.compile(
+    r"(?:^|[_\W])(?:next|more|pages?|scroll|poll|refresh|continue|screen|screenshot|snapshot)(?:$|[_\W])|(?<=[a-z])(?:Next|More|Page)",
+    re.ASCII,
+)
 _EPOCH_BEGINS, _EPOCH_ENDS = 1_000_000_000, 5_000_000_000
 _EPOCH_UNITS = (1, 10**3, 10**6, 10**9)
 _TIME = ("time",)
@@ -102,6 +108,31 @@ def lasting(result: Json) -> int:
         # Not of the key itself: -1 and -2 have the same hash.
         known[id(node)] = hash(repr(key))
     return known[id(result)] if has_more else hash(repr(canonical(result)))
+
+
+class Contents:
+    """What the results of identical calls held so far."""
+
+    # Rule: a result is new content where it holds a number or an id that none before it had, or where most of its words are new. In calls
+    # without arguments, and of tools that page or scroll, whatever differs is new.
+    def __init__(self) -> None:
+        self.hashes: set[int] = set()
+        self._words: set[str] = set()
+
+    def add(self, result: Content, content: int, call: tuple[str, Content]) -> bool:
+        """Add a result, the hash of which is `content`; return whether it is new content. `call` are name and arguments."""
+        texts = (
+            without_passing(written(leaf)[:_LONGEST_RESULT]) for leaf in islice(result_leaves(result), _MAX_LEAVES)
+        )
+        words = {word for text in texts for word in _RESULT_WORD.findall(text.casefold())}
+        new, name, arguments = words - self._words, *call
+        is_page = _PAGES.search(name) is not None or (isinstance(arguments, Recorded) and not arguments.value)
+        has_new = is_page or len(new) >= len(words) * _MOST or any(map(_DIGIT.search, new))
+        is_new = content not in self.hashes and has_new
+        if len(self.hashes) < _MAX_CONTENTS:
+            self.hashes.add(content)
+            self._words |= new
+        return is_new
 
 
 def _key(node: Json, known: Mapping[int, int]) -> Hashable:

@@ -288,6 +288,20 @@ def test_calls_of_one_message_of_agentevals_are_a_group(tmp_path: Path):
     ]
 
 
+def test_blocks_of_anthropic_in_messages_of_agentevals_are_calls(tmp_path: Path):
+    messages: list[Json] = [
+        {"role": "user", "content": "refund it"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "1", "name": "refund", "input": {"order": "A-17"}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "ok"}]},
+    ]
+    documents = [Document(name="samples.json", content={"reference_outputs": messages})]
+    (criterion,) = convert(documents, tmp_path / "cases.jsonl", "eval.case.id").criteria
+    assert as_object(criterion)["expected"] == [{"name": "refund", "args": {"order": "A-17"}}]
+
+
 def test_assertions_of_promptfoo_are_for_the_case_of_their_test(tmp_path: Path):
     found = converted(tmp_path, "promptfoo/promptfooconfig.yaml")
     refund: JsonObject = {"attributes": {"eval.case.id": "refund an order"}}

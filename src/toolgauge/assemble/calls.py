@@ -304,6 +304,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         became.by_provider,
         execution.node.definition if execution is not None else None,
         execution.kind if execution is not None else "tool",
+        execution is not None and execution.node.first.status == "ok",
     )
 
 

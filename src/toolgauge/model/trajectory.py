@@ -73,6 +73,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     # The tool as its own span describes it, `None` where the producer records no schema there.
     definition: ToolDefinition | None = None
     kind: CallKind = "tool"
+    # Whether its own span has the status OK.
+    has_ok_status: bool = False
 
     @property
     def has_failed(self) -> bool:

@@ -155,7 +155,9 @@ class Message:
             return []
         text = self.text
         result = (
-            values.result(text) if text else values.opened_blocks(values.result_inside(self._source.get("content")))
+            values.result(text)
+            if text and not self.has_media
+            else values.opened_blocks(values.result_inside(self._source.get("content")))
         )
         name, error = _first_text(self._source, _NAMES), _failure(self._source, result)
         return [CallAnswered(call_id=call_id, name=name, result=result, error=error)]

@@ -1,7 +1,7 @@
 """OTLP JSON in, the same request as protobuf bytes out.
 
-OTLP's JSON has hex ids and lowerCamelCase keys, and ignores unknown keys: protobuf's `json_format` reads ids as base64 without
-an error and is slow. Here each field has one writer, made once. Names of enums are read as the Collector does.
+OTLP's JSON has hex ids and lowerCamelCase keys only, and ignores unknown keys: protobuf's `json_format` reads ids as base64
+without an error, takes snake_case, and is slow. Here each field has one writer, made once. Names of enums are read as well.
 """
 
 import base64
@@ -9,12 +9,12 @@ import binascii
 import math
 import re
 import struct
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeAlias, TypeVar
 
 import msgspec
-from google.protobuf.descriptor import Descriptor, EnumValueDescriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -54,10 +54,9 @@ class WrongValueError(Exception):
 
 def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
     """Choose the wire type of a field, and what writes one value of it."""
-    if (integer := _INTEGERS.get(field.type)) is not None:
+    integer = _INTEGERS.get(field.type)
+    if integer is not None:
         return integer
-    if field.enum_type is not None:
-        return VARINT, _within(partial(_member, field.enum_type.values_by_name), _LOW_32, _HIGH_32, varint)
     if field.type == FieldDescriptor.TYPE_STRING:
         return DELIMITED, lambda value: _delimited(_text_of(value).encode())
     if field.type == FieldDescriptor.TYPE_BYTES:
@@ -67,6 +66,10 @@ def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
         return VARINT, _bool
     if field.type == FieldDescriptor.TYPE_DOUBLE:
         return FIXED64, lambda value: struct.pack("<d", _double(value))
+    if field.enum_type is not None:
+        # Not legal in OTLP, but what generic mappings of protobuf to JSON write, and what the Collector reads.
+        numbers: dict[Json, int] = {one.name: one.number for one in field.enum_type.values}
+        return VARINT, lambda value: _enum(numbers.get(value, value) if isinstance(value, str) else value)
     raise NotImplementedError(f"OTLP has no fields such as `{field.full_name}`")
 
 
@@ -144,10 +147,6 @@ def _integer(value: Json) -> int:
     return _number(value)
 
 
-def _member(names: Mapping[str, EnumValueDescriptor], value: Json) -> int:
-    return names[value].number if isinstance(value, str) and value in names else _number(value)
-
-
 def _number(value: Json) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
@@ -181,6 +180,7 @@ _INTEGERS: dict[int, tuple[int, Encode]] = {
     FieldDescriptor.TYPE_FIXED64: (FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
     FieldDescriptor.TYPE_SFIXED64: (FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
 }
+_enum = _within(_number, _LOW_32, _HIGH_32, varint)
 
 # Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.
 _Writer: TypeAlias = Callable[[list[bytes], Json, int], None]

@@ -52,7 +52,6 @@ LAST_WORDS = (
         "result",
         "response",
         "error",
-        "tool.name",
         "tool.version",
         "session.id",
     ),

@@ -11,6 +11,7 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.recognize.settings import SpanMapping
 from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, TraceCounts, remedy
 from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
@@ -20,6 +21,7 @@ Grade: TypeAlias = Literal["problem", "note"]
 
 _NAME_LENGTH, _MAX_UNREAD_LINES = 200, 10
 _MAX_BEGINNINGS = 5
+_CHANGING = re.compile(r"[-_.:/# ]*(?:(?<![\d.])\d{3,}|(?=[0-9a-f]*\d)[0-9a-f]{8,})", re.IGNORECASE)
 # The evaluators that score, or ask a judge, with a fact and not without it.
 _NEEDED_BY: Mapping[str, Sequence[str]] = {
     fact: names.split()
@@ -379,15 +381,26 @@ def _failures(diagnosis: Diagnosis) -> JsonObject:
 
 def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:
     """Write what the generic dialect went by as the section `dialects` of the configuration."""
-    scope = diagnosis.producer.scope
+    # The number of a process, or an id, is another one at the next start.
+    scope = _CHANGING.split(diagnosis.producer.scope)[0]
     name = re.sub(r"[^a-z0-9]+", "_", scope.lower()).strip("_")
     # Without a scope, spans are found by an attribute alone.
     found = [mapping for mapping in diagnosis.sent.mappings if scope or mapping.found_by is not None]
     # Tools first: their keys are often those of a model call, too.
-    spans = sorted(found, key=lambda mapping: mapping.reads != "tool_call")
+    spans = sorted(_merged(found), key=lambda mapping: mapping.reads != "tool_call")
     written: JsonObject = {"scopes": [scope]} if scope else {}
     written["spans"] = [mapping.model_dump(mode="json", exclude_defaults=True) for mapping in spans]
     return {"dialects": {name if name[:1].isalpha() else "own": written}}
+
+
+def _merged(mappings: Sequence[SpanMapping]) -> list[SpanMapping]:
+    """Make one mapping for all spans that are found alike: each may lack what another has."""
+    merged: dict[str, SpanMapping] = {}
+    for mapping in mappings:
+        known = merged.setdefault(repr((mapping.match, mapping.reads, mapping.event)), mapping)
+        lacking = {key: value for key, value in mapping if value and not getattr(known, key)}
+        merged[repr((mapping.match, mapping.reads, mapping.event))] = known.model_copy(update=lacking)
+    return [*merged.values()]
 
 
 def _named(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from toolgauge.dialects.generic import GENERIC, mapping_of
+from toolgauge.dialects.generic import GENERIC, draft
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import JsonObject
@@ -253,7 +253,7 @@ _OPERATION = "gen_ai.operation.name"
 _LONGEST_NAME = 256
 # Different names and operations of one producer's unread spans.
 _MAX_UNREAD = 1000
-_MAX_MAPPINGS = 20
+_MAX_MAPPINGS = 100
 
 
 @dataclass(slots=True)
@@ -278,7 +278,7 @@ class ProducerCounts:
         """Count a span, and remember its name where nothing was found on it."""
         self.spans += 1
         self.cut += span.is_cut
-        mapping = mapping_of(span) if reading.dialect == GENERIC else None
+        mapping = draft(span) if reading.dialect == GENERIC else None
         if mapping is not None and mapping not in self.mappings and len(self.mappings) < _MAX_MAPPINGS:
             self.mappings.append(mapping)
         if all(isinstance(seen, ConversationSeen) for seen in reading.observations):

@@ -11,7 +11,7 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, TraceCounts, remedy
+from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, counts_of, remedy
 from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
@@ -145,8 +145,8 @@ class Doctor:
         self._without_run: Counter[Producer] = Counter()
         self._reported_errors = defaultdict[Producer, Counter[str]](Counter)
         self._error_beginnings = defaultdict[Producer, Counter[str]](Counter)
-        # The producers in traces that show a call, a message or a run.
-        self._shown: set[Producer] = set()
+        # The traces that show a call, a message or a run, and the producers in them.
+        self._shown: set[str | Producer] = set()
 
     def add(self, trajectory: Trajectory) -> None:
         """Take one trajectory, once the spans of its trace have been read."""
@@ -155,7 +155,7 @@ class Doctor:
         self.without_parent += trajectory.closed_because == "parent_missing"
         self.with_calls += is_split or bool(trajectory.calls)
         self._tally.unread_tools.add(trajectory)
-        trace = self._tally.traces.pop(trajectory.trace_id, TraceCounts())
+        trace = counts_of(trajectory)
         self._shortfalls.add(trajectory, trace)
         self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
         for service in {producer.service for producer in trace.spans.values()}:
@@ -173,7 +173,7 @@ class Doctor:
             if call.order in texts.shown and (beginning := error_beginning(call.result)) is not None:
                 self._error_beginnings[producer][beginning] += 1
         if trace.runs or trajectory.calls or trajectory.messages:
-            self._shown.update(trace.spans.values())
+            self._shown |= {trajectory.trace_id, *trace.spans.values()}
         failed = (call.span for call in trajectory.calls if call.kind == "code")
         self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
 
@@ -219,7 +219,7 @@ class Doctor:
                 failed_code_steps=self._failed_code_steps[producer],
                 shared_name=next(iter(names)) if is_shared else None,
                 lone_calls=lone_calls,
-                may_hold_calls=bool(sent.unread) and producer not in self._shown,
+                may_hold_calls=bool(sent.unread) and self._shown.isdisjoint({producer, *sent.unread_traces}),
                 reported_errors=self._reported_errors[producer],
                 error_beginnings=[one for one, _ in self._error_beginnings[producer].most_common(_MAX_BEGINNINGS)],
             )

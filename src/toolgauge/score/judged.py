@@ -224,6 +224,8 @@ _NO_WORDS = NotEvaluated(reason="no_content", explanation="what the user said wa
 class JudgedByModel(CallSelection):
     """The parameters that all our evaluators with a judge share."""
 
+    judges_every_answer: ClassVar[bool] = True
+
     # How much of the conversation the judge is shown; the oldest turns go first.
     max_history_chars: int = Field(default=DEFAULT_HISTORY_CHARS, ge=1000, le=10_000_000)
 

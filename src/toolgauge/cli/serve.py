@@ -143,11 +143,7 @@ async def _serve(
 
     def stop() -> None:
         if stopping.is_set():
-            journal = " unless they are in the journal" if keeps else ""
-            _LOG.warning("second signal: stopping at once, unsent spans and scores are lost%s", journal)
-            service.kill()
-            log.end(_LOG_GRACE_S)
-            os._exit(1)
+            _end_at_once(service, log, keeps=keeps)
         stopping.set()
         service.hurry()
 
@@ -222,6 +218,14 @@ def _adopt(
         lines.adopt(redactor(new), _pass_at(criteria))
     if view is not None:
         view.adopt(redactor(new), new.trace_url, _pass_at(criteria), new.costs)
+
+
+def _end_at_once(service: Runtime, log: LogThread, *, keeps: bool) -> None:
+    journal = " unless they are in the journal" if keeps else ""
+    _LOG.warning("second signal: stopping at once, unsent spans and scores are lost%s", journal)
+    service.kill()
+    log.end(_LOG_GRACE_S)
+    os._exit(1)
 
 
 async def _start(service: Runtime, view: WebView | None) -> None:

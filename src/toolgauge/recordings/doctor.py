@@ -148,8 +148,8 @@ class Doctor:
         self._doubled: Counter[Producer] = Counter()
         self._reported_errors = defaultdict[Producer, Counter[str]](Counter)
         self._error_beginnings = defaultdict[Producer, Counter[str]](Counter)
-        # The traces that show a call, a message or a run, and the producers in them.
-        self._shown: set[str | Producer] = set()
+        # The producers in traces that show a call, a message or a run.
+        self._shown: set[Producer] = set()
 
     def add(self, trajectory: Trajectory) -> None:
         """Take one trajectory, once the spans of its trace have been read."""
@@ -181,8 +181,12 @@ class Doctor:
             if is_unasked and waiting[call.run] > 0 and (producer := trace.producer(call.executed_by)) is not None:
                 waiting[call.run] -= 1
                 self._doubled[producer] += 1
+        # Spans from which nothing was read are in no trajectory.
+        unread = [one for one, sent in self._tally.producers.items() if trajectory.trace_id in sent.unread_traces]
+        for producer in unread:
+            self._tally.producers[producer].unread_traces.remove(trajectory.trace_id)
         if trace.runs or trajectory.calls or trajectory.messages:
-            self._shown |= {trajectory.trace_id, *trace.spans.values()}
+            self._shown.update(trace.spans.values(), unread)
         failed = (call.span for call in trajectory.calls if call.kind == "code")
         self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
 
@@ -229,7 +233,7 @@ class Doctor:
                 shared_name=next(iter(names)) if is_shared else None,
                 lone_calls=lone_calls,
                 doubled_calls=self._doubled[producer],
-                may_hold_calls=bool(sent.unread) and self._shown.isdisjoint({producer, *sent.unread_traces}),
+                may_hold_calls=bool(sent.unread) and producer not in self._shown,
                 reported_errors=self._reported_errors[producer],
                 error_beginnings=[one for one, _ in self._error_beginnings[producer].most_common(_MAX_BEGINNINGS)],
             )

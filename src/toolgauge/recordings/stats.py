@@ -268,6 +268,7 @@ class ProducerCounts:
     mappings: list[SpanMapping] = field(default_factory=list[SpanMapping])
     # Spans that a dialect claimed and found nothing on, by name and operation.
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    # Of these, the traces whose trajectories were not taken.
     unread_traces: set[str] = field(default_factory=set[str])
     # Runs of agents, and those with an id in place of the agent's name.
     agent_runs: int = 0

@@ -12,7 +12,7 @@ import yaml
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.settings import SpanMapping
-from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, TraceCounts, remedy
+from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, counts_of, remedy
 from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
@@ -160,7 +160,7 @@ class Doctor:
         self.without_parent += trajectory.closed_because == "parent_missing"
         self.with_calls += is_split or bool(trajectory.calls)
         self._tally.unread_tools.add(trajectory)
-        trace = self._tally.traces.pop(trajectory.trace_id, TraceCounts())
+        trace = counts_of(trajectory)
         self._shortfalls.add(trajectory, trace)
         self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
         for service in {producer.service for producer in trace.spans.values()}:
@@ -183,8 +183,12 @@ class Doctor:
             if is_unasked and waiting[call.run] > 0 and (producer := trace.producer(call.executed_by)) is not None:
                 waiting[call.run] -= 1
                 self._doubled[producer] += 1
+        # Spans from which nothing was read are in no trajectory.
+        unread = [one for one, sent in self._tally.producers.items() if trajectory.trace_id in sent.unread_traces]
+        for producer in unread:
+            self._tally.producers[producer].unread_traces.remove(trajectory.trace_id)
         if trace.runs or trajectory.calls or trajectory.messages:
-            self._shown.update(trace.spans.values())
+            self._shown.update(trace.spans.values(), unread)
         failed = (call.span for call in trajectory.calls if call.kind == "code")
         self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
 

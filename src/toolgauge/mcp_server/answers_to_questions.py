@@ -9,27 +9,24 @@ from threading import Lock
 from typing import Annotated, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgauge.config.problems import suggestion
-from toolgauge.mcp_server.failure_report import failure_lines, failure_report
+from toolgauge.mcp_server.failure_report import failure_report
 from toolgauge.mcp_server.plain_text import as_json, cut, joined
-from toolgauge.mcp_server.readable_files import FoundRecording, ReadableFiles
-from toolgauge.mcp_server.recording_answers import compare_recordings, diagnose, expected, learned, suggestion_lines
+from toolgauge.mcp_server.readable_files import ReadableFiles
+from toolgauge.mcp_server.recording_answers import compare_recordings, diagnose, expected, learned
 from toolgauge.mcp_server.scored_recordings import (
     MAX_TRAJECTORIES,
-    RecordingAnswer,
     ScoredRecording,
     ScoredRecordings,
     ScoringFiles,
-    UnreadFile,
     Work,
     scored_requests,
 )
-from toolgauge.mcp_server.trajectory_list import list_lines, trajectory_list
+from toolgauge.mcp_server.trajectory_list import trajectory_list
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.comparison import FILTERED
 from toolgauge.recordings.comparison import Filters as StreamFilters
@@ -156,13 +153,6 @@ def _begins(trajectory: Trajectory, asked: str) -> bool:
     return trajectory.trace_id.startswith(asked) or (trajectory.conversation_id or "").lower().startswith(asked)
 
 
-class RecordingList(Struct, frozen=True, kw_only=True):
-    """The recordings that can be asked about, the newest first."""
-
-    recordings: list[FoundRecording]
-    more: int
-
-
 class Answer(Struct, frozen=True, kw_only=True):
     """The answer of a tool."""
 
@@ -183,9 +173,10 @@ class Answers:
         """List the files that may be read."""
         del question, work
         found, more = self._files.newest()
+        answer: JsonObject = {"recordings": [one._asdict() for one in found], "more": more}
         lines = [f"{counted(len(found) + more, 'recording')}, the newest first"]
         lines += [f"{one.recording}  {one.bytes:,} bytes  {one.modified}" for one in found]
-        return Answer(text=joined(lines), json=as_json(RecordingList(recordings=found, more=more)))
+        return Answer(text=joined(lines), json=as_json(answer))
 
     def trajectories(self, question: ListTrajectories, work: Work) -> Answer:
         """List trajectories with their worst results."""
@@ -193,7 +184,7 @@ class Answers:
         filters = Filters(**names, q=question.id)
         with self._lock:
             scored = self._scored(question, work)
-            found = trajectory_list(
+            answer, lines = trajectory_list(
                 self._files.name_of(question.recording),
                 scored,
                 filters,
@@ -201,7 +192,7 @@ class Answers:
                 offset=question.offset,
                 limit=question.limit,
             )
-        return _answer(list_lines(found), found, work)
+        return _answer(lines, answer, work)
 
     def failure(self, question: ExplainFailure, work: Work) -> Answer:
         """Explain why one run failed."""
@@ -209,7 +200,7 @@ class Answers:
             scored = self._scored(question, work)
             kept = self._found(scored, question, work)
         failed = sum(one.is_failed for one in scored.store.newest())
-        report = failure_report(
+        answer, lines = failure_report(
             self._files.name_of(question.recording),
             kept,
             scored.scoring,
@@ -217,7 +208,7 @@ class Answers:
             call=question.call,
             other_failed=failed - kept.is_failed,
         )
-        return _answer(failure_lines(report), report, work)
+        return _answer(lines, answer, work)
 
     def comparison(self, question: CompareRecordings, work: Work) -> Answer:
         """Compare two recordings."""
@@ -239,10 +230,10 @@ class Answers:
         labels = self._files.path_of(question.labels) if question.labels else None
         with self._lock:
             if question.passed:
-                found = expected(files, self._scoring, work, passed=question.passed)
+                found, lines = expected(files, self._scoring, work, passed=question.passed)
             else:
-                found = learned(files, self._scoring, work, labels=labels, min_runs=question.min_runs)
-        answer = _answer(suggestion_lines(found), found, work)
+                found, lines = learned(files, self._scoring, work, labels=labels, min_runs=question.min_runs)
+        answer = _answer(lines, found, work)
         return Answer(text=f"{answer.text}\n{answer.json['yaml']}", json=answer.json)
 
     def diagnosis(self, question: DiagnoseRecording, work: Work) -> Answer:
@@ -291,11 +282,13 @@ class Answers:
         return found
 
 
-def _answer(lines: Iterable[str], answer: RecordingAnswer, work: Work) -> Answer:
-    unread = [UnreadFile(recording=file, reason=reason) for file, reason in work.unread.items()]
-    shown = unread[:_MAX_UNREAD]
-    notes = [f"not in this answer: {one.reason}" for one in shown]
-    if unread != shown:
-        notes.append(f"nor is anything of {len(unread) - len(shown)} more files")
-    answer = replace(answer, unread=shown, more_unread=len(unread) - len(shown))
+def _answer(lines: Iterable[str], answer: JsonObject, work: Work) -> Answer:
+    """Add the damaged files: the answer is of all others."""
+    reasons = [*work.unread.items()]
+    unread: list[Json] = [{"recording": file, "reason": reason} for file, reason in reasons[:_MAX_UNREAD]]
+    more = len(reasons) - len(unread)
+    notes = [f"not in this answer: {reason}" for _, reason in reasons[:_MAX_UNREAD]]
+    if more:
+        notes.append(f"nor is anything of {more} more files")
+    answer |= {"unread": unread, "more_unread": more}
     return Answer(text=joined([*notes, *lines]), json=as_json(answer))

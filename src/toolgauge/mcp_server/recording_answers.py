@@ -3,9 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-from msgspec import Meta, Struct, convert, field, structs
 
 from toolgauge.authoring.documents import document
 from toolgauge.authoring.evidence import Requirements as Evidence
@@ -15,15 +12,16 @@ from toolgauge.authoring.reference_text import criteria_lines
 from toolgauge.authoring.tasks import Choice, Counted, choose_runs
 from toolgauge.config.model import Config
 from toolgauge.mcp_server.plain_text import within_room
-from toolgauge.mcp_server.scored_recordings import RecordingAnswer, ScoredRecordings, Scoring, ScoringFiles, Work
+from toolgauge.mcp_server.scored_recordings import ScoredRecordings, Scoring, ScoringFiles, Work
 from toolgauge.model.errors import ConfigError, RecordingError
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.recordings.comparison import BASE, NEW, Filters, compare, set_beside
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
 from toolgauge.recordings.conversation_means import Observations
 from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.stats import Tally
-from toolgauge.recordings.verdict import Answer, Question, Verdict
+from toolgauge.recordings.verdict import Question, Verdict
 from toolgauge.report.terminal import counted
 from toolgauge.service.pipeline_factory import offline_pipeline
 
@@ -36,18 +34,9 @@ _MAX_STREAMS = 40
 _WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
 
 
-class SuggestedCriteria(RecordingAnswer, frozen=True, kw_only=True):
-    """A criteria file for a person to review; `toolgauge replay --criteria FILE` takes it."""
-
-    yaml: Annotated[str, Meta(description="the text of a criteria file; empty where there is too little evidence")]
-    criteria: Annotated[int, Meta(description="criteria in `yaml`")]
-    more_criteria: Annotated[int, Meta(description="further criteria, for which the answer has no room")]
-    notes: list[str]
-
-
 def learned(
     files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, labels: Path | None, min_runs: int
-) -> SuggestedCriteria:
+) -> tuple[JsonObject, list[str]]:
     """Learn criteria from usual runs, as `toolgauge learn` does."""
     wanted = Wanted(labels=None if labels is None else read_labels(labels))
     learner = learn_recording(work.requests(files), wanted, scoring.load().config)
@@ -67,7 +56,9 @@ def learned(
     return _bounded(text, [*notes, "learned from what is there: review it, as what was usual may be wrong"])
 
 
-def expected(files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, passed: Sequence[str]) -> SuggestedCriteria:
+def expected(
+    files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, passed: Sequence[str]
+) -> tuple[JsonObject, list[str]]:
     """Make the calls of these runs the reference, as `toolgauge expect --trace` does."""
     choice = Choice(scope="trace", traces=tuple(trace.lower() for trace in passed))
     whole = scoring.load_for_runs(choice.scope)
@@ -87,64 +78,20 @@ def expected(files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, passe
     return _bounded("".join(f"{line}\n" for line in criteria_lines(found, None)), notes)
 
 
-def suggestion_lines(answer: SuggestedCriteria) -> list[str]:
-    """Write the suggestion for a model to read."""
-    lines = [*answer.notes, f"{counted(answer.criteria, 'criterion', 'criteria')}:" if answer.yaml else "no criteria"]
-    if answer.more_criteria:
-        lines.append(f"{answer.more_criteria} more have no room here: `toolgauge learn FILE -o envelope.yaml` has all")
-    return lines
-
-
-def _bounded(text: str, notes: list[str]) -> SuggestedCriteria:
+def _bounded(text: str, notes: list[str]) -> tuple[JsonObject, list[str]]:
     """Cut the text between two criteria, so that the rest is a whole file."""
     total = text.count(_ENTRY)
     if len(text) > MAX_YAML:
         end = text.rfind(_ENTRY, 0, MAX_YAML)
         text = text[: end + 1] if end > 0 else ""
     kept = text.count(_ENTRY)
-    return SuggestedCriteria(yaml=text, criteria=kept, more_criteria=total - kept, notes=notes)
+    lines = [*notes, f"{counted(kept, 'criterion', 'criteria')}:" if text else "no criteria"]
+    if total > kept:
+        lines.append(f"{total - kept} more have no room here: `toolgauge learn FILE -o envelope.yaml` has all")
+    return {"yaml": text, "criteria": kept, "more_criteria": total - kept, "notes": [*notes]}, lines
 
 
-class MissingPart(Struct, frozen=True, kw_only=True):
-    """A fact that a producer leaves out: in `count` of `of` places (`unit`)."""
-
-    what: str
-    grade: Annotated[str, Meta(description="`problem` where calls cannot be judged without it, else `note`")]
-    count: int
-    of: int
-    unit: str
-    never_recorded: bool
-    switches: list[str]
-    advice: str
-    not_evaluated: Annotated[list[str], Meta(description="evaluators that cannot judge without it")]
-    cost: str
-
-
-class DiagnosedProducer(Struct, frozen=True, kw_only=True):
-    """A library in a service."""
-
-    service: str | None
-    scope: str
-    version: str | None
-    language: str | None
-    dialects: list[str]
-    spans: int
-    log_records: int
-    calls: int
-    ok: bool
-    missing: list[MissingPart]
-
-
-class RecordingDiagnosis(RecordingAnswer, frozen=True, kw_only=True):
-    """The producers of a recording, with the facts that each leaves out."""
-
-    recording: str
-    producers: list[DiagnosedProducer]
-    more_producers: int
-    notes: list[str]
-
-
-def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDiagnosis, Sequence[str]]:
+def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[JsonObject, Sequence[str]]:
     """Diagnose a recording as `toolgauge doctor` does; return the answer and lines for it."""
     tally = Tally()
     doctor = Doctor(tally)
@@ -152,7 +99,7 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDi
         doctor.add(scorecard.trajectory)
     # Those with problems first, as many as there is room for.
     found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
-    producers = list(within_room(convert(diagnosis_object(one), DiagnosedProducer) for one in found))
+    producers = list(within_room(map(diagnosis_object, found)))
     shown = found[: len(producers)]
     none = f"nothing recognised: none of {tally.in_recording.total()} spans and log records is of an agent"
     split = f"{doctor.split} of {doctor.with_calls} trajectories lack some spans, and are not evaluated as a whole"
@@ -163,55 +110,8 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[RecordingDi
         (tally.dialect_errors, f"a dialect failed on {tally.dialect_errors} records"),
     )
     notes = [text for is_so, text in problems if is_so]
-    more = len(found) - len(shown)
-    answer = RecordingDiagnosis(recording=name, producers=producers, more_producers=more, notes=notes)
-    return answer, [*(line for one in shown for line in diagnosis_lines(one)), *notes]
-
-
-class ComparedSide(Struct, frozen=True, kw_only=True):
-    """The scores of one stream in one recording."""
-
-    conversations: int
-    mean: float | None
-    not_evaluated: int | None
-    errors: int | None
-
-
-class MoreConversations(Struct, frozen=True, kw_only=True):
-    """About how many more conversations would decide."""
-
-    base: int
-    new: int
-
-
-class ComparedStream(Struct, frozen=True, kw_only=True):
-    """One criterion, for all tools of an agent, or for one tool. `interval` is that of the difference of the means."""
-
-    criterion: str
-    level: str
-    service: str | None
-    agent: str | None
-    tool: str | None
-    verdict: Verdict
-    baseline: ComparedSide = field(name="base")
-    candidate: ComparedSide = field(name="new")
-    difference: float | None
-    interval: list[float]
-    within_margin: bool
-    decides: Annotated[bool, Meta(description="whether this stream has to be shown to be no worse")]
-    more_conversations: MoreConversations | None
-
-
-class ComparisonAnswer(RecordingAnswer, frozen=True, kw_only=True):
-    """Whether the candidate is worse. `base` is the baseline, `new` the candidate."""
-
-    verdict: Answer
-    margin: float
-    confidence: float
-    streams: Annotated[list[ComparedStream], Meta(description="the worst first")]
-    more_streams: int = 0
-    conclusion: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    answer: JsonObject = {"recording": name, "producers": [*producers], "more_producers": len(found) - len(shown)}
+    return {**answer, "notes": [*notes]}, [*(line for one in shown for line in diagnosis_lines(one)), *notes]
 
 
 def compare_recordings(
@@ -222,7 +122,7 @@ def compare_recordings(
     work: Work,
     question: Question,
     filters: Filters,
-) -> tuple[ComparisonAnswer, Sequence[str]]:
+) -> tuple[JsonObject, Sequence[str]]:
     """Compare two recordings as `toolgauge compare` does; return the answer and lines for it."""
     observations = Observations()
     for files, version in ((baseline, BASE), (candidate, NEW)):
@@ -231,16 +131,13 @@ def compare_recordings(
     observed, versions, without = set_beside(observations)
     compared = compare(observed, versions, filters, question)
     notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in without]
-    found = convert(comparison_object(compared), ComparisonAnswer)
-    streams = sorted(found.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.decides))
-    answer = structs.replace(
-        found,
-        streams=streams[:_MAX_STREAMS],
-        more_streams=len(streams[_MAX_STREAMS:]),
-        conclusion=list(conclusion(compared))[:_MAX_STREAMS],
-        notes=notes,
-    )
+    # The worst first.
+    ordered = sorted(compared.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.pairing.decides))
+    answer = comparison_object(replace(compared, streams=tuple(ordered[:_MAX_STREAMS])))
+    words: list[Json] = [*conclusion(compared)]
+    shown: JsonObject = {"conclusion": words[:_MAX_STREAMS], "notes": [*notes]}
+    answer |= {"more_streams": len(ordered[_MAX_STREAMS:]), **shown}
     # Of single tools, those that differ.
-    shown = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
-    table = table_lines(replace(compared, streams=tuple(shown)))
+    telling = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
+    table = table_lines(replace(compared, streams=tuple(telling)))
     return answer, [*conclusion(compared), *notes, *table]

@@ -8,7 +8,6 @@ import socket
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 from opentelemetry._logs import Logger
@@ -29,7 +28,7 @@ from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, NoOutbox, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, SteadyClock
-from toolgauge.service.watching import announce, announce_tool_changes
+from toolgauge.service.watching import Announcer
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -119,6 +118,7 @@ class InProcess(NoOutbox):
             resource_attributes=resource_from_environment(),
             start_ns=self._clock(),
         )
+        self._announcer = Announcer(emitter=self._emitter, put=self.put, metrics=self.metrics)
         watcher = make_watcher(config, self.metrics)
         if watcher is not None:
             watcher.on_tool_changes = self._tools_changed
@@ -129,7 +129,7 @@ class InProcess(NoOutbox):
             outbox=self,
             metrics=self.metrics,
             watcher=watcher,
-            on_regressions=partial(announce, emitter=self._emitter, put=self.put, metrics=self.metrics),
+            on_regressions=self._announcer.regressions,
             on_split=ignore_split,
         )
         instruments.observe(registry)
@@ -139,7 +139,7 @@ class InProcess(NoOutbox):
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._emitter.count_tool_changes(changes, capped)
-        announce_tool_changes(changes, emitter=self._emitter, put=self.put, metrics=self.metrics)
+        self._announcer.tool_changes(changes)
 
     def record(self, scorecard: Scorecard) -> None:
         """Count the scorecard and show it to the application."""

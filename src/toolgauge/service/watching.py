@@ -6,7 +6,8 @@ Regressions are saved before they are announced, so that a restart knows them; o
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -55,24 +56,33 @@ class OnWorker(Protocol):
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], Callable[[], None] | None]
 
 
-def announce(
-    regressions: Sequence[Regression],
-    *,
-    emitter: Emitter,
-    put: Callable[[Outgoing], bool],
-    metrics: SelfMetrics,
-    webhooks: Webhooks | None = None,
-    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
-) -> None:
-    """Announce regressions in the log, as events to the destinations, and to webhooks."""
-    for regression in regressions:
-        level = logging.WARNING if regression.phase == "began" else logging.INFO
-        _LOG.log(level, "%s", announcement(regression), extra={"incident": regression.incident})
-    for outgoing in emitter.regressions(regressions):
-        if not put(journaled(outgoing)):
-            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-    if webhooks is not None:
-        webhooks.put(regressions)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcer:
+    """Announces regressions and changes of tools: in the log, as events to the destinations, and regressions to webhooks."""
+
+    emitter: Emitter
+    put: Callable[[Outgoing], bool]
+    metrics: SelfMetrics
+    webhooks: Webhooks | None = None
+    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing
+
+    def regressions(self, regressions: Sequence[Regression]) -> None:
+        """Announce regressions."""
+        for regression in regressions:
+            level = logging.WARNING if regression.phase == "began" else logging.INFO
+            _LOG.log(level, "%s", announcement(regression), extra={"incident": regression.incident})
+        self._send(self.emitter.regressions(regressions))
+        if self.webhooks is not None:
+            self.webhooks.put(regressions)
+
+    def tool_changes(self, changes: Sequence[ToolDefinitionChange]) -> None:
+        """Announce changes of tools."""
+        self._send(self.emitter.tool_changes(changes))
+
+    def _send(self, requests: Iterable[Outgoing]) -> None:
+        for outgoing in requests:
+            if not self.put(self.journaled(outgoing)):
+                self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
 
 PER_MINUTE = 10
@@ -131,20 +141,6 @@ class Notifier:
             extra = {"trace_id": notice.trace_id, "criterion": notice.criterion}
             _LOG.warning("%s (trace %s)%s", notice_title(notice), notice.trace_id, more, extra=extra)
             self._webhooks.notify((notice,))
-
-
-def announce_tool_changes(
-    changes: Sequence[ToolDefinitionChange],
-    *,
-    emitter: Emitter,
-    put: Callable[[Outgoing], bool],
-    metrics: SelfMetrics,
-    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
-) -> None:
-    """Announce changes of tools: in the log, and as events to the destinations."""
-    for outgoing in emitter.tool_changes(changes):
-        if not put(journaled(outgoing)):
-            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
 
 class Watching:

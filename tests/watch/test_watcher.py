@@ -53,6 +53,46 @@ def test_another_service_is_another_incident() -> None:
     assert incidents["support"] != incidents["sales"]
 
 
+def restarted(traffic: Traffic) -> None:
+    rows, _ = traffic.watcher.changes()
+    traffic.watcher = watcher()
+    assert traffic.watcher.restore(rows) == 0
+
+
+def test_after_a_restart_an_alarm_joins_the_newest_incident_that_lasts() -> None:
+    traffic = Traffic(watcher())
+    for tool in ("find_order", "refund", "search"):
+        traffic.send(300, every=20, tool=tool)
+    traffic.send(60, every=2, tool="find_order")
+    traffic.number += 700
+    traffic.send(60, every=2, tool="refund")
+    # The older incident is the last one that is heard of.
+    traffic.send(20, every=2, tool="find_order")
+    restarted(traffic)
+    traffic.send(60, every=2, tool="search")
+    first, second, third = (began(traffic.regressions, tool) for tool in ("find_order", "refund", "search"))
+    assert first.incident != second.incident
+    assert third.incident == second.incident
+
+
+def test_an_alarm_after_the_end_of_an_incident_is_another_one_with_and_without_a_restart() -> None:
+    ids: list[str] = []
+    for restarts in (False, True):
+        traffic = Traffic(watcher())
+        traffic.send(300, every=20)
+        traffic.send(300, every=20, tool="refund")
+        traffic.send(60, every=2)
+        assert traffic.watcher.acknowledge({}, traffic.now_ns) == 3
+        if restarts:
+            restarted(traffic)
+        traffic.send(100, every=20)
+        traffic.send(60, every=2)
+        first, *_, last = (each for each in traffic.regressions if each.phase == "began")
+        assert first.incident != last.incident
+        ids.append(last.incident)
+    assert ids[0] == ids[1]
+
+
 def test_a_rollback_that_does_not_help_updates_the_alarm_once() -> None:
     metrics = watch_metrics()
     traffic = Traffic(watcher(metrics))

@@ -19,14 +19,15 @@ from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import suggestion
+from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.redact import Redactor
-from toolgauge.export.regression_events import announcement
 from toolgauge.export.tool_change_events import tool_change_sentence
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.report.failure_groups import FailureGroups
 from toolgauge.report.findings import FAIL_ON, FailOn, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects, verdict_objects
 from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
@@ -195,7 +196,7 @@ def command(
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
                 reading.echo(line)
-    code = _conclude(summary, unmatched, gate, reports, as_json=as_json)
+    code = _conclude(summary, unmatched, gate, reports, rows.groups, as_json=as_json)
     is_failed = bool(code or lost)
     return int(is_failed or judged_nothing(summary.judged, summary.runs, "run", allow_nothing=allow_nothing))
 
@@ -207,15 +208,24 @@ def _announcing_pipeline(
         for line in lines:
             reading.echo(printable(line), err=True)
 
+    incidents = IncidentLines()
     return offline_pipeline(
         config,
         criteria,
-        on_regressions=lambda found: echo_all(f"regression: {announcement(one)}" for one in found),
+        on_regressions=lambda found: echo_all(f"regression: {line}" for _, _, line in incidents.add(found)),
         on_tool_changes=lambda found, _: echo_all(f"tool change: {tool_change_sentence(one)}" for one in found),
     )
 
 
-def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:
+def _conclude(
+    summary: Summary,
+    unmatched: UnmatchedCriteria,
+    gate: Gate,
+    reports: Reports,
+    groups: FailureGroups,
+    *,
+    as_json: bool,
+) -> int:
     """Print the table and the gate, write the reports, and return the exit code."""
     without = unmatched.so_far()
     table = list(summary.lines({one.criterion.name for one in without}, terminal_style(err=as_json)))
@@ -235,6 +245,7 @@ def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, report
             title=title,
             rows=found,
             counts=summary.counts,
+            groups=groups.groups(),
             without_result=without_result,
             checks=checks,
             is_failed=is_failed,

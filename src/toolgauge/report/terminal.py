@@ -76,6 +76,12 @@ def counted(count: int, noun: str, nouns: str = "") -> str:
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 
+def percent(part: int, whole: int) -> str:
+    """Write a share, `58 %`, which is rounded neither to nothing nor to all."""
+    share = round(100 * part / whole) if whole else 0
+    return "<1 %" if part and not share else ">99 %" if share == 100 and part < whole else f"{share} %"
+
+
 def shortened(text: str, length: int) -> str:
     """Make text safe for a terminal and no longer than `length`."""
     if len(text) > length:

@@ -42,7 +42,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Announcer, Notifier, Watching
+from toolgauge.service.watching import Notifier, Watching, announce, announce_tool_changes
 from toolgauge.service.worker import Worker
 from toolgauge.state.ledger import Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
@@ -93,16 +93,22 @@ class Telemetry:
         """Put the watcher and its store together; `None` without a watcher."""
         if watcher is None:
             return None
-        announcer = Announcer(
-            emitter=self.emitter, put=put, metrics=self.metrics, webhooks=self.webhooks, journaled=journaled
-        )
         return Watching(
             watcher,
             self.metrics.watch,
             store=store,
             streams=watched_streams(criteria),
-            announce=announcer.regressions,
-            announce_tool_changes=announcer.tool_changes,
+            announce=partial(
+                announce,
+                emitter=self.emitter,
+                put=put,
+                metrics=self.metrics,
+                webhooks=self.webhooks,
+                journaled=journaled,
+            ),
+            announce_tool_changes=partial(
+                announce_tool_changes, emitter=self.emitter, put=put, metrics=self.metrics, journaled=journaled
+            ),
             count_tool_changes=self.emitter.count_tool_changes,
             clock=self.clock,
             faults=Faults(self.metrics),

@@ -6,15 +6,14 @@ Regressions are saved before they are announced, so that a restart knows them; o
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.failed_runs import notice_title
-from toolgauge.export.regression_events import announcement
+from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
@@ -56,33 +55,27 @@ class OnWorker(Protocol):
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], Callable[[], None] | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Announcer:
-    """Announces regressions and changes of tools: in the log, as events to the destinations, and regressions to webhooks."""
+def announce(
+    regressions: Sequence[Regression],
+    *,
+    emitter: Emitter,
+    put: Callable[[Outgoing], bool],
+    metrics: SelfMetrics,
+    webhooks: Webhooks | None = None,
+    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
+) -> None:
+    """Announce regressions as events to the destinations, and to webhooks."""
+    for outgoing in emitter.regressions(regressions):
+        if not put(journaled(outgoing)):
+            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+    if webhooks is not None:
+        webhooks.put(regressions)
 
-    emitter: Emitter
-    put: Callable[[Outgoing], bool]
-    metrics: SelfMetrics
-    webhooks: Webhooks | None = None
-    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing
 
-    def regressions(self, regressions: Sequence[Regression]) -> None:
-        """Announce regressions."""
-        for regression in regressions:
-            level = logging.WARNING if regression.phase == "began" else logging.INFO
-            _LOG.log(level, "%s", announcement(regression), extra={"incident": regression.incident})
-        self._send(self.emitter.regressions(regressions))
-        if self.webhooks is not None:
-            self.webhooks.put(regressions)
-
-    def tool_changes(self, changes: Sequence[ToolDefinitionChange]) -> None:
-        """Announce changes of tools."""
-        self._send(self.emitter.tool_changes(changes))
-
-    def _send(self, requests: Iterable[Outgoing]) -> None:
-        for outgoing in requests:
-            if not self.put(self.journaled(outgoing)):
-                self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> None:
+    """Announce regressions in the log: a warning for each incident that begins."""
+    for first, is_new, line in lines.add(regressions):
+        _LOG.log(logging.WARNING if is_new else logging.INFO, "%s", line, extra={"incident": first.incident})
 
 
 PER_MINUTE = 10
@@ -143,6 +136,20 @@ class Notifier:
             self._webhooks.notify((notice,))
 
 
+def announce_tool_changes(
+    changes: Sequence[ToolDefinitionChange],
+    *,
+    emitter: Emitter,
+    put: Callable[[Outgoing], bool],
+    metrics: SelfMetrics,
+    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
+) -> None:
+    """Announce changes of tools: in the log, and as events to the destinations."""
+    for outgoing in emitter.tool_changes(changes):
+        if not put(journaled(outgoing)):
+            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+
+
 class Watching:
     """The watcher of a running service. `regressed` belongs to the worker; `streams` are measures of criteria by name and revision."""
 
@@ -165,6 +172,7 @@ class Watching:
         self._streams = streams
         self._store = store
         self._announce = announce
+        self._lines = IncidentLines()
         self._announce_tool_changes = announce_tool_changes
         self._count_tool_changes = count_tool_changes
         watcher.on_tool_changes = self._tools_changed
@@ -201,7 +209,9 @@ class Watching:
             _LOG.warning("%s changed: %s anew: %s", what, learn, ", ".join(sorted(changed)))
         if damaged:
             _LOG.error("%d saved detector states are damaged: their streams learn a new baseline", damaged)
-        return self._watcher.active()
+        active = self._watcher.active()
+        self._lines.restore(active)
+        return active
 
     def start(self, on_worker: OnWorker) -> None:
         """Begin to save and to announce."""
@@ -225,7 +235,11 @@ class Watching:
 
     def regressed(self, regressions: Sequence[Regression]) -> None:
         """Have these saved and announced soon. Belongs to the worker."""
-        self._save_and(functools.partial(self._announce, tuple(regressions)))
+        self._save_and(functools.partial(self._regressed, tuple(regressions)))
+
+    def _regressed(self, regressions: Sequence[Regression]) -> None:
+        log_incidents(regressions, self._lines)
+        self._announce(regressions)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._count_tool_changes(changes, capped)

@@ -114,8 +114,6 @@ class Watcher:
         self._budget = Budget()
         # The least recently used first.
         self._streams: dict[StreamKey, WatchedStream] = {}
-        # By service and environment, the id of the newest incident and when its last regression began.
-        self._incidents: dict[tuple[str | None, str | None], tuple[str, int]] = {}
         # Changes that are not stored yet: streams and conversations that changed, and keys of removed rows.
         self._changed_streams: dict[StreamKey, None] = {}
         self._changed_conversations: dict[bytes, ConversationKey] = {}
@@ -240,14 +238,11 @@ class Watcher:
     def _incident(self, stream: Stream, now_ns: int) -> str:
         """Return the id of the incident that a regression belongs to which begins now."""
         whose = (stream.service, stream.environment)
-        incident, began_ns = self._incidents.get(whose, ("", 0))
-        if not incident or now_ns - began_ns > _TOGETHER_NS:
-            self._incidents = {
-                each: known for each, known in self._incidents.items() if now_ns - known[1] <= _TOGETHER_NS
-            }
-            incident = blake2b(repr((whose, now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
-        self._incidents[whose] = (incident, now_ns)
-        return incident
+        alarms = [one.alarm for key, one in self._streams.items() if key[:2] == whose and one.alarm is not None]
+        newest = max(alarms, key=lambda alarm: alarm.at_ns, default=None)
+        if newest is not None and now_ns - newest.at_ns <= _TOGETHER_NS:
+            return newest.incident
+        return blake2b(repr((whose, now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
 
     def statuses(self) -> Sequence[StreamStatus]:
         """Describe all streams, those in alarm first, then by evidence."""
@@ -358,8 +353,6 @@ class Watcher:
             self._streams[stream.key] = stream
             self._metrics.alarms.begin(_labels(stream.key))
             self._show(stream)
-            if stream.alarm is not None:
-                self._incidents[stream.key[:2]] = (stream.alarm.incident, stream.alarm.at_ns)
         while len(self._streams) > self._settings.max_streams:
             self._evict()
         for each in sorted(conversations, key=lambda each: each.conversation.last_ns):

@@ -137,7 +137,7 @@ _FILES = {"CERTIFICATE": "ca_file", "CLIENT_KEY": "key_file", "CLIENT_CERTIFICAT
 
 
 def filled_in(root: Node, environment: Mapping[str, str]) -> Node:
-    """Lay the file over what `OTEL_EXPORTER_OTLP_*` says for all signals. Raises ConfigError for values that cannot be read."""
+    """Lay the file over the values of `OTEL_EXPORTER_OTLP_*` for all signals. Raises ConfigError for values that cannot be read."""
     exporters = root.child("exporters")
     otlp = exporters.child("otlp") if exporters else None
     if otlp is not None and not isinstance(otlp.value, dict | None):

@@ -281,8 +281,8 @@ def compare_recordings(
     shown: JsonObject = {"conclusion": words[:_MAX_STREAMS], "notes": [*notes]}
     answer |= {"more_streams": len(ordered[_MAX_STREAMS:]), **shown}
     # Of single tools, those that differ.
-    telling = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
-    table = table_lines(replace(compared, streams=tuple(telling)))
+    decisive = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
+    table = table_lines(replace(compared, streams=tuple(decisive)))
     return answer, [*conclusion(compared), *notes, *table]
 
 

@@ -10,6 +10,7 @@ from toolgauge.mcp_server.scored_recordings import ScoredRecording
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import outcome_word
 from toolgauge.model.records import VERSION
+from toolgauge.report.findings import CriterionCounts
 from toolgauge.report.html import iso_moment
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted, printable
@@ -53,16 +54,7 @@ def trajectory_list(
         "trajectories": [*shown],
         # The offset of the next page; null on the last one.
         "next_offset": next_offset,
-        "criteria": [
-            {
-                "criterion": cut(one.name, _NAME),
-                "results": {str(word): count for word, count in one.words.items()},
-                "mean": one.mean,
-                "not_evaluated_because": {str(reason): count for reason, count in one.reasons.items()},
-                "is_shadow": one.is_shadow,
-            }
-            for one in counts[:_MAX_CRITERIA]
-        ],
+        "criteria": [_criterion_object(one) for one in counts[:_MAX_CRITERIA]],
         "more_criteria": len(counts[_MAX_CRITERIA:]),
         # Criteria that judged nothing, and which keys to look at.
         "without_a_match": [*unmatched],
@@ -75,26 +67,36 @@ def trajectory_list(
             f"{counted(len(matching), 'trajectory', 'trajectories')} of {scored.trajectories} in {name}"
             + (f", from number {offset} on" if offset else "")
         )
-        for one in page[: len(shown)]:
-            worst = f"{one.worst_criterion}: {one.worst_reason}" if one.worst_criterion else one.worst_reason
-            calls = counted(len(one.kept.trajectory.calls), "call")
-            yield f"{one.kept.id}  {one.kept.outcome}  {one.who}  {one.started or 'no time'}  {calls}  {worst}"
+        yield from (one.line for one in page[: len(shown)])
         if next_offset is not None:
             yield f"more with offset={next_offset}"
         if scored.store.evicted:
             yield f"{scored.store.evicted} more are counted and not listed: there is no room for them (failed ones go last)"
         yield "criteria, over the whole recording:"
-        for one in counts[:_MAX_CRITERIA]:
-            results = ", ".join(f"{count} {word}" for word, count in one.words.items())
-            mean = "" if one.mean is None else f", mean {one.mean:.3f}"
-            reasons = ", ".join(f"{reason} {count}" for reason, count in one.reasons.items())
-            criterion = f"{cut(one.name, _NAME)}{' (shadow)' if one.is_shadow else ''}"
-            yield f"{criterion}: {results}{mean}{f' ({reasons})' if reasons else ''}"
+        yield from map(_criterion_line, counts[:_MAX_CRITERIA])
         if len(counts) > _MAX_CRITERIA:
             yield f"and {len(counts) - _MAX_CRITERIA} more criteria"
         yield from (f"judged nothing: {text}" for text in unmatched)
 
     return answer, lines()
+
+
+def _criterion_object(one: CriterionCounts) -> JsonObject:
+    return {
+        "criterion": cut(one.name, _NAME),
+        "results": {str(word): count for word, count in one.words.items()},
+        "mean": one.mean,
+        "not_evaluated_because": {str(reason): count for reason, count in one.reasons.items()},
+        "is_shadow": one.is_shadow,
+    }
+
+
+def _criterion_line(one: CriterionCounts) -> str:
+    results = ", ".join(f"{count} {word}" for word, count in one.words.items())
+    mean = "" if one.mean is None else f", mean {one.mean:.3f}"
+    reasons = ", ".join(f"{reason} {count}" for reason, count in one.reasons.items())
+    name = f"{cut(one.name, _NAME)}{' (shadow)' if one.is_shadow else ''}"
+    return f"{name}: {results}{mean}{f' ({reasons})' if reasons else ''}"
 
 
 class Listed(NamedTuple):
@@ -131,6 +133,13 @@ class Listed(NamedTuple):
         """Service, version and agents."""
         service = " ".join(filter(None, (self.service or "unknown service", self.version)))
         return f"{service} [{', '.join(self.agents)}]" if self.agents else service
+
+    @property
+    def line(self) -> str:
+        """Write it for a model to read."""
+        worst = f"{self.worst_criterion}: {self.worst_reason}" if self.worst_criterion else self.worst_reason
+        calls = counted(len(self.kept.trajectory.calls), "call")
+        return f"{self.kept.id}  {self.kept.outcome}  {self.who}  {self.started or 'no time'}  {calls}  {worst}"
 
     def as_object(self) -> JsonObject:
         """Write it as JSON; its `outcome` is the worst of its live criteria."""

@@ -46,7 +46,7 @@ Written: TypeAlias = "str | int | float | bool | Sequence[Written] | Mapping[str
 
 _INDENT = "  "
 _LINE_LENGTH = 110
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+(?:\.[0-9]+)?s")
+_PLAIN = re.compile(r"(?:\.{1,2}/)*[^\W\d][\w./-]*|[0-9]+(?:\.[0-9]+)?s")
 # Read as something else than text by YAML 1.1 or 1.2.
 _RESERVED = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n", "none"))
 _VARIABLE = re.compile(r"\$(?=[${])")

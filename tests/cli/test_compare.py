@@ -350,7 +350,7 @@ def test_both_releases_show_what_a_run_without_a_fault_takes(good: str, worse: s
         r"  runs: 150 runs, (\d+) without a fault seen, \d+ failed -> 60 runs, (\d+) without a fault seen, \d+ failed\n"
         r"  tokens of a run without a fault seen: (\d+) -> (\d+)\n"
         r"  time of a run without a fault seen: .* -> .* s\n"
-        r"  cost of a run without a fault seen: 0\.00\d+ -> 0\.00\d+\n",
+        r"  cost of a run without a fault seen: 0\.00\d+ USD -> 0\.00\d+ USD\n",
         ended.out,
         re.MULTILINE,
     )

@@ -225,7 +225,7 @@ def test_acknowledging_ends_the_alarm_and_learns_anew() -> None:
 
 def test_the_least_recently_used_stream_gives_way() -> None:
     metrics = watch_metrics()
-    traffic = Traffic(watcher(metrics, max_streams=4))
+    traffic = Traffic(watcher(metrics, max_streams=4, baseline_min=1))
     for tool in ("one", "two", "three", "four", "one"):
         traffic.send(1, every=20, tool=tool)
     traffic.watcher.tick(traffic.now_ns)
@@ -332,9 +332,11 @@ def test_names_of_any_length_take_bounded_memory() -> None:
 
 def test_a_stream_that_gives_way_leaves_no_trace_in_its_counter() -> None:
     metrics = watch_metrics()
-    watching = watcher(metrics, max_streams=4)
+    watching = watcher(metrics, max_streams=4, baseline_min=1)
     for number in range(100):
-        watching.observe(scorecard(number, [(f"tool-{number}", 1.0)], at_ns=START + number * SECOND))
+        for again in (0, 1):
+            watching.observe(scorecard(number, [(f"tool-{number}", 1.0)], at_ns=START + (2 * number + again) * SECOND))
+        watching.tick(START + 2 * number * SECOND)
     assert len(metrics.alarms.created) == len(metrics.alarms.cells) == 4
 
 
@@ -416,6 +418,11 @@ def test_what_is_not_known_yet_is_no_0() -> None:
     assert not metrics.run_length.current()
     traffic.send(10, every=20)
     traffic.watcher.tick(traffic.now_ns)
+    assert not metrics.observations.cells
+    assert not metrics.alarms.cells
+    traffic.send(300, every=20)
+    traffic.watcher.tick(traffic.now_ns)
+    assert len(metrics.alarms.cells) == len(metrics.observations.cells) == 2
     assert len(metrics.baseline.cells) == len(metrics.current.cells) == 2
     traffic.watcher.acknowledge({}, traffic.now_ns)
     assert not metrics.baseline.cells

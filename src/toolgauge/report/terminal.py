@@ -1,5 +1,6 @@
 """Colours on a terminal, and hostile text made safe for one."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,12 @@ from toolgauge.model.outcomes import OutcomeWord
 from toolgauge.model.plain_words import with_cause
 
 _RESET = "\x1b[0m"
+WIDTH = 100
+# So much of a trace id names the trace to people; `explain --trace` takes it.
+TRACE_DIGITS = 8
+_UNSEEN = re.compile(r"\x1b\[\d*m|\x1b\]8;;[^\x1b]*\x1b\\")
+# A command or a name between backticks is one word: it is there to be pasted.
+_WORD = re.compile(r" *(?:`(?:[^`]*`)?|\x1b\]8;;[^\x1b]*\x1b\\|[^ `])+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,20 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Write rows as lines whose columns stand below each other."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows]
+
+
+def fitted(line: str) -> str:
+    """Break a line at spaces to fit `WIDTH` columns, indented below its beginning; words such as links and commands stay whole."""
+    if len(line) <= WIDTH:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    lines = [""]
+    for word in _WORD.findall(line.rstrip()):
+        is_full = lines[-1].strip() and len(_UNSEEN.sub("", lines[-1] + word)) > WIDTH
+        if is_full:
+            lines.append(indent)
+        lines[-1] += word.lstrip() if is_full else word
+    return "\n".join(lines)
 
 
 def counted(count: int, noun: str, nouns: str = "") -> str:

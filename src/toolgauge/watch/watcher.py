@@ -211,7 +211,6 @@ class Watcher:
     def _new_stream(self, key: StreamKey) -> WatchedStream:
         if len(self._streams) >= self._settings.max_streams:
             self._evict()
-        self._metrics.alarms.begin(_labels(key))
         least = self._settings.baseline_min or least_baseline(self._budget.run_length)
         detector = Detector(self._budget.run_length, least, self._settings.baseline)
         return WatchedStream(key, detector, measure=self._measure(key))
@@ -295,7 +294,6 @@ class Watcher:
                 self._drop(key)
                 self._streams[renamed.key] = renamed
                 self._changed_streams[renamed.key] = None
-                self._metrics.alarms.begin(_labels(renamed.key))
                 self._show(renamed)
                 self._ended += [] if renamed.alarm is None else [renamed.alarm]
         return changed
@@ -351,7 +349,6 @@ class Watcher:
                 self._removed.add(row)
         for stream in sorted(streams, key=lambda stream: stream.last_ns):
             self._streams[stream.key] = stream
-            self._metrics.alarms.begin(_labels(stream.key))
             self._show(stream)
         while len(self._streams) > self._settings.max_streams:
             self._evict()
@@ -366,6 +363,10 @@ class Watcher:
 
     def _show(self, stream: WatchedStream) -> None:
         detector, labels, metrics = stream.detector, _labels(stream.key), self._metrics
+        # A stream has metrics from when it is watched; one that learns again keeps them.
+        if detector.state == "learning" and labels not in metrics.active.cells:
+            return
+        metrics.alarms.begin(labels)
         metrics.active.set(float(stream.alarm is not None), labels)
         metrics.evidence.set(detector.evidence, labels)
         metrics.observations.set(detector.observations, labels)

@@ -48,30 +48,6 @@ _NEEDED_BY: Mapping[str, Sequence[str]] = {
         "user_text": "tool_parameter_accuracy tool_selection_accuracy",
     }.items()
 }
-# The evaluators that ask a judge without the fact, too, and show it less.
-_SHOWN_LESS: Mapping[str, Sequence[str]] = {
-    fact: names.split()
-    for fact, names in {
-        "arguments": """
-            deepeval.argument_correctness faithfulness strands.faithfulness strands.tool_parameter_accuracy
-            strands.tool_selection_accuracy strands.trajectory_judge tool_selection_accuracy trajectory_judge
-        """,
-        "results": """
-            deepeval.argument_correctness faithfulness strands.faithfulness strands.tool_parameter_accuracy
-            strands.tool_selection_accuracy strands.trajectory_judge tool_parameter_accuracy tool_selection_accuracy
-            trajectory_judge
-        """,
-        "tool_definitions": """
-            strands.tool_parameter_accuracy strands.tool_selection_accuracy tool_parameter_accuracy
-            tool_selection_accuracy
-        """,
-        "user_text": """
-            deepeval.argument_correctness faithfulness output_judge strands.faithfulness
-            strands.tool_parameter_accuracy strands.tool_selection_accuracy strands.trajectory_judge
-            trajectory_judge
-        """,
-    }.items()
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +65,6 @@ class Missing:
     def not_evaluated(self) -> Sequence[str]:
         """The evaluators that cannot judge without it."""
         return _NEEDED_BY.get(self.fact, ())
-
-    @property
-    def shown_less(self) -> Sequence[str]:
-        """The evaluators whose judge is shown less."""
-        return _SHOWN_LESS.get(self.fact, ())
 
     @property
     def what(self) -> str:
@@ -271,7 +242,6 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
                 "switches": list(missing.remedy.switches),
                 "advice": missing.remedy.how,
                 "not_evaluated": list(missing.not_evaluated),
-                "shown_less": list(missing.shown_less),
                 "cost": COSTS[missing.fact],
             }
             for missing in diagnosis.missing
@@ -327,8 +297,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         # Where no call is seen, what is missing of it is not listed.
         for missing in group[:1] if group[0].fact == "calls" else group:
             lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
-            less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
-            yield f"    {COSTS[missing.fact]}{lost}{less}"
+            yield f"    {COSTS[missing.fact]}{lost}"
         yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
     doubts = tuple(_reading_lines(diagnosis, style))
     yield from doubts

@@ -39,7 +39,7 @@ _BATCH = 512
 _TIMEOUT_MILLIS = 30_000
 _FORK_WAIT_S = 1.0
 _NAME = "toolgauge"
-_OUR_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_OUR_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -72,7 +72,7 @@ class ToolgaugeSpanExporter(SpanExporter):
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._exporter = exporter
-        environment = {key: value for key, value in os.environ.items() if exporter is None or key != _OUR_ENDPOINT}
+        environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _OUR_ENDPOINTS}
         loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment, sends=True)
         # Spans are not held in process, and there is no loop on which to ask judges.
         asking = next((one.name for one in self._criteria if isinstance(one.evaluator, JudgeEvaluator)), None)

@@ -1,4 +1,4 @@
-"""`OTEL_EXPORTER_OTLP_*` fills what the file leaves out."""
+"""`OTEL_EXPORTER_OTLP_*` fills what the file leaves out, each alone and with both forms set."""
 
 from pathlib import Path
 
@@ -21,6 +21,13 @@ def destination(*paths: Path, **variables: str) -> DestinationSettings:
     return exporter
 
 
+def traces(*paths: Path, **variables: str) -> DestinationSettings:
+    """Load with these variables and return the destination of the traces, which others do not share."""
+    (exporter,) = (each for each in destinations(*paths, **variables) if "traces" in each.signals)
+    assert exporter.signals == ("traces",)
+    return exporter
+
+
 def test_a_destination_appears_with_an_endpoint_and_speaks_http_as_specified():
     exporter = destination(ENDPOINT="http://collector:4318")
     assert exporter.protocol == "http"
@@ -39,31 +46,49 @@ def test_a_base_with_a_path_is_kept(base: str):
     assert destination(ENDPOINT=base).url("logs") == "http://c:4318/base/v1/logs"
 
 
-def test_variables_of_a_single_signal_are_left_alone():
-    exporter = destination(
-        ENDPOINT="http://a:1", TRACES_ENDPOINT="http://b:1", LOGS_HEADERS="secret", METRICS_TIMEOUT="7"
-    )
-    assert (exporter.endpoint, exporter.headers, exporter.timeout) == ("http://a:1", {}, 10_000_000_000)
-    assert destinations(TRACES_ENDPOINT="http://b:1/v1/traces") == ()
+def test_the_endpoint_for_traces_is_used_as_it_is_and_wins():
+    exporter = destination(ENDPOINT="http://general:4318", TRACES_ENDPOINT="http://traces:9/in")
+    assert exporter.url("traces") == "http://traces:9/in"
+    assert exporter.url("logs") == "http://general:4318/v1/logs"
 
 
-def test_protocol_is_that_of_the_variable():
+def test_the_endpoint_for_traces_alone_tells_where_the_rest_goes_if_its_path_is_the_usual_one():
+    usual = destination(TRACES_ENDPOINT="http://c:4318/v1/traces")
+    assert usual.url("traces") == "http://c:4318/v1/traces"
+    assert usual.url("logs") == "http://c:4318/v1/logs"
+    unusual = destination(TRACES_ENDPOINT="http://c:4318/in")
+    assert unusual.url("traces") == "http://c:4318/in"
+    assert unusual.url("logs") is None
+
+
+def test_grpc_takes_the_endpoint_for_traces_first():
     assert destination(PROTOCOL="grpc", ENDPOINT="http://a:1").endpoint == "http://a:1"
+    assert traces(PROTOCOL="grpc", ENDPOINT="a:1", TRACES_ENDPOINT="b:1").endpoint == "b:1"
+
+
+def test_protocol_by_either_variable():
     assert destination(ENDPOINT="http://a:1", PROTOCOL="grpc").protocol == "grpc"
     assert destination(ENDPOINT="http://a:1", PROTOCOL="http/protobuf").protocol == "http"
+    assert traces(ENDPOINT="http://a:1", PROTOCOL="http/protobuf", TRACES_PROTOCOL="grpc").protocol == "grpc"
 
 
-def test_headers_are_percent_decoded():
+def test_headers_are_percent_decoded_and_those_for_traces_win():
     assert destination(ENDPOINT="http://a:1", HEADERS="a=b%20c, authorization=Basic%20eA%3D%3D,").headers == {
         "a": "b c",
         "authorization": "Basic eA==",
     }
+    assert traces(ENDPOINT="http://a:1", HEADERS="a=b", TRACES_HEADERS="c=d").headers == {"c": "d"}
 
 
 def test_compression_and_timeout_in_milliseconds():
     exporter = destination(ENDPOINT="http://a:1", COMPRESSION="none", TIMEOUT="2500")
     assert exporter.compression == "none"
     assert exporter.timeout == 2_500_000_000
+    exporter = traces(
+        ENDPOINT="http://a:1", COMPRESSION="none", TRACES_COMPRESSION="gzip", TIMEOUT="1", TRACES_TIMEOUT="7"
+    )
+    assert exporter.compression == "gzip"
+    assert exporter.timeout == 7_000_000
 
 
 def test_the_file_wins_over_the_environment(tmp_path: Path):
@@ -80,8 +105,10 @@ def test_the_file_wins_over_the_environment(tmp_path: Path):
         HEADERS="from=env,more=env",
         TIMEOUT="9",
         COMPRESSION="none",
+        TRACES_ENDPOINT="x:1",
     )
     assert exporter.endpoint == "file:1"
+    assert exporter.traces_endpoint is None
     assert exporter.protocol == "grpc"
     assert exporter.headers == {"from": "file"}
     assert exporter.timeout == 3_000_000_000
@@ -129,6 +156,37 @@ def test_other_variables_of_opentelemetry_are_left_alone():
     assert loaded(environment={"OTEL_SERVICE_NAME": "x", "OTEL_TRACES_EXPORTER": "otlp"}) == loaded()
 
 
+def test_an_endpoint_for_one_signal_is_a_destination_for_that_signal():
+    exporter = destination(METRICS_ENDPOINT="http://m:1/in")
+    assert exporter.signals == ("metrics",)
+    assert exporter.url("metrics") == "http://m:1/in"
+    assert exporter.url("traces") is None
+
+
+def test_each_signal_may_have_its_own_endpoint_beside_the_general_one():
+    exporter = destination(
+        ENDPOINT="http://general:4318", METRICS_ENDPOINT="http://m:1/in", LOGS_ENDPOINT="http://l:1/logs"
+    )
+    assert exporter.url("traces") == "http://general:4318/v1/traces"
+    assert exporter.url("metrics") == "http://m:1/in"
+    assert exporter.url("logs") == "http://l:1/logs"
+    assert set(exporter.signals) == {"traces", "metrics", "logs"}
+
+
+def test_signals_that_are_sent_in_different_ways_have_a_destination_each():
+    found = destinations(ENDPOINT="http://a:1", HEADERS="k=all", LOGS_HEADERS="k=logs", METRICS_TIMEOUT="7")
+    assert {each.signals: (each.headers, each.timeout) for each in found} == {
+        ("traces",): ({"k": "all"}, 10_000_000_000),
+        ("metrics",): ({"k": "all"}, 7_000_000),
+        ("logs",): ({"k": "logs"}, 10_000_000_000),
+    }
+
+
+def test_signals_that_are_sent_the_same_way_share_a_destination():
+    found = destinations(ENDPOINT="http://a:1", LOGS_COMPRESSION="none")
+    assert {each.signals: each.compression for each in found} == {("traces", "metrics"): "gzip", ("logs",): "none"}
+
+
 def test_grpc_without_a_scheme_means_tls_unless_told_otherwise():
     secure = destination(PROTOCOL="grpc", ENDPOINT="a:1")
     assert secure.tls is not None
@@ -143,10 +201,13 @@ def test_a_scheme_decides_before_the_variable():
     assert destination(PROTOCOL="grpc", ENDPOINT="https://a:1", INSECURE="true").tls is None
 
 
-def test_certificates_are_those_of_the_variables():
+def test_certificates_by_either_variable():
     general = destination(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", CLIENT_KEY="/k", CLIENT_CERTIFICATE="/c").tls
     assert general is not None
     assert (general.ca_file, general.key_file, general.cert_file) == ("/ca.pem", "/k", "/c")
+    own = traces(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", TRACES_CERTIFICATE="/traces.pem").tls
+    assert own is not None
+    assert own.ca_file == "/traces.pem"
 
 
 def test_the_files_tls_is_not_mixed_with_that_of_the_environment(tmp_path: Path):

@@ -124,24 +124,24 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
 }
 
 _ENVIRONMENT = "config/test_environment.py::test_"
-# `OTEL_EXPORTER_OTLP_<name>`; the forms of single signals are not read.
+# `OTEL_EXPORTER_OTLP_<name>`, and the form of a signal, which wins.
 VARIABLES: dict[str, tuple[str, ...]] = {
     "ENDPOINT": (
         f"{_ENVIRONMENT}a_destination_appears_with_an_endpoint_and_speaks_http_as_specified",
         f"{_ENVIRONMENT}a_base_with_a_path_is_kept",
-        f"{_ENVIRONMENT}variables_of_a_single_signal_are_left_alone",
+        f"{_ENVIRONMENT}each_signal_may_have_its_own_endpoint_beside_the_general_one",
     ),
     "INSECURE": (
         f"{_ENVIRONMENT}grpc_without_a_scheme_means_tls_unless_told_otherwise",
         f"{_ENVIRONMENT}a_scheme_decides_before_the_variable",
     ),
-    "CERTIFICATE": (f"{_ENVIRONMENT}certificates_are_those_of_the_variables",),
-    "CLIENT_KEY": (f"{_ENVIRONMENT}certificates_are_those_of_the_variables",),
-    "CLIENT_CERTIFICATE": (f"{_ENVIRONMENT}certificates_are_those_of_the_variables",),
-    "HEADERS": (f"{_ENVIRONMENT}headers_are_percent_decoded",),
+    "CERTIFICATE": (f"{_ENVIRONMENT}certificates_by_either_variable",),
+    "CLIENT_KEY": (f"{_ENVIRONMENT}certificates_by_either_variable",),
+    "CLIENT_CERTIFICATE": (f"{_ENVIRONMENT}certificates_by_either_variable",),
+    "HEADERS": (f"{_ENVIRONMENT}headers_are_percent_decoded_and_those_for_traces_win",),
     "COMPRESSION": (f"{_ENVIRONMENT}compression_and_timeout_in_milliseconds",),
     "TIMEOUT": (f"{_ENVIRONMENT}compression_and_timeout_in_milliseconds",),
-    "PROTOCOL": (f"{_ENVIRONMENT}protocol_is_that_of_the_variable",),
+    "PROTOCOL": (f"{_ENVIRONMENT}protocol_by_either_variable",),
 }
 
 _SERVE, _RELOAD, _HEALTH = "wire/test_serve.py::test_", "wire/test_reload.py::test_", "wire/test_health.py::test_"

@@ -21,7 +21,7 @@ Grade: TypeAlias = Literal["problem", "note"]
 
 _NAME_LENGTH, _MAX_UNREAD_LINES = 200, 10
 _MAX_BEGINNINGS = 5
-_CHANGING = re.compile(r"[-_.:/# ]*(?:(?<![\d.])\d{3,}|(?=[0-9a-f]*\d)[0-9a-f]{8,})", re.IGNORECASE)
+_CHANGING = re.compile(r"(?<![\d.])\d{3,}|(?<![0-9a-f])(?=[a-f]*\d)[0-9a-f]{8,}", re.IGNORECASE)
 # The evaluators that score, or ask a judge, with a fact and not without it.
 _NEEDED_BY: Mapping[str, Sequence[str]] = {
     fact: names.split()
@@ -355,7 +355,7 @@ def _failures(diagnosis: Diagnosis) -> JsonObject:
 def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:
     """Write what the generic dialect went by as the section `dialects` of the configuration."""
     # The number of a process, or an id, is another one at the next start.
-    scope = _CHANGING.split(diagnosis.producer.scope)[0]
+    scope = _CHANGING.split(diagnosis.producer.scope)[0].rstrip("-_.:/# ")
     name = re.sub(r"[^a-z0-9]+", "_", scope.lower()).strip("_")
     # Without a scope, spans are found by an attribute alone.
     found = [mapping for mapping in diagnosis.sent.mappings if scope or mapping.found_by is not None]

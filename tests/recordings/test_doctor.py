@@ -139,28 +139,19 @@ def test_one_capture_without_content_is_seen_among_healthy_ones_of_the_same_prod
 
 def test_evaluators_that_cannot_judge_without_a_fact_are_installed():
     (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
-    named = {name for missing in diagnosis.missing for name in (*missing.not_evaluated, *missing.shown_less)}
+    named = {name for missing in diagnosis.missing for name in missing.not_evaluated}
     assert named <= set(plugins.names(plugins.EVALUATORS))
-    assert {"tool_call_args", "grounded_arguments", "trajectory_judge"} <= named
+    assert {"tool_call_args", "grounded_arguments"} <= named
 
 
 def test_every_evaluator_is_named_for_the_facts_it_needs():
     none = Remedy(how="")
     facts_missing = [Missing(fact=fact, grade="note", count=1, of=1, unit="calls", remedy=none) for fact in FACTS]
-    named = {name for each in facts_missing for name in (*each.not_evaluated, *each.shown_less)}
+    named = {name for each in facts_missing for name in each.not_evaluated}
     # Time and tokens are limits without any call; an answer is compared without calls.
     excused = {"budget", "json_similarity", "uipath.json_similarity"}
     unnamed = set(plugins.names(plugins.EVALUATORS)) - named - excused
     assert not unnamed, "name it in `_NEEDED_BY` of `recordings/doctor.py` for each fact without which it cannot judge"
-
-
-def test_a_report_says_which_judges_cannot_be_asked_and_which_are_shown_less():
-    (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
-    (text,) = [line for line in diagnosis_lines(diagnosis) if "judges do not know what was asked for" in line]
-    lost, less = text.split("; the judge is shown less: ")
-    assert lost.endswith("; not evaluated: `tool_parameter_accuracy`, `tool_selection_accuracy`")
-    assert "`faithfulness`" in less
-    assert "`trajectory_judge`" in less
 
 
 def test_every_fact_has_a_remedy_for_an_unknown_dialect():
@@ -323,6 +314,32 @@ def test_tools_in_traces_of_their_own_are_told_apart_from_their_requests(tmp_pat
     assert "1 call in traces without the model's request" in "\n".join(diagnosis_lines(alone))
 
 
+def test_calls_that_may_count_twice_are_said(tmp_path: Path):
+    part = {"type": "tool_call", "id": "1", "name": "read_meter", "arguments": {"id": 7}}
+    asked = json.dumps([{"role": "assistant", "parts": [part]}])
+    model = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": asked}
+    content = {"gen_ai.tool.call.arguments": '{"meter": "7"}', "gen_ai.tool.call.result": "42"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "MeterAction", **content}
+    (apart,) = diagnosed([recorded(tmp_path / "apart", "acme", model, tool)])
+    assert (apart.calls, apart.doubled_calls, diagnosis_object(apart)["doubled_calls"]) == (2, 1, 1)
+    lines = "\n".join(diagnosis_lines(apart))
+    assert "1 call that no model asked for, beside as many in the same runs that nothing ran" in lines
+    assert "nothing is missing" not in lines
+    same = {**tool, "gen_ai.tool.call.arguments": '{"id": 7}'}
+    (joined,) = diagnosed([recorded(tmp_path / "joined", "acme", model, same)])
+    assert (joined.calls, joined.doubled_calls) == (1, 0)
+
+
+def test_spans_that_lost_attributes_are_counted_with_the_limits_to_raise(tmp_path: Path):
+    path = Path(recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"}))
+    path.write_text(path.read_text().replace('"name": "span"', '"name": "span", "droppedAttributesCount": 37'))
+    (found,) = diagnosed([str(path)])
+    assert diagnosis_object(found)["cut_spans"] == 1
+    lines = "\n".join(diagnosis_lines(found))
+    assert "1 span from which the SDK dropped attributes or events" in lines
+    assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in lines
+
+
 def test_what_a_producer_records_in_another_trace_is_not_missing_for_want_of_a_switch(tmp_path: Path):
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is my order?"}]}])
     model = recorded(tmp_path / "model", "acme", {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said})
@@ -427,9 +444,6 @@ def test_a_diagnosis_is_one_object_a_producer():
     evaluators = first["not_evaluated"]
     assert isinstance(evaluators, list)
     assert "tool_call_args" in evaluators
-    shown_less = first["shown_less"]
-    assert isinstance(shown_less, list)
-    assert "tool_selection_accuracy" in shown_less
 
 
 def test_names_of_a_hostile_producer_cannot_steer_a_terminal(tmp_path: Path):

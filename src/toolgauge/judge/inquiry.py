@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from toolgauge import on_demand
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.errors import EvaluationError
-from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
+from toolgauge.model.json import Json, JsonObject, nests_too_deep
+from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question, reason_in
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.trajectory import ToolCall
@@ -32,15 +32,7 @@ class VerdictForm:
         """Return the problem of a verdict, for the judge to read; `None` when it fits."""
         if not isinstance(verdict, dict):
             return "the verdict must be an object"
-        layer: list[Json] = [verdict]
-        for _ in range(_MAX_DEPTH):
-            layer = [
-                member
-                for value in layer
-                if isinstance(value, dict | list)
-                for member in (value.values() if isinstance(value, dict) else value)
-            ]
-        if layer:
+        if nests_too_deep(verdict, _MAX_DEPTH):
             return "the verdict is nested too deeply"
         worst = min(self._validator.iter_errors(verdict), key=lambda error: len(error.instance_path), default=None)
         if worst is None:
@@ -98,7 +90,7 @@ def dialogue(question: Question, redact: Callable[[str], str] = str) -> Generato
             if len(exchanges) == MAX_REASKS:
                 # The error shows the last rejected answer: on one line, without secrets, and cut.
                 text = reply.text if reply.text is not None else dumps(reply.verdict, ensure_ascii=False)
-                answer = _shown(text, redact)
+                answer = _shown(reason_in(text[:_MAX_SEARCHED]), redact)
                 answered = f"it answered: {answer}" if answer else "its answer was empty"
                 message = f"{_NO_FORM} ({_shown(problem, redact)}); {answered}"
                 return Errored(error_type="invalid_verdict", message=message)

@@ -9,9 +9,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.failed_runs import notice_title
-from toolgauge.export.regression_events import announcement
+from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
@@ -20,7 +22,7 @@ from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, 
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults, beside, cancelled
-from toolgauge.watch.incidents import Incidents
+from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.watcher import Watcher
 
 _LOG = logging.getLogger("toolgauge")
@@ -62,15 +64,55 @@ def announce(
     webhooks: Webhooks | None = None,
     journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
 ) -> None:
-    """Announce regressions in the log, as events to the destinations, and to webhooks."""
-    for regression in regressions:
-        level = logging.WARNING if regression.phase == "began" else logging.INFO
-        _LOG.log(level, "%s", announcement(regression), extra={"incident": regression.incident})
+    """Announce regressions as events to the destinations, and to webhooks."""
     for outgoing in emitter.regressions(regressions):
         if not put(journaled(outgoing)):
             metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
     if webhooks is not None:
         webhooks.put(regressions)
+
+
+def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> None:
+    """Announce regressions in the log: a warning for each incident that begins."""
+    for first, is_new, line in lines.add(regressions):
+        _LOG.log(logging.WARNING if is_new else logging.INFO, "%s", line, extra={"incident": first.incident})
+
+
+PER_MINUTE = 10
+_MAX_KNOWN = 10_000
+
+
+class Incidents(Struct):
+    """An incident is a criterion that fails for one service, agent and tool, until an hour passes without it.
+
+    `left_out` counts incidents beyond those of a minute since the last one that was announced; each is announced when it fails again.
+    """
+
+    left_out: int = 0
+    _minute_ns: int = 0
+    _announced: int = 0
+    # When each incident was last heard of, the least recently first; announced runs stand beside them.
+    heard_ns: dict[tuple[str | None, ...], int] = {}
+
+    def is_new(self, notice: Notice, now_ns: int) -> bool:
+        """Return whether it begins an incident, and is to be announced."""
+        incident = notice.service, notice.agent, notice.tool, notice.criterion
+        # The agent of a run that still goes on may not be known.
+        run = notice.trace_id, notice.tool, notice.criterion
+        last_ns = self.heard_ns.pop(incident, None)
+        is_new = run not in self.heard_ns and (last_ns is None or now_ns - last_ns >= HOUR)
+        if is_new:
+            if now_ns - self._minute_ns >= MINUTE:
+                self._minute_ns, self._announced = now_ns, 0
+            if self._announced >= PER_MINUTE:
+                self.left_out += 1
+                return False
+            self._announced += 1
+            self.heard_ns[run] = now_ns
+        self.heard_ns[incident] = now_ns
+        while len(self.heard_ns) > _MAX_KNOWN:
+            del self.heard_ns[next(iter(self.heard_ns))]
+        return is_new
 
 
 class Notifier:
@@ -130,6 +172,7 @@ class Watching:
         self._streams = streams
         self._store = store
         self._announce = announce
+        self._lines = IncidentLines()
         self._announce_tool_changes = announce_tool_changes
         self._count_tool_changes = count_tool_changes
         watcher.on_tool_changes = self._tools_changed
@@ -166,7 +209,9 @@ class Watching:
             _LOG.warning("%s changed: %s anew: %s", what, learn, ", ".join(sorted(changed)))
         if damaged:
             _LOG.error("%d saved detector states are damaged: their streams learn a new baseline", damaged)
-        return self._watcher.active()
+        active = self._watcher.active()
+        self._lines.restore(active)
+        return active
 
     def start(self, on_worker: OnWorker) -> None:
         """Begin to save and to announce."""
@@ -190,7 +235,11 @@ class Watching:
 
     def regressed(self, regressions: Sequence[Regression]) -> None:
         """Have these saved and announced soon. Belongs to the worker."""
-        self._save_and(functools.partial(self._announce, tuple(regressions)))
+        self._save_and(functools.partial(self._regressed, tuple(regressions)))
+
+    def _regressed(self, regressions: Sequence[Regression]) -> None:
+        log_incidents(regressions, self._lines)
+        self._announce(regressions)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._count_tool_changes(changes, capped)

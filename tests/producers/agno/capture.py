@@ -76,7 +76,9 @@ capture(
     KIND,
     play,
     packages=("agno", PACKAGE, "opentelemetry-sdk"),
-    convention={"traceloop-agno": "Traceloop", "openlit-agno": "OpenLIT", "genai-agno": "GenAI"}.get(KIND, "OpenInference"),
+    convention={"traceloop-agno": "Traceloop", "openlit-agno": "OpenLIT", "genai-agno": "GenAI"}.get(
+        KIND, "OpenInference"
+    ),
     flush=flush,
     # Traceloop's spans show no call that did not run.
     scenarios=tuple(name for name in SCENARIOS if KIND != "traceloop-agno" or name != "bad_json"),

@@ -10,21 +10,26 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from pathlib import Path
 
-STUB = os.environ.get("STUB", "http://127.0.0.1:21500")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "stub"))
+from steps import STUB, post
+
 KIND = os.environ["KIND"]
 HERE = Path(__file__).resolve().parent
 MODULES = Path(os.environ.get("MODULES", HERE / "node_modules"))
 SERVER = HERE.parent / "stub" / "mcp_server.py"
-SCENARIOS = ("one_call", "sequence3", "parallel", "tool_error", "retry", "nested", "multi_turn", "unknown_tool", "no_tool")
-
-
-def post(route, body=None):
-    request = urllib.request.Request(f"{STUB}/stub/{route}", data=json.dumps(body).encode(), method="POST")
-    with urllib.request.urlopen(request) as answer:
-        return json.load(answer)
+SCENARIOS = (
+    "one_call",
+    "sequence3",
+    "parallel",
+    "tool_error",
+    "retry",
+    "nested",
+    "multi_turn",
+    "unknown_tool",
+    "no_tool",
+)
 
 
 def opencode(home, name, package):
@@ -75,7 +80,13 @@ def qwen(home):
 
 
 def copilot(home):
-    server = {"type": "local", "command": sys.executable, "args": [str(SERVER)], "env": server_env(home), "tools": ["*"]}
+    server = {
+        "type": "local",
+        "command": sys.executable,
+        "args": [str(SERVER)],
+        "env": server_env(home),
+        "tools": ["*"],
+    }
     (home / ".copilot").mkdir()
     (home / ".copilot" / "mcp-config.json").write_text(json.dumps({"mcpServers": {"support": server}}))
     env = {
@@ -134,7 +145,12 @@ AGENTS = {
 def play(name):
     prepare, package, prefix = AGENTS[KIND]
     version = json.loads((MODULES / package / "package.json").read_text())["version"]
-    about = {"producer": KIND, "scenario": name, "versions": {package: version, "node": "20"}, "names": {"prefix": prefix}}
+    about = {
+        "producer": KIND,
+        "scenario": name,
+        "versions": {package: version, "node": "20"},
+        "names": {"prefix": prefix},
+    }
     scenario = post("begin", about)
     home = Path(tempfile.mkdtemp(prefix="home-"))
     (home / "work").mkdir()
@@ -152,12 +168,16 @@ def play(name):
             capture_output=True,
             text=True,
             timeout=150,
+            check=False,
         )
         if done.returncode or os.environ.get("SHOW"):
             print(name, done.returncode, done.stdout[-1500:], done.stderr[-1500:])
         time.sleep(0.1)
     for one in post("end").get("traces", []):
-        calls = [call["name"] + ("" if call["executed"] else "!") + ("?" if call["error"] else "") for call in one["tool_calls"]]
+        calls = [
+            call["name"] + ("" if call["executed"] else "!") + ("?" if call["error"] else "")
+            for call in one["tool_calls"]
+        ]
         print(name, one["trace_id"][:8], len(one.get("other_trace_ids", ())), *calls)
     shutil.rmtree(home, ignore_errors=True)
 

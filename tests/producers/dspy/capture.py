@@ -1,14 +1,13 @@
 """DSPy's ReAct with OpenInference's instrumentation: its model writes the next tool into the fields of DSPy's prompt format."""
 
-import json
 import os
 import sys
-import urllib.request
 from pathlib import Path
 from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import STUB, capture, definitions_of, tools_of, traced
+from client import capture, definitions_of, tools_of, traced
+from steps import ask
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 provider = traced("dspy-app")
@@ -42,9 +41,7 @@ class StubModel(dspy.BaseLM):
     def _next(self):
         if not self.calls:
             body = {"model": "stub-model", "messages": self.messages, "tools": definitions_of(self.scenario)}
-            request = urllib.request.Request(f"{STUB}/v1/chat/completions", data=json.dumps(body).encode())
-            with urllib.request.urlopen(request) as answer:
-                message = json.load(answer)["choices"][0]["message"]
+            message = ask("v1/chat/completions", body)["choices"][0]["message"]
             self.final = message.get("content") or ""
             self.calls = list(message.get("tool_calls") or ())
             self.messages.append(message)
@@ -68,5 +65,16 @@ capture(
     convention="OpenInference",
     flush=provider.force_flush,
     names={"control": {"name": "finish", "arguments": {}}},
-    scenarios=("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested", "multi_turn", "bad_args", "no_tool"),
+    scenarios=(
+        "one_call",
+        "sequence3",
+        "parallel",
+        "tool_error",
+        "mixed_error",
+        "retry",
+        "nested",
+        "multi_turn",
+        "bad_args",
+        "no_tool",
+    ),
 )

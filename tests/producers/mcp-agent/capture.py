@@ -38,7 +38,9 @@ def play(scenario, text, number, state):
         logger=LoggerSettings(transports=["none"], progress_display=False),
         mcp=MCPSettings(servers={"support_": server}),
         openai=OpenAISettings(api_key="none", base_url=f"{STUB}/v1", default_model="gpt-4o"),
-        otel=OpenTelemetrySettings(enabled=True, exporters=[{"otlp": {"endpoint": f"{STUB}/v1/traces"}}], service_name="mcp-agent-app"),
+        otel=OpenTelemetrySettings(
+            enabled=True, exporters=[{"otlp": {"endpoint": f"{STUB}/v1/traces"}}], service_name="mcp-agent-app"
+        ),
     )
 
     async def run():
@@ -60,5 +62,15 @@ capture(
     convention="mcp-agent's own spans",
     flush=provider.force_flush,
     names={"prefix": "support__"},
-    scenarios=("one_call", "sequence3", "parallel", "tool_error", "retry", "nested", "multi_turn", "unknown_tool", "no_tool"),
+    scenarios=(
+        "one_call",
+        "sequence3",
+        "parallel",
+        "tool_error",
+        "retry",
+        "nested",
+        "multi_turn",
+        "unknown_tool",
+        "no_tool",
+    ),
 )

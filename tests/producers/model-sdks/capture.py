@@ -25,7 +25,12 @@ def traceai():
     )
     OpenAIInstrumentor().instrument(tracer_provider=provider)
     tracer = FITracer(provider.get_tracer("client-app"))
-    return tracer.agent(name="assistant"), tracer.tool, provider.force_flush, ("traceAI-openai", "fi-instrumentation-otel")
+    return (
+        tracer.agent(name="assistant"),
+        tracer.tool,
+        provider.force_flush,
+        ("traceAI-openai", "fi-instrumentation-otel"),
+    )
 
 
 def official():
@@ -114,7 +119,7 @@ def by_agentops():
     processor = BatchSpanProcessor(EXPORTER)
     trace.get_tracer_provider().add_span_processor(processor)
     flush = processor.force_flush
-    return operation(name="assistant"), lambda function: traced_tool(function), flush, ("agentops",)
+    return operation(name="assistant"), traced_tool, flush, ("agentops",)
 
 
 WRAPPED = []

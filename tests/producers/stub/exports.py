@@ -350,7 +350,7 @@ def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
 def _control(control: Mapping[str, Any], final: str, before: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Describe the framework's own call that ends a run."""
     arguments = {name: final if value == "FINAL" else value for name, value in control["arguments"].items()}
-    last = before[-1] if before else {"order": -1, "turn": -1, "agent": "assistant"}
+    last: Mapping[str, Any] = before[-1] if before else {"order": -1, "turn": -1, "agent": "assistant"}
     return {
         "name": control["name"],
         "arguments": arguments,

@@ -6,26 +6,23 @@ It needs the standard library alone. `STUB` is the stub's address, `TOOLS` a fil
 import json
 import os
 import sys
-import urllib.request
 from pathlib import Path
+from typing import Any
 
-STUB = os.environ.get("STUB", "http://127.0.0.1:21500")
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+from steps import post
 
 
-def _tools():
+def _tools() -> list[dict[str, Any]]:
     return [
         {"name": tool["name"], "description": tool["description"], "inputSchema": tool["parameters"]}
         for tool in json.loads(Path(os.environ["TOOLS"]).read_text())
     ]
 
 
-def _called(name, arguments):
+def _called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if name not in {tool["name"] for tool in _tools()}:
         return {"content": [{"type": "text", "text": f"Unknown tool: {name}"}], "isError": True}
-    request = urllib.request.Request(f"{STUB}/stub/tools/{name}", data=json.dumps(arguments).encode(), method="POST")
-    with _OPENER.open(request) as response:
-        answer = json.load(response)
+    answer = post(f"tools/{name}", arguments)
     if error := answer.get("error"):
         return {"content": [{"type": "text", "text": f"{error['type']}: {error['message']}"}], "isError": True}
     result = answer["result"]
@@ -33,7 +30,7 @@ def _called(name, arguments):
     return {"content": [{"type": "text", "text": text}]}
 
 
-def _answered(method, params):
+def _answered(method: str | None, params: dict[str, Any]) -> dict[str, Any] | None:
     match method:
         case "initialize":
             return {

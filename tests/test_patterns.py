@@ -31,7 +31,6 @@ LIMITED = {
 
 LIMITED["toolgauge.model.damaged_json._MARKER"] = 200
 LIMITED["toolgauge.model.names._ID"] = 256
-LIMITED["toolgauge.report.failure_groups._VALUE"] = 300
 
 LITERAL = re.compile(r"[\w \-'\"=<:]{2,}")
 # What the classes of most patterns hold, one character each.

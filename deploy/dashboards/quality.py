@@ -3,9 +3,9 @@
 from deploy.dashboards.model import Annotation, Dashboard, Panel, Query, Row, Threshold, Variable
 from deploy.dashboards.scores import (
     ALL,
-    BELOW_ONE,
+    BETWEEN,
     BY_VERSION,
-    CALLS,
+    CALLED,
     ENFORCED,
     FAILED,
     GRADED,
@@ -25,6 +25,7 @@ from deploy.dashboards.scores import (
     mean,
     of_alarms,
     of_success,
+    or_none,
     rate,
     ratio,
     share,
@@ -98,7 +99,7 @@ _NOW = Row(
             decimals=1,
             thresholds=_NEUTRAL,
             queries=(
-                Query(expr=f"60 * {rate('toolgauge_tool_calls_total', CALLS)}", legend="all"),
+                Query(expr=f"60 * {CALLED}", legend="all"),
                 Query(expr=f"60 * {FAILED}", legend="failed", exemplars=True),
                 Query(expr=f"60 * {RECOVERED}", legend="recovered"),
             ),
@@ -122,7 +123,7 @@ _NOW = Row(
             height=4,
             decimals=1,
             thresholds=_ERRORS,
-            queries=(Query(expr=ratio(evaluations('="error"'), evaluations('!=""'))),),
+            queries=(Query(expr=ratio(or_none(evaluations('="error"'), evaluations('!=""')), evaluations('!=""'))),),
         ),
     ),
 )
@@ -313,8 +314,8 @@ _DISTRIBUTION = Row(
             stack="percent",
             queries=(
                 Query(expr=ratio(ZERO, ALL), legend="exactly 0"),
-                Query(expr=ratio(f"({BELOW_ONE} - {ZERO})", ALL), legend="between"),
-                Query(expr=ratio(f"({ALL} - {BELOW_ONE})", ALL), legend="exactly 1"),
+                Query(expr=ratio(BETWEEN, ALL), legend="between"),
+                Query(expr=ratio(f"({ALL} - {BETWEEN} - {ZERO})", ALL), legend="exactly 1"),
             ),
         ),
     ),

@@ -47,8 +47,14 @@ def share(outcome: str, by: str = "", of: str = ENFORCED) -> str:
     return ratio(evaluations(outcome, by, of), evaluations(WITH_SCORE, by, of))
 
 
-# Failed calls a second, and those of them that a later call made good.
-FAILED = rate("toolgauge_tool_calls_total", f'{CALLS}, error_type!=""')
+def or_none(part: str, whole: str) -> str:
+    """Return 0 where there is a whole and no part of it: a series begins with the first thing that it counts."""
+    return f"({part} or 0 * {whole})"
+
+
+# Tool calls a second, those that failed, and those of them that a later call made good.
+CALLED = rate("toolgauge_tool_calls_total", CALLS)
+FAILED = or_none(rate("toolgauge_tool_calls_total", f'{CALLS}, error_type!=""'), CALLED)
 RECOVERED = rate("toolgauge_tool_calls_total", f'{CALLS}, toolgauge_recovered="true"')
 
 
@@ -79,10 +85,13 @@ NEWEST_VERSION = (
 
 BY_VERSION = "toolgauge_service, service_version"
 BUCKETS = "toolgauge_evaluation_score_bucket"
-ZERO = rate(BUCKETS, f'{ENFORCED}, le=~"0|0.0"')
-BELOW_ONE = rate(BUCKETS, f'{ENFORCED}, le="0.999"')
-ALL = rate(BUCKETS, f'{ENFORCED}, le="+Inf"')
-# Criteria that score only 0 or 1 have fewer buckets, which do not add up with those of the others.
+# Criteria that cannot fail have no bucket of 0, and those that score only 0 or 1 have no other.
+_OF_ZERO = f'{BUCKETS}{{{ENFORCED}, le=~"0|0.0"}}'
+ZERO = f"sum (rate({_OF_ZERO}[{RATE}]))"
+ALL = f'sum (rate({BUCKETS}{{{ENFORCED}, le="+Inf"}}[{RATE}]) and ignoring (le) {_OF_ZERO})'
+BETWEEN = or_none(
+    f'sum (rate({BUCKETS}{{{ENFORCED}, le="0.999"}}[{RATE}]) - ignoring (le) rate({_OF_ZERO}[{RATE}]))', ALL
+)
 GRADED = f'{BUCKETS}{{{ENFORCED}}}[{RATE}]) and ignoring (le) {BUCKETS}{{{ENFORCED}, le="0.5"}}'
 
 

@@ -20,6 +20,8 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from pydantic import ValidationError
+
 from toolgauge.model.errors import ConfigError, is_interrupt
 from toolgauge.model.ports import Dialect
 
@@ -139,7 +141,7 @@ def load_file(path: Path) -> ModuleType:
         lines = [
             frame.lineno for frame in extract_tb(error.__traceback__ if error else None) if frame.filename == str(path)
         ]
-        reason = f"{f'line {lines[-1]}: ' if lines else ''}{type(error).__name__}: {error}"
+        reason = f"{f'line {lines[-1]}: ' if lines else ''}{type(error).__name__}: {error_text(error) if error else ''}"
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror
         elif isinstance(error, SyntaxError):
@@ -158,7 +160,15 @@ def running(fault: str, passes: tuple[type[Exception], ...] = ()) -> Generator[N
     except BaseException as error:
         if is_interrupt(error):
             raise
-        raise ConfigError(f"{fault}: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"{fault}: {type(error).__name__}: {error_text(error)}") from error
+
+
+def error_text(error: BaseException) -> str:
+    """Return the text of an exception of a plug-in; for one of pydantic, which has several lines, the fields that it names."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    fields = dict.fromkeys(".".join(map(str, each["loc"])) for each in error.errors(include_url=False))
+    return f"`{error.title}` was made with wrong values for {', '.join(f'`{field}`' for field in fields)}"
 
 
 def classes_of(module: ModuleType) -> dict[str, type]:

@@ -65,7 +65,7 @@ class Section(BaseModel):
 
 
 class Prices(Section):
-    """The price of a million tokens, in one currency for all models."""
+    """The price of a million tokens, in the currency `costs.currency`."""
 
     input_per_million: Annotated[float, Field(ge=0)]
     output_per_million: Annotated[float, Field(ge=0)]

@@ -291,3 +291,103 @@ def test_a_tool_that_answers_with_numbers_has_not_raised_its_other_texts():
         reading("many", executed("count", result=Unparsed("too many to count")), start=5),
     ).calls
     assert [call.error for call in calls] == [None, None]
+
+
+CANCELLED = [
+    CallError(kind="asyncio.exceptions.CancelledError", message=""),
+    CallError(kind="KeyboardInterrupt", message=""),
+    CallError(kind="System.Threading.Tasks.TaskCanceledException", message="A task was canceled."),
+    CallError(kind="AbortError", message="This operation was aborted"),
+    CallError(kind="_OTHER", message="AbortError: The operation was aborted."),
+    CallError(kind="*url.Error", message='Get "https://shop.example/orders": context canceled'),
+    CallError(kind="_OTHER", message="rpc error: code = Canceled desc = context canceled"),
+    CallError(kind="CANCELLED", message=""),
+    CallError(kind="_OTHER", message="Tool execution aborted"),
+    CallError(kind="_OTHER", message="aborted by user after 3.2s"),
+    CallError(kind="_OTHER", message="User aborted the request."),
+    CallError(kind="_OTHER", message="<tool_use_error>Sibling tool call errored</tool_use_error>"),
+    CallError(kind="_OTHER", message="Cancelled: parallel tool call Bash(ls) errored"),
+    CallError(kind="_OTHER", message="cancelled because another tool call failed"),
+]
+
+
+@pytest.mark.parametrize("error", CANCELLED, ids=lambda error: f"{error.kind} {error.message}")
+def test_a_call_that_was_cancelled_has_not_failed(error: CallError):
+    call = only_call(joined(reading("tool", executed("find", args(q="x"), error=error))))
+    assert (call.state, call.error, call.has_failed) == ("cancelled", None, False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CallError(
+            kind="TaskCanceledException", message="The request was canceled due to the HttpClient.Timeout of 100 s"
+        ),
+        CallError(kind="AbortError", message="The operation was aborted due to timeout"),
+        CallError(kind="TimeoutError", message=""),
+        CallError(kind="_OTHER", message="context deadline exceeded"),
+        CallError(kind="StopIteration", message=""),
+        CallError(kind="_OTHER", message="Canceled: no such card"),
+        CallError(kind="ValueError", message="order 7 was cancelled by the user"),
+    ],
+    ids=lambda error: f"{error.kind} {error.message}",
+)
+def test_a_timeout_and_what_only_speaks_of_a_cancellation_are_failures(error: CallError):
+    call = only_call(joined(reading("tool", executed("find", args(q="x"), error=error))))
+    assert (call.state, call.error) == ("executed", error)
+
+
+@pytest.mark.parametrize("said", ["Tool call was cancelled.", "Cancelled: parallel tool call Bash(ls) errored"])
+def test_an_answer_may_say_that_the_call_was_cancelled(said: str):
+    asked = reading("model", model(), requested("find", args(q="x"), id="1"), start=0, end=1)
+    told = reading("again", model(), answered("1", said), start=2, end=3)
+    assert only_call(joined(asked, told)).state == "cancelled"
+
+
+@pytest.mark.parametrize("said", ["The request was cancelled by the user", "order cancelled", "Task was aborted."])
+def test_a_result_that_speaks_of_other_things_is_a_result(said: str):
+    asked = reading("model", model(), requested("find", args(q="x"), id="1"), start=0, end=1)
+    told = reading("again", model(), answered("1", said), start=2, end=3)
+    assert only_call(joined(asked, told)).state == "executed"
+
+
+def test_only_the_sibling_that_raised_has_failed():
+    error = CallError(kind="ValueError", message="boom")
+    spans = (
+        reading("model", model(), requested("a", id="1"), requested("b", id="2", position=1), start=0, end=1),
+        reading("a", executed("a", id="1", error=error), start=2, end=3),
+        reading("b", executed("b", id="2", error=CANCELLED[0]), start=2, end=4),
+        reading("again", model(), answered("1", "boom"), answered("2", "Tool call was cancelled"), start=5, end=6),
+    )
+    assert [(call.name, call.state, call.error) for call in joined(*spans).calls] == [
+        ("a", "executed", error),
+        ("b", "cancelled", None),
+    ]
+
+
+PATCH = "*** Begin Patch\n*** Update File: a.py\n-x = 1\n+x = 2\n*** End Patch"
+
+
+@pytest.mark.parametrize("arguments", [Unparsed(PATCH), Recorded(PATCH)])
+def test_a_tool_that_takes_free_text_and_was_answered_was_executed(arguments: Unparsed | Recorded):
+    asked = reading("model", model(), requested("apply_patch", arguments, id="1"), start=0, end=1)
+    told = reading("again", model(), answered("1", "patched a.py"), start=2, end=3)
+    call = only_call(joined(asked, told))
+    assert (call.state, call.error, call.result) == ("executed", None, Recorded("patched a.py"))
+
+
+def test_free_text_that_its_tool_could_not_use_failed_and_was_not_rejected():
+    error = CallError(kind="PatchError", message="no such line")
+    spans = (
+        reading("model", model(), requested("apply_patch", Unparsed(PATCH), id="1"), start=0, end=1),
+        reading("tool", executed("apply_patch", Unparsed(PATCH), id="1", error=error), start=2, end=3),
+    )
+    call = only_call(joined(*spans))
+    assert (call.state, call.error) == ("executed", error)
+
+
+def test_a_tool_with_an_empty_name_is_not_there():
+    asked = reading("model", model(), OFFER, requested("", args(k=1), id="1"), start=0, end=1)
+    told = reading("again", model(), answered("1", "Tool  not found"), start=2, end=3)
+    call = only_call(joined(asked, told))
+    assert (call.name, call.state, call.error and call.error.kind) == ("", "rejected", "unknown_tool")

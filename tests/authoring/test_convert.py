@@ -222,7 +222,7 @@ def test_both_metrics_of_adk_that_compare_calls_share_the_cases():
         ({"perArgStrategies": {"x": "regex"}}, r"`strategies.x` .* is `regex`; allowed: `exact`, `casefold_exact`"),
         ({"perArgStrategies": "exact"}, r"`strategies` of evaluator `tool_parameter_match` must be"),
         ({"numericTolerance": -1}, r"`tolerance` .* must be greater than or equal to 0"),
-        ({"ordered": "often"}, r"`ordered` .* must be a valid boolean"),
+        ({"ordered": "often"}, r"`ordered` .* must be `true` or `false`"),
         ({"threshold": "high"}, r"criteria.tool_parameter_match.threshold: must be a number from 0 to 1"),
         ({"threshold": 80}, r"`pass_at` of 80 is not from 0 to 1"),
         ({"matchMode": 7, "numericTolerance": "x"}, r"`match_mode` .*; `tolerance` .* must be"),
@@ -286,6 +286,20 @@ def test_calls_of_one_message_of_agentevals_are_a_group(tmp_path: Path):
         "agentevals/trajectory.json: reference_outputs[1].tool_calls: the arguments of `get_time` are unparsable and"
         " not compared"
     ]
+
+
+def test_blocks_of_anthropic_in_messages_of_agentevals_are_calls(tmp_path: Path):
+    messages: list[Json] = [
+        {"role": "user", "content": "refund it"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "1", "name": "refund", "input": {"order": "A-17"}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "ok"}]},
+    ]
+    documents = [Document(name="samples.json", content={"reference_outputs": messages})]
+    (criterion,) = convert(documents, tmp_path / "cases.jsonl", "eval.case.id").criteria
+    assert as_object(criterion)["expected"] == [{"name": "refund", "args": {"order": "A-17"}}]
 
 
 def test_assertions_of_promptfoo_are_for_the_case_of_their_test(tmp_path: Path):
@@ -415,7 +429,7 @@ def test_a_case_that_no_criterion_could_hold_is_left_out_and_named(tmp_path: Pat
     written = [json.loads(line)["case"] for line in found.references[tmp_path / "cases.jsonl"]]
     assert written == ["s0", "s2"]
     assert found.notes[0] == (
-        "criterion `ragas-tool-call-accuracy`, case `s1`: left out: `expected[0].name` of a reference must be a valid string"
+        "criterion `ragas-tool-call-accuracy`, case `s1`: left out: `expected[0].name` of a reference must be text"
     )
 
 
@@ -442,8 +456,7 @@ def test_a_criterion_that_would_not_load_is_left_out_and_named():
     found = convert(documents, None, "eval.case.id")
     assert [as_object(one)["name"] for one in found.criteria] == ["ragas-tool-call-accuracy", "ragas-tool-call-f1"]
     assert found.notes == [
-        "criterion `ours`: left out: `strict` of evaluator `uipath.tool_call_order` must be a valid boolean, "
-        "unable to interpret input"
+        "criterion `ours`: left out: `strict` of evaluator `uipath.tool_call_order` must be `true` or `false`"
     ]
 
 

@@ -31,6 +31,21 @@ def run(*arguments: str, cwd: Path | None = None, environment: Mapping[str, str]
         return Ended(code, out.read(), err.read())
 
 
+def unbroken(text: str) -> str:
+    """Join the lines that were broken to fit a screen."""
+    lines, indent, taken = list[str](), "", 0
+    for line in text.split("\n"):
+        word = line.lstrip().split(" ")[0]
+        is_broken = bool(lines) and line.startswith(indent + 4 * " ") and line[len(indent) + 4 :][:1].strip() != ""
+        if is_broken and (taken + 1 + len(word) > 100 or word.startswith("`")):
+            lines[-1] += f" {line.lstrip()}"
+        else:
+            lines.append(line)
+            indent = line[: len(line) - len(line.lstrip())]
+        taken = len(line)
+    return "\n".join(lines)
+
+
 def run_on_terminal(*arguments: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None) -> Ended:
     """Run `toolgauge` with a terminal as stdout and stderr, and wait for its end; `out` is what both wrote, as it was sent."""
     env = {**_inherited("OTEL_", "NO_COLOR", "TERM"), "TERM": "xterm", **(environment or {})}

@@ -39,7 +39,7 @@ def test_recordings_show_their_agents_with_models_tools_and_cost():
     ended = run("catalogue", RECORDING, "--set", "costs.prices={stub*: {input_per_million: 1, output_per_million: 10}}")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.startswith("assistant of pydantic-ai-demo\n  11 runs, 8 without a fault seen, 3 failed\n")
-    assert "  a run without a fault seen takes: tokens 190, time 349 ms, cost 0.000434\n" in ended.out
+    assert "  a run without a fault seen takes: tokens 190, time 349 ms, cost 0.000434 USD\n" in ended.out
     assert "  gen_ai.response.model stub-model: 11 runs, first seen 2026-11-21 01:56:35 UTC" in ended.out
     assert "  tool get_weather: 9 calls, 1 failed, p50 2 ms, p95 10 ms, judged by default.arguments_schema" in ended.out
 

@@ -350,7 +350,7 @@ def test_both_releases_show_what_a_run_without_a_fault_takes(good: str, worse: s
         r"  runs: 150 runs, (\d+) without a fault seen, \d+ failed -> 60 runs, (\d+) without a fault seen, \d+ failed\n"
         r"  tokens of a run without a fault seen: (\d+) -> (\d+)\n"
         r"  time of a run without a fault seen: .* -> .* s\n"
-        r"  cost of a run without a fault seen: 0\.00\d+ -> 0\.00\d+\n",
+        r"  cost of a run without a fault seen: 0\.00\d+ USD -> 0\.00\d+ USD\n",
         ended.out,
         re.MULTILINE,
     )
@@ -373,3 +373,47 @@ def test_json_and_markdown_have_the_runs_too(good: str, worse: str):
 def test_of_a_running_process_no_runs_are_compared(admin: Admin):
     assert json.loads(run("compare", "--live", admin.url, "--json").out)["runs"] == []
     assert "runs" not in run("compare", "--live", admin.url).out
+
+
+def failing(path: Path, *, first: int, failing: int, of: int) -> str:
+    """Write runs of which the first ones fail in a call; each has an id of its own in its error."""
+    return models(path, [("large-05", number < failing) for number in range(of)], first=first)
+
+
+def test_kinds_of_failure_are_new_gone_or_more_often_with_an_example(tmp_path: Path):
+    none = failing(tmp_path / "none.otlp", first=1, failing=0, of=40)
+    few = failing(tmp_path / "few.otlp", first=1000, failing=3, of=60)
+    many = failing(tmp_path / "many.otlp", first=2000, failing=20, of=60)
+    said = "default.tool_success of find_order, shop, as in 00000000"
+    for base, new, words in (
+        (none, many, "new in NEW: 20 runs (33 %)"),
+        (few, none, "gone since BASE: 3 runs (5 %)"),
+        (few, many, "more often: 3 -> 20 runs (33 %)"),
+        (many, few, "less often: 20 -> 3 runs (5 %)"),
+        (few, few, "as often: 3 -> 3 runs (5 %)"),
+    ):
+        lines = run("compare", base, new).out.splitlines()
+        assert [line for line in lines if line.startswith(f"  {words}: ")] == [f"  {words}: {said}"]
+        assert lines.count("kinds of failure") == 1
+    (kind,) = json.loads(run("compare", few, many, "--json").out)["failures"]
+    assert kind["direction"] == "more_often"
+    assert [(kind[side]["runs"], kind[side]["of"]) for side in ("base", "new")] == [(3, 60), (20, 60)]
+    assert kind["new"]["kind"]["criterion"] == "default.tool_success"
+    assert int(kind["new"]["example"], 16) == 2019
+    markdown = run("compare", few, many, "--markdown").out
+    assert (
+        "| <code>more often&#58; 3 -&#62; 20 runs &#40;33 &#37;&#41;</code> | <code>default.tool_success</code> |"
+        in markdown
+    )
+
+
+def test_kinds_of_failure_decide_nothing_and_filters_narrow_them(tmp_path: Path):
+    good = failing(tmp_path / "good.otlp", first=1, failing=0, of=40)
+    one = failing(tmp_path / "one.otlp", first=1000, failing=1, of=40)
+    assert run("compare", good, one).code == run("compare", good, good).code == 3
+    for only, count in (("tool=find_order", 1), ("criterion=default.known_tool", 0)):
+        assert run("compare", good, one, "--only", only).out.count("new in NEW: 1 run (2 %)") == count
+
+
+def test_a_running_process_has_no_kinds_of_failure(admin: Admin):
+    assert json.loads(run("compare", "--live", admin.url, "--json").out)["failures"] == []

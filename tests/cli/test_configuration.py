@@ -229,7 +229,7 @@ def test_components_are_listed_as_text_and_as_json():
     assert {"version", "dialects", "evaluators", "receivers", "exporters"} == set(listed)
     (known_tool,) = (entry for entry in listed["evaluators"] if entry["name"] == "known_tool")
     assert known_tool["level"] == "call"
-    assert known_tool["version"] == "3"
+    assert known_tool["version"] == "4"
     assert known_tool["description"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Ended, on_screen, run_on_terminal
+from tests.cli.command import Ended, on_screen, run_on_terminal, unbroken
 from toolgauge.cli.main import main
 
 ROOT = Path(__file__).parent.parent.parent
@@ -40,7 +40,7 @@ def run(*arguments: str) -> Ended:
     """Run in this process: most of the time a process takes is its start."""
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
         code = main(["explain", *arguments])
-    return Ended(code, out.getvalue(), err.getvalue())
+    return Ended(code, unbroken(out.getvalue()), err.getvalue())
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_expected_and_actual_values_stand_beside_each_other(criteria: tuple[str,
     ended = run("refunds", *REFUND, *criteria, *WITH_VALUES)
     assert ended.code == 0
     assert ended.out.splitlines() == [
-        f"trace {TRACE} of shop-assistant (closed: run_ended)",
+        f"trace {TRACE[:8]} of shop-assistant (closed: run_ended)",
         "  fail          0.667 (passes at 0.8)        trajectory  arguments are as expected in 0 of 1 expected calls; "
         "refund_order: amount differs (number, exact)",
         "    refund_order: amount (exact)",
@@ -63,7 +63,7 @@ def test_expected_and_actual_values_stand_beside_each_other(criteria: tuple[str,
         '            result: {"customer_id": 7731, "name": "Zoë Müller", "tier": "gold"}',
         "    turn 2  list_orders(customer_id=7731, limit=1)  executed  [shop_agent]",
         '            result: [{"order_id": "A-1001", "total": 42.5}]',
-        '    turn 3  refund_order(order_id="A-1001", amount=42.5, reason="arrived damaged")  executed  [shop_agent]',
+        '    turn 3  refund_order(order_id="A-1001", amount=42.5, reason="arrived damaged")  executed [shop_agent]',
         '            result: {"refund_id": "R-A-1001", "status": "accepted", "amount": 42.5}',
         f'            `order_id` "A-1001" is {FROM_ORDERS}',
         f"            `amount` 42.5 is {FROM_ORDERS}",
@@ -97,7 +97,7 @@ def test_secrets_are_masked_where_values_are_shown(criteria: tuple[str, str]):
 def test_own_patterns_are_masked_where_values_are_shown(criteria: tuple[str, str]):
     ended = run("refunds", *REFUND, *criteria, *WITH_VALUES, "--set", r"redact.patterns=[default, '[AR]-\d+']")
     assert (
-        '    turn 3  refund_order(order_id="[masked]", amount=42.5, reason="arrived damaged")  executed  [shop_agent]'
+        '    turn 3  refund_order(order_id="[masked]", amount=42.5, reason="arrived damaged")  executed [shop_agent]'
         in (ended.out.splitlines())
     )
     assert "A-1001" not in ended.out
@@ -124,14 +124,14 @@ def test_only_failures_are_shown_when_asked_for(criteria: tuple[str, str]):
     passed = run("default.tool_success", *REFUND, "--failed")
     failed = run("refunds", *REFUND, *criteria, "--failed")
     assert (passed.out, passed.err) == ("", "verdicts of `default.tool_success` (tool_success, passes at 1): 3 pass\n")
-    assert failed.out.startswith(f"trace {TRACE} ")
+    assert failed.out.startswith(f"trace {TRACE[:8]} ")
 
 
 def test_one_trace_is_shown_when_asked_for():
     both = run("default.tool_success", *REFUND, RETRY)
     one = run("default.tool_success", *REFUND, RETRY, "--trace", TRACE)
     assert len([line for line in both.out.splitlines() if line.startswith("trace ")]) == 2
-    assert [line.split()[1] for line in one.out.splitlines() if line.startswith("trace ")] == [TRACE]
+    assert [line.split()[1] for line in one.out.splitlines() if line.startswith("trace ")] == [TRACE[:8]]
 
 
 def test_a_trace_that_is_not_there_is_an_error():

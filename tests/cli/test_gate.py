@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.cli.command import Ended, run
+from tests.cli.command import Ended, run, unbroken
 from tests.forked import start
 from toolgauge.model.json import JsonObject
 
@@ -67,7 +67,7 @@ def replay(criteria: str, *options: str, environment: dict[str, str] = ON_MACHIN
 def test_without_a_condition_failures_end_with_0_and_the_options_are_named_last(criteria: str):
     ended = replay(criteria)
     assert ended.code == 0
-    assert ended.err.splitlines()[-1] == (
+    assert unbroken(ended.err).splitlines()[-1] == (
         "exit code 0, although 1 result is `fail` or `error`; "
         "`--fail-on fail,error` or `--fail-under NAME=0.9` end with 1"
     )
@@ -87,7 +87,7 @@ def test_each_condition_that_does_not_hold_is_named_and_ends_with_1(criteria: st
 def test_conditions_that_hold_end_with_0(criteria: str):
     ended = replay(criteria, "--fail-on", "error", "--fail-under", "default.tool_success=1")
     assert ended.code == 0
-    assert ended.err.splitlines()[-1] == (
+    assert unbroken(ended.err).splitlines()[-1] == (
         "gate passed: `--fail-under default.tool_success=1`: "
         "the mean of `default.tool_success` is 1.000 (3 scores), not under 1"
     )
@@ -96,7 +96,7 @@ def test_conditions_that_hold_end_with_0(criteria: str):
 def test_a_criterion_without_a_score_fails_its_limit(criteria: str):
     ended = replay(criteria, "--fail-under", "typo=0")
     assert ended.code == 1
-    assert ended.err.splitlines()[-1] == (
+    assert unbroken(ended.err).splitlines()[-1] == (
         "gate failed: `--fail-under typo=0`: `typo` has no score to compare with 0: matched no trajectory"
     )
 

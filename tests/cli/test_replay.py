@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import on_screen, run, run_on_terminal
+from tests.cli.command import on_screen, run, run_on_terminal, unbroken
 
 ROOT = Path(__file__).parent.parent
 HEALTHY = str(ROOT / "corpus" / "pydantic-ai" / "one_call.otlp.pb")
@@ -116,7 +116,7 @@ def test_an_object_names_producer_agent_tool_and_time_behind_the_documented_keys
 def test_a_pass_without_a_full_score_says_that_it_is_enough(refunds: str):
     (line,) = [
         line
-        for line in run("replay", "--criteria", refunds, *REFUND).out.splitlines()
+        for line in unbroken(run("replay", "--criteria", refunds, *REFUND).out).splitlines()
         if "  pass          0.667" in line
     ]
     assert line.split("  ")[-1].startswith("passes at 0.5: arguments are as expected in 0 of 1 expected calls")
@@ -130,7 +130,7 @@ def test_results_in_shadow_are_marked(refunds: str):
 
 def test_values_are_shown_where_the_configuration_shows_them(refunds: str):
     hidden = run("replay", "--criteria", refunds, *REFUND).out
-    shown = run("replay", "--criteria", refunds, "--set", "redact.values=show", *REFUND).out
+    shown = unbroken(run("replay", "--criteria", refunds, "--set", "redact.values=show", *REFUND).out)
     printed = run("replay", "--json", "--criteria", refunds, "--set", "redact.values=show", *REFUND).out
     assert (VALUES in hidden, VALUES in shown, VALUES in printed) == (False, True, True)
     assert 'expected "[email]", got "[email]"' in shown
@@ -138,7 +138,7 @@ def test_values_are_shown_where_the_configuration_shows_them(refunds: str):
 
 
 def test_a_terminal_shows_values_unless_the_configuration_hides_them(refunds: str):
-    shown = run_on_terminal("replay", "--criteria", refunds, *REFUND).out
+    shown = unbroken(run_on_terminal("replay", "--criteria", refunds, *REFUND).out.replace("\r\n", "\n"))
     hidden = run_on_terminal("replay", "--criteria", refunds, "--set", "redact.values=hide", *REFUND).out
     printed = run_on_terminal("replay", "--json", "--criteria", refunds, *REFUND).out
     assert (VALUES in shown, VALUES in hidden, VALUES in printed) == (True, False, False)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.cli.command import run
+from tests.cli.command import run, unbroken
 from tests.recordings.recordings import GOOD, START_NS, WORSE, written
 
 
@@ -12,9 +12,12 @@ def test_a_drop_is_announced_beside_the_results(tmp_path: Path):
     written(file, WORSE, 60, seed=2, start_ns=START_NS + 10**14)
     ended = run("replay", str(file), "--json")
     assert ended.code == 0
-    announced = [line for line in ended.err.splitlines() if line.startswith("regression: ")]
+    announced = [line for line in unbroken(ended.err).splitlines() if line.startswith("regression: ")]
+    # One line begins the incident.
+    (first,) = (line for line in announced if not line.startswith("regression: in the same incident, "))
+    assert first == announced[0]
     assert any(
-        line.startswith("regression: `default.tool_success` of `list_orders` fell from ")
+        "`default.tool_success` of `list_orders` fell from " in line
         and "; `service.version` changed from `1.0` to `1.1` at " in line
         for line in announced
     )

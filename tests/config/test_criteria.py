@@ -138,7 +138,7 @@ def test_an_empty_list_expects_nothing_which_differs_from_no_reference(tmp_path:
         ),
         ("- {name: A!, evaluator: e}", "`name` in criterion `A!` must match `^[a-z][a-z0-9_.-]{0,63}$`"),
         ("- {name: " + "a" * 65 + ", evaluator: e}", "must match"),
-        ("- {name: 5, evaluator: e}", "`name` in a criterion must be a valid string"),
+        ("- {name: 5, evaluator: e}", "`name` in a criterion must be text"),
         ("- {name: a, evaluator: e, pass_at: 1.1}", "`pass_at` in criterion `a` must be less than or equal to 1"),
         ("- {name: a, evaluator: e, pass_at: 80%}", "`pass_at` in criterion `a` must be a number from 0 to 1"),
         ("- {name: a, evaluator: e, sample: most}", "`sample` in criterion `a` must be a number"),

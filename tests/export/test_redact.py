@@ -143,3 +143,16 @@ def test_unicode_that_cannot_travel_is_replaced():
     )
     assert text.encode() == text.encode("utf-8", "strict")
     assert text.startswith("a\ufffdb\ufffdc\nd (w\ufffd (r\ufffd): expected ")
+
+
+def test_a_judge_is_quoted_with_its_reason_and_never_with_half_of_its_json():
+    said: Json = {"label": "No", "reasoning": "The order was paid twice. " * 40}
+    judged = Scored(
+        value=0.0,
+        explanation="the judge says No",
+        differences=(Difference(where="verdict", rule="judge", actual=Side(value=said)),),
+    )
+    text = Redactor(show_values=True).explain(judged)
+    assert text.startswith("the judge says No (verdict (judge): got The order was paid twice. The")
+    assert "{" not in text
+    assert "twice" not in Redactor(show_values=False).explain(judged)

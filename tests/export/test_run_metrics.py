@@ -85,12 +85,14 @@ def test_prices_and_criteria_of_success_are_adopted_while_it_runs() -> None:
     registry = MetricRegistry()
     counter = emitter(registry=registry)
     counter.record(run(judged(), judged("fail", "refund-rule")))
-    costs = CostSettings(prices={"*": LARGE}, success=("*",))
+    costs = CostSettings(currency="EUR", prices={"*": LARGE}, success=("*",))
     counter.adopt(EmitSettings(costs=costs), Redactor(show_values=False))
     counter.record(run(judged(), judged("fail", "refund-rule")))
     found = histograms(registry)
     assert {labels[-1]: count for labels, (count, _) in found["tokens"].items()} == {"pass": 1, "fail": 1}
     assert {labels[-1]: count for labels, (count, _) in found["cost"].items()} == {"fail": 1}
+    (cost,) = (metric for metric in registry if metric.name == "toolgauge.trajectory.cost")
+    assert (cost.unit, cost.description) == ("{EUR}", "Cost of a run in EUR, recorded or by `costs.prices`.")
 
 
 def test_conversations_and_late_results_are_no_runs_of_their_own() -> None:

@@ -75,16 +75,6 @@ async def test_other_paths_are_not_found(client: aiohttp.ClientSession):
         assert response.status == 404
 
 
-async def test_the_first_page_links_to_the_metrics_and_runs_nothing(client: aiohttp.ClientSession):
-    async with client.get("/") as response:
-        assert (response.status, response.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
-        assert response.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
-        assert response.headers["X-Content-Type-Options"] == "nosniff"
-        text = await response.text()
-    assert '<a href="/metrics">' in text
-    assert "<script" not in text
-
-
 @pytest.mark.parametrize(
     ("accepted", "encoding"),
     [("gzip", "gzip"), ("deflate, gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("deflate", None), ("", None)],

@@ -81,6 +81,14 @@ async def test_what_begins_together_is_one_message():
         assert [path for path, _ in seen.arrived] == ["/hook"]
         assert posted(seen) == {
             "version": 1,
+            "incident": {
+                "id": "i-1",
+                "phase": "began",
+                "sentence": f"{sentence(BEGAN)}, and with it `default.tool_success` of `refund`",
+                "began": "2027-01-15T14:42:07.500Z",
+                "streams": 2,
+                "lasting": 2,
+            },
             "regressions": [regression_json(BEGAN, URL), regression_json(other, URL)],
         }
         assert seen.headers[0]["authorization"] == "Bearer s3cret"
@@ -100,6 +108,7 @@ async def test_alert_goes_out_at_once_with_the_labels_of_its_stream():
                 "labels": {
                     "alertname": "ToolgaugeQualityRegression",
                     "severity": "warning",
+                    "incident": "i-1",
                     "toolgauge_service": "shop",
                     "deployment_environment_name": "production",
                     "gen_ai_agent_name": "orders",
@@ -112,7 +121,6 @@ async def test_alert_goes_out_at_once_with_the_labels_of_its_stream():
                     "summary": sentence(BEGAN),
                     "description": "Mean score 0.84 (95 % interval 0.72 to 0.93) of 41 conversations since "
                     "2027-01-15T14:02:07.000Z; baseline 0.97.",
-                    "incident": "i-1",
                     "cause": CAUSE_WORDS,
                     "onset": "2027-01-15T14:02:07.500Z",
                     "traces_before": before,
@@ -159,6 +167,106 @@ async def test_another_cause_is_the_same_alert_with_another_annotation():
         assert before["annotations"]["cause"] == "none of the recorded properties changed with it"
         assert after["annotations"]["cause"] == CAUSE_WORDS
         assert after["annotations"]["summary"] == sentence(replace(UPDATED, at_ns=BEGAN.at_ns))
+
+
+def incident_of(seen: Seen, number: int = 0) -> dict[str, Json]:
+    return json.loads(seen.bodies[number])["incident"]
+
+
+REFUND = replace(BEGAN, stream=replace(STREAM, tool="refund"), current=0.3)
+
+
+def over(regression: Regression) -> Regression:
+    return replace(regression, phase="ended", at_ns=regression.at_ns + HOUR, current=regression.baseline)
+
+
+async def test_an_incident_is_one_message_then_one_update_and_one_recovery(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(webhooks, "GROUP_S", 0.02)
+    search = replace(BEGAN, stream=replace(STREAM, tool="search"))
+    async with http_sink(always(OK)) as seen, running(to(seen)) as one:
+        one.webhooks.put([BEGAN])
+        await until(lambda: one.count("sent") == 1)
+        one.webhooks.put([REFUND])
+        one.webhooks.put([search])
+        await until(lambda: one.count("sent") == 2)
+        one.webhooks.put([over(BEGAN)])
+        one.webhooks.put([over(REFUND), over(search)])
+        await until(lambda: one.count("sent") == 3)
+        found = [incident_of(seen, number) for number in range(3)]
+        assert [each["id"] for each in found] == ["i-1"] * 3
+        assert [(each["phase"], each["streams"], each["lasting"]) for each in found] == [
+            ("began", 1, 1),
+            ("updated", 3, 3),
+            ("ended", 3, 0),
+        ]
+        # The largest drop comes first.
+        assert found[1]["sentence"] == (
+            f"{sentence(REFUND)}, and with it `default.tool_success` of `find_order` and `default.tool_success` of `search`"
+        )
+    assert len(seen.bodies) == 3
+
+
+async def test_two_incidents_are_two_messages():
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen)) as one:
+            one.webhooks.put([BEGAN, replace(REFUND, incident="i-2")])
+        assert [incident_of(seen, number)["id"] for number in range(2)] == ["i-1", "i-2"]
+
+
+async def test_after_a_restart_an_incident_is_announced_by_its_news_alone():
+    async with http_sink(always(OK)) as seen:
+        async with running(to(seen)) as one:
+            one.webhooks.set_active([BEGAN, REFUND])
+            one.webhooks.put([over(BEGAN)])
+        assert seen.bodies == []
+        async with running(to(seen)) as one:
+            one.webhooks.set_active([REFUND])
+            one.webhooks.put([replace(BEGAN, stream=replace(STREAM, tool="search"))])
+        assert (incident_of(seen)["phase"], incident_of(seen)["streams"]) == ("updated", 2)
+        async with running(to(seen)) as one:
+            one.webhooks.set_active([REFUND])
+            one.webhooks.put([over(REFUND)])
+        assert incident_of(seen, 1)["phase"] == "ended"
+
+
+def test_streams_that_join_one_by_one_are_few_updates_and_none_waits_more_than_a_minute():
+    events = webhooks.Events(None)
+    sent: list[float] = []
+    for second in range(600):
+        events.add([replace(BEGAN, stream=replace(STREAM, tool=f"tool{second}"))], float(second))
+        if events.due_s is not None and events.due_s <= second:
+            ((*alerts,),) = events.take(second)
+            events.settle(alerts)
+            sent.append(second)
+    # 2 s after the first alarm, then twice as long from one to the next.
+    assert sent[:6] == [2.0, 6.0, 14.0, 30.0, 62.0, 122.0]
+    assert len(sent) == 13
+
+
+def test_a_stream_that_joins_after_a_quiet_time_does_not_wait():
+    events = webhooks.Events(None)
+    events.add([BEGAN], 0.0)
+    events.settle(events.take(2.0)[0])
+    events.add([REFUND], 500.0)
+    assert events.due_s == 502.0
+
+
+def test_an_end_that_was_delivered_is_forgotten_and_one_that_was_overtaken_is_not():
+    events = webhooks.Events(None)
+    events.add([BEGAN], 0.0)
+    (began,) = events.take(2.0)
+    events.add([over(BEGAN)], 2.5)
+    events.settle(began)
+    (ended,) = events.take(90.0)
+    events.add([REFUND], 90.5)
+    events.settle(ended)
+    (again,) = events.take(200.0)
+    assert [alert.newest.phase for alert in again if isinstance(alert, webhooks.Alert)] == ["began", "ended"]
+    events.add([over(REFUND)], 300.0)
+    events.settle(events.take(400.0)[0])
+    assert (events.due_s, events.abandoned()) == (None, 0)
+    events.add([BEGAN], 500.0)
+    assert '"phase": "began"' in json.dumps(events.written(events.take(600.0)[0], NOW_NS))
 
 
 async def test_what_lasts_is_no_news_for_plain_json():
@@ -260,12 +368,14 @@ async def test_answer_that_never_comes_or_never_ends_does_not_hold_us_up():
         await until(lambda: one.count("sent") == 1)
 
 
-async def test_more_than_may_wait_is_dropped_and_counted():
+async def test_streams_beyond_those_that_are_known_are_dropped_and_counted():
+    many = [replace(BEGAN, stream=replace(STREAM, tool=f"tool{number}")) for number in range(5002)]
     async with http_sink(always(OK)) as seen:
         async with running(to(seen)) as one:
-            one.webhooks.put([BEGAN] * (MAX_WAITING + 2))
-        assert one.count("dropped") == 2
-        assert one.count("sent") == MAX_WAITING / 100
+            one.webhooks.put(many)
+        assert (one.count("dropped"), one.count("sent")) == (2, 1)
+        assert incident_of(seen)["streams"] == 5000
+        assert len(json.loads(seen.bodies[0])["regressions"]) == 100
 
 
 async def test_each_webhook_has_a_name():
@@ -329,7 +439,7 @@ def test_odd_regressions_make_alerts_all_the_same():
     (alert,) = json.loads(json.dumps(written.written(part, NOW_NS)))
     assert alert["startsAt"] == alert["endsAt"] == "2027-01-15T14:42:17.500Z"
     assert "generatorURL" not in alert
-    assert set(alert["annotations"]) == {"summary", "description", "incident", "onset"}
+    assert set(alert["annotations"]) == {"summary", "description", "onset"}
 
 
 def _ended_later(regression: Regression) -> Regression:

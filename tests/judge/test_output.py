@@ -243,9 +243,15 @@ async def test_a_reply_of_a_small_model_is_a_score_only_where_it_states_one(
         ("prose", "x" * 1000, "x" * 197 + "..."),
         ("prose", "x" * 180 + " sk-0123456789abcdef0123456789", "x" * 180 + " [key]"),
         ("prose", "sk-" + "a" * 9000, "[key]"),
-        ("verdict", MAYBE, '{"score": "Maybe"}'),
+        ("verdict", MAYBE, "score: Maybe"),
+        (
+            "prose",
+            '{"score": 7, "reason": "It paid ' + "twice " * 40 + '"}',
+            "It paid " + ("twice " * 40)[:189] + "...",
+        ),
+        ("prose", '```json\n{"score": 7, "reason": "It paid \\"twice\\", and', 'It paid "twice", and'),
         ("verdict", "{not json", "{not json"),
-        ("wrong_tool", YES, '{"score": "Yes"}'),
+        ("wrong_tool", YES, "score: Yes"),
     ],
 )
 async def test_the_rejected_answer_is_shown_short_and_without_secrets(manner: Manner, reply: Json, shown: str):
@@ -262,7 +268,7 @@ async def test_the_reason_of_a_rejection_shows_no_secret_of_the_answer():
     assert got == Errored(
         error_type="invalid_verdict",
         message='the judge gave no verdict of the form that was asked for (score: "[key]" is not one of "Yes" or "No"); '
-        'it answered: {"score": "[key]"}',
+        "it answered: score: [key]",
     )
 
 

@@ -103,12 +103,18 @@ def test_unknown_and_snake_case_keys_are_ignored():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"kind": "SPAN_KIND_SERVER"}, {"kind": True}, {"startTimeUnixNano": "1e3"}, {"name": 5}, {"attributes": {}},
+    [{"kind": "SERVER"}, {"kind": "2"}, {"kind": True}, {"startTimeUnixNano": "1e3"}, {"name": 5}, {"attributes": {}},
      {"startTimeUnixNano": -1}, {"flags": 1 << 40}, {"status": []}, {"attributes": [3]}],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_is_an_error_and_no_crash(fields: dict[str, Json]):
     with pytest.raises(DecodeError):
         one_span(**fields)
+
+
+def test_names_of_enums_are_read_as_the_collector_reads_them():
+    span = one_span(kind="SPAN_KIND_SERVER", status={"code": "STATUS_CODE_ERROR"})
+    view = span.resource_spans[0].scope_spans[0].spans[0]
+    assert (view.kind, view.status.code) == (2, 2)
 
 
 @pytest.mark.parametrize("kind", ["intValue", "doubleValue"])

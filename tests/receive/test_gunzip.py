@@ -63,6 +63,16 @@ def test_zlib_body_is_bounded_too():
         inflate(zlib.compress(b"x") + b"more", 10)
 
 
+def test_deflate_without_the_header_of_zlib_is_read_and_bounded():
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    raw = packer.compress(b"some bytes" * 9) + packer.flush()
+    assert inflate(raw, 90) == b"some bytes" * 9
+    with pytest.raises(TooLargeError):
+        inflate(raw, 89)
+    with pytest.raises(BrokenBodyError):
+        inflate(raw + b"more", 90)
+
+
 async def test_large_compressed_bodies_arrive_in_parallel():
     chance = random.Random(3)  # noqa: S311 - not for secrets
     bodies = [chance.randbytes(300_000) for _ in range(4)]

@@ -154,3 +154,10 @@ def test_model_spans_of_one_trace_share_what_their_histories_repeat():
     ]
     assert seen[1][0] is seen[0][0]
     assert seen[1][1].result == Recorded("on its way")
+
+
+def test_a_picture_beside_the_text_of_an_answer_is_kept():
+    blocks: list[Json] = [{"type": "text", "text": "the scan"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
+    told: list[Json] = [{"role": "tool", "tool_call_id": "1", "content": blocks}]
+    (message,) = read_messages(json.dumps(told), "user")
+    assert [answer.result for answer in message.answers()] == [Recorded(blocks)]

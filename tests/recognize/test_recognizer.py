@@ -5,7 +5,15 @@ import pytest
 from tests.recognize.support import REF, log, resource, self_metrics, span
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallError, MessageSeen, Observation, Reading, SpanFailed
+from toolgauge.model.observations import (
+    AgentRun,
+    CallError,
+    CallExecuted,
+    MessageSeen,
+    Observation,
+    Reading,
+    SpanFailed,
+)
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, SpanEvent
 from toolgauge.recognize.recognizer import Recognizer
@@ -203,3 +211,37 @@ def test_text_of_messages_is_not_an_attribute_that_leaks():
     assert reading is not None
     assert reading.attributes == ()
     assert MessageSeen(role="user", text="hello") in reading.observations
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["tool.call_id", "lmnr.association.properties.metadata.tool_call_id", "acme.toolCallId", "tool-call-id"],
+)
+def test_the_id_of_a_call_is_taken_from_whatever_attribute_has_it(key: str):
+    tool: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", key: "call_1"}
+    reading = Recognizer([GenAI()], metrics=self_metrics()).read(span(tool))
+    assert reading is not None
+    assert [seen.call_id for seen in reading.observations if isinstance(seen, CallExecuted)] == ["call_1"]
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{"metadata.parent_tool_call_id": "call_0"}, {"tool.call_id.length": "6"}, {"tool.call_id": ""}, {"call_id": "1"}],
+)
+def test_no_other_attribute_has_it(others: Mapping[str, Value]):
+    tool: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", **others}
+    reading = Recognizer([GenAI()], metrics=self_metrics()).read(span(tool))
+    assert reading is not None
+    assert [seen.call_id for seen in reading.observations if isinstance(seen, CallExecuted)] == [None]
+
+
+def test_the_conventions_id_counts_before_any_other():
+    tool: dict[str, Value] = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "find",
+        "gen_ai.tool.call.id": "call_1",
+        "tool.call_id": "run_7",
+    }
+    reading = Recognizer([GenAI()], metrics=self_metrics()).read(span(tool))
+    assert reading is not None
+    assert [seen.call_id for seen in reading.observations if isinstance(seen, CallExecuted)] == ["call_1"]

@@ -323,6 +323,32 @@ def test_tools_in_traces_of_their_own_are_told_apart_from_their_requests(tmp_pat
     assert "1 call in traces without the model's request" in "\n".join(diagnosis_lines(alone))
 
 
+def test_calls_that_may_count_twice_are_said(tmp_path: Path):
+    part = {"type": "tool_call", "id": "1", "name": "read_meter", "arguments": {"id": 7}}
+    asked = json.dumps([{"role": "assistant", "parts": [part]}])
+    model = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": asked}
+    content = {"gen_ai.tool.call.arguments": '{"meter": "7"}', "gen_ai.tool.call.result": "42"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "MeterAction", **content}
+    (apart,) = diagnosed([recorded(tmp_path / "apart", "acme", model, tool)])
+    assert (apart.calls, apart.doubled_calls, diagnosis_object(apart)["doubled_calls"]) == (2, 1, 1)
+    lines = "\n".join(diagnosis_lines(apart))
+    assert "1 call that no model asked for, beside as many in the same runs that nothing ran" in lines
+    assert "nothing is missing" not in lines
+    same = {**tool, "gen_ai.tool.call.arguments": '{"id": 7}'}
+    (joined,) = diagnosed([recorded(tmp_path / "joined", "acme", model, same)])
+    assert (joined.calls, joined.doubled_calls) == (1, 0)
+
+
+def test_spans_that_lost_attributes_are_counted_with_the_limits_to_raise(tmp_path: Path):
+    path = Path(recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"}))
+    path.write_text(path.read_text().replace('"name": "span"', '"name": "span", "droppedAttributesCount": 37'))
+    (found,) = diagnosed([str(path)])
+    assert diagnosis_object(found)["cut_spans"] == 1
+    lines = "\n".join(diagnosis_lines(found))
+    assert "1 span from which the SDK dropped attributes or events" in lines
+    assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in lines
+
+
 def test_what_a_producer_records_in_another_trace_is_not_missing_for_want_of_a_switch(tmp_path: Path):
     said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is my order?"}]}])
     model = recorded(tmp_path / "model", "acme", {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said})

@@ -1,5 +1,6 @@
 """Rows as a hostile client would have them, and plain ones."""
 
+from toolgauge.report.failure_groups import FailureGroup, FailureKind
 from toolgauge.report.findings import Check, CriterionCounts, Finding, Report, Row
 
 # Markup, a mention, a link, a command, control characters, a lone surrogate, a character that XML does not have.
@@ -15,11 +16,32 @@ def row(**changes: object) -> Row:
     return Row(**{**written, **changes})  # pyright: ignore[reportArgumentType] (keys of a row)
 
 
-def report(*rows: Row, checks: tuple[Check, ...] = (), is_failed: bool = False) -> Report:
+def group(**changes: object) -> FailureGroup:
+    """Make a kind of failure."""
+    written: dict[str, object] = {
+        "service": "shop",
+        "kind": FailureKind("refund", "pay", "amount", "exact"),
+        "why": "`amount` differs",
+        "runs": 35,
+        "of": 60,
+        "versions": ["1.0", "1.1"],
+        "first_ns": 1_800_000_000_000_000_000,
+        "last_ns": 1_800_000_060_000_000_000,
+        "example": "4bf92f35" * 4,
+    }
+    return FailureGroup(**{**written, **changes})  # pyright: ignore[reportArgumentType] (fields of a group)
+
+
+def hostile_group() -> FailureGroup:
+    """Make a kind of failure of which every text is hostile."""
+    return group(kind=FailureKind(TEXT, TEXT, TEXT, TEXT), why=TEXT, versions=[TEXT])
+
+
+def report(*rows: Row, groups: tuple[FailureGroup, ...] = (), checks: tuple[Check, ...] = (), is_failed: bool = False):
     """Make a report of rows."""
     names = dict.fromkeys(one.criterion for one in rows)
     counts = [CriterionCounts(name) for name in names]
-    return Report(title="toolgauge replay", rows=rows, counts=counts, checks=checks, is_failed=is_failed)
+    return Report(title="toolgauge replay", rows=rows, counts=counts, groups=groups, checks=checks, is_failed=is_failed)
 
 
 def hostile_row() -> Row:

@@ -17,7 +17,7 @@ def described(trajectory: Trajectory, style: Style = PLAIN) -> list[str]:
 def test_a_call_shows_turn_arguments_state_agent_and_result():
     call = sample_call(0, arguments=Recorded({"order_id": "A-17", "amount": 20}), result=Recorded({"ok": True}))
     assert described(sample_trajectory(call)) == [
-        f"trace {TRACE_ID} of shop (closed: run_ended)",
+        f"trace {TRACE_ID[:8]} of shop (closed: run_ended)",
         "  agents: support",
         '  turn 1  find_order(order_id="A-17", amount=20)  executed  [support]',
         '          result: {"ok": true}',

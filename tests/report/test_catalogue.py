@@ -91,7 +91,7 @@ def test_runs_of_an_agent_are_added_up_with_what_a_success_takes() -> None:
     assert text(found).splitlines()[:3] == [
         "triage of support",
         "  3 runs, 1 without a fault seen, 2 failed",
-        "  a run without a fault seen takes: tokens 3,600, time 6.0 s, cost 0.012",
+        "  a run without a fault seen takes: tokens 3,600, time 6.0 s, cost 0.012 USD",
     ]
 
 

@@ -45,6 +45,21 @@ def test_the_trace_is_a_link_to_its_place_in_the_file(tmp_path: Path):
     assert f'<section class="entry" id="{place}"' in html
 
 
+def test_kinds_of_failure_come_first_and_lead_to_their_example(tmp_path: Path):
+    html = written(tmp_path / "runs.html", *recorded())
+    table = html[html.index('id="failures"') : html.index("<form")]
+    assert ">1 of 3<" in table
+    assert "refund-arguments" in table
+    assert re.findall(rf'href="#({WRONG_REFUND}-\d+)"', table)
+
+
+def test_a_kind_whose_runs_have_no_room_has_no_link(tmp_path: Path):
+    html = written(tmp_path / "runs.html", *recorded(), room=0)
+    table = html[html.index('id="failures"') : html.index("<form")]
+    assert "refund-arguments" in table
+    assert "href" not in table
+
+
 def test_file_refers_to_nothing_outside(tmp_path: Path):
     read_back = Html(written(tmp_path / "runs.html", *recorded()))
     assert read_back.links

@@ -1,5 +1,6 @@
 """Which failed runs are one kind of failure."""
 
+import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import (
@@ -12,9 +13,11 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
+from tests.report.hostile import group
 from toolgauge.export.redact import Redactor
-from toolgauge.model.outcomes import Scorecard
-from toolgauge.report.failure_groups import FailureGroup, failure_groups
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import ERROR_RULE, Difference, Errored, Outcome, Result, Scorecard, Scored, Side
+from toolgauge.report.failure_groups import FailureGroup, FailureGroups, FailureKind, failure_kind
 from toolgauge.report.kept import TrajectoryStore
 
 
@@ -28,7 +31,10 @@ def groups(*runs: Scorecard) -> list[FailureGroup]:
     store = TrajectoryStore(100, 1 << 30)
     for card in runs:
         store.add(card)
-    return failure_groups(store.newest(), Redactor(show_values=False))
+    found = FailureGroups(Redactor(show_values=False))
+    for kept in store.newest():
+        found.add(kept)
+    return found.groups()
 
 
 def test_failures_that_differ_in_values_and_ids_are_one_group():
@@ -37,7 +43,7 @@ def test_failures_that_differ_in_values_and_ids_are_one_group():
         run(2, "`refund_order` failed: order B-9001 is not there", version="1.1"),
         run(3),
     )
-    assert (group.service, group.criterion, group.tool) == ("support", "refund-arguments", "refund_order")
+    assert (group.service, group.kind.criterion, group.kind.tool) == ("support", "refund-arguments", "refund_order")
     assert group.why == "`refund_order` failed: order … is not there"
     assert (group.runs, group.of) == (2, 3)
     assert sorted(group.versions) == ["1.0", "1.1"]
@@ -57,11 +63,110 @@ def test_other_tools_and_other_reasons_are_other_groups_the_largest_first():
         run(3, "it failed with `Timeout`"),
         run(4, "it failed with `Timeout`", tool="find_order"),
     )
-    assert [(group.tool, group.why, group.runs) for group in found] == [
+    assert [(group.kind.tool, group.why, group.runs) for group in found] == [
         ("refund_order", "it failed with `Timeout`", 2),
         ("find_order", "it failed with `Timeout`", 1),
         ("refund_order", "it failed with `KeyError`", 1),
     ]
+
+
+def differing(value: str, explanation: str, *, where: str = "refund_order: amount", rule: str = "exact") -> Scored:
+    difference = Difference(where=where, rule=rule, actual=Side(value=value))
+    return Scored(value=0.0, explanation=explanation, differences=(difference,), passed=False)
+
+
+def kinds_of(*outcomes: Outcome) -> set[FailureKind]:
+    hidden = Redactor(show_values=False)
+    return {failure_kind(call_result(outcome, call("refund_order")), hidden) for outcome in outcomes}
+
+
+def test_argument_and_rule_are_the_kind_whatever_the_language_and_length_of_the_explanation():
+    (kind,) = kinds_of(
+        differing("12", "the amount is 12, not 20"),
+        differing("zwölf", "der Betrag ist „zwölf“ statt „zwanzig“; und noch vieles mehr"),
+        differing("\x1b[31m" + "9" * 5_000, '"' * 4_000),
+    )
+    assert kind == FailureKind("refund-arguments", "refund_order", "amount", "exact")
+
+
+def test_another_argument_or_rule_is_another_kind():
+    said = "it differs"
+    others = (differing("1", said, where="refund_order: currency"), differing("1", said, rule="type"))
+    assert len(kinds_of(differing("1", said), *others)) == 3
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("refund_order: items[3].price", "refund_order: items[12].price"),
+        ('refund_order: orders["A-17"].price', 'refund_order: orders["b c"].price'),
+        ("refund_order: orders.A17.price", "refund_order: orders.B9001.price"),
+        ("refund_order.by_8f14e45fceea167a5a36dedd4bea2543", "refund_order.by_c9f0f895fb98ab9159f51fd0297e236d"),
+    ],
+)
+def test_places_and_ids_in_a_path_are_values(one: str, other: str):
+    assert len(kinds_of(differing("1", "a", where=one), differing("1", "a", where=other))) == 1
+
+
+def test_a_failed_call_is_of_the_kind_of_its_error_and_not_of_its_message():
+    def wrong(message: str, kind: str) -> Result:
+        of = replace(call("refund_order"), error=CallError(kind=kind, message=message))
+        return call_result(differing(message, f"it failed: {message}", where="refund_order", rule=ERROR_RULE), of)
+
+    hidden = Redactor(show_values=False)
+    kinds = [failure_kind(wrong(*each), hidden) for each in (("a", "KeyError"), ("b c", "KeyError"), ("a", "Timeout"))]
+    assert kinds[0] == kinds[1] == FailureKind("refund-arguments", "refund_order", "", "KeyError")
+    assert kinds[2].error == "Timeout"
+
+
+def test_figures_that_are_counted_are_the_kind_and_not_their_size_or_unit():
+    def again(words: str, count: int) -> Scored:
+        return Scored(0.5, words, {"identical": count, "unlike": 0}, passed=False)
+
+    assert len(kinds_of(again("as in call 1, 3 s apart", 2), again("as in call 7, 2 hours apart", 9))) == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("no „Anna Berg“ found", "no „Li“ found"),
+        ("no “Anna” found", "no “Li\nTao” found"),
+        ("no «Anne» found", "no «Zoé et Léa» found"),
+        ("no 「山田」 found", "no 「鈴木太郎」 found"),
+        ("no 'Anna' found", "no 'Li Tao' found"),
+        (f'it said "{"a" * 50}', f'it said "{"b" * 5_000}'),
+        ("٣ calls failed", "١٢ calls failed"),
+        ("it broke; in turn one", "it broke; in turn two, and more"),
+    ],
+)
+def test_values_in_the_words_of_an_explanation_make_no_other_kind(one: str, other: str):
+    assert len(kinds_of(failed(0.0, one), failed(0.0, other))) == 1
+
+
+def test_an_error_of_the_evaluation_is_of_its_type():
+    broken = (Errored(error_type="KeyError", message=text) for text in ("'a'", "no such thing"))
+    assert [kind.error for kind in kinds_of(*broken)] == ["KeyError"]
+
+
+def test_a_tool_with_an_id_in_its_name_is_counted_without_it():
+    kinds = {
+        failure_kind(call_result(failed(0.0, "no"), call(name)), Redactor(show_values=False))
+        for name in ("refund-1234567", "refund-7654321")
+    }
+    assert [kind.tool for kind in kinds] == ["refund"]
+
+
+def test_groups_and_their_example_do_not_depend_on_the_order_of_runs():
+    runs = [run(number, f"order {number} is lost", version="1.0") for number in range(5)]
+    assert groups(*runs) == groups(*reversed(runs))
+
+
+@pytest.mark.parametrize(
+    ("runs", "of", "words"),
+    [(35, 60, "35 runs (58 %)"), (1, 1, "1 run (100 %)"), (1, 1000, "1 run (<1 %)"), (999, 1000, "999 runs (>99 %)")],
+)
+def test_a_share_is_rounded_neither_to_nothing_nor_to_all(runs: int, of: int, words: str):
+    assert group(runs=runs, of=of).share == words
 
 
 def test_runs_without_a_failure_make_no_group():

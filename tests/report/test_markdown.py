@@ -2,8 +2,9 @@
 
 import re
 
-from tests.report.hostile import BROKEN, UNSEEN, hostile_row, report, row
+from tests.report.hostile import BROKEN, UNSEEN, group, hostile_group, hostile_row, report, row
 from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.report.failure_groups import FailureKind
 from toolgauge.report.findings import Check, CriterionCounts, Report
 from toolgauge.report.markdown import MAX_BYTES, markdown
 
@@ -38,6 +39,19 @@ def test_a_report_has_conditions_a_table_and_the_failures():
     )
 
 
+def test_kinds_of_failure_come_before_the_runs_in_one_row_each():
+    text = markdown(report(row(), groups=(group(), group(kind=FailureKind("other", "", "", "x"), versions=[]))))
+    kinds, failures = text.index("**Kinds of failure**"), text.index("#### Failures")
+    assert kinds < failures
+    rows = text[kinds:failures].splitlines()[4:6]
+    example, times = f"<code>{'4bf92f35' * 4}</code>", "2027-01-15T08:00Z | 2027-01-15T08:01Z"
+    why = "<code>&#96;amount&#96; differs</code>"
+    assert rows == [
+        f"| 35 runs (58 %) | <code>refund</code> | <code>pay</code> | {why} | <code>1.0&#44; 1.1</code> | {times} | {example} |",
+        f"| 35 runs (58 %) | <code>other</code> | - | {why} | - | {times} | {example} |",
+    ]
+
+
 def test_a_report_without_a_gate_says_how_many_failed():
     heads = [markdown(report(*rows)).splitlines()[0] for rows in ((), (row(is_shadow=True),), (row(), row()))]
     assert heads == [
@@ -51,6 +65,10 @@ def test_hostile_text_is_code_without_a_character_that_means_anything():
     (line, *_) = [line for line in markdown(report(hostile_row())).splitlines() if line.startswith("- <code>")]
     inside = re.findall(r"<code>(.*?)</code>", line)
     assert len(inside) == 3  # criterion, subject, place
+    rows = [line for line in markdown(report(groups=(hostile_group(),))).splitlines() if line.startswith("| 35 runs")]
+    assert len(rows) == 1
+    inside += re.findall(r"<code>(.*?)</code>", rows[0])
+    assert rows[0].count("|") == 9
     assert [text for text in inside if not re.fullmatch(r"(?:[\w .-]|&#\d+;)*", text)] == []
 
 

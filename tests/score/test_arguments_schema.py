@@ -153,6 +153,10 @@ def test_names_inside_of_an_argument_are_as_open_as_the_schema_leaves_them():
             Unparsed('{"city": "Tokyo", "unit": '),
             "the arguments of `refund` are no valid JSON: expecting value at character 26",
         ),
+        (
+            Unparsed('{"city": "Tok'),
+            "the arguments of `refund` are no valid JSON: unterminated string starting at character 9",
+        ),
         (Unparsed("{'city': Tokyo}"), "the arguments of `refund` are no valid JSON: expecting property name"),
     ],
 )

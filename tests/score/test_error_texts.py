@@ -64,8 +64,8 @@ NO_ERRORS: tuple[Json, ...] = (
 )
 
 
-def kind_of(result: Content) -> str | None:
-    error = error_in(tool_call("pay", result=result))
+def kind_of(result: Content, name: str = "pay") -> str | None:
+    error = error_in(tool_call(name, result=result))
     return None if error is None else error.kind
 
 
@@ -98,6 +98,62 @@ def test_an_error_object_is_known_in_every_wrapping(value: Json):
     assert error_in(tool_call("pay", result=Recorded(value))) == CallError(kind="error_object", message="no such order")
 
 
+LOG = "Error: disk full on node 1\nError: write failed"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tail_log", "get_pod_logs", "fetchBuildLog", "kubectl_logs", "read_file", "mcp__fs__read_text_file", "grep"),
+        *("cat", "search_files", "view", "view_file", "search", "read_console_output", "query_loki", "get_errors"),
+    ],
+)
+def test_what_a_tool_reads_is_content_whatever_it_says(name: str):
+    assert kind_of(Recorded(LOG), name) is None
+    assert kind_of(Recorded({"error": "no such file"}), name if name != "get_errors" else "cat") == "error_object"
+
+
+@pytest.mark.parametrize(
+    "name", ["pay", "find_order", "catalog_search", "write_log", "log_in", "mark_email_read", "login", "get_order"]
+)
+def test_other_tools_answer_with_errors(name: str):
+    assert kind_of(Recorded(LOG), name) == "error_text"
+
+
+@pytest.mark.parametrize(
+    "command", ["tail -n 9 app.log", "cd /var/log && grep -i error app.log", "kubectl -n shop logs pod-1", "sudo cat x"]
+)
+def test_what_a_shell_reads_is_content_too(command: str):
+    read, ran = tool_call("bash", {"command": command}), tool_call("bash", {"command": "make install"})
+    assert error_in(replace(read, result=Recorded(LOG))) is None
+    assert error_in(replace(ran, result=Recorded(LOG))) is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"stdout": "", "stderr": "", "exit_code": 1},
+        {"command": "grep TODO src", "output": "", "exit_code": 1, "duration_seconds": 0.1},
+        "Exit code 1",
+        "(no output)\nCommand exited with code 1",
+        "Error: Command failed with exit code 1",
+    ],
+)
+def test_an_exit_code_of_one_without_output_says_that_nothing_was_found(value: Json):
+    assert kind_of(Recorded(value), "bash") is None
+
+
+@pytest.mark.parametrize("value", ["Exit code 2", {"exit_code": 2, "stdout": ""}, "no such table\nExit code 1"])
+def test_other_exit_codes_and_those_with_output_are_errors(value: Json):
+    assert kind_of(Recorded(value), "bash") == "error_text"
+
+
+def test_a_status_that_somebody_set_to_ok_decides_about_a_text():
+    call = replace(tool_call("run_check", result=Recorded("Error: 3 of 40 rows")), has_ok_status=True)
+    assert error_in(replace(call, dialect="genai")) is None
+    assert error_in(replace(call, dialect="openinference")) is not None
+
+
 def test_two_content_blocks_are_no_error_object():
     texts = ['{"error": "no such order"}', "3 orders"]
     assert kind_of(Recorded({"content": [{"type": "text", "text": text} for text in texts]})) is None
@@ -107,7 +163,7 @@ def test_an_object_too_deep_to_write_does_no_harm():
     deep: Json = {"exit_code": 1}
     for _ in range(100_000):
         deep = [deep]
-    assert kind_of(Recorded({"exit_code": 1, "more": deep})) == "error_text"
+    assert kind_of(Recorded({"exit_code": 2, "more": deep})) == "error_text"
 
 
 def answered(name: str, result: Json) -> ToolCall:
@@ -153,7 +209,7 @@ def test_errors_of_two_tools_are_two_single_ones():
 
 
 def test_exit_codes_and_error_objects_count_towards_the_two():
-    assert passed(answered("sh", {"exit_code": 1}), answered("sh", "Error: no such file")) == [0.0, 0.0]
+    assert passed(answered("sh", {"exit_code": 2}), answered("sh", "Error: no such file")) == [0.0, 0.0]
     assert passed(answered("pay", "Error: a"), answered("pay", {"error": "b"})) == [0.0, 0.0]
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.score.support import judge, not_evaluated, scored, sides, tool_call, trajectory, user
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.left_out import LeftOut, token_hash
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
@@ -710,3 +710,104 @@ def test_a_digest_is_an_id_where_the_schema_does_not_say_otherwise():
     assert scored(GroundedArguments(), asked("Write to Ann.", hashed)).value == 0.0
     tools = (ToolDefinition(name="pay", parameters={"properties": {"customer_id": {"type": "string"}}}),)
     assert scored(GroundedArguments(), replace(asked("Write to Ann.", hashed), tools_offered=tools)).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        # Anthropic, MCP, OpenAI, Gemini, Bedrock, the AI SDK; then what is left of pictures in exports.
+        [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR0"}}],
+        {"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]},
+        [{"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}],
+        {"type": "computer_screenshot", "file_id": "file-1"},
+        {"inlineData": {"mimeType": "image/jpeg", "data": "/9j/4AAQSkZJRg=="}},
+        [{"image": {"format": "png", "source": {"bytes": "..."}}}],
+        [{"type": "media", "data": "...", "mediaType": "image/webp"}],
+        [{"type": "text", "text": "the scan:"}, {"type": "image", "data": "[omitted]", "mimeType": "image/png"}],
+        {"type": "resource", "resource": {"uri": "file:///bill.pdf", "mimeType": "application/pdf", "blob": "..."}},
+        [{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x"}}],
+        "data:image/png;base64,iVBORw0KGgo=",
+        "iVBORw0KGgoAAAANSUhEUg",
+        "[image]",
+        "[Image content omitted]",
+        "<image>",
+        "(screenshot removed)",
+        "@@@langfuseMedia:type=image/jpeg|id=m-1|source=base64_data_uri@@@",
+        {"screenshot": "<truncated>"},
+    ],
+)
+def test_values_may_be_read_off_pictures_and_files_in_results(result: Json):
+    assert not_evaluated(GroundedArguments(), after(Recorded(result), {"order_id": "A-17"})) == "no_content"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"product": "lamp", "image_url": "https://x.example/y.png"},
+        [{"type": "file", "name": "scan.png"}, {"type": "blob", "path": "a.pdf", "sha": "ab12"}],
+        {"files": [{"mimeType": "application/pdf", "name": "bill.pdf", "id": "1"}]},
+        "see ![image](https://x.example/y.png) (PDF)",
+        {"screenshot": "https://x.example/y.png"},
+    ],
+)
+def test_links_to_pictures_and_lists_of_files_show_nothing(result: Json):
+    assert not is_found(after(Recorded(result), {"order_id": "A-17"}))
+
+
+def test_a_picture_excuses_no_call_before_it_and_hides_no_value_that_was_seen():
+    reading = tool_call("load_scan", {}, result=Recorded("[image]"))
+    paying = tool_call("pay", {"order_id": "A-17"})
+    assert not is_found(trajectory(paying, reading, messages=(user("go on", 0),), writing_tools=WRITES))
+    assert is_found(trajectory(reading, paying, messages=(user("order A-17", 0),), writing_tools=WRITES))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("computer", {"action": "screenshot"}), ("browser_take_screenshot", {}), ("computer", {})]
+)
+def test_a_screenshot_is_a_picture_whatever_was_recorded_of_it(name: str, arguments: JsonObject):
+    looked = tool_call(name, arguments, result=Recorded("done"))
+    paying = tool_call("pay", {"order_id": "A-17"})
+    judged = trajectory(looked, paying, messages=(user("go on", 0),), writing_tools=WRITES)
+    assert not_evaluated(GroundedArguments(), judged) == "no_content"
+
+
+def test_a_placeholder_in_what_the_user_wrote_stands_for_a_picture():
+    assert not_evaluated(GroundedArguments(), asked("Pay this. [image]", {"order_id": "A-17"})) == "no_content"
+
+
+def test_places_to_click_are_not_judged():
+    click: JsonObject = {"action": "left_click", "coordinate": [512, 384]}
+    assert not_evaluated(GroundedArguments(reading="all"), asked("go on", click, name="computer")) == "no_calls"
+    assert not_evaluated(GroundedArguments(), asked("go on", {"x": 512, "y": 384.5, "start_x": 77})) == "no_calls"
+
+
+_UUID = "6d1f0a52-6b1c-4d3e-9c55-8b6b0f9f2c11"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, _UUID) for name in ("request_id", "requestId", "client_token", "clientOrderId", "newClientOrderId")),
+        *(
+            (name, _UUID)
+            for name in ("X-Request-ID", "trace_id", "dedup_key", "MessageDeduplicationId", "idempotencyKey")
+        ),
+        ("client_token", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        ("request_id", "req_8f3a9c2d1b4e"),
+        ("request_id", "V1StGXR8_Z5jdHi6B-myT"),
+    ],
+)
+def test_keys_that_a_client_makes_up_are_not_judged(name: str, value: str):
+    assert not_evaluated(GroundedArguments(), asked("go on", {name: value})) == "no_calls"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, _UUID) for name in ("order_id", "customer_id", "client_id", "client_account_id", "pull_request_id")),
+        ("request_id", "REQ-99132"),
+        ("client_order_id", "W9502126"),
+    ],
+)
+def test_ids_of_things_that_exist_are_judged_whatever_their_form(name: str, value: str):
+    assert not is_found(asked("go on", {name: value}))

@@ -43,6 +43,21 @@ def test_names_are_compared_as_they_are(name: str):
     assert scored(KnownTool(), trajectory(invented(name), offered=["search"])).value == 0.0
 
 
+@pytest.mark.parametrize("name", ["find_order", "crm.find_order", "crm-find_order", "mcp_crm_find_order"])
+def test_a_name_that_only_a_server_or_a_gateway_changed_is_known(name: str):
+    outcome = scored(KnownTool(), trajectory(invented(name), offered=["pay", "mcp__crm__find_order"]))
+    assert (outcome.value, outcome.explanation) == (1.0, f"`{name}` was on offer as `mcp__crm__find_order`")
+
+
+def test_nor_does_the_prefix_of_another_server_make_it_known():
+    assert scored(KnownTool(), trajectory(invented("shop__find"), offered=["crm__find"])).value == 0.0
+
+
+def test_a_name_that_the_framework_did_not_know_is_invented_however_alike():
+    unknown = replace(invented("find"), state="rejected", error=CallError(kind="unknown_tool", message="no such tool"))
+    assert scored(KnownTool(), trajectory(unknown, offered=["crm__find"])).value == 0.0
+
+
 def test_an_empty_offer_is_known_to_be_empty():
     assert scored(KnownTool(), trajectory(invented("search"), offered=[])).value == 0.0
 
@@ -79,6 +94,7 @@ def test_each_call_gets_its_own_verdict():
         (replace(tool_call("web_search", state="requested_only"), by_provider=True), "the model's provider ran it"),
         (tool_call("wire_money", state="paused"), "a person was asked about the call"),
         (tool_call("wire_money", state="refused"), "a person was asked about the call"),
+        (replace(tool_call("find", state="cancelled"), executed_by=SPAN), "it was cancelled while it ran"),
         (tool_call("transfer_to_refund_agent", state="requested_only"), "it names an agent of this run"),
         (tool_call("refund_agent", state="requested_only"), "it names an agent of this run"),
     ],

@@ -5,12 +5,11 @@ import time
 import pytest
 
 from toolgauge.model.json import Json
-from toolgauge.score.recorded_values import LastingValues
+from toolgauge.score.recorded_values import lasting
 
 
 def are_same(first: Json, second: Json) -> bool:
-    values = LastingValues()
-    return values.number(first) == values.number(second)
+    return lasting(first) == lasting(second)
 
 
 @pytest.mark.parametrize(

@@ -90,67 +90,113 @@ def other(count: int) -> list[ToolCall]:
     return [find(result=Recorded({"row": f"{number}"})) for number in range(count)]
 
 
-def test_identical_calls_with_other_results_fall_from_the_third_on_and_fail_from_the_fifth_on():
-    assert values(trajectory(*other(6))) == [1, 1, 0.67, 0.5, 0.4, 0.33]
-    fifth = judge(REPEATED, trajectory(*other(5)))[-1]
-    assert isinstance(fifth, Scored)
-    assert fifth.explanation == (
-        "`find` was called 5 times with the same arguments and no state-changing call in between, though the results differed: "
-        "the previous one is call 4"
+def back_and_forth(count: int) -> list[ToolCall]:
+    """Identical calls whose results are two in turn."""
+    return [find(result=Recorded({"row": "ab"[number % 2]})) for number in range(count)]
+
+
+def test_pages_with_new_content_are_progress():
+    assert values(trajectory(*other(20))) == [1] * 20
+    asked = tuple(user(f"more, {turn}", turn) for turn in range(5))
+    assert values(trajectory(*other(5), messages=asked)) == [1] * 5
+
+
+def test_beyond_twenty_calls_with_new_content_the_value_falls_and_passes_all_the_same():
+    pages = values(trajectory(*other(100)))
+    assert (pages[19], pages[20], pages[29], pages[39], pages[99]) == (1, 0.95, 0.67, 0.5, 0.5)
+    last = judge(REPEATED, trajectory(*other(25)))[-1]
+    assert isinstance(last, Scored)
+    assert last.explanation == (
+        "`find` was called 25 times with the same arguments and had new results: the previous one is call 24"
     )
-    assert fifth.parts == {"identical": 1, "unlike": 5}
+    assert last.parts == {"identical": 1, "fresh": 25}
 
 
-def test_state_changing_calls_fall_by_other_results_too():
-    changes = [tool_call("set_state", {"order": 1}, result=Recorded({"row": f"{number}"})) for number in range(5)]
-    assert values(trajectory(*changes, writing_tools=["set_state"])) == [1, 1, 0.67, 0.5, 0.4]
+def test_a_last_page_that_comes_back_repeats():
+    pages = other(7)
+    assert values(trajectory(*pages, pages[-1], pages[-1])) == [1] * 7 + [0.5, 0.33]
 
 
-def test_a_state_changing_call_of_a_later_turn_begins_anew_whatever_the_results():
-    first, second, third, fourth, fifth = other(5)
-    change = tool_call("refund")
-    made = trajectory(first, second, third, change, fourth, fifth, writing_tools=["refund"])
-    assert values(made) == [1, 1, 0.67, 1, 1, 1]
+def test_results_that_differ_in_nothing_but_times_counters_and_request_ids_are_no_new_content():
+    looks = [
+        find(
+            result=Recorded(
+                {
+                    "rows": [],
+                    "elapsed_ms": number,
+                    "request_id": f"r-{number}",
+                    "page": number,
+                    "nextCursor": f"c{number}",
+                }
+            )
+        )
+        for number in range(5)
+    ]
+    assert values(trajectory(*looks)) == [1, 0.5, 0.33, 0.25, 0.2]
 
 
-def test_a_state_changing_call_of_the_turn_of_the_first_call_is_not_in_between():
-    first, *more = (replace(call, turn=turn) for turn, call in enumerate(other(5)))
+def test_results_that_come_back_fall_from_the_third_without_new_content_on_and_fail_from_the_fifth_on():
+    assert values(trajectory(*back_and_forth(7))) == [1, 1, 1, 0.67, 0.5, 0.4, 0.33]
+    sixth = judge(REPEATED, trajectory(*back_and_forth(6)))[-1]
+    assert isinstance(sixth, Scored)
+    assert sixth.explanation == (
+        "`find` was called 5 times with the same arguments and no state-changing call in between, "
+        "and its results were none but earlier ones: the previous one is call 5"
+    )
+    assert sixth.parts == {"identical": 1, "stale": 5}
+
+
+WORDS = "the quick brown fox jumps over the lazy dog while many agents call tools"
+
+
+def test_other_orders_and_pieces_of_the_same_words_are_no_new_content():
+    pieces = [WORDS, WORDS[4:], WORDS[10:40], WORDS[:50], f"{WORDS[20:]}; {WORDS[:9]}", WORDS[16:]]
+    assert values(trajectory(*[find(result=Recorded(piece)) for piece in pieces])) == [1, 1, 0.67, 0.5, 0.4, 0.33]
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [{"state": "running", "done": f"{number}0 of 90 files"} for number in range(9)],
+        [{"state": "running", "job": f"part-{number}"} for number in range(9)],
+        [{"items": [f"{name}pple", f"{name}anana"], "more": True} for name in "abcdefghi"],
+    ],
+    ids=["numbers", "ids", "words"],
+)
+def test_new_numbers_ids_and_mostly_new_words_are_new_content(results: list[Json]):
+    assert values(trajectory(*[find(result=Recorded(one)) for one in results])) == [1] * 9
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("scroll_down", {"by": "page"}), ("fetchNextPage", {"of": "list"}), ("read_on", {})]
+)
+def test_of_tools_that_page_and_calls_without_arguments_each_other_result_is_new(name: str, arguments: Json):
+    shown = [tool_call(name, arguments, result=Recorded(f"the section of the {part}")) for part in "abcdefg"]
+    assert values(trajectory(*shown)) == [1] * 7
+
+
+def test_a_change_in_the_turn_of_the_first_call_is_not_in_between():
+    first, *more = (replace(call, turn=turn) for turn, call in enumerate(back_and_forth(5)))
     made = trajectory(first, tool_call("refund", turn=0), *more, writing_tools=["refund"])
-    assert values(made) == [1, 1, 1, 0.67, 0.5, 0.4]
+    assert values(made) == [1, 1, 1, 1, 0.67, 0.5]
 
 
-def test_state_changing_calls_beside_each_identical_call_begin_anew():
-    pairs = [
-        replace(call, turn=turn)
-        for turn, looked in enumerate(other(6))
-        for call in (looked, tool_call("refund", {"order": turn}))
-    ]
-    assert values(trajectory(*pairs, writing_tools=["refund"])) == [1] * 6
-
-
-def test_without_turns_a_state_changing_call_is_in_between():
-    made = [
-        replace(call, turn=0)
-        for number, looked in enumerate(other(6))
-        for call in (looked, tool_call("refund", {"order": number}))
-    ]
-    assert values(trajectory(*made, writing_tools=["refund"])) == [1] * 6
-
-
-def test_a_message_of_the_user_does_not_begin_anew_where_results_are_known():
-    asked = tuple(user(f"look again, {turn}", turn) for turn in range(5))
-    assert values(trajectory(*other(5), messages=asked)) == [1, 1, 0.67, 0.5, 0.4]
+def test_a_state_changing_call_that_worked_begins_anew_whatever_the_results():
+    calls = back_and_forth(9)
+    made = trajectory(*calls[:4], tool_call("refund"), *calls[4:], writing_tools=["refund"])
+    assert values(made) == [1, 1, 1, 0.67, 1, 1, 1, 1, 0.67, 0.5]
 
 
 def test_identical_calls_in_traces_of_one_conversation_are_found():
-    calls = [replace(call, span=SpanRef(f"{number:032x}", "1")) for number, call in enumerate(other(5))]
-    assert values(trajectory(*calls, scope="conversation")) == [1, 1, 0.67, 0.5, 0.4]
+    calls = [replace(call, span=SpanRef(f"{number:032x}", "1")) for number, call in enumerate(back_and_forth(6))]
+    assert values(trajectory(*calls, scope="conversation")) == [1, 1, 1, 0.67, 0.5, 0.4]
 
 
 def test_failures_before_the_first_success_do_not_count_and_later_ones_do():
     worked = [tool_call("pay", {"card": "a"}, result=Recorded(f"{number}")) for number in range(4)]
     assert values(trajectory(failing(), failing(), worked[0])) == [1, 1, 1]
-    assert values(trajectory(worked[0], failing(), worked[1], failing(), worked[2]))[-1] == 0.4
+    rounds = [worked[0], *[call for one in worked[1:3] for call in (failing(), one, failing(), worked[0])]]
+    assert values(trajectory(*rounds))[-1] == 0.29
 
 
 @pytest.mark.parametrize(

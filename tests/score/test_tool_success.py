@@ -127,3 +127,7 @@ def test_a_success_that_made_nothing_good_is_the_usual_outcome():
 def test_ten_thousand_failures_of_one_turn_take_linear_time():
     together = [tool_call("pay", error=FAILED, turn=0), tool_call("pay", turn=0)] * 5_000
     assert len(judge(IGNORE, trajectory(*together))) == 10_000
+
+
+def test_a_call_that_was_cancelled_is_not_judged():
+    assert not_evaluated(ToolSuccess(), trajectory(tool_call("find", state="cancelled"))) == "not_executed"

@@ -1,11 +1,13 @@
 """What detectors know is saved before regressions are announced, and comes back with the next start."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from tests.watch.support import HOUR, START, Traffic, offered, scorecard, watch_metrics, watcher
 from toolgauge.export.webhooks import Webhooks
@@ -81,6 +83,29 @@ async def test_a_stream_that_learns_is_listed_with_the_observations_it_has_and_n
     traffic.send(37, every=20)
     listed = await watching(traffic.watcher, None).statuses()
     assert {(each.state, each.observations, each.needed) for each in listed} == {("learning", 37, 200)}
+
+
+async def test_an_incident_is_one_warning_also_over_a_restart(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO)
+    store, traffic = MemoryStore(), Traffic(watcher())
+    traffic.send(300, every=20)
+    first, second = watching(traffic.watcher, store), watching(watcher(), store)
+    first.restore()
+    first.start(here)
+    traffic.send(60, every=2)
+    for regression in traffic.regressions:
+        first.regressed([regression])
+    await first.stop()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert len({vars(record)["incident"] for record in caplog.records}) == 1
+    second.restore()
+    second.start(here)
+    one, other = (replace(each, phase="ended") for each in traffic.regressions)
+    second.regressed([one])
+    second.regressed([other])
+    await second.stop()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "INFO"]
+    assert "is back at" in caplog.messages[-1]
 
 
 async def test_changes_of_tools_are_counted_at_once_and_announced_when_they_are_saved():

@@ -112,7 +112,7 @@ def test_a_loop_is_told_with_its_tenth_identical_call_while_the_run_goes_on():
     assert walk.scorecards() == []
 
 
-@pytest.mark.parametrize("result", ["took 3 s", "12:00:07 still running"])
+@pytest.mark.parametrize("result", ["took 3 s", "12:00:07 still running", '{"rows": [], "elapsed_ms": 3}'])
 def test_times_in_results_make_no_other_result(result: str):
     walk = told(LOOPS)
     run = Run(walk)
@@ -132,11 +132,19 @@ def progress() -> Iterator[tuple[str, str, str]]:
     [
         [("find_order", f'{{"id": {number}}}', "none") for number in range(30)],
         [("next_page", "{}", f"page {name}") for name in "abcdefghijklmnopqrstuvwxyz"],
+        [("find_order", "{}", f"page {name}") for name in "abcdefghijklmnopqrstuvwxyz"],
         [("get_job_status", "{}", "running")] * 30,
         [("wait_for_job", "{}", "running"), ("find_order", "{}", "none")] * 30,
         list(progress()),
     ],
-    ids=["other arguments", "other results of a change", "polling", "waiting in between", "changes in between"],
+    ids=[
+        "other arguments",
+        "other results of a change",
+        "pages",
+        "polling",
+        "waiting in between",
+        "changes in between",
+    ],
 )
 def test_a_run_that_makes_progress_is_no_loop(calls: Sequence[tuple[str, str, str]]):
     walk = told(LOOPS, EFFECTS)

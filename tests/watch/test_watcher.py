@@ -53,6 +53,46 @@ def test_another_service_is_another_incident() -> None:
     assert incidents["support"] != incidents["sales"]
 
 
+def restarted(traffic: Traffic) -> None:
+    rows, _ = traffic.watcher.changes()
+    traffic.watcher = watcher()
+    assert traffic.watcher.restore(rows) == 0
+
+
+def test_after_a_restart_an_alarm_joins_the_newest_incident_that_lasts() -> None:
+    traffic = Traffic(watcher())
+    for tool in ("find_order", "refund", "search"):
+        traffic.send(300, every=20, tool=tool)
+    traffic.send(60, every=2, tool="find_order")
+    traffic.number += 700
+    traffic.send(60, every=2, tool="refund")
+    # The older incident is the last one that is heard of.
+    traffic.send(20, every=2, tool="find_order")
+    restarted(traffic)
+    traffic.send(60, every=2, tool="search")
+    first, second, third = (began(traffic.regressions, tool) for tool in ("find_order", "refund", "search"))
+    assert first.incident != second.incident
+    assert third.incident == second.incident
+
+
+def test_an_alarm_after_the_end_of_an_incident_is_another_one_with_and_without_a_restart() -> None:
+    ids: list[str] = []
+    for restarts in (False, True):
+        traffic = Traffic(watcher())
+        traffic.send(300, every=20)
+        traffic.send(300, every=20, tool="refund")
+        traffic.send(60, every=2)
+        assert traffic.watcher.acknowledge({}, traffic.now_ns) == 3
+        if restarts:
+            restarted(traffic)
+        traffic.send(100, every=20)
+        traffic.send(60, every=2)
+        first, *_, last = (each for each in traffic.regressions if each.phase == "began")
+        assert first.incident != last.incident
+        ids.append(last.incident)
+    assert ids[0] == ids[1]
+
+
 def test_a_rollback_that_does_not_help_updates_the_alarm_once() -> None:
     metrics = watch_metrics()
     traffic = Traffic(watcher(metrics))
@@ -185,7 +225,7 @@ def test_acknowledging_ends_the_alarm_and_learns_anew() -> None:
 
 def test_the_least_recently_used_stream_gives_way() -> None:
     metrics = watch_metrics()
-    traffic = Traffic(watcher(metrics, max_streams=4))
+    traffic = Traffic(watcher(metrics, max_streams=4, baseline_min=1))
     for tool in ("one", "two", "three", "four", "one"):
         traffic.send(1, every=20, tool=tool)
     traffic.watcher.tick(traffic.now_ns)
@@ -292,9 +332,11 @@ def test_names_of_any_length_take_bounded_memory() -> None:
 
 def test_a_stream_that_gives_way_leaves_no_trace_in_its_counter() -> None:
     metrics = watch_metrics()
-    watching = watcher(metrics, max_streams=4)
+    watching = watcher(metrics, max_streams=4, baseline_min=1)
     for number in range(100):
-        watching.observe(scorecard(number, [(f"tool-{number}", 1.0)], at_ns=START + number * SECOND))
+        for again in (0, 1):
+            watching.observe(scorecard(number, [(f"tool-{number}", 1.0)], at_ns=START + (2 * number + again) * SECOND))
+        watching.tick(START + 2 * number * SECOND)
     assert len(metrics.alarms.created) == len(metrics.alarms.cells) == 4
 
 
@@ -376,6 +418,11 @@ def test_what_is_not_known_yet_is_no_0() -> None:
     assert not metrics.run_length.current()
     traffic.send(10, every=20)
     traffic.watcher.tick(traffic.now_ns)
+    assert not metrics.observations.cells
+    assert not metrics.alarms.cells
+    traffic.send(300, every=20)
+    traffic.watcher.tick(traffic.now_ns)
+    assert len(metrics.alarms.cells) == len(metrics.observations.cells) == 2
     assert len(metrics.baseline.cells) == len(metrics.current.cells) == 2
     traffic.watcher.acknowledge({}, traffic.now_ns)
     assert not metrics.baseline.cells

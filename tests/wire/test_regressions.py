@@ -46,7 +46,7 @@ def test_a_worse_release_is_logged_sent_as_an_event_and_known_after_a_restart(tm
         assert active(toolgauge) == 0
         send(toolgauge, WORSE, 80, seed=2)
         until(lambda: active(toolgauge) >= 1, "the alarm")
-        until(lambda: "`list_orders` fell from" in toolgauge.said(), "the line of the log")
+        until(lambda: "`default.tool_success` of `list_orders`" in toolgauge.said(), "the line of the log")
         assert "with version 1.1" in toolgauge.said()
 
         def event() -> str | None:

@@ -21,31 +21,16 @@ from toolgauge.model.observations import CallError, CallRequested, MessageSeen, 
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import EarlierTurns, Message, Run, ToolCall
 
-# Classes without their modules. Python, .NET, the JVM, JavaScript and Go.
-_CANCELLATIONS = frozenset(
-    (
-        *("CancelledError", "KeyboardInterrupt", "GeneratorExit", "StopIteration", "StopAsyncIteration"),
-        *("OperationCanceledException", "TaskCanceledException", "CancellationException", "JobCancellationException"),
-        *("InterruptedException", "AbortError", "ResponseAborted", "ClientDisconnect"),
-        # As `error.type` of libraries without exceptions, and of gRPC.
-        *("canceled", "cancelled", "Canceled", "Cancelled", "CANCELLED"),
-    )
-)
-# A timeout may end its operation with one of these.
-_TIMED_OUT = re.compile(r"time[sd]?[ _-]?out|deadline", re.IGNORECASE)
 # LangGraph; OpenAI Agents.
 _TRIPWIRES = [f"{side}GuardrailTripwireTriggered" for side in ("Input", "Output", "ToolInput", "ToolOutput")]
-_STEERING = frozenset(("ParentCommand", "GraphBubbleUp", *_TRIPWIRES))
-_MAX_TEXT = 600
-_WORDS_ALONE = frozenset(("canceled", "cancelled"))
-# A status without an exception event, which begins with the class or is the library's own words for a cancellation.
-_CLASS = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}([A-Z]\w{2,60})(?=\s*$|[(:])")
-_WORDS = re.compile(
-    r"Command\(graph=|Guardrail tripwire triggered\b"
-    r"|(?:(?:rpc error: code = Canceled desc = )?context canceled|(?:This|The) operation was (?:aborted|cancel+ed)"
-    r"|(?:The )?(?:run|request|task|stream) (?:was |has been )?(?:aborted|cancel+ed)(?: by (?:the )?(?:user|client|caller))?)\.?\s*$",
-    re.IGNORECASE,
+# The end of a stream or a client raises the others.
+_STEERING = frozenset(
+    ("ParentCommand", "GraphBubbleUp", "StopIteration", "StopAsyncIteration", "ClientDisconnect", *_TRIPWIRES)
 )
+_MAX_TEXT = 600
+# A status without an exception event, which begins with the class.
+_CLASS = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}([A-Z]\w{2,60})(?=\s*$|[(:])")
+_WORDS = re.compile(r"Command\(graph=|Guardrail tripwire triggered\b", re.IGNORECASE)
 Role: TypeAlias = Literal["system", "user", "assistant"]
 _Newest: TypeAlias = dict[Role, Collection[str]]
 # The time of some texts, the run and the role that they belong to.
@@ -294,9 +279,7 @@ def _ends_run(node: Node, failure: CallError, failed_ns: Mapping[str, int], aske
     if not_executed(failure, NOT_RECORDED) is not None or _WORDS.match(message[:_MAX_TEXT]) is not None:
         return False
     raised = _CLASS.match(message, 0, _MAX_TEXT)
-    # A bare word at the beginning of a message is no class: `Canceled: no such card`.
-    names = {kind, raised[1] if raised is not None and raised[1].lower() not in _WORDS_ALONE else ""}
-    if names & _STEERING or (names & _CANCELLATIONS and _TIMED_OUT.search(message, 0, _MAX_TEXT) is None):
+    if kind in _STEERING or (raised is not None and raised[1] in _STEERING):
         return False
     # Rule: some producers copy the error of a tool to the spans around it. It is not theirs where a model answered after it.
     ended_ns = failed_ns.get(_words(failure))

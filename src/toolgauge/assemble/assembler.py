@@ -102,10 +102,10 @@ class Completeness:
             return _BEGAN_BEFORE
         if because in _IN_PASSING:
             dangling = trace.dangling()
-            is_half = dangling == "spans" or (dangling == "log_records" and service.shows_parents)
+            is_half = dangling in ("spans", "runs") or (dangling == "log_records" and service.shows_parents)
         elif because == "open_idle":
-            waits = trace.dangling() is not None
-            is_half = waits and service.shows_parents
+            waits = (dangling := trace.dangling()) is not None
+            is_half = waits and (service.shows_parents or dangling == "runs")
             service.count(complete=not waits, waiting=waits)
             if not is_half and not service.is_reported:
                 service.is_reported = True
@@ -113,7 +113,10 @@ class Completeness:
         else:
             service.count(complete=trace.shows_parents(), waiting=False)
             return None
-        return f"a span that contains others of it had not arrived when it was closed ({because})" if is_half else None
+        what = (
+            "a run of it had not ended" if dangling == "runs" else "a span that contains others of it had not arrived"
+        )
+        return f"{what} when it was closed ({because})" if is_half else None
 
     def waits_for_parents(self, service: str | None) -> bool:
         """Return whether the parents of the service's spans are expected: not where they are traced elsewhere."""

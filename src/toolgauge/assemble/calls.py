@@ -109,9 +109,9 @@ def fate(pair: Pair, answer: CallAnswered | None, offers: Offers, *, has_tool_sp
 
 
 def _unexecuted(state: NotExecuted, result: Content, error: CallError | None) -> Fate:
-    """Return a call that waits or was refused: it has no error, and the words of the refusal are its result."""
+    """Return a call that waits, was refused or cancelled: it has no error, and the words of a refusal are its result."""
     words = Recorded(error.message) if error is not None and error.message else NOT_RECORDED
-    return Fate(state, words if state == "refused" and type(result) is NotRecorded else result, None)
+    return Fate(state, words if state != "paused" and type(result) is NotRecorded else result, None)
 
 
 def _rejection(
@@ -304,6 +304,7 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         became.by_provider,
         execution.node.definition if execution is not None else None,
         execution.kind if execution is not None else "tool",
+        execution is not None and execution.node.first.status == "ok",
     )
 
 

@@ -1,9 +1,8 @@
 """Keys that match two views of the same call, for joining only: scores compare values elsewhere.
 
-1 equals 1.0, booleans are no numbers, and two instrumentations may spell a name differently.
+1 equals 1.0, and booleans are no numbers.
 """
 
-import re
 from collections.abc import Hashable
 from math import isnan
 
@@ -12,13 +11,6 @@ from toolgauge.model.json import Json, JsonObject, is_large, spelled
 
 # Deeper values are equal as far as joining is concerned; without a floor a hostile value exhausts the stack.
 _MAX_DEPTH = 64
-_NOT_LETTERS = re.compile(r"[\W_]+")
-
-
-def fold_name(name: str) -> str:
-    """Reduce a tool name to what all spellings of it share (`Delegate work` and `delegate_work`)."""
-    folded = name.casefold()
-    return folded if folded.isalnum() else _NOT_LETTERS.sub("", folded) or name
 
 
 def value_key(value: Json, depth: int = 0) -> Hashable:

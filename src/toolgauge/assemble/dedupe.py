@@ -5,17 +5,17 @@ and agents used as tools nest calls of their own; the steps of code agents that 
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import attrgetter, itemgetter
 
-from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, NodeIndex, Request, place_and_time
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.records import SpanRef
+from toolgauge.model.tool_names import fold_name, is_same_tool
 from toolgauge.model.trajectory import CodeStep
 
 # A request, and its place among all known ones: the earliest are taken first.
@@ -330,8 +330,6 @@ def _codes(index: NodeIndex) -> Mapping[SpanRef, str]:
 # One span shows one call; log records may add some to it, and hostile ones very many.
 _MAX_BESIDE = 16
 _MILLISECOND_NS = 1_000_000
-# How the Claude Agent SDK names a tool of an MCP server: `mcp__server__tool`.
-_MCP, _SERVED = "mcp__", "__"
 
 
 def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> list[Execution]:
@@ -397,21 +395,23 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
 
 
 def _absorb_served(executions: Sequence[Execution]) -> None:
-    """Merge spans of MCP into the calls beside them, whose names have the server's before the tool's: `mcp__server__tool`."""
-    clients: dict[Hashable, deque[Execution]] = {}
+    """Merge spans of MCP into the calls beside them, whose names may have the server's before the tool's."""
+    clients: dict[str | None, list[Execution]] = {}
     for execution in executions if any(one.is_protocol for one in executions) else ():
-        prefix, _, name = execution.name.rpartition(_SERVED)
-        if prefix.startswith(_MCP) and execution.host is None:
-            clients.setdefault((execution.node.parent, name), deque(maxlen=_MAX_BESIDE)).append(execution)
+        if not execution.is_protocol and execution.host is None:
+            clients.setdefault(execution.node.parent, []).append(execution)
     for served in executions if clients else ():
         if served.is_protocol and served.host is None:
-            around = clients.get((served.node.parent, served.name), deque[Execution]())
-            client = next(
-                (one for one in around if one.node.time_ns <= served.node.time_ns and _overlap(one, served)), None
-            )
-            if client is not None:
-                client.absorb(served)
-                around.remove(client)
+            around = clients.get(served.node.parent, [])
+            before = bisect_right(around, served.node.time_ns, key=_began_ns)
+            for client in around[max(before - _MAX_BESIDE, 0) : before]:
+                if _overlap(client, served) and is_same_tool(client.name, served.name, loosely=True):
+                    client.absorb(served)
+                    around.remove(client)
+                    break
+
+
+_began_ns: Callable[[Execution], int] = attrgetter("node.time_ns")
 
 
 def _absorb_copies(executions: Sequence[Execution], requests: Sequence[Request]) -> None:

@@ -1,4 +1,4 @@
-"""Reads errors and results: a call may wait for a person, be refused by one, be rejected before its tool ran, or have failed.
+"""Reads errors and results: a call may wait for a person, be refused by one, be cancelled or rejected, or have failed.
 
 Only the classes and words below count, a decision's only at the beginning of an answer, and a rejection's only where they
 name this very tool or its arguments: a tool may return any text, and fail with a validation error about something else.
@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.canonical import fold_name
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.error_objects import reported_failure
 from toolgauge.model.json import JsonObject
@@ -23,6 +22,7 @@ from toolgauge.model.observations import (
     UNKNOWN_TOOL,
     CallError,
 )
+from toolgauge.model.tool_names import fold_name
 
 Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 
@@ -77,12 +77,20 @@ _DENIED = re.compile(
 )
 
 
+_JSON = ("{", "[", '"')
+
+
 def rejection(name: str, arguments: Content, error: CallError, result: Content) -> Rejection | None:
     """Return why the failed call was rejected, `None` when nothing shows that its tool never ran."""
     kind = error.kind.rpartition(".")[2]
     if kind in _REJECTED_KINDS:
         return _REJECTED_KINDS[kind]
-    if isinstance(arguments, Unparsed) and arguments.reason == "unparsable":
+    # Custom tools take free text, such as a patch.
+    if (
+        isinstance(arguments, Unparsed)
+        and arguments.reason == "unparsable"
+        and arguments.text.lstrip().startswith(_JSON)
+    ):
         return INVALID_ARGUMENTS
     match result:
         case Recorded(value=str() as answered) | Recorded(value={"error": str() as answered}) | Unparsed(text=answered):
@@ -112,10 +120,10 @@ def misfits(arguments: Content, schema: JsonObject | None) -> bool:
 
 
 def _reason_in(name: str, arguments: Content, kind: str, text: str) -> Rejection | None:
-    if name and name in text:
+    if name in text:
         if _NO_SUCH_TOOL.search(text):
             return UNKNOWN_TOOL
-        if _NOT_THESE_ARGUMENTS.search(text):
+        if name and _NOT_THESE_ARGUMENTS.search(text):
             return INVALID_ARGUMENTS
     if _NO_SUCH.fullmatch(text):
         return UNKNOWN_TOOL
@@ -179,7 +187,7 @@ def with_message(error: CallError, result: Content) -> CallError:
     return error if found is None else replace(error, message=found.text)
 
 
-NotExecuted: TypeAlias = Literal["paused", "refused"]
+NotExecuted: TypeAlias = Literal["paused", "refused", "cancelled"]
 
 # The most members of an answer that holds only a decision.
 _MAX_MEMBERS = 2
@@ -214,19 +222,52 @@ _REFUSED_WORDS = re.compile(
 _REJECTED_BY_HAND = re.compile(r"\bTool execution for \S{1,200} was manually rejected by user\b")
 
 
+# Of classes without their modules: Python, .NET, the JVM, JavaScript and Go; as `error.type` of gRPC and libraries without exceptions.
+_CANCELLATIONS = frozenset(
+    (
+        *("CancelledError", "KeyboardInterrupt", "GeneratorExit", "AbortError", "ResponseAborted"),
+        *("OperationCanceledException", "TaskCanceledException", "CancellationException", "JobCancellationException"),
+        *("InterruptedException", "canceled", "cancelled", "Canceled", "Cancelled", "CANCELLED"),
+    )
+)
+# A timeout may end its operation with one of these.
+_TIMED_OUT = re.compile(r"time[sd]?[ _-]?out|deadline", re.IGNORECASE)
+# A bare word at the beginning of a message is no class: `Canceled: no such card`.
+_WORDS_ALONE = frozenset(("canceled", "cancelled"))
+_STOPPED = r"(?:was |has been )?(?:aborted|cancel+ed|interrupted)(?: by (?:the )?(?:user|client|caller))?"
+_BY_OTHERS = (
+    r"(?:<tool_use_error>)?(?:sibling tool call (?:errored|failed)"
+    r"|cancel+ed(?:: | because | since | due to )(?:an?|the)? ?(?:sibling|parallel|other|another) [^\n]{0,300})"
+)
+# The libraries' own words, and those of coding agents.
+_CANCELLED = re.compile(
+    r"(?:Error: )?(?:(?:[^\n]{0,300}[:=] )?context canceled|(?:This|The) operation was (?:aborted|cancel+ed)"
+    rf"|(?:The |This )?(?:run|request|task|stream|tool|execution|command|(?:tool |function )?call|tool (?:use|execution)) {_STOPPED}"
+    r"|(?:aborted|cancel+ed|interrupted|stopped) by (?:the )?(?:user|client|caller)(?: after [\d.]{1,12} ?\w{1,12})?"
+    r"|user (?:aborted|cancel+ed|interrupted)(?: (?:the |this )?(?:tool )?(?:run|request|task|call|execution|operation))?"
+    rf"|{_BY_OTHERS})\.?(?:</tool_use_error>)?\s*$",
+    re.IGNORECASE,
+)
+# What no tool returns: the rest of it may be about an order or a request.
+_CANCELLED_ANSWER = re.compile(
+    rf"(?:Error: )?(?:(?:The |This )?tool (?:call|use|execution) {_STOPPED}|{_BY_OTHERS})\.?(?:</tool_use_error>)?\s*$",
+    re.IGNORECASE,
+)
+
+
 def not_executed(error: CallError | None, result: Content) -> NotExecuted | None:
-    """Return whether the call waits or was refused; `None` without evidence."""
+    """Return whether the call waits, was refused or was cancelled; `None` without evidence."""
     if error is not None:
         kind = error.kind.rpartition(".")[2]
         raised = _CLASS.match(error.message)
         found = _STOPPED_KINDS.get(kind) or _STOPPED_KINDS.get(raised[1] if raised is not None else "")
         if found is None and _REJECTED_BY_HAND.search(error.message, 0, _MAX_DECISION):
             return "refused"
-        return found or _in_words(error.message)
+        return found or _in_words(error.message) or _cancelled(kind, error.message)
     # Asked of every call: patterns cost five times as much.
     answer = result.value if type(result) is Recorded else result.text if type(result) is Unparsed else None
     if isinstance(answer, str):
-        return _in_words(answer)
+        return _in_words(answer) or ("cancelled" if _CANCELLED_ANSWER.match(answer, 0, _MAX_DECISION) else None)
     if not isinstance(answer, dict) or len(answer) > _MAX_MEMBERS:
         return None
     # Nothing but a decision: the AI SDK's `{"denied": true}`, UiPath's `{"meta": "Cancelled by user"}`.
@@ -235,6 +276,15 @@ def not_executed(error: CallError | None, result: Content) -> NotExecuted | None
         return "refused"
     words = answer.get("error")
     return _in_words(words) if isinstance(words, str) and len(answer) == 1 else None
+
+
+def _cancelled(kind: str, message: str) -> NotExecuted | None:
+    if _TIMED_OUT.search(message, 0, _MAX_DECISION):
+        return None
+    raised = _CLASS.match(message)
+    is_raised = raised is not None and raised[1] in _CANCELLATIONS and raised[1].lower() not in _WORDS_ALONE
+    is_cancelled = kind in _CANCELLATIONS or is_raised or _CANCELLED.match(message, 0, _MAX_DECISION) is not None
+    return "cancelled" if is_cancelled else None
 
 
 def _in_words(text: str) -> NotExecuted | None:

@@ -41,6 +41,8 @@ from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, T
 _MOST_REMEMBERED = 4
 # Nested model spans come in twos and threes.
 _MAX_NESTING = 4
+# Texts that a producer dropped: what was in them is not known.
+_CUT = LeftOut(texts=1, is_complete=False)
 Parents: TypeAlias = Mapping[str, str | None]
 
 
@@ -69,7 +71,7 @@ class _Planted:
         self.whole = self.root or nodes[0]
         requests = requested_calls(index)
         executions = executed_calls(index.executing, requests)
-        self.pairs = pair(requests, executions)
+        self.pairs = pair(requests, executions, index.offering)
         self.has_tool_spans = bool(executions) and any(one.execution is not None for one in self.pairs)
         if index.coding:
             self.pairs = sorted([*self.pairs, *failed_steps(index, self.pairs)], key=asked)
@@ -170,7 +172,9 @@ def _joined(
         closed_because=closed_because,
         start_ns=min([node.start_ns for node in spans]),
         end_ns=max([node.end_ns for node in spans]),
-        left_out=merged([trace.left_out for trace in traces]),
+        left_out=merged(
+            [trace.left_out for trace in traces] + [_CUT] * (True in [one.first.is_cut for one in index.nodes])
+        ),
         hidden_turns=sum([node.model_call is not None and node.model_call.stopped_for_tools for node in silent]),
         has_beginning=has_beginning(index.speaking),
         has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],

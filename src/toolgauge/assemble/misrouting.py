@@ -9,10 +9,10 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.node import Execution, Node, NodeIndex
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.records import SpanRef
+from toolgauge.model.tool_names import fold_name
 
 _NEWEST_TRAJECTORIES = 100
 _LEAST_SPLIT = 5

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.canonical import arguments_key, fold_name
+from toolgauge.assemble.canonical import arguments_key
 from toolgauge.assemble.failures import NotExecuted, mcp_failure
 from toolgauge.model.content import Content, NotRecorded
 from toolgauge.model.observations import (
@@ -22,6 +22,7 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
+from toolgauge.model.tool_names import is_same_tool
 
 _MARK = "<"
 
@@ -208,7 +209,8 @@ class Execution(_View, eq=False):
 
     def has_name_of(self, other: "Execution") -> bool:
         """Return whether both name the same tool; a span of the protocol may name none."""
-        return not self.name or not other.name or fold_name(self.name) == fold_name(other.name)
+        is_served = self.is_protocol or other.is_protocol
+        return not self.name or not other.name or is_same_tool(self.name, other.name, loosely=is_served)
 
     def absorb(self, other: "Execution") -> None:
         """Fill missing fields from another view of this call."""

@@ -1,6 +1,7 @@
 """Joins the two views of a call: the request of a model, and the execution that a tool span shows.
 
-By call id, else by name and arguments, else by name within one agent run; a resumed run's also with the call that waited.
+By call id, else by name and arguments, else by name within one agent run, else by arguments within it, under two names of one
+tool; a resumed run's also with the call that waited.
 """
 
 from bisect import bisect_right
@@ -12,10 +13,12 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.assemble.canonical import fold_name, likeness
+from toolgauge.assemble.canonical import adds_to, likeness
 from toolgauge.assemble.failures import not_executed
 from toolgauge.assemble.node import Execution, Node, Request, is_restored
+from toolgauge.model.content import Recorded
 from toolgauge.model.observations import PAUSED, CallError
+from toolgauge.model.tool_names import fold_name, is_same_tool
 
 # Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
 _MAX_COMPARISONS = 1024
@@ -38,8 +41,8 @@ class Pair(Struct, eq=False):
         return self.execution.run if self.execution is not None else None
 
 
-def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[Pair]:
-    """Return all calls of one trace in order of time. Both sides come in that order too."""
+def pair(requests: Sequence[Request], executions: Sequence[Execution], offering: Sequence[Node] = ()) -> list[Pair]:
+    """Return all calls of one trace in order of time. Both sides come in that order too; `offering` nodes have tools on offer."""
     asking, left = requests, executions
     ran = {execution.call_id: execution for execution in executions if execution.call_id is not None}
     found: _Pairs = [(request, ran[request.call_id]) for request in requests if request.call_id in ran]
@@ -52,6 +55,14 @@ def pair(requests: Sequence[Request], executions: Sequence[Execution]) -> list[P
             request.execution = execution
             execution.was_requested = True
         asking = [request for request in asking if request.execution is None]
+        left = [execution for execution in left if not execution.was_requested]
+    if asking and left:
+        # Nearly always one of both is empty.
+        known = {tool.name for node in offering for offer in node.offers for tool in offer.tools}
+        known.update([request.name for request in requests])
+        for request, execution in _under_two_names(asking, [one for one in left if one.name not in known]):
+            request.execution = execution
+            execution.was_requested = True
         left = [execution for execution in left if not execution.was_requested]
     asked_for: list[Pair] = []
     for request in requests:
@@ -198,6 +209,42 @@ _RULES: tuple[tuple[_Key, _Matches], ...] = (
     *((partial(_by_name, spelled), _most_alike) for spelled in _SPELLINGS),
     *((partial(_by_name, spelled), _in_order_unless_ids_differ) for spelled in _SPELLINGS),
 )
+
+
+def _under_two_names(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
+    """Pair by run, arguments and time alone, or by names of one tool: with the newest output before that asked for such a call.
+
+    Servers of MCP and gateways have names of their own for tools, and some producers name the class of a call. A name that a
+    model was offered or asked for is that of another tool.
+    """
+    by_run = _group(requests, _in_run)
+    for execution in executions:
+        together = by_run.get(_in_run(execution), [])
+        before = bisect_right(together, execution.node.time_ns, key=_asked_ns)
+        found: int | None = None
+        for place in range(before - 1, max(before - _MAX_CANDIDATES, 0) - 1, -1):
+            if found is not None and together[place].node is not together[found].node:
+                break
+            if _shows_same_call(together[place], execution):
+                found = place
+        if found is not None:
+            yield together.pop(found), execution
+
+
+_asked_ns: Callable[[_View], int] = attrgetter("node.time_ns")
+
+
+def _shows_same_call(request: Request, execution: Execution) -> bool:
+    if request.has_other_id_than(execution):
+        return False
+    key = request.arguments_key
+    is_equal = key is not None and key == execution.arguments_key
+    if is_same_tool(request.name, execution.name, loosely=is_equal or execution.is_protocol):
+        given = execution.arguments.value if type(execution.arguments) is Recorded else None
+        is_added_to = isinstance(given, dict) and adds_to(given, request.arguments)
+        return is_added_to or request.may_have_arguments_of(execution)
+    # Many calls have no arguments.
+    return is_equal and request.arguments != Recorded({})
 
 
 # So many later executions are looked at for each key of a call that was not carried out: equal calls may come in thousands.

@@ -108,11 +108,12 @@ class OpenTrace:
 
     def add(self, reading: Reading, now_ns: int, given: ModelInput | None = None) -> None:
         """Add a new reading; `given` is the span of a reading whose model was given a history."""
-        if given is not None and given.span_id not in self._readings:
+        before = self._readings.get(reading.ref.span_id)
+        if given is not None and not reading.is_open and (before is None or before.is_open):
             self._keep_input(given)
         span_id, parent, is_remote = reading.ref.span_id, reading.parent_span_id, reading.parent_is_remote
         if not (reading.observations or reading.attributes):
-            if not reading.is_log:
+            if not (reading.is_log or reading.is_open):
                 self.add_ids(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
         else:
             key: Hashable = span_id
@@ -120,14 +121,18 @@ class OpenTrace:
                 # Equal records are repetitions. A hash: the content would take as much memory as the reading itself.
                 content = hash(tuple([fingerprint(seen) for seen in reading.observations]))
                 key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, content)
-            if key not in self._readings:
+            known = self._readings.get(key)
+            if known is None or _is_newer(reading, known):
                 self.active_ns = now_ns
                 self._readings[key] = reading
                 self._received += reading.size_bytes
-                self._weigh(reading)
+                self._weigh(reading, known)
                 if self._received > self._cut_above:
                     self._cut()
-                if not reading.is_log:
+                if reading.is_open:
+                    # As if it had not come: what is below it is not complete before it has ended.
+                    self._missing[span_id] = None
+                elif not reading.is_log:
                     self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
                 else:
                     self.size_bytes += LOG_KEY_BYTES
@@ -230,8 +235,11 @@ class OpenTrace:
         if len(self._readings) < before:
             self._weigh_again()
 
-    def dangling(self) -> Literal["spans", "log_records"] | None:
-        """Return whether parents of agent, model or tool spans, or of log records outside of ended runs, have not arrived."""
+    def dangling(self) -> Literal["spans", "log_records", "runs"] | None:
+        """Return whether parents of agent, model or tool spans, or of log records outside of ended runs, have not arrived.
+
+        Also whether a run has only been seen to begin.
+        """
         known: dict[str, bool] = {}
         runs: list[Reading] = []
         spans: list[Reading] = []
@@ -240,7 +248,10 @@ class OpenTrace:
             if one.is_log:
                 logs.append(one)
                 continue
-            if any(type(seen) is AgentRun for seen in one.observations):
+            is_run = any(type(seen) is AgentRun for seen in one.observations)
+            if one.is_open and (is_run or (one.parent_span_id is None and one.observations)):
+                return "runs"
+            if is_run:
                 runs.append(one)
                 known[one.ref.span_id] = False
             if any(type(seen) not in (ConversationSeen, SpanFailed) for seen in one.observations):
@@ -318,8 +329,10 @@ class OpenTrace:
             history=self._history,
         )
 
-    def _weigh(self, reading: Reading) -> None:
+    def _weigh(self, reading: Reading, replaced: Reading | None) -> None:
         weight, offered = self._scale.weights(reading)
+        if replaced is not None:
+            weight -= self._scale.weights(replaced)[0]
         self._readings_bytes += weight
         self.size_bytes += weight + offered
 
@@ -346,7 +359,7 @@ class OpenTrace:
                 ranked = (seen.rank, seen.conversation_id)
                 if self.conversation is None or ranked < self.conversation:
                     self.conversation = ranked
-            elif type(seen) is AgentRun and not reading.is_log:
+            elif type(seen) is AgentRun and not (reading.is_log or reading.is_open):
                 self.runs.setdefault(reading.ref.span_id, now_ns)
                 self._climb(reading.ref.span_id, now_ns)
 
@@ -383,6 +396,18 @@ class OpenTrace:
                     self._look_ns = now_ns + (self._settings.run_end_grace if self._closed_runs else LONG_WAIT_NS)
                 return
             at = parent
+
+
+def _is_newer(copy: Reading, known: Reading) -> bool:
+    """Return whether a copy of a span takes the place of an earlier one: it has ended, or ended later, or differs."""
+    if copy.is_log or copy.is_open != known.is_open:
+        return known.is_open and not copy.is_open
+    # What a sender repeats is the same to the byte.
+    return (
+        copy.is_open
+        or copy.end_ns > known.end_ns
+        or (copy.end_ns == known.end_ns and copy.size_bytes != known.size_bytes)
+    )
 
 
 def _goes_on(one: ModelInput, before: ModelInput) -> bool:

@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.canonical import fold_name
 from toolgauge.assemble.dedupe import RequestIndex
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
+from toolgauge.model.content import NotRecorded
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -29,6 +29,7 @@ from toolgauge.model.observations import (
     ToolDescribed,
     ToolsOffered,
 )
+from toolgauge.model.tool_names import fold_name
 
 _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]
@@ -244,8 +245,9 @@ def _observed(reading: Reading) -> Node:
             arguments, result, error, is_protocol = seen.arguments, seen.result, seen.error, seen.protocol is not None
             # Not from a tuple that is taken apart: that takes more than twice the time.
             name, call_id, agent, tool_id = seen.name, seen.call_id, seen.agent, seen.tool_id
+            is_unfinished = seen.is_unfinished or (end_ns < start_ns and error is None and type(result) is NotRecorded)
             ran = Execution(
-                node, name, call_id, arguments, agent, result, error, is_protocol, tool_id, is_log, seen.is_unfinished
+                node, name, call_id, arguments, agent, result, error, is_protocol, tool_id, is_log, is_unfinished
             )
             node.executions.append(ran)
         elif type(seen) is CallRequested:

@@ -102,7 +102,7 @@ class Chooser:
         """Return the tasks in the order in which they were first seen; raise `RecordingError` where there is none."""
         if self._missing:
             trace = min(self._missing)
-            near = [one for one in self._traces if one.startswith(trace)] or get_close_matches(trace, self._traces, n=3)
+            near = get_close_matches(trace, self._traces, n=3)
             hint = "`toolgauge inspect` lists the traces of a recording"
             if near:
                 hint = f"there is {', '.join(f'`{one}`' for one in near[:3])}"
@@ -143,7 +143,7 @@ class Chooser:
     def _consider(self, trajectory: Trajectory, traces: Sequence[str], faults: Sequence[Fault]) -> None:
         self._seen += 1
         choice, case = self._choice, self._reader.case_of(trajectory)
-        asked = self._missing.intersection(traces) or set(choice.traces).intersection(traces)
+        asked = {each for each in choice.traces if any(trace.startswith(each) for trace in traces)}
         if choice.traces and not asked:
             return
         self._missing -= asked

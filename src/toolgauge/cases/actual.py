@@ -5,6 +5,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 
 from toolgauge.cases.case import CaseError
+from toolgauge.cases.chat import chat, objects
 from toolgauge.cases.trajectories import ARGUMENT_KEYS, ActualCall, TrajectoryBuilder, given_arguments, of_traces
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, JsonObject
@@ -81,25 +82,23 @@ def _spans(builder: TrajectoryBuilder, written: Json) -> None:
 
 
 def _messages(builder: TrajectoryBuilder, written: Json) -> None:
-    """Add chat messages. The calls of one message are one turn."""
-    for number, message in enumerate(objects("messages", written)):
-        role, text = message.get("role"), _text(message.get("content"))
-        match role:
-            case "user" | "human":
-                builder.user(text)
-            case "assistant" | "ai":
+    """Add chat messages. The calls of one message, or of neighbouring items of a response, are one turn."""
+    is_open = False
+    for message in chat(written, "actual"):
+        if message.role == "assistant":
+            if not (is_open and message.is_item):
                 builder.begin_turn()
-                for position, item in enumerate(objects("tool_calls", message.get("tool_calls") or [])):
-                    name, call = named_call(item, f"actual.messages[{number}].tool_calls[{position}]")
-                    builder.call(_made(name, call))
-                if text:
-                    builder.assistant(text)
-            case "tool":
-                builder.answer(result(text), identifier(message.get("tool_call_id")))
-            case "system" | "developer":
-                builder.system(text)
-            case _:
-                raise CaseError("`role` of a message must be user, assistant, tool or system")
+            for place, item in message.calls:
+                builder.call(_made(*named_call(item, place)))
+        for answer in message.answers:
+            builder.answer(answer.result, answer.call_id, answer.error)
+        if message.role == "system":
+            builder.system(message.text)
+        elif message.role == "user" and (message.text or not message.answers):
+            builder.user(message.text)
+        elif message.role == "assistant" and message.text:
+            builder.assistant(message.text)
+        is_open = message.role == "assistant" and message.is_item
 
 
 def _invocations(builder: TrajectoryBuilder, written: Json) -> None:
@@ -159,16 +158,6 @@ def named_call(call: JsonObject, place: str) -> tuple[str, JsonObject]:
     if not isinstance(name := call.get("name"), str):
         raise CaseError(f"`{place}.name` must be a text")
     return name, call
-
-
-def objects(key: str, written: Json) -> list[JsonObject]:
-    """Return a list of objects, empty for null; raise `CaseError` for another value."""
-    if written is None:
-        return []
-    items = [item for item in as_list(written) if isinstance(item, dict)]
-    if not isinstance(written, list) or len(items) != len(written):
-        raise CaseError(f"`{key}` must be a list of objects")
-    return items
 
 
 def _text(value: Json) -> str:

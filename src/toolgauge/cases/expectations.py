@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from toolgauge.cases.actual import named_call, objects, trajectory_call
+from toolgauge.cases.actual import named_call, trajectory_call
 from toolgauge.cases.case import CaseError
+from toolgauge.cases.chat import chat
 from toolgauge.cases.trajectories import ARGUMENT_KEYS, given_arguments
 from toolgauge.config.problems import suggestion
 from toolgauge.model.content import Recorded
@@ -150,13 +151,19 @@ _RANGES: dict[str, Callable[[int], tuple[int, int]]] = {
 
 
 def _messages(written: Json) -> tuple[ExpectedCall, ...]:
-    """Read the calls of chat messages; those of one message have no order among themselves."""
-    expected: list[ExpectedCall] = []
-    for number, message in enumerate(_list("messages", written)):
-        calls = objects("tool_calls", as_object(message).get("tool_calls") or [])
-        group = number if len(calls) > 1 else None
-        expected += [_call(call, f"messages[{number}].tool_calls[{at}]", group) for at, call in enumerate(calls)]
-    return tuple(expected)
+    """Read the calls of chat messages; those of one message, or of neighbouring items, have no order among themselves."""
+    groups: list[list[tuple[str, JsonObject]]] = []
+    is_open = False
+    for message in chat(written, "expected", "assistant"):
+        if not (is_open and message.is_item):
+            groups.append([])
+        groups[-1] += message.calls
+        is_open = message.role == "assistant" and message.is_item
+    return tuple(
+        _expected(*named_call(call, place), number if len(group) > 1 else None)
+        for number, group in enumerate(groups)
+        for place, call in group
+    )
 
 
 def _list(key: str, written: Json) -> list[Json]:

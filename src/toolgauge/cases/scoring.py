@@ -24,6 +24,7 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import CaseEvaluator, Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.plugins import error_text
 from toolgauge.report.explanations import figure
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
@@ -169,7 +170,7 @@ class _WrittenCaseEvaluator:
             scored_case = self._evaluator.score_case(self._case.expected, self._case.actual)
         except (TypeError, AttributeError, LookupError, ValueError) as error:
             # The exception that the original raises for the case, with the shape that it accepts.
-            refused = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
+            refused = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else error_text(error)
             accepted: str = getattr(self._evaluator, "accepted_case", "")
             message = "; ".join(filter(None, (f"the original cannot read the case: {refused}", accepted)))
             yield None, Errored(error_type=type(error).__name__, message=message)

@@ -83,13 +83,13 @@ class TrajectoryBuilder:
         self._calls.append(replace(call, error=made.error or mcp_failure(made.result)))
         self._position += 1
 
-    def answer(self, result: Content, call_id: str | None) -> None:
+    def answer(self, result: Content, call_id: str | None, error: CallError | None = None) -> None:
         """Give a result to the call of this id, else to the first one that has none."""
         waiting = [call for call in self._calls if call.result == NOT_RECORDED]
         named = [call for call in waiting if call_id is not None and call.call_id == call_id]
         unnamed = [call for call in waiting if call_id is None or call.call_id is None]
         for call in [*named, *unnamed][:1]:
-            self._calls[call.order] = replace(call, result=result, error=call.error or mcp_failure(result))
+            self._calls[call.order] = replace(call, result=result, error=call.error or error or mcp_failure(result))
 
     def user(self, text: str) -> None:
         """Add a message of the user; calls added next are a new turn."""

@@ -47,12 +47,13 @@ from toolgauge.recordings.conversation_means import (
     grouping,
     observed_live,
 )
+from toolgauge.recordings.failure_changes import FailureChange, FailuresByVersion, failure_lines, failure_markdown
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.report.catalogue import Catalogue, CatalogueContent, catalogue_lines, catalogue_markdown
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
-from toolgauge.service.pipeline_factory import offline_pipeline
+from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
 _EPILOG = (
@@ -134,46 +135,66 @@ def command(
     has_token, has_two_forms = token_file is not None, as_json and as_markdown
     _check_usage(files, by, live, base or new, criteria_files, only, has_token=has_token, has_two_forms=has_two_forms)
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
-    usages = RunUsages()
+    usages, failures = RunUsages(), FailuresByVersion()
 
     def score(observations: Observations, paths: Sequence[str], version_of: Callable[[Trajectory], str | None]) -> int:
         config, criteria = load_to_score(config_paths, overrides, criteria_files)
         make = offline_pipeline(config, criteria, attributes=() if by is None else (by,))
         with reading_progress(paths) as recording:
-            without, reader = 0, RunUsageReader(config.costs)
+            without, reader, redacting = 0, RunUsageReader(config.costs), redactor(config)
             for scorecard in scorecards(recording, make):
                 if (version := version_of(scorecard.trajectory)) is not None:
                     observations.add(scorecard, version)
                     usages.add(scorecard, version, reader)
+                    failures.add(scorecard, version, redacting)
                 without += version is None
         return without
 
-    try:
-        if live is not None:
-            observed = observed_live(fetched(live, "/comparison", token_file, LiveArms).arms)
-            versions = _chosen(observed, base, new, VERSION)
-        elif by is not None:
-            observed, versions = _split(score, files, by, base, new)
-        else:
-            observed, versions = _two_recordings(score, *files)
-    except ToolgaugeError as error:
-        # 1 would say that the release is worse.
-        raise ConfigError(error.message, hint=error.hint) from error
+    observed, versions = _observed(score, files, by, live, base, new, token_file)
     _check_filters(filters, observed, live)
     question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
     compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
-    return _printed(compared, usages.beside(versions), as_json=as_json, as_markdown=as_markdown)
+    runs, changes = usages.beside(versions), failures.beside(versions, filters)
+    return _printed(compared, runs, changes, as_json=as_json, as_markdown=as_markdown)
 
 
-def _printed(compared: Comparison, runs: Sequence[ComparedRuns], *, as_json: bool, as_markdown: bool) -> int:
+def _observed(
+    score: _Observe,
+    files: tuple[str, ...],
+    by: str | None,
+    live: str | None,
+    base: str | None,
+    new: str | None,
+    token_file: Path | None,
+) -> tuple[Observed, Sequence[Versions]]:
+    try:
+        if live is not None:
+            observed = observed_live(fetched(live, "/comparison", token_file, LiveArms).arms)
+            return observed, _chosen(observed, base, new, VERSION)
+        return _two_recordings(score, *files) if by is None else _split(score, files, by, base, new)
+    except ToolgaugeError as error:
+        # 1 would say that the release is worse.
+        raise ConfigError(error.message, hint=error.hint) from error
+
+
+def _printed(
+    compared: Comparison,
+    runs: Sequence[ComparedRuns],
+    changes: Sequence[FailureChange],
+    *,
+    as_json: bool,
+    as_markdown: bool,
+) -> int:
     """Print the comparison; return the exit code."""
     style = terminal_style()
     if as_json:
-        lines = [json.dumps({**comparison_object(compared), "runs": to_builtins(runs)})]
+        lines = [
+            json.dumps({**comparison_object(compared), "runs": to_builtins(runs), "failures": to_builtins(changes)})
+        ]
     elif as_markdown:
-        lines = [*markdown_lines(compared), *usage_markdown(runs)]
+        lines = [*markdown_lines(compared), *failure_markdown(changes), *usage_markdown(runs)]
     else:
-        lines = [*table_lines(compared, style), *usage_lines(runs, style)]
+        lines = [*table_lines(compared, style), *failure_lines(changes, style), *usage_lines(runs, style)]
     for line in lines:
         echo(line)
     echo("\n".join(conclusion(compared)), err=True)

@@ -28,7 +28,7 @@ from toolgauge.report.terminal import counted, printable
     "traces",
     multiple=True,
     metavar="ID",
-    help="A run, by its trace id. Given several times: runs of one task.",
+    help="A run, by the beginning of its trace id. Given several times: runs of one task.",
 )
 @click.option(
     "--case", "cases", multiple=True, metavar="GLOB", help="Runs of these cases only, by the attribute of --key."

@@ -14,7 +14,8 @@ from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diag
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.stats import Stats, Tally, requests_lines, requests_object, unread_lines, unread_object
 from toolgauge.report.json_objects import trajectory_object
-from toolgauge.report.streams import echo
+from toolgauge.report.streams import echo, echo_fitted
+from toolgauge.report.terminal import fitted
 from toolgauge.report.text import TextWriter
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
@@ -54,7 +55,7 @@ def doctor(
         cards = scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer))
         if is_scenario:
             found = conformance((card.trajectory for card in cards), tally.producers)
-            for line in (json.dumps(conformance_object(found)),) if as_json else conformance_lines(found):
+            for line in (json.dumps(conformance_object(found)),) if as_json else map(fitted, conformance_lines(found)):
                 recording.echo(line)
             return 0 if found.is_whole else 1
         for scorecard in cards:
@@ -66,13 +67,15 @@ def doctor(
         for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread), *map(requests_object, requests)):
             echo(json.dumps(found))
     else:
+        # Lines about spans that no dialect reads are there to be pasted.
         blocks = (
-            *(diagnosis_lines(each, style) for each in diagnoses),
-            *(unread_lines(one, style) for one in unread),
-            *(requests_lines(one, style) for one in requests),
+            *((echo_fitted, diagnosis_lines(each, style)) for each in diagnoses),
+            *((echo, unread_lines(one, style)) for one in unread),
+            *((echo_fitted, requests_lines(one, style)) for one in requests),
         )
-        for line in (line for lines in blocks for line in (*lines, "")):
-            echo(line)
+        for write, lines in blocks:
+            for line in (*lines, ""):
+                write(line)
     _warn_of(tally, diagnosing, diagnoses)
     is_fine = diagnoses and not any(diagnosis.has_problems for diagnosis in diagnoses)
     return 0 if is_fine and not any(one.is_problem for one in unread) else 1
@@ -82,28 +85,28 @@ def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...])
     """Print warnings about the recording as a whole."""
     total = tally.in_recording.total()
     if not diagnoses:
-        echo(
+        echo_fitted(
             f"nothing recognised: none of {total} spans and log records is of an agent, or no dialect knows its form; "
             "`toolgauge components` lists the dialects, `toolgauge inspect --stats` the scopes",
             err=True,
         )
     if diagnosing.split:
-        echo(
+        echo_fitted(
             f"split: {diagnosing.split} of {diagnosing.with_calls} trajectories lack some spans, and are not evaluated as a whole; "
             "record all spans of a trace in one place, and route by trace id where several toolgauge instances share the load (in a "
             "Collector: `routing_key: traceID` of the exporter `loadbalancing`)",
             err=True,
         )
     if diagnosing.without_parent:
-        echo(
+        echo_fitted(
             f"parent missing: {diagnosing.without_parent} runs hang below a span that failed and never ended, and are not evaluated as "
             "a whole; end the span of a run also when it raises, or start each run in a context of its own",
             err=True,
         )
     if tally.undecodable:
-        echo(f"undecodable: {tally.undecodable} spans and log records cannot be decoded", err=True)
+        echo_fitted(f"undecodable: {tally.undecodable} spans and log records cannot be decoded", err=True)
     if tally.dialect_errors:
-        echo(f"unread: a dialect failed on {tally.dialect_errors} records; please report it", err=True)
+        echo_fitted(f"unread: a dialect failed on {tally.dialect_errors} records; please report it", err=True)
 
 
 @click.command("inspect", epilog=EXIT_CODES)
@@ -132,7 +135,7 @@ def command(
         with reading_progress(files) as recording:
             for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
                 figures.add(scorecard.trajectory)
-        for line in (json.dumps(figures.as_object()),) if as_json else figures.lines(terminal_style()):
+        for line in (json.dumps(figures.as_object()),) if as_json else map(fitted, figures.lines(terminal_style())):
             echo(line)
         return
     text, tally, is_any = TextWriter(redactor(config), style=terminal_style(), shows_values=True), Tally(), False
@@ -143,12 +146,12 @@ def command(
             if as_json:
                 reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
             else:
-                for line in (*text.trajectory(scorecard.trajectory), ""):
+                for line in (*map(fitted, text.trajectory(scorecard.trajectory)), ""):
                     reading.echo(line)
     unread = sum(one.spans for one in tally.unread_tools.left_over() if one.is_problem)
     if unread or not is_any:
         found = f"{unread} of the spans look like tool calls and are not read" if unread else "nothing recognised"
-        echo(
+        echo_fitted(
             f"{found}: no dialect knows their form; the section `dialects` of the configuration can map their attributes, "
             "`toolgauge doctor` names them",
             err=True,

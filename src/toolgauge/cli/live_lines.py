@@ -15,7 +15,15 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.streams import is_terminal
-from toolgauge.report.terminal import Style, counted, outcome_styled, printable, shortened, shortened_error
+from toolgauge.report.terminal import (
+    TRACE_DIGITS,
+    Style,
+    counted,
+    outcome_styled,
+    printable,
+    shortened,
+    shortened_error,
+)
 from toolgauge.report.trajectory_rows import TrajectoryRow, row
 from toolgauge.score.failing_calls import SHADOW, ResultCounts
 from toolgauge.settings import duration_text
@@ -29,7 +37,6 @@ LINES_PER_SECOND = 20
 _MAX_SERVICES = 1000
 _MAX_NAME, _MAX_WHY = 40, 300
 # Of a trace id that is a link.
-_LINK_DIGITS = 8
 _MAX_CRITERIA, _MAX_REASONS = 20, 4
 _LEAST_ROOM = 60
 # Of one width, so that failures stand below each other.
@@ -148,8 +155,8 @@ class LiveLines:
             why = f"{shown.criterion[:_MAX_NAME]}{figure}{of}{SHADOW if shown.is_shadow else ''}{more}: {why}"
         # Where the web view is on, the trace id is a link to the trajectory's page.
         word, trace_id = _WORDS[shown.word], printable(trace_id)
-        if style.colour and page:
-            trace_id = trace_id[:_LINK_DIGITS]
+        if style.colour or not page:
+            trace_id = trace_id[:TRACE_DIGITS]
         link = style.link(trace_id, page)
         taken = len(f"{_clock(shown.time_ns)}  {word}  {head}    {trace_id if style.colour else link}")
         shorten = shortened_error if shown.word in ("fail", "error") else shortened

@@ -19,18 +19,19 @@ from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, report_options
 from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import suggestion
+from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.redact import Redactor
-from toolgauge.export.regression_events import announcement
 from toolgauge.export.tool_change_events import tool_change_sentence
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.report.failure_groups import FailureGroups
 from toolgauge.report.findings import FAIL_ON, FailOn, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects, verdict_objects
-from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
-from toolgauge.report.terminal import printable
+from toolgauge.report.streams import echo, echo_fitted, has_bar, is_terminal, redraw
+from toolgauge.report.terminal import fitted, printable
 from toolgauge.report.text import TextWriter, trajectory_head
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import UnmatchedCriteria
@@ -194,8 +195,8 @@ def command(
             reports.add(rows.rows(scorecard))
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             for line in describe(scorecard):
-                reading.echo(line)
-    code = _conclude(summary, unmatched, gate, reports, as_json=as_json)
+                reading.echo(line if as_json else fitted(line))
+    code = _conclude(summary, unmatched, gate, reports, rows.groups, as_json=as_json)
     is_failed = bool(code or lost)
     return int(is_failed or judged_nothing(summary.judged, summary.runs, "run", allow_nothing=allow_nothing))
 
@@ -205,26 +206,35 @@ def _announcing_pipeline(
 ) -> Callable[[ScorecardSink], Pipeline]:
     def echo_all(lines: Iterable[str]) -> None:
         for line in lines:
-            reading.echo(printable(line), err=True)
+            reading.echo(fitted(printable(line)), err=True)
 
+    incidents = IncidentLines()
     return offline_pipeline(
         config,
         criteria,
-        on_regressions=lambda found: echo_all(f"regression: {announcement(one)}" for one in found),
+        on_regressions=lambda found: echo_all(f"regression: {line}" for _, _, line in incidents.add(found)),
         on_tool_changes=lambda found, _: echo_all(f"tool change: {tool_change_sentence(one)}" for one in found),
     )
 
 
-def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, reports: Reports, *, as_json: bool) -> int:
+def _conclude(
+    summary: Summary,
+    unmatched: UnmatchedCriteria,
+    gate: Gate,
+    reports: Reports,
+    groups: FailureGroups,
+    *,
+    as_json: bool,
+) -> int:
     """Print the table and the gate, write the reports, and return the exit code."""
     without = unmatched.so_far()
     table = list(summary.lines({one.criterion.name for one in without}, terminal_style(err=as_json)))
     for line in ("", *table) if table else ():
-        echo(line, err=as_json)
+        echo_fitted(line, err=as_json)
     warn_of_unmatched(unmatched)
     total = ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
     more = f"; criteria without a match: {len(without)}" if without else ""
-    echo(f"results: {total}{more}", err=True)
+    echo_fitted(f"results: {total}{more}", err=True)
     # A default criterion may have nothing to look at.
     without_result = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
     without_result |= {one.criterion.name: one.description for one in without}
@@ -235,6 +245,7 @@ def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, report
             title=title,
             rows=found,
             counts=summary.counts,
+            groups=groups.groups(),
             without_result=without_result,
             checks=checks,
             is_failed=is_failed,
@@ -243,11 +254,11 @@ def _conclude(summary: Summary, unmatched: UnmatchedCriteria, gate: Gate, report
     # Conditions that failed come last.
     for check in sorted(checks, key=lambda check: not check.passed):
         word = "passed" if check.passed else "failed"
-        echo(printable(f"gate {word}: `{check.condition}`: {check.sentence}"), err=True)
+        echo_fitted(printable(f"gate {word}: `{check.condition}`: {check.sentence}"), err=True)
     failed = sum(one.words["fail"] + one.words["error"] for one in summary.counts if not one.is_shadow)
     if failed and not gate.is_set:
         text = "; `--fail-on fail,error` or `--fail-under NAME=0.9` end with 1"
-        echo(
+        echo_fitted(
             f"exit code 0, although {failed} result{' is' if failed == 1 else 's are'} `fail` or `error`{text}",
             err=True,
         )
@@ -344,7 +355,12 @@ def _lines(config: Config, criteria: Sequence[Criterion]) -> _Describe:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @criteria_option("A criteria file, which has CRITERION; may be given several times. Default criteria need none.")
 @click.option("--failed", is_flag=True, help="Only verdicts that are `fail` or `error`.")
-@click.option("--trace", "trace_id", metavar="ID", help="Only the trajectory of this trace, or of this conversation.")
+@click.option(
+    "--trace",
+    "trace_id",
+    metavar="ID",
+    help="Only the trajectories of traces or conversations whose id begins with this.",
+)
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per verdict, each on one line.")
 def explain(
@@ -382,8 +398,8 @@ def explain(
             unmatched.see(with_writing_tools(scorecard.trajectory, (), kinds))
             # A trajectory of a conversation is of all its traces.
             trajectory = scorecard.trajectory
-            ids = {trajectory.trace_id, trajectory.conversation_id, *(call.span.trace_id for call in trajectory.calls)}
-            if trace_id is not None and trace_id not in ids:
+            ids = (trajectory.trace_id, trajectory.conversation_id, *(call.span.trace_id for call in trajectory.calls))
+            if trace_id is not None and not any(each and each.startswith(trace_id) for each in ids):
                 continue
             is_found = True
             found: list[tuple[Result, OutcomeWord]] = [(one, outcome_word(one.outcome)) for one in scorecard.results]
@@ -392,7 +408,7 @@ def explain(
             if wanted:
                 card = replace(scorecard, results=wanted)
                 objects = verdict_objects(card, redacting, pass_at)
-                for line in map(json.dumps, objects) if as_json else text.explained(card):
+                for line in map(json.dumps, objects) if as_json else map(fitted, text.explained(card)):
                     reading.echo(line)
     if not is_found and trace_id is None:
         raise RecordingError("there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there")
@@ -401,8 +417,8 @@ def explain(
         raise RecordingError(f"no trajectory of trace `{printable(trace_id or '')}`", hint=hint)
     warn_of_unmatched(unmatched)
     if text.hint is not None:
-        echo(f"hint: {text.hint}", err=True)
+        echo_fitted(f"hint: {text.hint}", err=True)
     counts = ", ".join(f"{count} {word}" for word, count in words.most_common()) or "none"
     rule = f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}"
     shadow = ", in the shadow" if criterion.enforce == "shadow" else ""
-    echo(f"verdicts of `{name}` ({rule}{shadow}): {counts}", err=True)
+    echo_fitted(f"verdicts of `{name}` ({rule}{shadow}): {counts}", err=True)

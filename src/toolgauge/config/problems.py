@@ -187,64 +187,99 @@ class Wording:
 def problems_of(
     error: ValidationError, node: Node, model: type[BaseModel], wording: Wording = Wording()
 ) -> tuple[Problem, ...]:
-    """Turn the errors of pydantic about the values at `node` into problems."""
-    return tuple(_problem(details, node, model, wording) for details in error.errors(include_url=False))
+    """Turn the errors of pydantic about the values at `node` into problems in our words: one for a value that may be of several kinds."""
+    found: dict[tuple[Place, str, str | None], list[str]] = {}
+    for details in error.errors(include_url=False):
+        place, name, complaint, hint = _problem(details, node, model, wording)
+        complaints = found.setdefault((place, name, hint), [])
+        if complaint not in complaints:
+            complaints.append(complaint)
+    return tuple(
+        Problem(place, f"{name}{_either(complaints)}", hint) for (place, name, hint), complaints in found.items()
+    )
 
 
-def _problem(details: ErrorDetails, node: Node, model: type[BaseModel], wording: Wording) -> Problem:
+def _either(complaints: Sequence[str]) -> str:
+    """Join the complaints about a value that may be of any of several kinds."""
+    *others, last = (each.rpartition("; allowed: ")[2].removeprefix(_MUST).strip() for each in complaints)
+    return f"{_MUST}{', '.join(others)} or {last}" if others else complaints[0]
+
+
+_MUST = " must be "
+_NUMBER, _WHOLE = "must be a number", "must be a whole number"
+# By the type of error in pydantic; braces hold what the error has for them. Others read well without its first word.
+_COMPLAINTS = {
+    **dict.fromkeys(("float_parsing", "float_type"), _NUMBER),
+    **dict.fromkeys(("int_parsing", "int_parsing_size", "int_type", "int_from_float"), _WHOLE),
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "must be a mapping of keys to values"),
+    **dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "must be a list"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be `true` or `false`"),
+    **dict.fromkeys(("string_type", "bytes_type"), "must be text"),
+    "missing": "is missing",
+    "string_pattern_mismatch": "must match `{pattern}`",
+    "string_too_short": "must have at least {min_length} characters",
+    "too_short": "must have at least {min_length} entries",
+    "too_long": "must have at most {max_length} entries",
+    "union_tag_not_found": "needs {discriminator}",
+    "union_tag_invalid": "has `{tag}` as {discriminator}; allowed: {expected_tags}",
+}
+
+
+def _problem(
+    details: ErrorDetails, node: Node, model: type[BaseModel], wording: Wording
+) -> tuple[Place, str, str, str | None]:
+    """Return the place, name, complaint and hint of one error."""
     # The path as it was written: pydantic also counts where one mapping stands for a list, and names members of unions.
     path: list[PathStep] = []
     below = node
     for number, step in enumerate(details["loc"]):
         child = below.child(step)
-        is_last = number == len(details["loc"]) - 1
-        if child is not None or (is_last and isinstance(step, str) and isinstance(below.value, dict)):
+        is_absent_key = number == len(details["loc"]) - 1 and details["type"] in ("missing", "extra_forbidden")
+        if child is not None or (is_absent_key and isinstance(step, str) and isinstance(below.value, dict)):
             path.append(step)
             below = child or below
     place = nearest(node, path).place
     if details["type"] == "extra_forbidden":
         message = f"unknown {wording.kind} `{spelled(path)}`{wording.owner}"
-        return Problem(place, message, _hint_for_key(model, path, details["loc"], wording))
+        return place, message, "", _hint_for_key(model, path, details["loc"], wording)
     owner_alone = wording.owner.strip().partition(" ")[2] or "the configuration"
     name = f"`{spelled(path)}`{wording.owner}" if path else owner_alone
-    context, hint = details.get("ctx", {}), None
-    match details["type"]:
-        case "missing":
-            complaint = "is missing"
-            key = str(path[-1])
-            if model.model_config.get("extra") == "allow" and isinstance(node.value, dict):
-                # Perhaps it is misspelt; keys that are not allowed have complaints of their own.
-                others = [known for known in node.value if known not in model.model_fields]
-                meant = [known for known in others if _is_elsewhere(known, key)] or get_close_matches(key, others, n=1)
-                hint = f"is `{meant[0]}` meant to be `{key}`?" if meant else None
-        case "literal_error":
-            value = details["input"]
-            if value is None:
-                given = "is empty"
-            elif any(step in _SECRET for step in path) or not isinstance(value, str | int | float):
-                given = "is something else"
-            else:
-                given = f"is `{str(value)[:60]}`"
-            allowed = context.get("expected", "").replace("'", "`").replace(" or ", ", ")
-            complaint = f"{given}; allowed: {allowed}"
-        case "string_pattern_mismatch":
-            complaint = f"must match `{context.get('pattern', '')}`"
-        case "float_parsing" | "float_type":
-            complaint = f"must be a number{_limits(model, path)}"
-        case "int_parsing" | "int_type" | "int_from_float":
-            complaint = f"must be a whole number{_limits(model, path)}"
-        case "model_type" | "model_attributes_type" | "dict_type":
-            complaint = "must be a mapping of keys to values"
-        case "tuple_type" | "list_type":
-            complaint = "must be a list"
-        case "value_error":
-            complaint = details["msg"].removeprefix("Value error, ")
-            error = context.get("error")
-            hint = error.hint if isinstance(error, UnitError) else None
-        case _:
-            message = details["msg"].removeprefix("Input ").removeprefix("String ").replace("should ", "must ")
-            complaint = f"{message[:1].lower()}{message[1:]}"
-    return Problem(place, f"{name} {complaint}", hint)
+    kind, context, hint = details["type"], details.get("ctx", {}), None
+    if kind == "missing":
+        hint = _misspelt(str(path[-1]), node, model)
+    if kind in ("literal_error", "enum"):
+        complaint = _not_allowed(details["input"], path, context)
+    elif kind in ("value_error", "assertion_error"):
+        complaint = details["msg"].partition(", ")[2]
+        error = context.get("error")
+        hint = error.hint if isinstance(error, UnitError) else None
+    elif context.get("min_length") == 1:
+        complaint = "must not be empty"
+    else:
+        message = details["msg"].removeprefix("Input ").removeprefix("String ").replace("should ", "must ")
+        complaint = _COMPLAINTS[kind].format(**context) if kind in _COMPLAINTS else message[:1].lower() + message[1:]
+        complaint = complaint.replace("'", "`") + (_limits(model, path) if complaint in (_NUMBER, _WHOLE) else "")
+    return place, name, f" {complaint}", hint
+
+
+def _misspelt(key: str, node: Node, model: type[BaseModel]) -> str | None:
+    """Name the key that may be a misspelling of a missing one; keys that are not allowed have complaints of their own."""
+    if model.model_config.get("extra") != "allow" or not isinstance(node.value, dict):
+        return None
+    others = [known for known in node.value if known not in model.model_fields]
+    meant = [known for known in others if _is_elsewhere(known, key)] or get_close_matches(key, others, n=1)
+    return f"is `{meant[0]}` meant to be `{key}`?" if meant else None
+
+
+def _not_allowed(value: object, path: Sequence[PathStep], context: Mapping[str, object]) -> str:
+    """Write which words are allowed in place of a value; one that may be a secret is not repeated."""
+    if value is None:
+        given = "is empty"
+    elif any(step in _SECRET for step in path) or not isinstance(value, str | int | float):
+        given = "is something else"
+    else:
+        given = f"is `{str(value)[:60]}`"
+    return f"{given}; allowed: {str(context.get('expected', '')).replace(' or ', ', ')}".replace("'", "`")
 
 
 def _hint_for_key(

@@ -223,7 +223,7 @@ def _unreadable(call: ToolCall) -> Outcome:
             json.loads(text)
             flaw = "are too large to read"
         except json.JSONDecodeError as error:
-            problem = f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}"
+            problem = f"{error.msg[:1].lower()}{error.msg[1:].removesuffix(' at')} at character {error.pos}"
             # Two values in a row are two calls that a recorder of streamed output joined.
             if error.msg == "Extra data" and text[error.pos :].startswith("{"):
                 flaw = "are several JSON values in a row: calls that the recorder joined"

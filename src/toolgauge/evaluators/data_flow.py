@@ -128,6 +128,7 @@ class DataFlow(CallSelection):
     """
 
     version: ClassVar[str] = "1"
+    judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "call"
     ignores_reference: ClassVar[bool] = True
     names_tools_in: ClassVar[str] = "rules"

@@ -283,6 +283,10 @@ class ToolCallCount(CallSelection):
     def _globs_by_rule(self) -> tuple[tuple[str, Globs], ...]:
         return tuple((name, Globs((name,))) for name in self.counts)
 
+    def judges_answers(self, name: str) -> bool:
+        """Count calls that carry the structured answer where `counts` names their tool."""
+        return any(globs.match(name) for _, globs in self._globs_by_rule)
+
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
         if trajectory.hidden_turns:

@@ -17,7 +17,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.facts import EarlierTracesEvaluator, Facts
 from toolgauge.score.origins.free_text import is_free_text
 from toolgauge.score.origins.grounding import Seen, Source
-from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_id, origin, place, values_of
+from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_client_key, is_id, origin, place, values_of
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, shown, unseen_arguments
 from toolgauge.score.tool_schemas import schema_at, takes_no_id
@@ -48,6 +48,8 @@ _EXEMPT = (
     *("expression", "formula", "script", "sql", "command", "cmd", "source_code"),
     # Chosen by the agent: names of what it creates, and keys that have to be new.
     *("idempotency*", "nonce", "correlation_id", "*color", "*path", "*filename", "*file_name", "patch", "diff"),
+    # Where to click, read off a picture.
+    *("x", "y", "x?", "y?", "*_x", "*_y", "*coordinate", "*coordinates"),
     *("*file*.content", "limit", "offset", "page", "page_size", "top_k", "max_results", "timeout*"),
 )
 
@@ -115,7 +117,7 @@ class GroundedArguments(EarlierTracesEvaluator):
             named = is_id(value)
             # A call without effect changed nothing. What counts is whether it was meant for something else than was looked at before.
             is_judged = has_effect or value.name in looked_up if named else has_effect and not only_ids
-            if not is_judged or is_exempt(call.name, value.steps, value.name):
+            if not is_judged or is_exempt(call.name, value.steps, value.name) or is_client_key(value):
                 continue
             if named or not is_free_text(call, value.content, trajectory):
                 values.append(value)

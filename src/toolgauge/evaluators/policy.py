@@ -101,6 +101,7 @@ class Policy(CallSelection):
     """
 
     version: ClassVar[str] = "1"
+    judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "call"
     ignores_reference: ClassVar[bool] = True
     binary: ClassVar[bool] = True
@@ -181,6 +182,7 @@ def _refused(call: ToolCall, rule: str, explanation: str, paths: Sequence[str]) 
         "rejected": "; it was rejected",
         "refused": "; it was refused",
         "paused": "; it waits for a person",
+        "cancelled": "; it was cancelled",
         "requested_only": "; it was requested, and no execution was seen",
     }
     places = [f"{call.name}.{path}" for path in paths[:_SHOWN_PATHS]] or [call.name]

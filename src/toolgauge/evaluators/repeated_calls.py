@@ -9,22 +9,23 @@ from msgspec import Struct
 from pydantic import Field
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
 from toolgauge.model.notices import OpenCall
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over, polls, waits
 from toolgauge.score.effects import does_once_more, is_act
-from toolgauge.score.equality import Identities, canonical
+from toolgauge.score.equality import canonical
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.histories import Histories
 from toolgauge.score.patterns import Globs
-from toolgauge.score.recorded_values import LastingValues, result_value
+from toolgauge.score.recorded_values import Contents, lasting, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
-# So many identical calls with other results count as one call; at 2 the fifth is the first below 1/2.
-_UNLIKE = 2
+# So many identical calls without new content, among those with other results, count as one call; the fifth is the first below 1/2.
+_STALE = 2
+# More identical calls with new content each lower the value, never below 1/2: how long a run may go on is for `budget`.
+_FRESH = 20
 _MAX_NAMES = 256
 # So many identical calls are a loop, also while the run goes on.
 _LOOP = 10
@@ -41,14 +42,15 @@ class RepeatedCalls(FactsEvaluator):
     identical one before it changes nothing, unless the user wrote something in between. Identical calls of one turn were asked for at once: they are repeats whatever
     their results. Acts that worked are for `one_effect`.
 
-    Identical calls with other results count half, so that the third is 2/3, the fourth 1/2 and the fifth 2/5: as many as
-    were made from the first that worked, with nothing changed after its turn.
+    A result with new content is progress: pages, states, screens. Results that come back among others count half: of calls
+    without new content, the third is 2/3, the fourth 1/2 and the fifth 2/5. Of calls with new content, the twenty-first is
+    20/21, the thirtieth 2/3, and none is below 1/2.
 
     The first `retries` repeats are excused (1) after an error of the call before, or after a message of the user. Where
     results are not known, a message of the user starts a new count.
 
-    Parts of repeats: `identical`, how many identical calls in a row these are by now; `unlike`, how many identical calls with
-    other results there are by now.
+    Parts of repeats: `identical`, how many identical calls in a row these are by now; `stale` and `fresh`, how many identical
+    calls without and with new content there are by now, where these decide.
     """
 
     version: ClassVar[str] = "4"
@@ -97,7 +99,7 @@ class RepeatedCalls(FactsEvaluator):
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
-            repeats = _Watch(trajectory, self.begins_anew, self._polls_by_name, self.retries).repeats(made, numbers)
+            repeats = _Watch(trajectory, self.begins_anew, self.retries).repeats(made, numbers)
         new = self._usual
         for call in calls:
             unseen = None if call.order in numbers else unseen_arguments(call)
@@ -118,21 +120,23 @@ class RepeatedCalls(FactsEvaluator):
 
 
 class _Repeat(Struct, frozen=True):
-    """A call that repeats an earlier one; `unlike` counts identical calls whatever their results."""
+    """A call that repeats an earlier one; `stale` and `fresh` count the identical calls without and with new content."""
 
     identical: int
-    unlike: int
+    stale: int
+    fresh: int
     before: ToolCall
     is_excused: bool
 
 
 class _Seen(Struct, frozen=True):
-    """The newest of identical calls and their count; `unlike` counts them whatever their results, from the turn `since` on."""
+    """The newest of identical calls and their count; `stale` counts those without new content, from turn `since` on."""
 
     call: ToolCall
     identical: int
-    unlike: int
+    stale: int
     since: int
+    contents: Contents
     changes: int
     messages: int
 
@@ -178,11 +182,9 @@ class _Watch:
         self,
         trajectory: Trajectory,
         begins_anew: Callable[[str], bool],
-        polls_by_name: Callable[[str], bool],
         retries: int,
     ) -> None:
         self._begins_anew = begins_anew
-        self._polls_by_name = polls_by_name
         self._retries = retries
         self._writing = trajectory.writing_tools
         self._user_turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
@@ -212,51 +214,45 @@ class _Watch:
             else traces.setdefault(call.span.trace_id, len(traces))
         )
         seen = self._seen.get(number)
-        identical, same = 1, None if seen is None else self._results.same(seen.call, call)
-        if seen is not None and seen.changes == self._changes:
+        identical, stale, fresh, since, contents = 1, int(has_taken_effect(call)), 0, call.turn, Contents()
+        same = None if seen is None else self._results.same(seen.call, call)
+        is_apart = seen is None or seen.changes != self._changes
+        if seen is not None and not is_apart:
             # Where results are not known, a message of the user starts a new count.
             identical += seen.identical if same or (same is None and seen.messages == messages) else 0
-        unlike, since = self._unlike(call, seen)
+        # Rule: the calls of one turn are asked for at once, so what changes in the first turn is not in between.
+        if (
+            seen is not None
+            and seen.stale
+            and not (is_apart and (self._changed_turn > seen.since or call.turn == seen.since))
+        ):
+            since, contents = seen.since, seen.contents
+            if not contents.hashes:
+                self._results.is_new(seen.call, contents)
+            is_new = same is False and self._results.is_new(call, contents)
+            fresh, stale = len(contents.hashes) if is_new else 0, seen.stale + (not is_new)
         # A change by the call itself does not make the next identical call a new one.
         if seen is None or same is False or seen.messages != messages:
             self._see_change(call)
-        self._seen[number] = _Seen(call, identical, unlike, since, self._changes, messages)
-        if seen is None or (identical == 1 and unlike <= _UNLIKE):
+        self._seen[number] = _Seen(call, identical, stale, since, contents, self._changes, messages)
+        if seen is None or (identical == 1 and stale <= _STALE and fresh <= _FRESH):
             return None
         is_asked_anew = not has_taken_effect(seen.call) or seen.messages != messages
         is_excused = is_asked_anew and seen.call.turn != call.turn and identical <= self._retries + 1
-        return _Repeat(identical, unlike, seen.call, is_excused)
+        return _Repeat(identical, stale, fresh, seen.call, is_excused)
 
     def _see_change(self, call: ToolCall) -> None:
         if has_taken_effect(call) and (call.name in self._writing or self._begins_anew(call.name)):
             self._changes += 1
             self._changed_turn = call.turn
 
-    def _unlike(self, call: ToolCall, seen: _Seen | None) -> tuple[int, int]:
-        """Count the identical calls whatever their results, this one included, and return the turn of the first.
-
-        Rule: they count from the first that worked, unless a state-changing call of a later turn than that succeeded since.
-        The calls of one turn are asked for at once, so what changes in the first turn is not in between.
-        """
-        if self._polls_by_name(call.name):
-            return 0, call.turn
-        has_worked = has_taken_effect(call)
-        if seen is None or not seen.unlike:
-            return int(has_worked), call.turn
-        is_change_between = self._changed_turn > seen.since or call.turn == seen.since
-        if seen.changes != self._changes and is_change_between:
-            return int(has_worked), call.turn
-        return seen.unlike + 1, seen.since
-
 
 class _Results:
     """Compares the results of identical calls; each is looked at once."""
 
     def __init__(self) -> None:
-        self._identities = Identities()
-        self._lasting = LastingValues()
-        self._known: dict[int, tuple[Json, int]] = {}
-        self._numbers: dict[int, int] = {}
+        self._known: dict[int, int] = {}
+        self._hashes: dict[Hashable, int] = {}
 
     def same(self, before: ToolCall, call: ToolCall) -> bool | None:
         """Return whether both had the same result, `None` when that is not known."""
@@ -267,18 +263,15 @@ class _Results:
             # The texts of errors hold times and ids.
             return not has_worked and not has_taken_effect(before)
         first, second = self._content(before), self._content(call)
-        if first is None or second is None:
-            return None
-        # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
-        if first[1] == second[1]:
-            return True
-        for one, (content, _) in ((before, first), (call, second)):
-            if one.order not in self._numbers:
-                self._numbers[one.order] = self._lasting.number(content)
-        return self._numbers[before.order] == self._numbers[call.order]
+        return None if first is None or second is None else first == second
 
-    def _content(self, call: ToolCall) -> tuple[Json, int] | None:
-        """Return a result with a number that equal ones share."""
+    def is_new(self, call: ToolCall, contents: Contents) -> bool:
+        """Add the result of a call to those of identical ones; return whether it is new content."""
+        content = self._content(call) if has_taken_effect(call) else None
+        return content is not None and contents.add(call.result, content, (call.name, call.arguments))
+
+    def _content(self, call: ToolCall) -> int | None:
+        """Return the hash of what lasts in a result."""
         if call.order not in self._known:
             match call.result:
                 case Recorded(value=value):
@@ -287,7 +280,11 @@ class _Results:
                     content = text
                 case NotRecorded():
                     return None
-            self._known[call.order] = content, self._identities.of(content)
+            # Most results are equal as they are. Looking for what lasts in each of them takes five times as long.
+            key = canonical(content)
+            if key not in self._hashes:
+                self._hashes[key] = lasting(content)
+            self._known[call.order] = self._hashes[key]
         return self._known[call.order]
 
 
@@ -296,13 +293,17 @@ def _outcome(call: ToolCall, repeat: _Repeat) -> Scored:
     value = 1.0 if repeat.is_excused else 1 / times
     parts: dict[str, float] = {"identical": times}
     last = f"the previous one is call {repeat.before.order + 1}"
-    if repeat.unlike * value > _UNLIKE:
-        value = _UNLIKE / repeat.unlike
-        parts["unlike"] = repeat.unlike
+    if repeat.stale * value > _STALE:
+        value = _STALE / repeat.stale
+        parts["stale"] = repeat.stale
         explanation = (
-            f"{name} was called {repeat.unlike} times with the same arguments and no state-changing call in between, "
-            f"though the results differed: {last}"
+            f"{name} was called {repeat.stale} times with the same arguments and no state-changing call in between, "
+            f"and its results were none but earlier ones: {last}"
         )
+    elif repeat.fresh > _FRESH:
+        value = max(0.5, _FRESH / repeat.fresh)
+        parts["fresh"] = repeat.fresh
+        explanation = f"{name} was called {repeat.fresh} times with the same arguments and had new results: {last}"
     else:
         explanation = (
             f"{name} was called {times} times with the same arguments, and nothing had changed in between: {last}"

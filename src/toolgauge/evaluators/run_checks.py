@@ -458,6 +458,7 @@ class ToolUse(FactsEvaluator):
     """
 
     version: ClassVar[str] = "2"
+    judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "trajectory"
     needs_agent_run: ClassVar[bool] = True
     binary: ClassVar[bool] = True

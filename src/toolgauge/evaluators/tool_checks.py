@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from toolgauge import on_demand
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.judging import Judged
-from toolgauge.model.observations import OTHER_ERROR
+from toolgauge.model.observations import OTHER_ERROR, UNKNOWN_TOOL
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.records import SpanRef
 from toolgauge.model.recoveries import repaired_code
+from toolgauge.model.tool_names import known_as
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import hands_over
 from toolgauge.score.error_texts import ERROR_OBJECT, ERROR_PAGE, ERROR_TEXT
@@ -36,13 +37,15 @@ _GROWS = re.compile(
 class KnownTool(FactsEvaluator):
     """1 for a call of a tool that its own agent run had on offer, 0 for any other name.
 
+    A name that differs from one on offer only as servers of MCP, gateways and limits change names is that tool's.
     A call that was executed and answered, that the provider ran, or that a person was asked about proves that its tool exists:
     where its name is missing from the recorded offer, that offer is incomplete (`no_tool_offer`).
     """
 
-    version: ClassVar[str] = "3"
+    version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
     binary: ClassVar[bool] = True
+    judges_every_answer: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
@@ -71,23 +74,36 @@ class _Check:
         self.names: Mapping[str, object] = {} if offer is None else offer.tools
         self.remark = "" if offer is None else offer.remark
         self._agents = trajectory.agents
-        self._known: dict[tuple[str, str], Outcome] = {}
+        self._known: dict[tuple[str, str, str | None], Outcome] = {}
+        self._aliases: dict[str, str | None] = {}
 
     def verdict(self, call: ToolCall) -> Outcome:
         """Judge a call; the same object for all calls that are judged alike."""
-        name, offer = call.name, self._offer
-        proof = self._proof(call) if offer is not None and name not in self.names else ""
-        verdict = self._known.get((name, proof))
+        name, offer, alias = call.name, self._offer, None
+        if offer is not None and name not in self.names:
+            alias = self._alias(call)
+        proof = self._proof(call) if offer is not None and name not in self.names and alias is None else ""
+        verdict = self._known.get((name, proof, alias))
         if verdict is None:
-            verdict = self._known[name, proof] = _offer_verdict(name, offer, proof)
+            verdict = self._known[name, proof, alias] = _offer_verdict(name, offer, proof, alias)
         return verdict
+
+    def _alias(self, call: ToolCall) -> str | None:
+        """Return the tool on offer that a server or a gateway calls so, unless the framework knew no such tool."""
+        if call.state == "rejected" and call.error is not None and call.error.kind == UNKNOWN_TOOL:
+            return None
+        if call.name not in self._aliases:
+            self._aliases[call.name] = known_as(call.name, islice(self.names, _COMPARED_NAMES))
+        return self._aliases[call.name]
 
     def _proof(self, call: ToolCall) -> str:
         """Return what shows that a tool that is missing from the recorded offer exists, or may exist; "" without any."""
         if call.by_provider:
             return "the model's provider ran it"
-        if was_stopped(call):
+        if call.state in ("paused", "refused"):
             return "a person was asked about the call"
+        if call.state == "cancelled" and call.executed_by is not None:
+            return "it was cancelled while it ran"
         if has_run_well(call):
             return "it was executed and answered"
         called = _letters(call.name)
@@ -109,9 +125,11 @@ def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name[:_COMPARED_LENGTH].casefold()))
 
 
-def _offer_verdict(name: str, offer: Offer | None, proof: str) -> Outcome:
+def _offer_verdict(name: str, offer: Offer | None, proof: str, alias: str | None) -> Outcome:
     if offer is None:
         return NotEvaluated(reason="no_tool_offer", explanation="the tools on offer were not recorded")
+    if alias is not None:
+        return Scored(value=1.0, explanation=f"{shown(name)} was on offer as {shown(alias)}{offer.remark}")
     if proof:
         explanation = f"{shown(name)} was not among the recorded tools on offer, but {proof}: the record is incomplete"
         return NotEvaluated(reason="no_tool_offer", explanation=explanation)

@@ -60,7 +60,7 @@ def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: i
                 metric.sum.is_monotonic = True
                 for labels, value in registered.cells.items():
                     point = metric.sum.data_points.add()
-                    began_ns = began(registered.created.get(labels, 0), start_ns)
+                    began_ns = _began(registered.created.get(labels, 0), start_ns)
                     _fill_number(point, value, registered.labels, labels, began_ns, now_ns)
                     _fill_exemplars(point, (registered.exemplars.get(labels),))
             case Gauge():
@@ -71,7 +71,7 @@ def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: i
                 metric.histogram.aggregation_temporality = _CUMULATIVE
                 for labels, cell in registered.cells.items():
                     point = metric.histogram.data_points.add()
-                    _fill_point(point, registered.labels, labels, began(cell.created_ns, start_ns), now_ns)
+                    _fill_point(point, registered.labels, labels, _began(cell.created_ns, start_ns), now_ns)
                     point.count = cell.count
                     point.sum = cell.sum
                     point.bucket_counts.extend(cell.counts)
@@ -79,7 +79,7 @@ def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: i
                     _fill_exemplars(point, cell.exemplars)
 
 
-def began(created_ns: int, start_ns: int) -> int:
+def _began(created_ns: int, start_ns: int) -> int:
     """Return when a cell began to count: never before the process did."""
     return max(created_ns, start_ns)
 

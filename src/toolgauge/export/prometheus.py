@@ -21,7 +21,7 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.samples import Exemplar as PrometheusExemplar
 from prometheus_client.utils import floatToGoString
 
-from toolgauge.export.metric_data import began, present, snapshot
+from toolgauge.export.metric_data import present, snapshot
 from toolgauge.export.settings import PrometheusSettings
 from toolgauge.model.metrics import Counter, Exemplar, Gauge, Histogram, HistogramCell, MetricRegistry, fit_label
 from toolgauge.model.metrics import Metric as Registered
@@ -38,30 +38,10 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]+")
 _GZIP_LEVEL = 4
 _PROCESS = "process."
 _START_TIME = "process_start_time_seconds"
-_INDEX = """<!doctype html>
-<html lang="en">
-<title>toolgauge</title>
-<h1>toolgauge</h1>
-<ul>
-<li><a href="/metrics">Metrics</a></li>
-<li>Health: at <code>admin.endpoint</code>, by default <a href="http://localhost:13133/">localhost:13133</a></li>
-<li>Documentation: <code>docs/metrics.md</code> says what each metric counts, and what to do when it rises</li>
-</ul>
-</html>
-"""
-_INDEX_HEADERS = {
-    "Content-Type": "text/html; charset=utf-8",
-    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 
 
 class MetricsEndpoint(HttpEndpoint):
-    """Serves metrics to Prometheus.
-
-    `/metrics` is the exposition, `/` a page for people; port 0 takes any free one.
-    """
+    """Serves metrics to Prometheus under `/metrics`; port 0 takes any free one."""
 
     def __init__(
         self,
@@ -83,8 +63,6 @@ class MetricsEndpoint(HttpEndpoint):
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """Write all metrics, in the format that the client accepts."""
-        if request.path == "/":
-            return web.Response(text=_INDEX, headers=_INDEX_HEADERS)
         if request.path != "/metrics":
             return web.Response(status=404, text="no such path; there is `/metrics`")
         accept = ",".join(request.headers.getall("Accept", []))
@@ -120,12 +98,8 @@ def render(
     target = InfoMetricFamily("target", "Who is speaking: toolgauge's own resource.")
     target.add_metric((), {_name(key): fit_label(value) for key, value in resource.items()})
     measured = [metric for metric in metrics if not metric.name.startswith(_PROCESS)]
-    is_openmetrics = accepts_openmetrics(accept)
-    # In the classic format these would be metrics of their own.
-    created_from = start_ns if is_openmetrics else None
-    written = (_family(metric, created_from) for metric in measured)
-    families = Families((target, *_process(start_ns), *written))
-    if is_openmetrics:
+    families = Families((target, *_process(start_ns), *map(_family, measured)))
+    if accepts_openmetrics(accept):
         text: bytes = openmetrics.generate_latest(families)
         return text, OPENMETRICS_TYPE
     return generate_latest(families), CLASSIC_TYPE
@@ -147,15 +121,13 @@ def accepts_openmetrics(accept: str) -> bool:
     return openmetrics_liking > 0 and openmetrics_liking >= likings.get("text/plain", 0.0)
 
 
-def _family(metric: Counter | Gauge | Histogram, created_from: int | None) -> Metric:
-    """Write a metric; with when its cells began, where `created_from` is the start of the process."""
+def _family(metric: Counter | Gauge | Histogram) -> Metric:
+    """Write a metric; without `_created`, which Prometheus stores as a further series of each cell."""
     kind = "counter" if isinstance(metric, Counter) else "gauge" if isinstance(metric, Gauge) else "histogram"
     family = Metric(_name(metric.name), metric.description, kind, _UNITS.get(metric.unit, ""))
     for labels, cell in metric.cells.items():
         written = {_name(name): fit_label(str(value)) for name, value in present(metric.labels, labels)}
-        created_ns = 0
         if isinstance(cell, HistogramCell):
-            created_ns = cell.created_ns
             bounds = (*(floatToGoString(bound) for bound in cell.bounds), "+Inf")
             for bound, count, exemplar in zip(bounds, accumulate(cell.counts), cell.exemplars, strict=True):
                 in_bucket = {**written, "le": bound}
@@ -163,13 +135,10 @@ def _family(metric: Counter | Gauge | Histogram, created_from: int | None) -> Me
             family.add_sample(family.name + "_count", written, cell.count)
             family.add_sample(family.name + "_sum", written, cell.sum)
         elif isinstance(metric, Counter):
-            created_ns = metric.created.get(labels, 0)
             exemplar = _exemplar(metric.exemplars.get(labels))
             family.add_sample(family.name + "_total", written, cell, exemplar=exemplar)
         else:
             family.add_sample(family.name, written, cell)
-        if created_from is not None and not isinstance(metric, Gauge):
-            family.add_sample(family.name + "_created", written, began(created_ns, created_from) / 1e9)
     return family
 
 

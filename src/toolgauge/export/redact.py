@@ -17,8 +17,10 @@ import re2
 
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
+from toolgauge.model.judging import reason_in
 from toolgauge.model.outcomes import (
     ERROR_RULE,
+    JUDGE_RULE,
     OTHER_ARGUMENTS,
     Difference,
     Errored,
@@ -27,7 +29,7 @@ from toolgauge.model.outcomes import (
     Scored,
     Side,
 )
-from toolgauge.model.plain_words import argument_words, rule_words, with_cause
+from toolgauge.model.plain_words import argument_words, rule_words, with_cause, with_spaces
 from toolgauge.otlp.encode import fit_text
 
 MASKED = "[masked]"
@@ -231,6 +233,8 @@ class Redactor:
                 return self._quoted_error(text, room)
             case {"error": str(text)} if difference.rule == ERROR_RULE:
                 return f'{{"error": {self._quoted_error(text, room - len(_ERROR_MEMBER))}}}'
+            case value if difference.rule == JUDGE_RULE:
+                return self.masked(with_spaces(reason_in(value)), room)
             case value:
                 return self.json(value, room, depth=_MAX_DEPTH)
 

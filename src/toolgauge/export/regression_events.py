@@ -191,7 +191,7 @@ def regression_json(regression: Regression, trace_url: str | None) -> JsonObject
 
 def sentence(regression: Regression) -> str:
     """Write what has happened so that a person understands it without anything else. Times are UTC."""
-    stream = f"{quoted(regression.stream.criterion)} {_of(regression.stream)}".rstrip()
+    stream = stream_name(regression.stream)
     # Write both means with as many decimals as it takes to see the difference.
     difference = abs(regression.baseline - regression.current)
     decimals = next(
@@ -213,12 +213,6 @@ def sentence(regression: Regression) -> str:
         moved = f"is still at {current} instead of {baseline}"
     since = _clock(regression.onset_ns, regression.at_ns)
     return f"{stream} {moved}{version}, {_conversations(regression.observations)}, since {since}"
-
-
-def announcement(regression: Regression) -> str:
-    """Write what has happened and, while the drop lasts, what explains it."""
-    causes = () if regression.phase == "ended" else cause_sentences(regression)
-    return "; ".join((sentence(regression), *causes))
 
 
 def cause_sentences(regression: Regression) -> tuple[str, ...]:
@@ -248,14 +242,14 @@ def _means(cause: Cause) -> str:
 
 def _moves(cause: Cause) -> str:
     if cause.since_ns is None:
-        more = _listed([f"{_whose(change)}: {quoted(change.after)}" for change in cause.changes])
+        more = listed([f"{_whose(change)}: {quoted(change.after)}" for change in cause.changes])
         return f"{more} became more frequent"
     several = len(cause.changes) > 1
-    moved = _listed([_moved(change, several=several) for change in cause.changes])
+    moved = listed([_moved(change, several=several) for change in cause.changes])
     return f"{moved} changed together" if several else moved
 
 
-def _listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
     """Join the first changes: a release may change each tool."""
     first, more = [*words[:_MOST_TOGETHER]], len(words) - _MOST_TOGETHER
     if more > 0:
@@ -313,6 +307,11 @@ def _cause_time(cause: Cause) -> str | None:
 def _clock(when_ns: int, now_ns: int) -> str:
     when = _utc(when_ns)
     return f"{when:%H:%M} UTC" if when.date() == _utc(now_ns).date() else f"{when:%Y-%m-%d %H:%M} UTC"
+
+
+def stream_name(stream: Stream) -> str:
+    """Name a stream in a sentence by its criterion, and its tool or agent."""
+    return f"{quoted(stream.criterion)} {_of(stream)}".rstrip()
 
 
 def _of(stream: Stream) -> str:

@@ -27,8 +27,12 @@ _LONGEST_NS = 30 * 24 * HOUR
 
 
 class CostSettings(Section):
-    """Prices by the model's name (globs, the first that fits counts), and the criteria that decide on success (globs)."""
+    """Prices by the model's name (globs, the first that fits counts), and the criteria that decide on success (globs).
 
+    `currency` is that of all prices, and of the costs that producers record.
+    """
+
+    currency: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "USD"
     prices: dict[_Glob, Prices] = Field(default_factory=dict[str, Prices])
     success: Annotated[tuple[_Glob, ...], Field(min_length=1)] = (_DEFAULTS,)
 
@@ -39,15 +43,13 @@ class CostSettings(Section):
 
 
 class RunUsage(Struct, frozen=True, gc=False):
-    """One run: its outcome, tokens, seconds, and cost, `None` where not recorded.
-
-    `names_success` where criteria of success decided on the outcome."""
+    """One run: its outcome, tokens, seconds, and cost, `None` where not recorded, and the settings it was read by."""
 
     outcome: RunOutcome
     tokens: float | None
     duration: float | None
     cost: float | None
-    names_success: bool = False
+    settings: CostSettings = CostSettings()
 
 
 class RunUsageReader:
@@ -70,7 +72,7 @@ class RunUsageReader:
         def prices(model: str) -> Prices | None:
             return next((one for glob, one in settings.prices.items() if fnmatchcase(model, glob)), None)
 
-        self._outcome, self._prices, self._names_success = outcome, prices, settings.names_success
+        self._outcome, self._prices, self._settings = outcome, prices, settings
 
     def read(self, scorecard: Scorecard) -> RunUsage | None:
         """Return the usage of a run; `None` for conversations, whose runs are read by themselves, and for late results."""
@@ -91,7 +93,7 @@ class RunUsageReader:
             None if tokens is None else float(tokens.input + tokens.output),
             lasted_ns / SECOND if trajectory.start_ns and 0 <= lasted_ns <= _LONGEST_NS else None,
             None if tokens is None else self._cost(tokens),
-            self._names_success,
+            self._settings,
         )
 
     def _cost(self, tokens: Tokens) -> float | None:
@@ -114,12 +116,12 @@ class RunTotals:
         self.runs: Counter[RunOutcome] = Counter()
         self._sums: Counter[Measure] = Counter()
         self._recorded: Counter[tuple[Measure, RunOutcome]] = Counter()
-        self._names_success = False
+        self._settings = CostSettings()
 
     def add(self, usage: RunUsage) -> None:
         """Add a run."""
         self.runs[usage.outcome] += 1
-        self._names_success = usage.names_success
+        self._settings = usage.settings
         for measure in MEASURES:
             if (value := getattr(usage, measure)) is not None:
                 self._sums[measure] += value
@@ -130,7 +132,7 @@ class RunTotals:
         self.runs.update(other.runs)
         self._sums.update(other._sums)  # noqa: SLF001 (its own kind)
         self._recorded.update(other._recorded)  # noqa: SLF001
-        self._names_success = self._names_success or other._names_success  # noqa: SLF001
+        self._settings = other._settings if other.runs else self._settings  # noqa: SLF001
 
     def recorded(self, measure: Measure) -> int:
         """Return how many runs recorded it."""
@@ -147,7 +149,8 @@ class RunTotals:
             runs={outcome: self.runs[outcome] for outcome in get_args(RunOutcome)},
             recorded={measure: self.recorded(measure) for measure in MEASURES},
             of_success={measure: self.of_success(measure) for measure in MEASURES},
-            names_success=self._names_success,
+            names_success=self._settings.names_success,
+            currency=self._settings.currency,
         )
 
 
@@ -158,3 +161,4 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     recorded: dict[Measure, int]
     of_success: dict[Measure, float | None]
     names_success: bool = False
+    currency: str = ""

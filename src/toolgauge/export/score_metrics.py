@@ -1,24 +1,25 @@
 """From scorecards to metric cells: scores, outcomes, trajectories, tool calls, and tokens, time and cost of runs.
 
-A result without a score stays out of the histogram. All outcomes of a label set begin at 0: a first failure is an increase.
+A result without a score stays out of the histogram. Series begin with what they count; `pass` and `fail` of a criterion that can
+fail begin together, so that a first failure is an increase.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Final, TypeAlias, get_args
+from typing import TypeAlias, get_args
 
 from msgspec import Struct
 
 from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer, Who
-from toolgauge.export.results import OUTCOME_WORDS, BoundedCache
+from toolgauge.export.results import BoundedCache
 from toolgauge.export.run_usage import CostSettings, Measure, RunOutcome, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
 from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import OTHER_ERROR
-from toolgauge.model.outcomes import UNOBSERVED, Observed, Scorecard, Verdict
+from toolgauge.model.outcomes import Observed, Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT, SpanRef
 from toolgauge.model.recoveries import recovered
 from toolgauge.model.tool_changes import ToolChangeKind, ToolDefinitionChange
@@ -29,14 +30,13 @@ _STATE = "toolgauge.state"
 _RECOVERED = "toolgauge.recovered"
 TOOL_CHANGE_KIND = "toolgauge.tool_definition.kind"
 # Upper bounds, inclusive. The first bucket is exactly 0, what is above the last is 1.
-SCORE_BOUNDS = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-# Where nothing lies between: the bounds that tell 0, between and 1 apart, which all label sets share.
-BINARY_BOUNDS = (0.0, 0.999)
+SCORE_BOUNDS = (0.0, 0.5, 0.999)
+BINARY_BOUNDS = (0.0,)
 _RULE_LABELS = (results.CRITERION, results.REVISION, results.LEVEL, _ENFORCE)
 _DESCRIBED: dict[Measure, tuple[str, str, tuple[float, ...]]] = {
-    "tokens": ("{token}", "Tokens of a run, in and out.", (1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6)),
-    "duration": ("s", "Seconds from the start of a run to its end.", (1, 3, 10, 30, 60, 300, 900, 3600)),
-    "cost": ("{cost}", "Cost of a run, recorded or by `costs.prices`.", (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)),
+    "tokens": ("{token}", "Tokens of a run, in and out.", (1e3, 1e4, 1e5, 1e6)),
+    "duration": ("s", "Seconds from the start of a run to its end.", (1, 10, 60, 300, 1800)),
+    "cost": ("{currency}", "Cost of a run in currency, recorded or by `costs.prices`.", (0.001, 0.01, 0.1, 1, 10)),
 }
 _RUN_BYTES = 1200
 
@@ -59,13 +59,16 @@ class RunMetrics:
             for measure, described in _DESCRIBED.items()
         )
         self._caps = caps
-        self._usages = RunUsageReader(costs)
+        self.adopt(costs)
         # The same few agents run all day long. Without it: 1 % of all CPU.
         self._known: BoundedCache[tuple[Producer, str | None, RunOutcome], _Runs] = BoundedCache()
 
     def adopt(self, costs: CostSettings) -> None:
         """Read runs by these settings from here on."""
         self._usages = RunUsageReader(costs)
+        unit, described, _ = _DESCRIBED["cost"]
+        *_, cost = self._histograms
+        cost.unit, cost.description = (text.replace("currency", costs.currency) for text in (unit, described))
 
     def record(self, scorecard: Scorecard, producer: Producer) -> None:
         """Count a run."""
@@ -114,8 +117,6 @@ class _Evaluated(_Series, frozen=True):
     value: float
 
 
-# States whose series begin at 0 for each tool; the series of paused and refused calls, which are rare, begin with the first call.
-_BEGUN: Final[tuple[CallState, ...]] = ("executed", "rejected", "requested_only")
 # What labels are made of: number of the producer, agent, tool, state, type of error and recovery.
 _Called: TypeAlias = tuple[int, str | None, str, CallState, str, str]
 _MAX_PRODUCERS = 256
@@ -192,7 +193,6 @@ class ScoreMetrics:
             if trajectory.scope == "trace" and trajectory.hidden_turns:
                 agent = trajectory.agents[0] if trajectory.agents else None
                 who, _ = self._caps.find(whose, agent, None, rule=(), now_ns=now_ns)
-                self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
                 self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
         self._count_results(scorecard, whose)
         # Last: scores come first where labels are capped.
@@ -242,7 +242,7 @@ class ScoreMetrics:
     def _count_calls(self, trajectory: Trajectory, whose: Producer, now_ns: int) -> None:
         producer, known = self._producer(whose), self._known_calls
         # As the counter's `add` does; this is done of every call.
-        counted, unobserved = self._tool_calls.cells, self._unobserved.cells
+        counted = self._tool_calls.cells
         missing = Observed(trajectory).missing
         recoveries = recovered(trajectory)
         for call in trajectory.calls:
@@ -262,7 +262,7 @@ class ScoreMetrics:
             series.label_set.used_ns = now_ns
             counted[series.counted] += 1
             for reason in missing(call):
-                unobserved[*series.counted[: self._who - 1], reason] += 1
+                self._unobserved.add(1, (*series.counted[: self._who - 1], reason))
             if error_type:
                 exemplar = Exemplar(1.0, now_ns, call.span.trace_id, call.span.span_id)
                 self._tool_calls.exemplars[series.counted] = exemplar
@@ -271,10 +271,8 @@ class ScoreMetrics:
         _, agent, tool, state, error, is_recovered = called
         who, label_set = self._caps.find(whose, agent, tool, rule=(), now_ns=now_ns)
         error_type = self._caps.error_type(who[0], error)
-        states = ((state, "", "") for state in _BEGUN)
         end = (state, error_type, is_recovered)
-        self._tool_calls.begin(*((*who, *one) for one in (*states, ("executed", OTHER_ERROR, ""), end)))
-        self._unobserved.begin(*((*who[:-1], reason) for reason in UNOBSERVED))
+        self._tool_calls.begin((*who, *end))
         series = _Series((*who, *end), label_set or LabelSet(who, (), now_ns))
         if label_set is not None and OTHER not in who and error_type == fit_label(error):
             self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))
@@ -314,12 +312,13 @@ class ScoreMetrics:
             rule = (fit_label(finding.criterion), fit_label(finding.revision), finding.level, enforce)
             who, label_set = self._caps.find(whose, verdict.agent, verdict.tool, rule=rule, now_ns=now_ns)
             stream, counted = (*who, *rule), (*who, *rule, finding.word, finding.reason)
-            if counted not in self._evaluations.cells:
-                self._evaluations.begin(*((*stream, sibling, "") for sibling in OUTCOME_WORDS), counted)
+            self._evaluations.begin(counted)
             scores = None
             if finding.value is not None:
-                bounds = BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS
+                bounds = () if not finding.can_fail else BINARY_BOUNDS if finding.is_binary else SCORE_BOUNDS
                 scores = (self._scores.begin(stream, bounds), stream)
+                if finding.can_fail:
+                    self._evaluations.begin((*stream, "pass", ""), (*stream, "fail", ""))
             place, is_failure = label_set or LabelSet(who, rule, now_ns), finding.word in _FAILURES
             made.append(_Evaluated(counted, place, is_failure, scores, finding.value or 0.0))
             # Where a cap was reached, the next time may be another.

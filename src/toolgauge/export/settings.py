@@ -330,7 +330,7 @@ class WebhookSettings(Section):
     """Where regressions are announced, and runs that fail one of the criteria `notify`, an entry of `exporters.webhook`.
 
     `alertmanager` takes the base URL of an Alertmanager, which is told again every minute what lasts; `json` is posted to
-    the URL as it is, once for what begins or ends within a few seconds.
+    the URL as it is, once when an incident begins, when it changes, and when it ends.
     """
 
     name: DestinationName | None = None

@@ -7,6 +7,7 @@ given up is counted, and logged without URL, headers or body, which may hold sec
 import asyncio
 import json
 import logging
+import math
 import random
 import threading
 from collections import deque
@@ -15,11 +16,10 @@ from typing import TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
-from msgspec import Struct
-from msgspec.structs import replace
 
 from toolgauge.export.destination import Backoff, wait
 from toolgauge.export.failed_runs import is_wanted, notice_alert, notice_json
+from toolgauge.export.open_incidents import Alert, OpenIncidents, incident_sentence
 from toolgauge.export.regression_events import (
     cause_sentences,
     iso_time,
@@ -34,7 +34,7 @@ from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.notices import Notice
-from toolgauge.model.regressions import Regression, Stream
+from toolgauge.model.regressions import Regression
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import client_context
 from toolgauge.selfmetrics import WebhookMetrics
@@ -49,8 +49,9 @@ _ALERTS_PATH = "/api/v2/alerts"
 _MAX_ALERTS = 5000
 # As many as Prometheus puts into a request.
 _MAX_ALERTS_IN_REQUEST = 64
-# Regressions that begin within this time are sent together: one incident is one message.
-GROUP_S = 5.0
+# Regressions of one incident that begin within this time are one message; later ones update it, at last once a minute.
+GROUP_S = 2.0
+_MOST_QUIET_S = 60.0
 MAX_WAITING = 1000
 _MAX_IN_REQUEST = 100
 _MAX_ANSWER_BYTES = 64 * 1024
@@ -59,113 +60,130 @@ _HURRIED_WAIT_S = 0.25
 _TOO_MANY_REQUESTS = 429
 
 
-class Alert(Struct, frozen=True, kw_only=True):
-    """A regression as it was announced last; `ended` is how it was resolved, `None` while it lasts."""
-
-    began: Regression
-    ended: Regression | None = None
-
-
 Item: TypeAlias = Alert | Notice
 
 
 class Events:
-    """Plain JSON: each regression and each failed run once. `due_s` is when to send next; times are seconds of the loop's clock."""
+    """Plain JSON: one request when an incident begins, changes or ends, and failed runs at once. `due_s` is when to send next.
+
+    Times are seconds of the loop's clock. Each request of an incident waits twice as long for more news of it as the one before.
+    """
 
     def __init__(self, trace_url: str | None) -> None:
         self._trace_url = trace_url
-        self._waiting: list[Item] = []
+        self._notices: list[Notice] = []
+        self._incidents = OpenIncidents(_MAX_ALERTS)
+        # By incident: when to send next, how many requests there were, and when the newest one was made.
+        self._due: dict[str, float] = {}
+        self._requests: dict[str, tuple[int, float]] = {}
         self.due_s: float | None = None
 
     def add(self, regressions: Sequence[Regression], now_s: float) -> int:
         """Take regressions that began, changed or ended; return how many there was no room for."""
-        taken = regressions[: MAX_WAITING - len(self._waiting)]
-        self._waiting.extend(Alert(began=each) for each in taken)
-        if self._waiting and self.due_s is None:
-            self.due_s = now_s + GROUP_S
-        return len(regressions) - len(taken)
+        dropped = self._incidents.add(regressions)
+        for regression in regressions:
+            incident = regression.incident
+            if regression.phase != "ended" or not self._incidents.lasts(incident):
+                count, sent_s = self._requests.get(incident, (0, now_s))
+                quiet_s = min(GROUP_S * 2**count, _MOST_QUIET_S) if count else 0.0
+                self._due.setdefault(incident, max(now_s + GROUP_S, sent_s + quiet_s))
+        self._set_due(now_s)
+        return dropped
 
     def notify(self, notices: Sequence[Notice], now_s: float) -> int:
         """Take failed runs, to be sent at once; return how many there was no room for."""
-        taken = notices[: MAX_WAITING - len(self._waiting)]
-        self._waiting.extend(taken)
+        taken = notices[: MAX_WAITING - len(self._notices)]
+        self._notices.extend(taken)
         self.due_s = now_s
         return len(notices) - len(taken)
 
-    def set_active(self, regressions: Sequence[Regression], now_s: float) -> int:  # noqa: ARG002 - as Alerts
+    def set_active(self, regressions: Sequence[Regression], now_s: float) -> int:
         """Take regressions that have lasted since before this process began: they were announced then."""
-        return 0
+        self._requests |= {each.incident: (1, now_s) for each in regressions}
+        return self._incidents.add(regressions)
 
-    def take(self, now_s: float) -> list[Sequence[Item]]:  # noqa: ARG002 - as Alerts
+    def take(self, now_s: float) -> list[Sequence[Item]]:
         """Return what to send now, by request."""
-        waiting, self._waiting, self.due_s = self._waiting, [], None
-        return [waiting[start : start + _MAX_IN_REQUEST] for start in range(0, len(waiting), _MAX_IN_REQUEST)]
+        notices, self._notices = self._notices, []
+        requests: list[Sequence[Item]] = [*_parts(notices, _MAX_IN_REQUEST)]
+        for incident in [each for each, due_s in self._due.items() if due_s <= now_s]:
+            del self._due[incident]
+            if alerts := self._incidents.of(incident):
+                count, _ = self._requests.get(incident, (0, now_s))
+                self._requests[incident] = count + 1, now_s
+                requests.append(alerts)
+        self._set_due(now_s)
+        return requests
+
+    def _set_due(self, now_s: float) -> None:
+        self.due_s = now_s if self._notices else min(self._due.values(), default=None)
 
     def settle(self, sent: Sequence[Item]) -> None:
-        """Forget alerts whose end was delivered or given up."""
+        """Forget an incident whose end was delivered or given up."""
+        alerts = [one for one in sent if isinstance(one, Alert)]
+        for incident in {one.newest.incident for one in alerts}:
+            if not self._incidents.lasts(incident) and incident not in self._due:
+                self._requests.pop(incident, None)
+                for alert in alerts:
+                    self._incidents.forget(alert)
 
     def abandoned(self) -> int:
         """Return how many requests are lost at the end."""
-        return len(self.take(0))
+        return len(self.take(math.inf))
 
     def written(self, items: Sequence[Item], now_ns: int) -> Json:  # noqa: ARG002 - as Alerts
         """Write the body of a request; `now_ns` is wall-clock time."""
-        written: JsonObject = {
-            "version": 1,
-            "regressions": [regression_json(one.began, self._trace_url) for one in items if isinstance(one, Alert)],
+        alerts = [one for one in items if isinstance(one, Alert)]
+        notices: list[Json] = [notice_json(one, self._trace_url) for one in items if isinstance(one, Notice)]
+        if not alerts:
+            return {"version": 1, "regressions": [], "failures": notices}
+        first, lasting = alerts[0].newest, sum(not alert.has_ended for alert in alerts)
+        count, _ = self._requests.get(first.incident, (1, 0.0))
+        incident: JsonObject = {
+            "id": fit_label(first.incident),
+            "phase": "ended" if not lasting else "began" if count == 1 else "updated",
+            "sentence": incident_sentence(alerts),
+            "began": iso_time(min(alert.began_ns for alert in alerts)),
+            "streams": len(alerts),
+            "lasting": lasting,
         }
-        failures: list[Json] = [notice_json(one, self._trace_url) for one in items if isinstance(one, Notice)]
-        return {**written, "failures": failures} if failures else written
+        shown = alerts[:_MAX_IN_REQUEST]
+        regressions: list[Json] = [regression_json(one.newest, self._trace_url) for one in shown]
+        return {"version": 1, "incident": incident, "regressions": regressions}
 
 
 class Alerts(Events):
     """Alertmanager: the alerts that are on, and those whose end has not been delivered."""
 
-    def __init__(self, trace_url: str | None) -> None:
-        super().__init__(trace_url)
-        self._alerts: dict[Stream, Alert] = {}
-
     def add(self, regressions: Sequence[Regression], now_s: float) -> int:
         """Take regressions that began, changed or ended, to be sent at once; return how many there was no room for."""
-        dropped = 0
-        for regression in regressions:
-            known = self._alerts.get(regression.stream)
-            if known is None and len(self._alerts) >= _MAX_ALERTS:
-                dropped += 1
-            elif regression.phase == "ended":
-                began = regression if known is None else known.began
-                self._alerts[regression.stream] = Alert(began=began, ended=regression)
-            else:
-                # Alertmanager takes another start for another alert.
-                at_ns = known.began.at_ns if regression.phase == "updated" and known else regression.at_ns
-                self._alerts[regression.stream] = Alert(began=replace(regression, at_ns=at_ns))
-        if self._alerts:
+        dropped = self._incidents.add(regressions)
+        if any(self._incidents):
             self.due_s = now_s
         return dropped
 
     def set_active(self, regressions: Sequence[Regression], now_s: float) -> int:
         """Take regressions that have lasted since before this process began."""
-        return self.add([each for each in regressions if each.phase == "began"], now_s)
+        return self.add(regressions, now_s)
 
     def take(self, now_s: float) -> list[Sequence[Item]]:
         """Return what to send now, by request."""
-        alerts, self._waiting = (*self._waiting, *self._alerts.values()), []
-        self.due_s = now_s + RESEND_S if self._alerts else None
-        return [
-            alerts[start : start + _MAX_ALERTS_IN_REQUEST] for start in range(0, len(alerts), _MAX_ALERTS_IN_REQUEST)
-        ]
+        alerts = [*self._incidents]
+        items, self._notices = (*self._notices, *alerts), []
+        self.due_s = now_s + RESEND_S if alerts else None
+        return _parts(items, _MAX_ALERTS_IN_REQUEST)
 
     def settle(self, sent: Sequence[Item]) -> None:
         """Forget alerts whose end was delivered or given up."""
         for alert in sent:
-            if isinstance(alert, Alert) and alert.ended is not None and self._alerts.get(alert.began.stream) is alert:
-                del self._alerts[alert.began.stream]
-        if not self._alerts and not self._waiting:
+            if isinstance(alert, Alert) and alert.has_ended:
+                self._incidents.forget(alert)
+        if not any(self._incidents) and not self._notices:
             self.due_s = None
 
     def abandoned(self) -> int:
         """Return how many failed runs are lost: Alertmanager resolves alerts that are not sent again."""
-        return len(self._waiting)
+        return len(self._notices)
 
     def written(self, items: Sequence[Item], now_ns: int) -> Json:
         """Write the body of a request; `now_ns` is wall-clock time."""
@@ -173,6 +191,10 @@ class Alerts(Events):
             _alert(one, self._trace_url, now_ns) if isinstance(one, Alert) else notice_alert(one, self._trace_url)
             for one in items
         ]
+
+
+def _parts(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 def alerts_url(url: str) -> str:
@@ -183,9 +205,9 @@ def alerts_url(url: str) -> str:
 
 
 def _alert(alert: Alert, trace_url: str | None, now_ns: int) -> JsonObject:
-    newest = alert.began if alert.ended is None else alert.ended
-    ends_ns = now_ns + _LASTS_NS if alert.ended is None else min(alert.ended.at_ns, now_ns)
-    labels: JsonObject = {"alertname": ALERT_NAME, "severity": "warning"}
+    newest = alert.newest
+    ends_ns = min(newest.at_ns, now_ns) if alert.has_ended else now_ns + _LASTS_NS
+    labels: JsonObject = {"alertname": ALERT_NAME, "severity": "warning", "incident": fit_label(newest.incident)}
     for label, value in stream_labels(newest.stream):
         labels[label.replace(".", "_")] = value
     low, high = newest.interval
@@ -196,7 +218,6 @@ def _alert(alert: Alert, trace_url: str | None, now_ns: int) -> JsonObject:
     annotations: JsonObject = {
         "summary": sentence(newest),
         "description": description,
-        "incident": fit_label(newest.incident),
         "onset": iso_time(newest.onset_ns),
     }
     if causes := cause_sentences(newest):
@@ -210,7 +231,7 @@ def _alert(alert: Alert, trace_url: str | None, now_ns: int) -> JsonObject:
     written: JsonObject = {
         "labels": labels,
         "annotations": annotations,
-        "startsAt": iso_time(min(alert.began.at_ns, ends_ns)),
+        "startsAt": iso_time(min(alert.began_ns, ends_ns)),
         "endsAt": iso_time(ends_ns),
     }
     links = trace_links(newest.after, trace_url)
@@ -281,7 +302,7 @@ class _Webhook:
         is_last = False
         while not is_last and await self._is_due():
             is_last = self._closing.is_set()
-            requests = deque(self._messages.take(_now_s()))
+            requests = deque(self._messages.take(math.inf if is_last else _now_s()))
             try:
                 while requests:
                     verdict = await self._delivered(requests[0])

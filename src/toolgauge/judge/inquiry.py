@@ -12,7 +12,7 @@ from toolgauge import on_demand
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.errors import EvaluationError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question
+from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question, reason_in
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.trajectory import ToolCall
@@ -98,7 +98,7 @@ def dialogue(question: Question, redact: Callable[[str], str] = str) -> Generato
             if len(exchanges) == MAX_REASKS:
                 # The error shows the last rejected answer: on one line, without secrets, and cut.
                 text = reply.text if reply.text is not None else dumps(reply.verdict, ensure_ascii=False)
-                answer = _shown(text, redact)
+                answer = _shown(reason_in(text[:_MAX_SEARCHED]), redact)
                 answered = f"it answered: {answer}" if answer else "its answer was empty"
                 message = f"{_NO_FORM} ({_shown(problem, redact)}); {answered}"
                 return Errored(error_type="invalid_verdict", message=message)

@@ -73,7 +73,7 @@ class ReportedArgument(Struct, frozen=True, kw_only=True):
 
 
 class ReportedCall(Struct, frozen=True, kw_only=True):
-    """One call. `state` is executed, rejected (never run), requested_only, paused (waits for a person) or refused (by a person)."""
+    """One call. `state` is executed, rejected (never run), requested_only, paused (waits for a person), refused (by a person) or cancelled."""
 
     number: int
     tool: str

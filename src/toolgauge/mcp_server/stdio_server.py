@@ -30,6 +30,7 @@ from msgspec import Struct
 from msgspec.json import schema
 from pydantic import BaseModel, ValidationError
 
+from toolgauge.config.problems import Place, Wording, problems_of, written
 from toolgauge.mcp_server.answers_to_questions import (
     Answer,
     Answers,
@@ -96,14 +97,16 @@ class McpTool(Generic[_Q]):
         try:
             question = self.question.model_validate(arguments)
         except ValidationError as error:
-            found = [
-                f"`{cut('.'.join(map(str, each['loc'])), 120)}`: {cut(each['msg'], 200)}"
-                for each in error.errors(include_url=False, include_input=False)[:5]
-            ]
-            raise ConfigError(f"`{self.name}` was called with wrong arguments: {'; '.join(found)}") from error
+            node = written(arguments, Place(self.name))
+            problems = problems_of(error, node, self.question, Wording(kind="argument"))[:_MAX_PROBLEMS]
+            found = "; ".join(
+                cut(f"{each.message} ({each.hint})" if each.hint else each.message, 320) for each in problems
+            )
+            raise ConfigError(f"`{self.name}` was called with wrong arguments: {found}") from error
         return self.ask(answers, question, work)
 
 
+_MAX_PROBLEMS = 5
 TOOLS = (
     McpTool("explain_failure", "Explain why a run failed", ExplainFailure, FailureReport, Answers.failure),
     McpTool("list_trajectories", "List recorded runs", ListTrajectories, TrajectoryList, Answers.trajectories),

@@ -1,12 +1,14 @@
 """Questions to a judge model, and the interface of evaluators that ask one; cost, rate and time are the business of `judge`."""
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Level, Outcome
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -82,3 +84,43 @@ class Judging(Protocol):
     def take(self) -> list[Answers]:
         """Hand over what has been answered since the last time."""
         ...
+
+
+_WORD = "reason|reasoning|explanation|rationale|justification|analysis|critique|comment|feedback"
+_is_reason = re.compile(_WORD, re.IGNORECASE).fullmatch
+# Also of JSON that a limit has cut, up to half an escape.
+_QUOTED_REASON = re.compile(rf'(?i)"(?:{_WORD})"\s*:\s*("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-f]{{4}})+)')
+_FENCE = re.compile(r"\A\s*```(?:json)?\s*|\s*```\s*\Z")
+_MOST_LAYERS = 4
+
+
+def reason_in(verdict: Json, layers: int = _MOST_LAYERS) -> str:
+    """Write the verdict of a judge for people: its reason where there is one, else the members of its JSON."""
+    match verdict:
+        case str() if layers and (bare := _FENCE.sub("", verdict))[:1] in ("{", "["):
+            try:
+                return reason_in(json.loads(bare, strict=False), layers - 1)
+            except (ValueError, RecursionError):
+                found = _QUOTED_REASON.search(bare)
+            if found is not None:
+                return json.loads(f'{found[1]}"', strict=False)
+            return re.sub(r'["{}\[\]]+', "", bare) if re.match(r'[{\[\s]+"', bare) else verdict
+        case str():
+            return verdict
+        case dict():
+            reasons = [
+                value for name, value in verdict.items() if isinstance(value, str) and value and _is_reason(name)
+            ]
+            if reasons:
+                return reason_in(reasons[0], layers)
+            return ", ".join(
+                f"{name}: {_member(value, layers)}" for name, value in verdict.items() if value is not None
+            )
+        case list():
+            return "; ".join(_member(value, layers) for value in verdict)
+        case _:
+            return json.dumps(verdict)
+
+
+def _member(value: Json, layers: int) -> str:
+    return reason_in(value, layers - 1) if layers else "..."

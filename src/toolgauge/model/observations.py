@@ -233,7 +233,7 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     for a span that was viewed for its ids or `attributes` alone. `attributes` are only those that a
     criterion asks for (`when.attributes`, `reference.key`), resource attributes included. `resource` are the labels of
     the producer, one object for all spans of a resource. `version` is that of the scope, `language` that of the SDK; "" where
-    not recorded.
+    not recorded. `is_cut` when the producer dropped attributes or events of the span.
     """
 
     ref: SpanRef
@@ -252,6 +252,12 @@ class Reading(Struct, frozen=True, kw_only=True, gc=False):
     resource: Mapping[str, str] = {}
     version: str = ""
     language: str = ""
+    is_cut: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its span had not ended: some producers send a copy of a span when it begins, and the whole span later."""
+        return self.end_ns < self.start_ns
 
 
 @final

@@ -94,6 +94,8 @@ class Side(Struct, frozen=True, kw_only=True):
 EFFECT_RULE: Final = "another effect"
 # The rule of a difference that is the text of an error.
 ERROR_RULE: Final = "error"
+# The rule of a difference that is the reason of a judge.
+JUDGE_RULE: Final = "judge"
 # The rule of a difference that is one call of the expected tool with other arguments; both sides have those alone that differ.
 OTHER_ARGUMENTS: Final = "other arguments"
 

@@ -52,6 +52,7 @@ _STATES = {
     "requested_only": "asked for, not run",
     "paused": "paused, waits for a person",
     "refused": "refused by a person",
+    "cancelled": "cancelled before it ended",
 }
 # Why a value of a call is missing or no value.
 WHY_NOT_RECORDED = {

@@ -52,7 +52,10 @@ class SpanEvent(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Span(Struct, frozen=True, kw_only=True, eq=False):
-    """One span, viewed. `parent_is_remote` is `None` when not recorded (OTLP `Span.flags`, bits 8 and 9)."""
+    """One span, viewed. `parent_is_remote` is `None` when not recorded (OTLP `Span.flags`, bits 8 and 9).
+
+    `is_cut` when its producer dropped attributes or events.
+    """
 
     ref: SpanRef
     parent_span_id: str | None
@@ -68,6 +71,7 @@ class Span(Struct, frozen=True, kw_only=True, eq=False):
     resource: Resource
     scope: Scope
     size_bytes: int
+    is_cut: bool = False
 
 
 class LogRecord(Struct, frozen=True, kw_only=True, eq=False):

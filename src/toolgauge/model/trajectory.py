@@ -12,8 +12,9 @@ from toolgauge.model.observations import CallError, CallKind, Ending, ToolDefini
 from toolgauge.model.records import SpanRef
 
 # `rejected` only on evidence that somebody refused the call: an error result, the producer's word, an answer that says so.
-# `paused` waits for a person or for a result from outside; `refused` was turned down by a person. Neither ran, neither failed.
-CallState: TypeAlias = Literal["executed", "rejected", "requested_only", "paused", "refused"]
+# `paused` waits for a person or for a result from outside; `refused` was turned down by a person; `cancelled` was stopped before
+# it ended, by a person, by its run or because another call failed. None of these failed.
+CallState: TypeAlias = Literal["executed", "rejected", "requested_only", "paused", "refused", "cancelled"]
 # The dialect of calls that an offline case declares, and that no producer recorded.
 CASE_DIALECT: Final = "case"
 TrajectoryScope: TypeAlias = Literal["trace", "conversation"]
@@ -72,6 +73,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     # The tool as its own span describes it, `None` where the producer records no schema there.
     definition: ToolDefinition | None = None
     kind: CallKind = "tool"
+    # Whether its own span has the status OK.
+    has_ok_status: bool = False
 
     @property
     def has_failed(self) -> bool:
@@ -194,6 +197,8 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
     writing_tools: frozenset[str] = frozenset()
     # Names of the called tools that hand over, answer or think; filled in by the scorer, too.
     neutral_tools: frozenset[str] = frozenset()
+    # Those of them by which a model gave its structured answer: their calls are judged where they are named.
+    answer_tools: frozenset[str] = frozenset()
     # Where `tools_offered` is from: its own spans, or an earlier offer of the conversation or service, which stands in
     # where there is none; filled in by the scorer.
     offer_from: OfferSource = "trace"

@@ -242,6 +242,10 @@ _COMPARE = {
 }
 
 
+# Blocks of content that are calls, with the keys of id and arguments.
+_BLOCKS = {"tool_use": ("id", "input"), "function_call": ("call_id", "arguments")}
+
+
 def _at(args: JsonObject, path: str) -> Json:
     """Return what stands under a dotted path; null when there is nothing."""
     value: Json = args
@@ -300,12 +304,14 @@ def _read_message(written: Json) -> _Message:
         raise _OriginalRaisesError("ValueError", f"a message must be an object, not {kind_of(written)}")
     role = written.get("role", written.get("type"))
     # The calls of every message are read, but only those of the assistant are checked and count.
-    calls = tuple(_read_calls(written.get("tool_calls")))
+    calls = (*_read_calls(written.get("tool_calls")), *_read_blocks(written))
     known = _ROLES.get(role) if isinstance(role, str) else None
     if known is None:
         raise _OriginalRaisesError("ValueError", f"`role` of a message must be one of `{'`, `'.join(_ROLES)}`")
     if known != "assistant":
-        return _Message(known)
+        # Of a message that LangChain takes apart, the first counts: an answer, where no text stands before it.
+        is_answer = next((block.get("type") for block in _objects(written.get("content"))), None) == "tool_result"
+        return _Message("tool" if is_answer else known)
     checked: list[_Call] = []
     for name, args in calls:
         if not isinstance(name, str) or not isinstance(args, dict):
@@ -334,3 +340,29 @@ def _read_calls(written: Json) -> Iterator[tuple[Json, Json]]:
             except ValueError:
                 raise _OriginalRaisesError("JSONDecodeError", "`arguments` that are text must be JSON") from None
         yield call["name"], arguments
+
+
+def _read_blocks(written: JsonObject) -> Iterator[tuple[Json, Json]]:
+    """Yield the calls in blocks of content that LangChain knows; refuse blocks of calls that it passes over."""
+    known = [call.get("id") for call in _objects(written.get("tool_calls"))]
+    for block in _objects(written.get("content")):
+        if "type" not in block:
+            raise _OriginalRaisesError("KeyError", "a block of `content` has no `type`")
+        kind = block["type"]
+        keys = _BLOCKS.get(kind) if isinstance(kind, str) else None
+        if keys is None:
+            if "toolName" in block or "name" in block:
+                raise _OriginalRaisesError(
+                    "invalid_case",
+                    f"a block of `content` has the type {str(kind)[:80]}: agentevals reads no call in it",
+                )
+            continue
+        missing = next((key for key in (*keys, "name") if key not in block), None)
+        if missing is not None:
+            raise _OriginalRaisesError("ValueError", f"a block `{kind}` of `content` has no `{missing}`")
+        if block[keys[0]] not in known:
+            yield from _read_calls([{"name": block["name"], "args": block[keys[1]]}])
+
+
+def _objects(written: Json) -> list[JsonObject]:
+    return [item for item in written if isinstance(item, dict)] if isinstance(written, list) else []

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Asking, Question
-from toolgauge.model.outcomes import Difference, Errored, Level, Outcome, Scored, Side
+from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
 from toolgauge.model.ports import CaseOutcome
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
@@ -255,7 +255,7 @@ class ArgumentCorrectness(BaseModel):
         return self._scored(
             score,
             f"the judge says yes to {answers.count('yes')} of {len(answers)} calls",
-            Difference(where="verdicts", rule="judge", actual=Side(value=verdicts)),
+            Difference(where="verdicts", rule=JUDGE_RULE, actual=Side(value=verdicts)),
         )
 
     def joined(self, outcomes: Sequence[Outcome]) -> Outcome:

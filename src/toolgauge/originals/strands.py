@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
@@ -358,7 +358,7 @@ def _output(score: float, *, passed: bool, label: Json, reason: Json) -> Scored:
         value=_clamped(score),
         explanation=words,
         parts={"peer_score": score, "test_pass": float(passed)},
-        differences=(Difference(where="verdict", rule="judge", actual=Side(value=given)),),
+        differences=(Difference(where="verdict", rule=JUDGE_RULE, actual=Side(value=given)),),
     )
 
 

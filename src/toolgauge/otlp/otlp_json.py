@@ -1,7 +1,7 @@
 """OTLP JSON in, the same request as protobuf bytes out.
 
-OTLP's JSON has hex ids, integer enums and lowerCamelCase keys only, and ignores unknown keys: protobuf's `json_format` reads
-ids as base64 without an error, takes enum names and snake_case, and is slow. Here each field has one writer, made once.
+OTLP's JSON has hex ids and lowerCamelCase keys only, and ignores unknown keys: protobuf's `json_format` reads ids as base64
+without an error, takes snake_case, and is slow. Here each field has one writer, made once. Names of enums are read as well.
 """
 
 import base64
@@ -66,6 +66,10 @@ def scalar(field: FieldDescriptor) -> tuple[int, Encode]:
         return VARINT, _bool
     if field.type == FieldDescriptor.TYPE_DOUBLE:
         return FIXED64, lambda value: struct.pack("<d", _double(value))
+    if field.enum_type is not None:
+        # Not legal in OTLP, but what generic mappings of protobuf to JSON write, and what the Collector reads.
+        numbers: dict[Json, int] = {one.name: one.number for one in field.enum_type.values}
+        return VARINT, lambda value: _enum(numbers.get(value, value) if isinstance(value, str) else value)
     raise NotImplementedError(f"OTLP has no fields such as `{field.full_name}`")
 
 
@@ -175,9 +179,8 @@ _INTEGERS: dict[int, tuple[int, Encode]] = {
     FieldDescriptor.TYPE_FIXED32: (FIXED32, _within(_integer, 0, _HIGH_U32, struct.Struct("<I").pack)),
     FieldDescriptor.TYPE_FIXED64: (FIXED64, _within(_integer, 0, _HIGH_U64, struct.Struct("<Q").pack)),
     FieldDescriptor.TYPE_SFIXED64: (FIXED64, _within(_integer, _LOW_64, _HIGH_64, struct.Struct("<q").pack)),
-    # Names of enums are not legal in OTLP, nor are numbers as text.
-    FieldDescriptor.TYPE_ENUM: (VARINT, _within(_number, _LOW_32, _HIGH_32, varint)),
 }
+_enum = _within(_number, _LOW_32, _HIGH_32, varint)
 
 # Adds a field to the parts of a message. The last argument is the depth of that message; raises `WrongValueError`.
 _Writer: TypeAlias = Callable[[list[bytes], Json, int], None]

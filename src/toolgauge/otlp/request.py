@@ -290,7 +290,9 @@ def newest_time_ns(signal: Signal, body: bytes) -> int:
     for raw in _items(read_request(signal, body, 0).envelope):
         try:
             if signal == "traces":
-                time_ns = parse(SpanSignsMessage, raw).end_time_unix_nano
+                signs = parse(SpanSignsMessage, raw)
+                # A copy of a span that goes on has no end.
+                time_ns = max(signs.start_time_unix_nano, signs.end_time_unix_nano)
             else:
                 record = parse(LogRecordMessage, raw)
                 time_ns = record.time_unix_nano or record.observed_time_unix_nano

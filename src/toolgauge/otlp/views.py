@@ -306,6 +306,7 @@ class Views:
             resource=resource,
             scope=scope,
             size_bytes=len(raw),
+            is_cut=message.dropped_attributes_count > 0 or message.dropped_events_count > 0,
         )
 
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:

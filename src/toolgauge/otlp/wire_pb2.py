@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19toolgauge/otlp/wire.proto\x12\x0etoolgauge.wire\"O\n\x0eRequestMessage\x12=\n\x0fresource_groups\x18\x01 \x03(\x0b\x32$.toolgauge.wire.ResourceGroupMessage\"u\n\x14ResourceGroupMessage\x12\x10\n\x08resource\x18\x01 \x03(\x0c\x12\x37\n\x0cscope_groups\x18\x02 \x03(\x0b\x32!.toolgauge.wire.ScopeGroupMessage\x12\x12\n\nschema_url\x18\x03 \x01(\x0c\"E\n\x11ScopeGroupMessage\x12\r\n\x05scope\x18\x01 \x03(\x0c\x12\r\n\x05items\x18\x02 \x03(\x0c\x12\x12\n\nschema_url\x18\x03 \x01(\x0c\"\x89\x01\n\x0fResourceMessage\x12\x43\n\nattributes\x18\x01 \x03(\x0b\x32/.toolgauge.wire.ResourceMessage.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"-\n\x0cScopeMessage\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x0f\n\x07version\x18\x02 \x01(\x0c\"\xc1\x02\n\x0bSpanMessage\x12\x10\n\x08trace_id\x18\x01 \x01(\x0c\x12\x0f\n\x07span_id\x18\x02 \x01(\x0c\x12\x16\n\x0eparent_span_id\x18\x04 \x01(\x0c\x12\x0c\n\x04name\x18\x05 \x01(\x0c\x12\x0c\n\x04kind\x18\x06 \x01(\x05\x12\x1c\n\x14start_time_unix_nano\x18\x07 \x01(\x06\x12\x1a\n\x12\x65nd_time_unix_nano\x18\x08 \x01(\x06\x12?\n\nattributes\x18\t \x03(\x0b\x32+.toolgauge.wire.SpanMessage.AttributesEntry\x12\x0e\n\x06\x65vents\x18\x0b \x03(\x0c\x12\x0e\n\x06status\x18\x0f \x01(\x0c\x12\r\n\x05\x66lags\x18\x10 \x01(\x07\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\".\n\rStatusMessage\x12\x0f\n\x07message\x18\x02 \x01(\x0c\x12\x0c\n\x04\x63ode\x18\x03 \x01(\x05\"\xa9\x01\n\x0c\x45ventMessage\x12\x16\n\x0etime_unix_nano\x18\x01 \x01(\x06\x12\x0c\n\x04name\x18\x02 \x01(\x0c\x12@\n\nattributes\x18\x03 \x03(\x0b\x32,.toolgauge.wire.EventMessage.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"e\n\x0bHeadMessage\x12\x10\n\x08trace_id\x18\x01 \x01(\x0c\x12\x0f\n\x07span_id\x18\x02 \x01(\x0c\x12\x16\n\x0eparent_span_id\x18\x04 \x01(\x0c\x12\x0c\n\x04kind\x18\x06 \x01(\x05\x12\r\n\x05\x66lags\x18\x10 \x01(\x07\"Q\n\x0cHeadsMessage\x12\x41\n\x0fresource_groups\x18\x01 \x03(\x0b\x32(.toolgauge.wire.HeadResourceGroupMessage\"R\n\x18HeadResourceGroupMessage\x12\x36\n\x0cscope_groups\x18\x02 \x03(\x0b\x32 .toolgauge.wire.HeadGroupMessage\">\n\x10HeadGroupMessage\x12*\n\x05items\x18\x02 \x03(\x0b\x32\x1b.toolgauge.wire.HeadMessage\"+\n\x15SpanAttributesMessage\x12\x12\n\nattributes\x18\t \x03(\x0c\"\x89\x02\n\x10LogRecordMessage\x12\x16\n\x0etime_unix_nano\x18\x01 \x01(\x06\x12\x0c\n\x04\x62ody\x18\x05 \x03(\x0c\x12\x44\n\nattributes\x18\x06 \x03(\x0b\x32\x30.toolgauge.wire.LogRecordMessage.AttributesEntry\x12\x10\n\x08trace_id\x18\t \x01(\x0c\x12\x0f\n\x07span_id\x18\n \x01(\x0c\x12\x1f\n\x17observed_time_unix_nano\x18\x0b \x01(\x06\x12\x12\n\nevent_name\x18\x0c \x01(\x0c\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"(\n\x11TraceStateMessage\x12\x13\n\x0btrace_state\x18\x03 \x01(\x0c\"\x8b\x01\n\x10SpanSignsMessage\x12\x10\n\x08trace_id\x18\x01 \x01(\x0c\x12\x0f\n\x07span_id\x18\x02 \x01(\x0c\x12\x0c\n\x04name\x18\x05 \x01(\x0c\x12\x0c\n\x04kind\x18\x06 \x01(\x05\x12\x1c\n\x14start_time_unix_nano\x18\x07 \x01(\x06\x12\x1a\n\x12\x65nd_time_unix_nano\x18\x08 \x01(\x06\"\xe3\x01\n\x15\x46oreignToSpansMessage\x12\x16\n\x0etime_unix_nano\x18\x01 \x01(\x06\x12\x17\n\x0fseverity_number\x18\x02 \x01(\x05\x12\x12\n\nattributes\x18\x06 \x01(\x0c\x12\x0b\n\x03sum\x18\x07 \x01(\x0c\x12\r\n\x05\x66lags\x18\x08 \x01(\x07\x12(\n span_id_or_exponential_histogram\x18\n \x01(\x0c\x12\x1f\n\x17observed_time_unix_nano\x18\x0b \x01(\x06\x12\x1e\n\x16\x65vent_name_or_metadata\x18\x0c \x01(\x0c\"\xb2\x01\n\x14\x46oreignToLogsMessage\x12\x18\n\x10trace_id_or_name\x18\x01 \x01(\x0c\x12\x1e\n\x16span_id_or_description\x18\x02 \x01(\x0c\x12\x0c\n\x04kind\x18\x06 \x01(\x05\x12\x1c\n\x14start_time_unix_nano\x18\x07 \x01(\x06\x12\x1a\n\x12\x65nd_time_unix_nano\x18\x08 \x01(\x06\x12\x18\n\x10\x65vent_or_summary\x18\x0b \x01(\x0c\"\xa5\x01\n\x17\x46oreignToMetricsMessage\x12\x16\n\x0etime_unix_nano\x18\x01 \x01(\x06\x12\x17\n\x0fseverity_number\x18\x02 \x01(\x05\x12\x1c\n\x14start_time_unix_nano\x18\x07 \x01(\x06\x12\x1a\n\x12\x65nd_time_unix_nano\x18\x08 \x01(\x06\x12\x1f\n\x17observed_time_unix_nano\x18\x0b \x01(\x06\"\xfe\x01\n\x0f\x41nyValueMessage\x12\x16\n\x0cstring_value\x18\x01 \x01(\x0cH\x00\x12\x14\n\nbool_value\x18\x02 \x01(\x08H\x00\x12\x13\n\tint_value\x18\x03 \x01(\x03H\x00\x12\x16\n\x0c\x64ouble_value\x18\x04 \x01(\x01H\x00\x12\x33\n\x0b\x61rray_value\x18\x05 \x01(\x0b\x32\x1c.toolgauge.wire.ArrayMessageH\x00\x12;\n\x0ckvlist_value\x18\x06 \x01(\x0b\x32#.toolgauge.wire.KeyValueListMessageH\x00\x12\x15\n\x0b\x62ytes_value\x18\x07 \x01(\x0cH\x00\x42\x07\n\x05value\"?\n\x0c\x41rrayMessage\x12/\n\x06values\x18\x01 \x03(\x0b\x32\x1f.toolgauge.wire.AnyValueMessage\"F\n\x13KeyValueListMessage\x12/\n\x06values\x18\x01 \x03(\x0b\x32\x1f.toolgauge.wire.KeyValueMessage\"N\n\x0fKeyValueMessage\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12.\n\x05value\x18\x02 \x01(\x0b\x32\x1f.toolgauge.wire.AnyValueMessage\"\x19\n\nKeyMessage\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19toolgauge/otlp/wire.proto\x12\x0etoolgauge.wire\"O\n\x0eRequestMessage\x12=\n\x0fresource_groups\x18\x01 \x03(\x0b\x32$.toolgauge.wire.ResourceGroupMessage\"u\n\x14ResourceGroupMessage\x12\x10\n\x08resource\x18\x01 \x03(\x0c\x12\x37\n\x0cscope_groups\x18\x02 \x03(\x0b\x32!.toolgauge.wire.ScopeGroupMessage\x12\x12\n\nschema_url\x18\x03 \x01(\x0c\"E\n\x11ScopeGroupMessage\x12\r\n\x05scope\x18\x01 \x03(\x0c\x12\r\n\x05items\x18\x02 \x03(\x0c\x12\x12\n\nschema_url\x18\x03 \x01(\x0c\"\x89\x01\n\x0fResourceMessage\x12\x43\n\nattributes\x18\x01 \x03(\x0b\x32/.toolgauge.wire.ResourceMessage.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"-\n\x0cScopeMessage\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x0f\n\x07version\x18\x02 \x01(\x0c\"\x81\x03\n\x0bSpanMessage\x12\x10\n\x08trace_id\x18\x01 \x01(\x0c\x12\x0f\n\x07span_id\x18\x02 \x01(\x0c\x12\x16\n\x0eparent_span_id\x18\x04 \x01(\x0c\x12\x0c\n\x04name\x18\x05 \x01(\x0c\x12\x0c\n\x04kind\x18\x06 \x01(\x05\x12\x1c\n\x14start_time_unix_nano\x18\x07 \x01(\x06\x12\x1a\n\x12\x65nd_time_unix_nano\x18\x08 \x01(\x06\x12?\n\nattributes\x18\t \x03(\x0b\x32+.toolgauge.wire.SpanMessage.AttributesEntry\x12 \n\x18\x64ropped_attributes_count\x18\n \x01(\r\x12\x0e\n\x06\x65vents\x18\x0b \x03(\x0c\x12\x1c\n\x14\x64ropped_events_count\x18\x0c \x01(\r\x12\x0e\n\x06status\x18\x0f \x01(\x0c\x12\r\n\x05\x66lags\x18\x10 \x01(\x07\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\".\n\rStatusMessage\x12\x0f\n\x07message\x18\x02 \x01(\x0c\x12\x0c\n\x04\x63ode\x18\x03 \x01(\x05\"\xa9\x01\n\x0c\x45ventMessage\x12\x16\n\x0etime_unix_nano\x18\x01 \x01(\x06\x12\x0c\n\x04name\x18\x02 \x01(\x0c\x12@\n\nattributes\x18\x03 \x03(\x0b\x32,.toolgauge.wire.EventMessage.AttributesEntry\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"e\n\x0bHeadMessage\x12\x10\n\x08trace_id\x18\x01 \x01(\x0c\x12\x0f\n\x07span_id\x18\x02 \x01(\x0c\x12\x16\n\x0eparent_span_id\x18\x04 \x01(\x0c\x12\x0c\n\x04kind\x18\x06 \x01(\x05\x12\r\n\x05\x66lags\x18\x10 \x01(\x07\"Q\n\x0cHeadsMessage\x12\x41\n\x0fresource_groups\x18\x01 \x03(\x0b\x32(.toolgauge.wire.HeadResourceGroupMessage\"R\n\x18HeadResourceGroupMessage\x12\x36\n\x0cscope_groups\x18\x02 \x03(\x0b\x32 .toolgauge.wire.HeadGroupMessage\">\n\x10HeadGroupMessage\x12*\n\x05items\x18\x02 \x03(\x0b\x32\x1b.toolgauge.wire.HeadMessage\"+\n\x15SpanAttributesMessage\x12\x12\n\nattributes\x18\t \x03(\x0c\"\x89\x02\n\x10LogRecordMessage\x12\x16\n\x0etime_unix_nano\x18\x01 \x01(\x06\x12\x0c\n\x04\x62ody\x18\x05 \x03(\x0c\x12\x44\n\nattributes\x18\x06 \x03(\x0b\x32\x30.toolgauge.wire.LogRecordMessage.AttributesEntry\x12\x10\n\x08trace_id\x18\t \x01(\x0c\x12\x0f\n\x07span_id\x18\n \x01(\x0c\x12\x1f\n\x17observed_time_unix_nano\x18\x0b \x01(\x06\x12\x12\n\nevent_name\x18\x0c \x01(\x0c\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"(\n\x11TraceStateMessage\x12\x13\n\x0btrace_state\x18\x03 \x01(\x0c\"\x8b\x01\n\x10SpanSignsMessage\x12\x10\n\x08trace_id\x18\x01 \x01(\x0c\x12\x0f\n\x07span_id\x18\x02 \x01(\x0c\x12\x0c\n\x04name\x18\x05 \x01(\x0c\x12\x0c\n\x04kind\x18\x06 \x01(\x05\x12\x1c\n\x14start_time_unix_nano\x18\x07 \x01(\x06\x12\x1a\n\x12\x65nd_time_unix_nano\x18\x08 \x01(\x06\"\xe3\x01\n\x15\x46oreignToSpansMessage\x12\x16\n\x0etime_unix_nano\x18\x01 \x01(\x06\x12\x17\n\x0fseverity_number\x18\x02 \x01(\x05\x12\x12\n\nattributes\x18\x06 \x01(\x0c\x12\x0b\n\x03sum\x18\x07 \x01(\x0c\x12\r\n\x05\x66lags\x18\x08 \x01(\x07\x12(\n span_id_or_exponential_histogram\x18\n \x01(\x0c\x12\x1f\n\x17observed_time_unix_nano\x18\x0b \x01(\x06\x12\x1e\n\x16\x65vent_name_or_metadata\x18\x0c \x01(\x0c\"\xb2\x01\n\x14\x46oreignToLogsMessage\x12\x18\n\x10trace_id_or_name\x18\x01 \x01(\x0c\x12\x1e\n\x16span_id_or_description\x18\x02 \x01(\x0c\x12\x0c\n\x04kind\x18\x06 \x01(\x05\x12\x1c\n\x14start_time_unix_nano\x18\x07 \x01(\x06\x12\x1a\n\x12\x65nd_time_unix_nano\x18\x08 \x01(\x06\x12\x18\n\x10\x65vent_or_summary\x18\x0b \x01(\x0c\"\xa5\x01\n\x17\x46oreignToMetricsMessage\x12\x16\n\x0etime_unix_nano\x18\x01 \x01(\x06\x12\x17\n\x0fseverity_number\x18\x02 \x01(\x05\x12\x1c\n\x14start_time_unix_nano\x18\x07 \x01(\x06\x12\x1a\n\x12\x65nd_time_unix_nano\x18\x08 \x01(\x06\x12\x1f\n\x17observed_time_unix_nano\x18\x0b \x01(\x06\"\xfe\x01\n\x0f\x41nyValueMessage\x12\x16\n\x0cstring_value\x18\x01 \x01(\x0cH\x00\x12\x14\n\nbool_value\x18\x02 \x01(\x08H\x00\x12\x13\n\tint_value\x18\x03 \x01(\x03H\x00\x12\x16\n\x0c\x64ouble_value\x18\x04 \x01(\x01H\x00\x12\x33\n\x0b\x61rray_value\x18\x05 \x01(\x0b\x32\x1c.toolgauge.wire.ArrayMessageH\x00\x12;\n\x0ckvlist_value\x18\x06 \x01(\x0b\x32#.toolgauge.wire.KeyValueListMessageH\x00\x12\x15\n\x0b\x62ytes_value\x18\x07 \x01(\x0cH\x00\x42\x07\n\x05value\"?\n\x0c\x41rrayMessage\x12/\n\x06values\x18\x01 \x03(\x0b\x32\x1f.toolgauge.wire.AnyValueMessage\"F\n\x13KeyValueListMessage\x12/\n\x06values\x18\x01 \x03(\x0b\x32\x1f.toolgauge.wire.KeyValueMessage\"N\n\x0fKeyValueMessage\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12.\n\x05value\x18\x02 \x01(\x0b\x32\x1f.toolgauge.wire.AnyValueMessage\"\x19\n\nKeyMessage\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,47 +42,47 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCOPEMESSAGE']._serialized_start=456
   _globals['_SCOPEMESSAGE']._serialized_end=501
   _globals['_SPANMESSAGE']._serialized_start=504
-  _globals['_SPANMESSAGE']._serialized_end=825
+  _globals['_SPANMESSAGE']._serialized_end=889
   _globals['_SPANMESSAGE_ATTRIBUTESENTRY']._serialized_start=405
   _globals['_SPANMESSAGE_ATTRIBUTESENTRY']._serialized_end=454
-  _globals['_STATUSMESSAGE']._serialized_start=827
-  _globals['_STATUSMESSAGE']._serialized_end=873
-  _globals['_EVENTMESSAGE']._serialized_start=876
-  _globals['_EVENTMESSAGE']._serialized_end=1045
+  _globals['_STATUSMESSAGE']._serialized_start=891
+  _globals['_STATUSMESSAGE']._serialized_end=937
+  _globals['_EVENTMESSAGE']._serialized_start=940
+  _globals['_EVENTMESSAGE']._serialized_end=1109
   _globals['_EVENTMESSAGE_ATTRIBUTESENTRY']._serialized_start=405
   _globals['_EVENTMESSAGE_ATTRIBUTESENTRY']._serialized_end=454
-  _globals['_HEADMESSAGE']._serialized_start=1047
-  _globals['_HEADMESSAGE']._serialized_end=1148
-  _globals['_HEADSMESSAGE']._serialized_start=1150
-  _globals['_HEADSMESSAGE']._serialized_end=1231
-  _globals['_HEADRESOURCEGROUPMESSAGE']._serialized_start=1233
-  _globals['_HEADRESOURCEGROUPMESSAGE']._serialized_end=1315
-  _globals['_HEADGROUPMESSAGE']._serialized_start=1317
-  _globals['_HEADGROUPMESSAGE']._serialized_end=1379
-  _globals['_SPANATTRIBUTESMESSAGE']._serialized_start=1381
-  _globals['_SPANATTRIBUTESMESSAGE']._serialized_end=1424
-  _globals['_LOGRECORDMESSAGE']._serialized_start=1427
-  _globals['_LOGRECORDMESSAGE']._serialized_end=1692
+  _globals['_HEADMESSAGE']._serialized_start=1111
+  _globals['_HEADMESSAGE']._serialized_end=1212
+  _globals['_HEADSMESSAGE']._serialized_start=1214
+  _globals['_HEADSMESSAGE']._serialized_end=1295
+  _globals['_HEADRESOURCEGROUPMESSAGE']._serialized_start=1297
+  _globals['_HEADRESOURCEGROUPMESSAGE']._serialized_end=1379
+  _globals['_HEADGROUPMESSAGE']._serialized_start=1381
+  _globals['_HEADGROUPMESSAGE']._serialized_end=1443
+  _globals['_SPANATTRIBUTESMESSAGE']._serialized_start=1445
+  _globals['_SPANATTRIBUTESMESSAGE']._serialized_end=1488
+  _globals['_LOGRECORDMESSAGE']._serialized_start=1491
+  _globals['_LOGRECORDMESSAGE']._serialized_end=1756
   _globals['_LOGRECORDMESSAGE_ATTRIBUTESENTRY']._serialized_start=405
   _globals['_LOGRECORDMESSAGE_ATTRIBUTESENTRY']._serialized_end=454
-  _globals['_TRACESTATEMESSAGE']._serialized_start=1694
-  _globals['_TRACESTATEMESSAGE']._serialized_end=1734
-  _globals['_SPANSIGNSMESSAGE']._serialized_start=1737
-  _globals['_SPANSIGNSMESSAGE']._serialized_end=1876
-  _globals['_FOREIGNTOSPANSMESSAGE']._serialized_start=1879
-  _globals['_FOREIGNTOSPANSMESSAGE']._serialized_end=2106
-  _globals['_FOREIGNTOLOGSMESSAGE']._serialized_start=2109
-  _globals['_FOREIGNTOLOGSMESSAGE']._serialized_end=2287
-  _globals['_FOREIGNTOMETRICSMESSAGE']._serialized_start=2290
-  _globals['_FOREIGNTOMETRICSMESSAGE']._serialized_end=2455
-  _globals['_ANYVALUEMESSAGE']._serialized_start=2458
-  _globals['_ANYVALUEMESSAGE']._serialized_end=2712
-  _globals['_ARRAYMESSAGE']._serialized_start=2714
-  _globals['_ARRAYMESSAGE']._serialized_end=2777
-  _globals['_KEYVALUELISTMESSAGE']._serialized_start=2779
-  _globals['_KEYVALUELISTMESSAGE']._serialized_end=2849
-  _globals['_KEYVALUEMESSAGE']._serialized_start=2851
-  _globals['_KEYVALUEMESSAGE']._serialized_end=2929
-  _globals['_KEYMESSAGE']._serialized_start=2931
-  _globals['_KEYMESSAGE']._serialized_end=2956
+  _globals['_TRACESTATEMESSAGE']._serialized_start=1758
+  _globals['_TRACESTATEMESSAGE']._serialized_end=1798
+  _globals['_SPANSIGNSMESSAGE']._serialized_start=1801
+  _globals['_SPANSIGNSMESSAGE']._serialized_end=1940
+  _globals['_FOREIGNTOSPANSMESSAGE']._serialized_start=1943
+  _globals['_FOREIGNTOSPANSMESSAGE']._serialized_end=2170
+  _globals['_FOREIGNTOLOGSMESSAGE']._serialized_start=2173
+  _globals['_FOREIGNTOLOGSMESSAGE']._serialized_end=2351
+  _globals['_FOREIGNTOMETRICSMESSAGE']._serialized_start=2354
+  _globals['_FOREIGNTOMETRICSMESSAGE']._serialized_end=2519
+  _globals['_ANYVALUEMESSAGE']._serialized_start=2522
+  _globals['_ANYVALUEMESSAGE']._serialized_end=2776
+  _globals['_ARRAYMESSAGE']._serialized_start=2778
+  _globals['_ARRAYMESSAGE']._serialized_end=2841
+  _globals['_KEYVALUELISTMESSAGE']._serialized_start=2843
+  _globals['_KEYVALUELISTMESSAGE']._serialized_end=2913
+  _globals['_KEYVALUEMESSAGE']._serialized_start=2915
+  _globals['_KEYVALUEMESSAGE']._serialized_end=2993
+  _globals['_KEYMESSAGE']._serialized_start=2995
+  _globals['_KEYMESSAGE']._serialized_end=3020
 # @@protoc_insertion_point(module_scope)

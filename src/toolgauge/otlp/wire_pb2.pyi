@@ -53,7 +53,7 @@ class ScopeMessage(_message.Message):
     def __init__(self, name: _Optional[bytes] = ..., version: _Optional[bytes] = ...) -> None: ...
 
 class SpanMessage(_message.Message):
-    __slots__ = ("trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano", "end_time_unix_nano", "attributes", "events", "status", "flags")
+    __slots__ = ("trace_id", "span_id", "parent_span_id", "name", "kind", "start_time_unix_nano", "end_time_unix_nano", "attributes", "dropped_attributes_count", "events", "dropped_events_count", "status", "flags")
     class AttributesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -69,7 +69,9 @@ class SpanMessage(_message.Message):
     START_TIME_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
     END_TIME_UNIX_NANO_FIELD_NUMBER: _ClassVar[int]
     ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_ATTRIBUTES_COUNT_FIELD_NUMBER: _ClassVar[int]
     EVENTS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_EVENTS_COUNT_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     FLAGS_FIELD_NUMBER: _ClassVar[int]
     trace_id: bytes
@@ -80,10 +82,12 @@ class SpanMessage(_message.Message):
     start_time_unix_nano: int
     end_time_unix_nano: int
     attributes: _containers.ScalarMap[str, bytes]
+    dropped_attributes_count: int
     events: _containers.RepeatedScalarFieldContainer[bytes]
+    dropped_events_count: int
     status: bytes
     flags: int
-    def __init__(self, trace_id: _Optional[bytes] = ..., span_id: _Optional[bytes] = ..., parent_span_id: _Optional[bytes] = ..., name: _Optional[bytes] = ..., kind: _Optional[int] = ..., start_time_unix_nano: _Optional[int] = ..., end_time_unix_nano: _Optional[int] = ..., attributes: _Optional[_Mapping[str, bytes]] = ..., events: _Optional[_Iterable[bytes]] = ..., status: _Optional[bytes] = ..., flags: _Optional[int] = ...) -> None: ...
+    def __init__(self, trace_id: _Optional[bytes] = ..., span_id: _Optional[bytes] = ..., parent_span_id: _Optional[bytes] = ..., name: _Optional[bytes] = ..., kind: _Optional[int] = ..., start_time_unix_nano: _Optional[int] = ..., end_time_unix_nano: _Optional[int] = ..., attributes: _Optional[_Mapping[str, bytes]] = ..., dropped_attributes_count: _Optional[int] = ..., events: _Optional[_Iterable[bytes]] = ..., dropped_events_count: _Optional[int] = ..., status: _Optional[bytes] = ..., flags: _Optional[int] = ...) -> None: ...
 
 class StatusMessage(_message.Message):
     __slots__ = ("message", "code")

@@ -237,10 +237,13 @@ class Pipeline:
                     self._parts.feedback.add(feedback, now_ns)
             reading = recognizer.read(viewed.span)
             if reading is None:
-                other_heads.extend(read_each((viewed.raw,)))
+                if viewed.span.end_ns >= viewed.span.start_ns:
+                    other_heads.extend(read_each((viewed.raw,)))
+                continue
+            in_time = assembler.add(reading, now_ns, entry, given=model_input(viewed, reading))
+            if reading.is_open:
                 continue
             self._loop_detector.add(reading.ref, now_ns)
-            in_time = assembler.add(reading, now_ns, entry, given=model_input(viewed, reading))
             if self._open_runs is not None and in_time:
                 mask = self._settings.redactor.mask
                 found = self._open_runs.add(reading, now_ns)

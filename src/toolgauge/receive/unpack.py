@@ -56,8 +56,9 @@ def unzstd(body: bytes, limit: int) -> Iterator[bytes]:
 
 
 def inflate(body: bytes, limit: int) -> Iterator[bytes]:
-    """Decompress a zlib body (gRPC's and HTTP's `deflate`) of at most `limit` bytes; raise as `gunzip`."""
-    stream = zlib.decompressobj()
+    """Decompress a zlib body (gRPC's and HTTP's `deflate`) of at most `limit` bytes, or one without zlib's header; raise as `gunzip`."""
+    has_header = body[:1] != b"" and body[0] & 15 == zlib.DEFLATED and int.from_bytes(body[:2]) % 31 == 0
+    stream = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
     yield from _pieces(body, limit, stream)
     if stream.unused_data:
         raise BrokenBodyError("data behind the end of the compressed body")

@@ -155,7 +155,9 @@ class Message:
             return []
         text = self.text
         result = (
-            values.result(text) if text else values.opened_blocks(values.result_inside(self._source.get("content")))
+            values.result(text)
+            if text and not self.has_media
+            else values.opened_blocks(values.result_inside(self._source.get("content")))
         )
         name, error = _first_text(self._source, _NAMES), _failure(self._source, result)
         return [CallAnswered(call_id=call_id, name=name, result=result, error=error)]
@@ -224,7 +226,7 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
             if type(part) is _Text:
                 if part.is_readable():
                     written.append(part.content)
-            elif type(part) is _Call and part.name:
+            elif type(part) is _Call and (part.name or part.id):
                 calls.append(part.read(first + len(calls), agent))
             elif type(part) is _Answer:
                 answers.append(part.read(by_provider=self.role == "assistant"))
@@ -284,7 +286,7 @@ def read_text(value: Value) -> str:
 
 
 def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, first: int) -> None:
-    """Add a requested call, plain or nested in `function`; nothing without a name."""
+    """Add a requested call, plain or nested in `function`; nothing without a name, but for a model that wrote an empty one."""
     name, written = part.get("name"), part.get("arguments")
     if name and written is not None and isinstance(name, str):
         arguments = values.arguments_inside(written)
@@ -311,14 +313,22 @@ def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, f
 def _named_otherwise(part: JsonObject) -> tuple[str, Content] | None:
     name = _first_text(part, _NAMES)
     written = next(((part[key],) for key in _ARGUMENTS if key in part), None)
+    function = values.as_object(part.get("function"))
     if name is None or written is None:
-        function, custom = values.as_object(part.get("function")), values.as_object(part.get("custom"))
+        custom = values.as_object(part.get("custom"))
         if custom and name is None:
             # Free text by design, whatever it looks like.
             name, given = _first_text(custom, _NAMES), custom.get("input")
             return None if name is None else (name, NOT_RECORDED if given is None else Recorded(given))
         name = name or _first_text(function, _NAMES)
         written = written or next(((function[key],) for key in _ARGUMENTS if key in function), None)
+    # In a stream, parts of a call have neither name nor id.
+    if (
+        name is None
+        and _call_id(part) is not None
+        and "" in [one.get(key) for one in (part, function) for key in _NAMES]
+    ):
+        name = ""
     if name is None:
         return None
     return name, values.arguments_inside(written[0]) if written is not None else NOT_RECORDED

@@ -141,8 +141,9 @@ def _call_parts(message: Message) -> list[Part]:
 
 
 def _request(part: Part) -> CallRequested | None:
-    name = values.as_str(part.get("function.name"))
-    if name is None:
+    name = part.get("function.name")
+    # A model may write an empty name; what is hidden has no id either.
+    if not isinstance(name, str) or not (name or values.as_str(part.get("id"))):
         return None
     hosted = hosted_item(name)
     call = _called(name, part.get("id"), part.get("function.arguments"))

@@ -1,6 +1,7 @@
 """Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -18,7 +19,9 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Completing, Dialect, Grounds, Remembering
 from toolgauge.model.records import Record, Span, SpanRef
+from toolgauge.recognize import values
 from toolgauge.recognize.conventions import span_failure
+from toolgauge.recognize.cut_spans import of_cut_span
 from toolgauge.recognize.run_properties import properties
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -27,6 +30,8 @@ _MAX_ATTRIBUTES = 32
 _MAX_SCOPES = 512
 _MAX_NAME = 256
 _MAX_FOUND = 256
+# `tool.call_id`, `lmnr.association.properties.metadata.tool_call_id`. Dialects know the conventions' own; a parent is another call.
+_CALL_ID = re.compile(r"^(?!gen_ai\.|.*parent)(?:.*[._])?tool[._-]?call[._-]?id$", re.IGNORECASE | re.MULTILINE)
 _WITH_AGENT = (ModelCall, CallRequested, CallExecuted, AgentRun)
 
 
@@ -275,6 +280,15 @@ def _reading(
         if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
             observations = tuple(map(_with_stable_name, observations))
             break
+    if span is not None and span.is_cut:
+        observations = of_cut_span(span, observations)
+    if span is not None:
+        # Asked of every span: a loop costs half of what a generator does.
+        for place, seen in enumerate(observations):
+            if type(seen) is CallExecuted and seen.call_id is None:
+                identified = _with_call_id(seen, span.attributes)
+                observations = (*observations[:place], identified, *observations[place + 1 :])
+                break
     if span is not None and dialect is not None and (failure := span_failure(span, observations)) is not None:
         observations = (*observations, failure)
     if dialect is not None and (seen := properties(record.attributes, observations)) is not None:
@@ -298,7 +312,18 @@ def _reading(
         version=scope.version,
         language=resource.language,
     )
+    if span is not None and span.is_cut:
+        reading = replace(reading, is_cut=True)
     return replace(reading, attributes=attributes) if attributes else reading
+
+
+def _with_call_id(call: CallExecuted, attributes: Mapping[str, Value]) -> CallExecuted:
+    """Take the id of a call from whatever attribute has it: those that a run inherits name the tool's call as well."""
+    keys: Iterable[str] = getattr(attributes, "unordered", attributes)
+    # Searching one text costs a tenth of testing each key.
+    found = _CALL_ID.search("\n".join(keys))
+    call_id = None if found is None else values.identifier(attributes.get(found[0]))
+    return call if call_id is None else replace(call, call_id=call_id)
 
 
 def _with_stable_name(seen: Observation) -> Observation:

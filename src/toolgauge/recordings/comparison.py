@@ -52,6 +52,11 @@ class Filters:
             known = {getattr(stream, name) or "" for stream in streams}
             yield from ((name, value, known - {""}) for value in sorted(values - known - {""}))
 
+    def let_through_kind(self, service: str, criterion: str, tool: str) -> bool:
+        """Return whether a kind of failure is looked at; it has no other field of a stream."""
+        named = {"service": service, "criterion": criterion, "tool": tool}
+        return all(named[name] in values for name, values in self._wanted.items() if name in named)
+
     def let_through(self, stream: Stream) -> bool:
         """Return whether the stream is looked at."""
         return all((getattr(stream, name) or "") in values for name, values in self._wanted.items())

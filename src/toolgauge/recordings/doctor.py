@@ -112,6 +112,8 @@ class Diagnosis:
     # The one name of all its tools, which no model was offered; and its executed calls in traces without the request.
     shared_name: str | None = None
     lone_calls: int = 0
+    # Calls that models asked for and nothing ran, beside as many that ran unasked in the same runs.
+    doubled_calls: int = 0
     # Whether spans from which nothing was read may hold calls: their traces show no call, message or run.
     may_hold_calls: bool = False
     # Results that read like errors that no span records, by whether their calls count as failed; and how the other texts begin.
@@ -143,6 +145,7 @@ class Doctor:
         # Executed calls alone in their traces, and those in traces without a run of a model or an agent.
         self._lone: Counter[Producer] = Counter()
         self._without_run: Counter[Producer] = Counter()
+        self._doubled: Counter[Producer] = Counter()
         self._reported_errors = defaultdict[Producer, Counter[str]](Counter)
         self._error_beginnings = defaultdict[Producer, Counter[str]](Counter)
         # The producers in traces that show a call, a message or a run.
@@ -172,6 +175,12 @@ class Doctor:
             self._reported_errors[producer]["pass" if call.order in texts.shown else "fail"] += 1
             if call.order in texts.shown and (beginning := error_beginning(call.result)) is not None:
                 self._error_beginnings[producer][beginning] += 1
+        waiting = Counter([call.run for call in trajectory.calls if call.state == "requested_only"])
+        for call in trajectory.calls if waiting else ():
+            is_unasked = call.kind == "tool" and call.requested_by is None and call.executed_by is not None
+            if is_unasked and waiting[call.run] > 0 and (producer := trace.producer(call.executed_by)) is not None:
+                waiting[call.run] -= 1
+                self._doubled[producer] += 1
         if trace.runs or trajectory.calls or trajectory.messages:
             self._shown.update(trace.spans.values())
         failed = (call.span for call in trajectory.calls if call.kind == "code")
@@ -219,6 +228,7 @@ class Doctor:
                 failed_code_steps=self._failed_code_steps[producer],
                 shared_name=next(iter(names)) if is_shared else None,
                 lone_calls=lone_calls,
+                doubled_calls=self._doubled[producer],
                 may_hold_calls=bool(sent.unread) and producer not in self._shown,
                 reported_errors=self._reported_errors[producer],
                 error_beginnings=[one for one, _ in self._error_beginnings[producer].most_common(_MAX_BEGINNINGS)],
@@ -272,6 +282,10 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         found["shared_name"] = diagnosis.shared_name
     if diagnosis.lone_calls:
         found["lone_calls"] = diagnosis.lone_calls
+    if diagnosis.sent.cut:
+        found["cut_spans"] = diagnosis.sent.cut
+    if diagnosis.doubled_calls:
+        found["doubled_calls"] = diagnosis.doubled_calls
     if diagnosis.reported_errors.get("pass"):
         found["told_errors"] = {
             "results": sum(diagnosis.reported_errors.values()),
@@ -336,6 +350,15 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
         calls = counted(diagnosis.lone_calls, "call")
         yield f"  {style.doubtful('note')}: {calls} in traces without the model's request: spans are traces of their own"
         yield "    do: run models and tools inside the agent's span (propagate the context), so that a run is one trace"
+    if diagnosis.sent.cut:
+        spans = counted(diagnosis.sent.cut, "span")
+        yield f"  {style.doubtful('note')}: {spans} from which the SDK dropped attributes or events: offers and histories are not whole"
+        yield "    do: raise `OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT` and `OTEL_SPAN_EVENT_COUNT_LIMIT` (128) where the producer runs"
+    if diagnosis.doubled_calls:
+        calls = counted(diagnosis.doubled_calls, "call")
+        yield f"  {style.doubtful('note')}: {calls} that no model asked for, beside as many in the same runs that nothing ran"
+        yield "    most likely the same calls: two names, other arguments and no id keep them apart, so that each counts twice"
+        yield "    do: record the id of the model's call as `gen_ai.tool.call.id` on the tool's span"
     if diagnosis.reported_errors.get("pass"):
         results, failures = sum(diagnosis.reported_errors.values()), diagnosis.reported_errors.get("fail", 0)
         yield f"  {style.doubtful('note')}: {counted(results, 'result')} read like errors, {failures} are counted as failures"

@@ -271,10 +271,13 @@ class ProducerCounts:
     # Runs of agents, and those with an id in place of the agent's name.
     agent_runs: int = 0
     named_by_id: int = 0
+    # Spans of which the producer dropped attributes or events.
+    cut: int = 0
 
     def add(self, span: Span, reading: Reading) -> None:
         """Count a span, and remember its name where nothing was found on it."""
         self.spans += 1
+        self.cut += span.is_cut
         mapping = mapping_of(span) if reading.dialect == GENERIC else None
         if mapping is not None and mapping not in self.mappings and len(self.mappings) < _MAX_MAPPINGS:
             self.mappings.append(mapping)

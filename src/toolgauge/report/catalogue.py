@@ -316,7 +316,7 @@ def of_success(usage: RunSummary, measure: Measure) -> str:
         case "duration":
             return seconds(value)
         case "cost":
-            return f"{value:.4g}"
+            return f"{value:.4g} {usage.currency}"
 
 
 def seconds(value: float) -> str:

@@ -14,11 +14,14 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import trace_links
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.records import VERSION
+from toolgauge.report.failure_groups import FailureGroups
 from toolgauge.report.html import Templates, static_file, visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
 from toolgauge.report.trajectory_rows import row
@@ -64,6 +67,7 @@ class TrajectoryDocument:
         # The file begins with failures, which come at any time: each outcome has its entries until the end.
         self._entries: dict[OutcomeWord, BinaryIO] = {}
         self._counts = Counter[OutcomeWord]()
+        self._groups = FailureGroups(redactor)
         self._size_bytes = 0
         self._max_trajectories = max_trajectories
         self.left_out = 0
@@ -86,18 +90,15 @@ class TrajectoryDocument:
         trajectory = scorecard.trajectory
         if not scorecard.results and not trajectory.calls:
             return
-        kept = KeptTrajectory(
-            id=trajectory_id(trajectory),
-            number=self._counts.total() + 1,
-            trajectory=trajectory,
-            results=scorecard.results,
-            scored_at_ns=scorecard.scored_at_ns,
-            size_bytes=0,
-        )
+        number = self._counts.total() + 1
+        # A conversation can be there twice.
+        kept = KeptTrajectory.of(scorecard, number=number, id=f"{trajectory_id(trajectory)}-{number}")
         alike = self._failed if kept.is_failed else self._counts.total() - self._failed
         if alike >= self._max_trajectories or self._size_bytes > _MAX_BYTES:
+            self._groups.add(replace(kept, id=""))
             self.left_out += 1
             return
+        self._groups.add(kept)
         self._counts[kept.outcome] += 1
         with self._written():
             self._size_bytes += self._entries[kept.outcome].write(self._entry(kept).encode())
@@ -134,7 +135,9 @@ class TrajectoryDocument:
             f"default-src 'none'; style-src {hashes[0]}; script-src {hashes[1]}; base-uri 'none'; form-action 'none'"
         )
         counts = [(self._counts[word], text) for word, text in _WORST_FIRST.items() if self._counts[word]]
-        shown = self._pages.fragment("document_head.html", title=self._title, policy=policy, counts=counts)
+        shown = self._pages.fragment(
+            "document_head.html", title=self._title, policy=policy, counts=counts, groups=self._groups.groups()
+        )
         before, after = shown.split("<!-- style and script -->")
         return before.encode() + b"<style>" + style + b"</style>\n<script>" + script + b"</script>" + after.encode()
 
@@ -150,8 +153,7 @@ class TrajectoryDocument:
         return self._pages.fragment(
             "document_entry.html",
             kept=kept,
-            # A conversation can be there twice.
-            id=f"{kept.id}-{kept.number}",
+            id=kept.id,
             row=row(kept, self._redactor),
             names={
                 # One a line, for the filters, without those that are too long to choose.

@@ -21,7 +21,9 @@ from toolgauge.model.outcomes import (
 )
 from toolgauge.model.plain_words import with_cause
 from toolgauge.report.explanations import figure
-from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable
+from toolgauge.report.failure_groups import FailureGroup, FailureGroups
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, percent, printable
 from toolgauge.score.criterion import Criterion, Lookup
 
 
@@ -121,10 +123,7 @@ def table_lines(
         )
         mean = "-" if row.mean is None else f"{row.mean:.3f}"
         unseen, total = row.words["not_evaluated"], row.words.total()
-        percent = round(100 * unseen / total)
-        # A share is rounded neither to nothing nor to all.
-        share = "<1 %" if percent == 0 else ">99 %" if percent == 100 and unseen < total else f"{percent} %"
-        why = style.doubtful(f"{unseen} ({share}): {row.reasons_text}") if unseen else "0"
+        why = style.doubtful(f"{unseen} ({percent(unseen, total)}): {row.reasons_text}") if unseen else "0"
         yield f"{title:<{width}}  {counts}  {mean:>5}  {row.scored:>6}  {why}"
 
 
@@ -200,10 +199,12 @@ class ScorecardRows:
 
     def __init__(self, redactor: Redactor, criteria: Sequence[Criterion]) -> None:
         self._redactor = redactor
+        self.groups = FailureGroups(redactor)
         self._case_keys = [one.reference.key for one in criteria if isinstance(one.reference, Lookup)]
 
     def rows(self, scorecard: Scorecard) -> Iterator[Row]:
-        """Yield a row for each criterion that judged the trajectory."""
+        """Yield a row for each criterion that judged the trajectory, and add it to the groups."""
+        self.groups.add(KeptTrajectory.of(scorecard))
         by_criterion: dict[str, list[Result]] = {}
         for result in scorecard.results:
             by_criterion.setdefault(result.criterion, []).append(result)
@@ -247,12 +248,13 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a report shows. `without_result` are criteria that judged nothing, and why."""
+    """All that a report shows. `without_result` are criteria that judged nothing, and why; `groups` the failed runs by kind."""
 
     title: str
     rows: Sequence[Row]
     counts: Sequence[CriterionCounts]
     without_result: Mapping[str, str] = field(default_factory=dict[str, str])
+    groups: Sequence[FailureGroup] = ()
     checks: Sequence[Check] = ()
     is_failed: bool = False
 

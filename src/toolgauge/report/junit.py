@@ -6,11 +6,13 @@ Readers drop test cases with the same `classname` and `name`, so names are count
 from collections import Counter, defaultdict
 from xml.etree import ElementTree as ET
 
+from toolgauge.report.failure_groups import group_line
 from toolgauge.report.findings import Finding, Report, Row
 from toolgauge.report.terminal import printable, shortened
 
 _GATE = "gate"
 _MAX_NAME = 200
+_MAX_KINDS = 50
 _MAX_MESSAGE = 300
 
 
@@ -22,6 +24,11 @@ def junit(report: Report) -> bytes:
         by_criterion[row.criterion].append(row)
     for criterion, rows in by_criterion.items():
         suite = _suite(root, criterion)
+        if kinds := [group for group in report.groups if group.kind.criterion == criterion]:
+            properties = ET.SubElement(suite, "properties")
+            for number, group in enumerate(kinds[:_MAX_KINDS], 1):
+                name = f"kind of failure {number}"
+                ET.SubElement(properties, "property", name=name, value=printable(group_line(group)))
         names = Counter[str]()
         for row in rows:
             name = shortened(row.subject, _MAX_NAME)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from threading import Lock
+from typing import Self
 
 from cachetools import Cache
 from msgspec import Struct
@@ -41,8 +42,21 @@ class KeptTrajectory(Struct, frozen=True, kw_only=True):
     trajectory: Trajectory
     results: tuple[Result, ...]
     scored_at_ns: int
-    size_bytes: int
+    size_bytes: int = 0
     awaits_judges: bool = False
+
+    @classmethod
+    def of(cls, scorecard: Scorecard, *, number: int = 0, id: str | None = None, size_bytes: int = 0) -> Self:
+        """Keep all of a scorecard; its id is the trajectory's, unless another is given."""
+        return cls(
+            id=trajectory_id(scorecard.trajectory) if id is None else id,
+            number=number,
+            trajectory=scorecard.trajectory,
+            results=scorecard.results,
+            scored_at_ns=scorecard.scored_at_ns,
+            size_bytes=size_bytes,
+            awaits_judges=scorecard.awaits_judges,
+        )
 
     @property
     def outcome(self) -> OutcomeWord:
@@ -116,17 +130,8 @@ class TrajectoryStore:
                     )
                 return
             self.added += 1
-            self._put(
-                KeptTrajectory(
-                    id=key,
-                    number=self.added,
-                    trajectory=trajectory,
-                    results=scorecard.results,
-                    scored_at_ns=scorecard.scored_at_ns,
-                    size_bytes=_trajectory_bytes(trajectory) + _results_bytes(scorecard.results),
-                    awaits_judges=scorecard.awaits_judges,
-                )
-            )
+            size_bytes = _trajectory_bytes(trajectory) + _results_bytes(scorecard.results)
+            self._put(KeptTrajectory.of(scorecard, number=self.added, size_bytes=size_bytes))
 
     def find(self, key: str) -> KeptTrajectory | None:
         """Find one by its id."""

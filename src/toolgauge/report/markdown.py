@@ -6,6 +6,7 @@ GitHub takes 65,536 characters in a comment and 1 MiB in a summary. Bytes are co
 import re
 from collections.abc import Iterable, Iterator
 
+from toolgauge.report.failure_groups import FailureGroup, group_line, minute
 from toolgauge.report.findings import CriterionCounts, Report, Row
 from toolgauge.report.terminal import printable, shortened
 
@@ -15,9 +16,12 @@ _MAX_TITLE = 200
 
 
 def annotations(report: Report) -> Iterator[str]:
-    """Yield the commands: conditions of the gate that failed first, then failures and errors."""
+    """Yield the commands: conditions of the gate that failed first, then kinds of failure, then failures and errors."""
     level = "error" if report.is_failed else "warning"
     found = [_command(level, check.condition, check.sentence) for check in report.checks if not check.passed]
+    # The annotation of a single run says the same.
+    kinds = [group for group in report.groups if group.runs > 1]
+    found += [_command(level, f"{one.kind.criterion}: {one.share}", group_line(one)) for one in kinds]
     for row in report.rows:
         lines = [row.details] if row.details else []
         for finding in row.problems if row.is_problem else ():
@@ -86,6 +90,8 @@ def markdown(report: Report) -> str:
     shown = [one for one in report.counts if one.words or not one.is_default]
     # Half the room: a failure with its reason is worth more than another line of figures.
     text.add(head, ([_figures(one, report)] for one in shown), "criteria", share=0.5)
+    kinds = "**Kinds of failure**\n\n| runs | criterion | tool | reason | versions | first | last | example |"
+    text.add(kinds + "\n|---|---|---|---|---|---|---|---|", map(_group, report.groups), "kinds", share=0.5)
     text.add("#### Failures", map(_row, problems), "failures")
     return text.value
 
@@ -101,6 +107,14 @@ def _figures(one: CriterionCounts, report: Report) -> str:
     missing = one.words["not_evaluated"]
     why = f"{missing}: {code(one.reasons_text, _MAX_TEXT)}" if missing else "0"
     return f"| {name} | {one.words['pass']} | {fail} | {error} | {mean} | {one.scored} | {why} |"
+
+
+def _group(group: FailureGroup) -> list[str]:
+    kind = group.kind
+    named = (kind.criterion, kind.tool or None, group.why, ", ".join(group.versions) or None)
+    cells = [code(text, _MAX_TEXT if text is group.why else _MAX_NAME) for text in named]
+    times = f"{minute(group.first_ns)} | {minute(group.last_ns)}"
+    return [f"| {group.share} | {' | '.join(cells)} | {times} | {code(group.example)} |"]
 
 
 def _row(row: Row) -> list[str]:

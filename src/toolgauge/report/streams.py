@@ -14,6 +14,8 @@ from collections.abc import Generator
 from io import TextIOWrapper
 from typing import TextIO
 
+from toolgauge.report.terminal import fitted
+
 # What each of them sets for its jobs: GitHub Actions, Azure Pipelines, TeamCity, Buildkite and all others.
 _SYSTEMS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION", "BUILDKITE", "CI")
 _COLOUR = r"\x1b\[[\d;]*m"
@@ -110,6 +112,11 @@ def echo(text: str = "", *, err: bool = False, end: str = "\n") -> None:
     stream = sys.stderr if err else output()
     stream.write(f"{text}{end}")
     stream.flush()
+
+
+def echo_fitted(text: str, *, err: bool = False) -> None:
+    """Print a line for people, broken to fit a screen."""
+    echo(fitted(text), err=err)
 
 
 def annotate(command: str) -> None:

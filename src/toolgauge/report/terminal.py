@@ -1,5 +1,6 @@
 """Colours on a terminal, and hostile text made safe for one."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -7,6 +8,12 @@ from toolgauge.model.outcomes import OutcomeWord
 from toolgauge.model.plain_words import with_cause
 
 _RESET = "\x1b[0m"
+WIDTH = 100
+# So much of a trace id names the trace to people; `explain --trace` takes it.
+TRACE_DIGITS = 8
+_UNSEEN = re.compile(r"\x1b\[\d*m|\x1b\]8;;[^\x1b]*\x1b\\")
+# A command or a name between backticks is one word: it is there to be pasted.
+_WORD = re.compile(r" *(?:`(?:[^`]*`)?|\x1b\]8;;[^\x1b]*\x1b\\|[^ `])+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +78,29 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in rows]
 
 
+def fitted(line: str) -> str:
+    """Break a line at spaces to fit `WIDTH` columns, indented below its beginning; words such as links and commands stay whole."""
+    if len(line) <= WIDTH:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    lines = [""]
+    for word in _WORD.findall(line.rstrip()):
+        is_full = lines[-1].strip() and len(_UNSEEN.sub("", lines[-1] + word)) > WIDTH
+        if is_full:
+            lines.append(indent)
+        lines[-1] += word.lstrip() if is_full else word
+    return "\n".join(lines)
+
+
 def counted(count: int, noun: str, nouns: str = "") -> str:
     """Write how many there are, `1 call`, `2,000 calls`; `nouns` where an `s` does not make many of one."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
+def percent(part: int, whole: int) -> str:
+    """Write a share, `58 %`, which is rounded neither to nothing nor to all."""
+    share = round(100 * part / whole) if whole else 0
+    return "<1 %" if part and not share else ">99 %" if share == 100 and part < whole else f"{share} %"
 
 
 def shortened(text: str, length: int) -> str:

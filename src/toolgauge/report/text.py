@@ -20,7 +20,16 @@ from toolgauge.report.explanations import (
     figure,
     requirement,
 )
-from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable, shortened, shortened_error
+from toolgauge.report.terminal import (
+    PLAIN,
+    TRACE_DIGITS,
+    Style,
+    counted,
+    outcome_styled,
+    printable,
+    shortened,
+    shortened_error,
+)
 from toolgauge.score.origins.value_origin import failing_chains
 
 _VALUE, _LINE, _NAME, _LONG_NAME = 80, 240, 120, 200
@@ -154,7 +163,7 @@ class TextWriter:
         where = printable(result.call.name) if result.call is not None else "trajectory"
         shadow = f" {self._style.aside('(shadow)')}" if result.enforce == "shadow" else ""
         shown = outcome_styled(self._style, word, f"{word:<13}")
-        return f"  {shown} {score:<22} {printable(result.criterion)}{shadow}  {where}  {self.why(result)}".rstrip()
+        return f"  {shown} {score:<5}  {printable(result.criterion)}{shadow}  {where}  {self.why(result)}".rstrip()
 
     def why(self, result: Result) -> str:
         """Explain a result; a pass below 1 stands beside the score that is enough, or it would read as a fault."""
@@ -194,4 +203,4 @@ def trajectory_head(trajectory: Trajectory) -> str:
     named = trajectory.conversation_id
     conversation = f", conversation {shortened(named, _LONG_NAME)}" if named else ""
     incomplete = "" if trajectory.incomplete is None else f"; incomplete: {trajectory.incomplete}"
-    return f"trace {trajectory.trace_id} of {service}{conversation} (closed: {trajectory.closed_because}{incomplete})"
+    return f"trace {trajectory.trace_id[:TRACE_DIGITS]} of {service}{conversation} (closed: {trajectory.closed_because}{incomplete})"

@@ -21,6 +21,7 @@ from toolgauge.model.outcomes import Enforce, Finding, NotEvaluated, Outcome, Re
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
+from toolgauge.score.answer_tools import ANSWER_NAMES, ANSWER_PREFIX, answering_tools
 from toolgauge.score.equality import same
 from toolgauge.score.error_texts import with_failures
 from toolgauge.score.facts import Facts, FactsEvaluator
@@ -43,8 +44,8 @@ _HAND_OFFS_TO = tuple((*words, "to") for words in (("transfer",), ("transfer", "
 # Answering and thinking change nothing outside of the agents: the whole names of such tools. Handing over neither.
 NEUTRAL_NAMES = frozenset(
     (
-        *(("respond",), ("final", "answer"), ("final", "result"), ("finish",), ("submit",)),
-        *(("think",), ("plan",), ("calculate",)),
+        *ANSWER_NAMES,
+        *(("respond",), ("finish",), ("submit",), ("think",), ("plan",), ("calculate",)),
     )
 )
 # What the name of a tool begins with that waits, ...
@@ -175,6 +176,14 @@ class ToolKinds:
     def is_neutral(self, name: str) -> bool:
         """Return whether the tool hands over, answers or thinks."""
         return self._kind(name) == "neutral"
+
+    def gives_answers(self, name: str, *, was_taken: bool) -> bool:
+        """Return whether a tool carries the structured answer, by its name or because one of its calls `was_taken` for it."""
+        is_answer = was_taken or name_words(name) in ANSWER_NAMES or _begins(name_words(name), (ANSWER_PREFIX,))
+        if not is_answer or self.is_neutral(name):
+            return is_answer
+        others = (self._writes, self._read_only)
+        return self._neutral is None and not any(globs is not None and globs.match(name) for globs in others)
 
     def _kind(self, name: str) -> ToolKind:
         return self._known(name) if len(name) <= _READ_LENGTH else self._decided(name)
@@ -348,7 +357,10 @@ def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) ->
     if expected is None and not isinstance(criterion.reference, NoReference):
         return _NO_CASE
     if expected is not None:
-        trajectory = with_writing_tools(trajectory, tuple(call.name for call in expected.calls), kinds)
+        names = tuple(call.name for call in expected.calls)
+        if not trajectory.answer_tools.isdisjoint(names):
+            trajectory = replace(trajectory, answer_tools=trajectory.answer_tools.difference(names))
+        trajectory = with_writing_tools(trajectory, names, kinds)
     if registered.failures is not None:
         trajectory = with_failures(trajectory, registered.failures)
     return Seen(narrowed_to_agent(registered, _seen_code(registered, trajectory, expected)), expected)
@@ -370,14 +382,16 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
         names = trajectory.writing_tools.union(expected_names)
     else:
         names = {*[call.name for call in trajectory.calls], *[tool.name for tool in trajectory.tools_offered or ()]}
-    writing = kinds.writing(names)
+    writing = kinds.writing(names) - trajectory.answer_tools
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 
 def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
-    """Fill in which of the called tools hand over, answer or think."""
-    neutral = frozenset(filter(kinds.is_neutral, {call.name for call in trajectory.calls}))
-    return replace(trajectory, neutral_tools=neutral) if neutral else trajectory
+    """Fill in which of the called tools hand over, answer or think, and which of them carry the structured answer."""
+    names, taken = {call.name for call in trajectory.calls}, set(answering_tools(trajectory))
+    answers = frozenset([name for name in names if kinds.gives_answers(name, was_taken=name in taken)])
+    neutral = answers.union(filter(kinds.is_neutral, names))
+    return replace(trajectory, neutral_tools=neutral, answer_tools=answers) if neutral else trajectory
 
 
 def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:

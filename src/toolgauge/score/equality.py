@@ -233,14 +233,8 @@ def _flat(value: Json, of_leaf: Callable[[Leaf], Iterable[_Token]]) -> Key:
 class Identities:
     """Gives each value a number, and equal values the same one: values that are compared often are hashed once."""
 
-    __slots__ = ("_figures", "_numbers", "_texts")
-
     def __init__(self) -> None:
         self._numbers: dict[Key, int] = {}
-        # Most values are texts and numbers, which need no tags among themselves. They are told by numbers below 0, odd
-        # for texts.
-        self._texts: dict[str, int] = {}
-        self._figures: dict[float, int] = {}
 
     def of_members(self, values: JsonObject) -> dict[str, int]:
         """Return the number of each value."""
@@ -248,12 +242,7 @@ class Identities:
 
     def of(self, value: Json) -> int:
         """Return the number of a value."""
-        if isinstance(value, str):
-            return self._texts.setdefault(value, -1 - 2 * len(self._texts))
-        # True is no number, NaN is not equal to itself, and large ones have tags.
-        if isinstance(value, int | float) and not isinstance(value, bool) and value == value and not is_large(value):
-            return self._figures.setdefault(value, -2 - 2 * len(self._figures))
-        return self._numbers.setdefault(canonical(value), len(self._numbers) + 1)
+        return self._numbers.setdefault(canonical(value), len(self._numbers))
 
 
 class PythonEquality:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from http import HTTPStatus
+from itertools import islice
 from operator import is_not
 from typing import Final
 
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.error_objects import SIGNS, reported_failure
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.observations import CallError
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -109,6 +110,38 @@ _EXIT_CODES = frozenset(
 )
 
 
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Tools that show texts of others, in which an error is content: by the verb, by the noun, or by both.
+_READS = _words(
+    "cat console dmesg egrep grep journal journalctl logfile logs loki read rg ripgrep stacktrace stderr stdout syslog tail traceback zgrep"
+)
+_LOOKS = _words("fetch find get head less load open print query search show view")
+_BARE = frozenset(("head", "less", "search", "view"))
+_TEXTS = _words(
+    "code content contents docs document documents error errors events exceptions file files lines output source text traces"
+)
+_CHANGES = _words(
+    "add append archive clear create delete edit mark post put remove save send set truncate update upload write"
+)
+_SERVER = re.compile(r"__|[./:]")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_COMMAND = re.compile(
+    r"(?:^|[;&|(]|\b(?:sudo|xargs|exec))\s{0,8}(?:cat|dmesg|[ez]?grep|head|journalctl|less|rg|sed -n|tail"
+    r"|(?:docker|podman|docker compose|kubectl|oc|heroku|fly|gh run|aws|vercel)\b[^\n;&|]{0,80}\s(?:logs?|tail|view --log))\b"
+)
+# What shells and their tools say of a command that wrote nothing: `grep` ends with 1 where it finds nothing.
+_SILENT = _words(
+    "1 code command completed empty error exit exited failed finished no none of output process return returncode returned status"
+    " stderr stdout the with"
+)
+_ECHOED = frozenset(("args", "cmd", "command", "cwd"))
+# Their instrumentations set the status OK whatever a tool returned; anywhere else somebody said that it worked.
+_ALWAYS_OK = frozenset(("langsmith", "openai_agents", "openinference", "openlit", "strands", "traceloop"))
+
+
 class ErrorTexts(Struct, frozen=True):
     """A trajectory with an error for each call that failed by its result alone; `shown` are orders of doubtful calls.
 
@@ -170,6 +203,10 @@ def error_in(call: ToolCall, *, changes_state: bool = False) -> CallError | None
             kind = ERROR_TEXT
     elif isinstance(value, str):
         kind = _error_kind(value)
+        if kind == ERROR_TEXT and (_is_silent(value) or _shows_texts(call)):
+            return None
+    if kind == ERROR_TEXT and call.has_ok_status and call.dialect not in _ALWAYS_OK:
+        return None
     return None if kind is None else CallError(kind=kind, message=(_text(call.result) or "")[:_MAX_MESSAGE])
 
 
@@ -210,5 +247,28 @@ def _shows_exit_code(text: str) -> bool:
 
 
 def _has_exit_code(value: JsonObject) -> bool:
-    codes = [value[name] for name in _EXIT_CODES.intersection(value)]
-    return any(isinstance(code, int) and not isinstance(code, bool) and code != 0 for code in codes)
+    codes = [code for name in _EXIT_CODES.intersection(value) if type(code := value[name]) is int and code]
+    if not codes or codes != [1]:
+        return bool(codes)
+    written = (leaf for name, one in value.items() if name not in _ECHOED for leaf in islice(leaves(one), _MAX_HEAD))
+    return not all(_is_silent(leaf) for leaf in written if isinstance(leaf, str))
+
+
+def _is_silent(text: str) -> bool:
+    """Return whether a text reports an exit code of 1 and no output."""
+    return len(text) <= _MAX_HEAD and _SILENT.issuperset(re.findall(r"\w+", text.replace("_", " ").lower()))
+
+
+def _shows_texts(call: ToolCall) -> bool:
+    """Return whether the tool reads logs or files, or searches them: by its name, or by the command that it was given."""
+    words = [word.lower() for word in _WORD.findall(_SERVER.split(call.name)[-1])]
+    if _CHANGES.isdisjoint(words) and (
+        not _READS.isdisjoint(words)
+        or "log" in words[1:]
+        or (len(words) == 1 and words[0] in _BARE)
+        or not (_LOOKS.isdisjoint(words) or _TEXTS.isdisjoint(words))
+    ):
+        return True
+    arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
+    commands = (arguments.get(name) for name in ("command", "cmd", "script")) if isinstance(arguments, dict) else ()
+    return any(isinstance(one, str) and _COMMAND.search(one[:_MAX_PAGE_HEAD]) is not None for one in commands)

@@ -17,7 +17,7 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.prompts import Exchange, JudgeView, Prompt, Spoken, exchanges_by_run, view_of_call, was_known
@@ -224,6 +224,8 @@ _NO_WORDS = NotEvaluated(reason="no_content", explanation="what the user said wa
 class JudgedByModel(CallSelection):
     """The parameters that all our evaluators with a judge share."""
 
+    judges_every_answer: ClassVar[bool] = True
+
     # How much of the conversation the judge is shown; the oldest turns go first.
     max_history_chars: int = Field(default=DEFAULT_HISTORY_CHARS, ge=1000, le=10_000_000)
 
@@ -327,7 +329,7 @@ def fraction(verdict: JsonObject) -> Outcome:
 def judged(reasoning: Json, **more: Json) -> Difference:
     """Keep what a judge wrote where values are kept: it quotes them."""
     text = reasoning[:_MAX_REASONING] if isinstance(reasoning, str) else None
-    return Difference(where="verdict", rule="judge", actual=Side(value={**more, "reasoning": text}))
+    return Difference(where="verdict", rule=JUDGE_RULE, actual=Side(value={**more, "reasoning": text}))
 
 
 def unusable() -> Errored:

@@ -4,7 +4,6 @@ Spans of calls come in; notices leave. Nothing is scored: counts for each open t
 `while_open`. Each instrumentation of a run is counted on its own, so that doubled spans do not double a count.
 """
 
-import json
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import cast
 
@@ -16,11 +15,11 @@ from toolgauge.model.observations import CallExecuted, Reading
 from toolgauge.score.criterion import Criterion, ToolKinds, hands_over, waits
 from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Globs
-from toolgauge.score.recorded_values import without_passing
+from toolgauge.score.recorded_values import Contents, lasting, result_value
 
 # Traces, the least recently heard of forgotten first; different calls and tools of one, later ones are not counted.
 _MAX_RUNS, _MAX_CALLS = 5_000, 500
-# So much of a result is compared.
+# So much of a text is compared.
 _MAX_RESULT = 20_000
 
 
@@ -38,12 +37,13 @@ class _Rule(Struct, frozen=True):
 
 
 class _Same(Struct):
-    """Identical calls: how many, how many with an effect, and the last of them."""
+    """Identical calls: how many, how many with an effect, the last of them, and the results with nothing changed in between."""
 
     identical: int = 0
     effects: int = 0
     changes: int = -1
     result: int | None = None
+    contents: Contents | None = None
     end_ns: int = 0
 
 
@@ -114,7 +114,11 @@ class OpenRuns:
         result = _result(seen.result)
         is_apart = same.changes != run.changes
         has_changed = has_worked and writes and result != same.result
-        same.identical = 1 if is_apart or (has_changed and same.identical) else same.identical + 1
+        if is_apart or same.contents is None:
+            same.contents = Contents()
+        # A result that is not known is no progress.
+        is_new = has_worked and result is not None and same.contents.add(seen.result, result, (name, seen.arguments))
+        same.identical = 1 if is_apart or is_new else same.identical + 1
         same.effects = (0 if is_apart else same.effects) + (has_worked and writes)
         if has_worked and ((writes and (is_apart or has_changed)) or any(anew(name) for anew in self._begins_anew)):
             run.changes += 1
@@ -177,13 +181,9 @@ def _arguments(content: Content) -> int | None:
 def _result(content: Content) -> int | None:
     """Return what equal results share, whatever times and counters are in them; `None` where none was recorded."""
     match content:
+        case Recorded(value=str() as text) | Unparsed(text=text):
+            return lasting(text[:_MAX_RESULT])
         case Recorded(value=value):
-            try:
-                text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-            except (RecursionError, ValueError):  # nested too deep; a number with thousands of digits
-                return None
-        case Unparsed(text=text):
-            pass
+            return lasting(result_value(value))
         case NotRecorded():
             return None
-    return hash(without_passing(text[:_MAX_RESULT]))

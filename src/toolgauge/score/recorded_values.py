@@ -13,10 +13,10 @@ from cachetools import LRUCache
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, leaves
+from toolgauge.model.json import Json, is_large, leaves
 from toolgauge.model.mcp_results import block_value, mcp_result
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.equality import Leaf, canonical, tagged
+from toolgauge.score.equality import Leaf, canonical
 from toolgauge.score.patterns import Pattern
 
 _LONGEST_NAME = 64
@@ -33,7 +33,7 @@ _TIMES = frozenset(
 _COUNTERS = frozenset(
     (
         *("access", "accesses", "attempt", "attempts", "call", "calls", "count", "counter", "hit", "hits"),
-        *("invocation", "invocations", "iteration", "polls", "queries", "query", "request"),
+        *("invocation", "invocations", "iteration", "offset", "page", "polls", "queries", "query", "request"),
         *("requests", "retries", "retry", "seq", "sequence", "tick", "ticks", "tries", "uses", "view", "views"),
         *("visit", "visits"),
     )
@@ -43,7 +43,9 @@ _COUNTS = frozenset(("count", "no", "num", "number"))
 _REQUESTS = frozenset(
     ("call", "correlation", "execution", "invocation", "query", "req", "request", "response", "span", "trace")
 )
-_IDS = frozenset(("etag", "nonce", "requestid", "traceid", "spanid"))
+_IDS = frozenset(
+    ("cursor", "etag", "nextcursor", "nextpagetoken", "nonce", "pagetoken", "requestid", "traceid", "spanid")
+)
 _UNITS = "|".join(
     (
         *("ns", "us", "\u00b5s", "ms", "s", "secs?", "seconds?", "mins?", "minutes?", "hrs?", "hours?"),
@@ -70,6 +72,12 @@ _PASSING = Pattern(
     )
 )
 # Seconds since 1970 in 2001 and in 2128, and what else producers count them in.
+_LONGEST_RESULT, _MAX_CONTENTS, _MOST = 20_000, 500, 2 / 3
+_RESULT_WORD, _DIGIT = re.compile(r"[^\W_]+"), re.compile(r"\d")
+_PAGES = re.compile(
+    r"(?:^|[_\W])(?:next|more|pages?|scroll|poll|refresh|continue|screen|screenshot|snapshot)(?:$|[_\W])|(?<=[a-z])(?:Next|More|Page)",
+    re.ASCII,
+)
 _EPOCH_BEGINS, _EPOCH_ENDS = 1_000_000_000, 5_000_000_000
 _EPOCH_UNITS = (1, 10**3, 10**6, 10**9)
 _TIME = ("time",)
@@ -78,39 +86,60 @@ _MARK = "\uffff"
 _CONTENT = re.compile(r"[0-9A-Za-z\x80-\ufffe]")
 
 
-class LastingValues:
-    """Gives each result a number, and the same one to results that differ only in what changes by itself."""
+def lasting(result: Json) -> int:
+    """Return a hash that results share which differ only in what changes by itself.
 
+    Works without recursion, because spans decide how deep results are.
+    """
+    nodes: list[Json] = []
+    left = [result]
+    while left:
+        node = left.pop()
+        nodes.append(node)
+        if isinstance(node, dict):
+            left += [member for name, member in node.items() if not is_passing(name, member)]
+        elif isinstance(node, list):
+            left += node
+    known: dict[int, int] = {}
+    has_more = False
+    for node in reversed(nodes):
+        key = _key(node, known)
+        has_more = has_more or not (key == _TIME or (isinstance(node, list | dict) and node))
+        # Not of the key itself: -1 and -2 have the same hash.
+        known[id(node)] = hash(repr(key))
+    return known[id(result)] if has_more else hash(repr(canonical(result)))
+
+
+class Contents:
+    """What the results of identical calls held so far."""
+
+    # Rule: a result is new content where it holds a number or an id that none before it had, or where most of its words are new. In calls
+    # without arguments, and of tools that page or scroll, whatever differs is new.
     def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
+        self.hashes: set[int] = set()
+        self._words: set[str] = set()
 
-    def number(self, result: Json) -> int:
-        """Return the number of a result. Works without recursion, because spans decide how deep results are."""
-        nodes: list[Json] = []
-        left = [result]
-        while left:
-            node = left.pop()
-            nodes.append(node)
-            if isinstance(node, dict):
-                left += [member for name, member in node.items() if not is_passing(name, member)]
-            elif isinstance(node, list):
-                left += node
-        known: dict[int, int] = {}
-        has_more = False
-        for node in reversed(nodes):
-            key = _key(node, known)
-            has_more = has_more or not (key == _TIME or isinstance(node, list | dict))
-            known[id(node)] = self._numbered(key)
-        return known[id(result)] if has_more else self._numbered(("whole", canonical(result)))
-
-    def _numbered(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
+    def add(self, result: Content, content: int, call: tuple[str, Content]) -> bool:
+        """Add a result, the hash of which is `content`; return whether it is new content. `call` are name and arguments."""
+        texts = (
+            without_passing(written(leaf)[:_LONGEST_RESULT]) for leaf in islice(result_leaves(result), _MAX_LEAVES)
+        )
+        words = {word for text in texts for word in _RESULT_WORD.findall(text.casefold())}
+        new, name, arguments = words - self._words, *call
+        is_page = _PAGES.search(name) is not None or (isinstance(arguments, Recorded) and not arguments.value)
+        has_new = is_page or len(new) >= len(words) * _MOST or any(map(_DIGIT.search, new))
+        is_new = content not in self.hashes and has_new
+        if len(self.hashes) < _MAX_CONTENTS:
+            self.hashes.add(content)
+            self._words |= new
+        return is_new
 
 
 def _key(node: Json, known: Mapping[int, int]) -> Hashable:
     if isinstance(node, dict):
-        members = ((name, known[id(member)]) for name, member in node.items() if not is_passing(name, member))
-        return "object", frozenset(members)
+        return "object", *sorted(
+            (name, known[id(member)]) for name, member in node.items() if not is_passing(name, member)
+        )
     if isinstance(node, list):
         numbers = [known[id(member)] for member in node]
         # Records have no order of their own: a store returns them as it finds them.
@@ -119,7 +148,7 @@ def _key(node: Json, known: Mapping[int, int]) -> Hashable:
     if isinstance(node, str):
         left = without_passing(node)
         return ("text", left) if _CONTENT.search(left) or _MARK not in left else _TIME
-    return _TIME if is_epoch(node) else tuple(tagged(node))
+    return _TIME if is_epoch(node) else canonical(float(node) if type(node) is int and not is_large(node) else node)
 
 
 def is_epoch(value: Json) -> bool:

@@ -114,7 +114,7 @@ class Scorer:
     def score(self, trajectory: Trajectory, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls."""
         # Of an incomplete trajectory only whole calls are judged, by evaluators that look at a call alone; `lacking` is the reason why.
-        trajectory = with_neutral_tools(with_writing_tools(trajectory, (), self._kinds), self._kinds)
+        trajectory = with_writing_tools(with_neutral_tools(trajectory, self._kinds), (), self._kinds)
         if self.registered_tools:
             trajectory = replace(trajectory, registered_tools=self.registered_tools)
         self.unmatched.see(trajectory)

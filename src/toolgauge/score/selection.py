@@ -5,7 +5,7 @@ Expected calls become slots; actual calls get readable arguments.
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
@@ -32,7 +32,12 @@ FailedCalls: TypeAlias = Literal["count", "ignore"]
 # Closed for want of room or time: what the agent did later was not seen.
 CUT_SHORT: frozenset[ClosedBecause] = frozenset(("max_duration", "max_open", "max_open_bytes", "memory", "shutdown"))
 
-_WITHOUT_EFFECT: frozenset[CallState] = frozenset(("rejected", "paused", "refused"))
+_STOPPED: Mapping[CallState, str] = {
+    "paused": "waits for a person, or for a result from outside",
+    "refused": "was refused by a person",
+    "cancelled": "was cancelled before it ended",
+}
+_WITHOUT_EFFECT: frozenset[CallState] = frozenset(("rejected", "paused", "refused", "cancelled"))
 
 _SHOWN_LENGTH = 80
 _MAX_VERDICTS = 256
@@ -70,6 +75,7 @@ class CallSelection(BaseModel):
 
     accepts_recent_offer: ClassVar[bool] = True
     names_tools_in: ClassVar[str] = "tools"
+    judges_every_answer: ClassVar[bool] = False
 
     # Which tools count: names and globs, or `writes` for those that change state.
     tools: Tools = None
@@ -86,11 +92,18 @@ class CallSelection(BaseModel):
         return Verdicts()
 
     def calls(self, trajectory: Trajectory) -> tuple[ToolCall, ...]:
-        """Pick the calls that count, in order."""
+        """Pick the calls that count, in order: those that carry the structured answer only where `tools` names them."""
         calls = trajectory.calls
+        if trajectory.answer_tools and self.tools is None:
+            answers = [name for name in trajectory.answer_tools if not self.judges_answers(name)]
+            calls = tuple(call for call in calls if call.name not in answers)
         if self.failed_calls != "count":
             calls = tuple(call for call in calls if not call.has_failed)
         return calls if self.tools is None else tuple(call for call in calls if self._counts(call.name, trajectory))
+
+    def judges_answers(self, name: str) -> bool:  # noqa: ARG002 (others go by it)
+        """Return whether calls of a tool that carries the structured answer are judged, though `tools` does not name it."""
+        return self.judges_every_answer
 
     def names_call(self, trajectory: Trajectory) -> bool:
         """Return whether any call is of a tool that counts; True where all count."""
@@ -158,8 +171,8 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
 
 
 def was_stopped(call: ToolCall) -> bool:
-    """Return whether the call waits for a person or was refused by one: it did not run, and nothing failed."""
-    return call.state in ("paused", "refused")
+    """Return whether the call waits for a person, was refused by one, or was cancelled: it did not end, and nothing failed."""
+    return call.state in _STOPPED
 
 
 def has_taken_effect(call: ToolCall) -> bool:
@@ -175,8 +188,7 @@ def has_run_well(call: ToolCall) -> bool:
 
 def not_executed(call: ToolCall) -> NotEvaluated:
     """Return the outcome of a call that was stopped."""
-    how = "waits for a person, or for a result from outside" if call.state == "paused" else "was refused by a person"
-    return NotEvaluated(reason="not_executed", explanation=f"{shown(call.name)} {how}")
+    return NotEvaluated(reason="not_executed", explanation=f"{shown(call.name)} {_STOPPED[call.state]}")
 
 
 def shown(name: str) -> str:

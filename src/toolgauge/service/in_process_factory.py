@@ -8,7 +8,6 @@ import socket
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 from opentelemetry._logs import Logger
@@ -17,10 +16,12 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
+from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans, trace_request
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing
 from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.regressions import Regression
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.pipeline.stages import ignore_split
 from toolgauge.score.criterion import Criterion
@@ -29,7 +30,7 @@ from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, NoOutbox, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, SteadyClock
-from toolgauge.service.watching import announce, announce_tool_changes
+from toolgauge.service.watching import announce, announce_tool_changes, log_incidents
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -119,7 +120,7 @@ class InProcess(NoOutbox):
             resource_attributes=resource_from_environment(),
             start_ns=self._clock(),
         )
-        watcher = make_watcher(config, self.metrics)
+        self._incidents, watcher = IncidentLines(), make_watcher(config, self.metrics)
         if watcher is not None:
             watcher.on_tool_changes = self._tools_changed
         self._pipeline = make_pipeline(
@@ -129,13 +130,17 @@ class InProcess(NoOutbox):
             outbox=self,
             metrics=self.metrics,
             watcher=watcher,
-            on_regressions=partial(announce, emitter=self._emitter, put=self.put, metrics=self.metrics),
+            on_regressions=self._regressed,
             on_split=ignore_split,
         )
         instruments.observe(registry)
         self._push = Push(ways.destinations, self.metrics) if ways.destinations else None
         self._push_interval_ns = config.metrics.interval
         self._next_push_ns = self._clock() + self._push_interval_ns
+
+    def _regressed(self, regressions: Sequence[Regression]) -> None:
+        log_incidents(regressions, self._incidents)
+        announce(regressions, emitter=self._emitter, put=self.put, metrics=self.metrics)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._emitter.count_tool_changes(changes, capped)

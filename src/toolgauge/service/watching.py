@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.failed_runs import notice_title
-from toolgauge.export.regression_events import announcement
+from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
@@ -62,15 +62,18 @@ def announce(
     webhooks: Webhooks | None = None,
     journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
 ) -> None:
-    """Announce regressions in the log, as events to the destinations, and to webhooks."""
-    for regression in regressions:
-        level = logging.WARNING if regression.phase == "began" else logging.INFO
-        _LOG.log(level, "%s", announcement(regression), extra={"incident": regression.incident})
+    """Announce regressions as events to the destinations, and to webhooks."""
     for outgoing in emitter.regressions(regressions):
         if not put(journaled(outgoing)):
             metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
     if webhooks is not None:
         webhooks.put(regressions)
+
+
+def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> None:
+    """Announce regressions in the log: a warning for each incident that begins."""
+    for first, is_new, line in lines.add(regressions):
+        _LOG.log(logging.WARNING if is_new else logging.INFO, "%s", line, extra={"incident": first.incident})
 
 
 class Notifier:
@@ -130,6 +133,7 @@ class Watching:
         self._streams = streams
         self._store = store
         self._announce = announce
+        self._lines = IncidentLines()
         self._announce_tool_changes = announce_tool_changes
         self._count_tool_changes = count_tool_changes
         watcher.on_tool_changes = self._tools_changed
@@ -166,7 +170,9 @@ class Watching:
             _LOG.warning("%s changed: %s anew: %s", what, learn, ", ".join(sorted(changed)))
         if damaged:
             _LOG.error("%d saved detector states are damaged: their streams learn a new baseline", damaged)
-        return self._watcher.active()
+        active = self._watcher.active()
+        self._lines.restore(active)
+        return active
 
     def start(self, on_worker: OnWorker) -> None:
         """Begin to save and to announce."""
@@ -190,7 +196,11 @@ class Watching:
 
     def regressed(self, regressions: Sequence[Regression]) -> None:
         """Have these saved and announced soon. Belongs to the worker."""
-        self._save_and(functools.partial(self._announce, tuple(regressions)))
+        self._save_and(functools.partial(self._regressed, tuple(regressions)))
+
+    def _regressed(self, regressions: Sequence[Regression]) -> None:
+        log_incidents(regressions, self._lines)
+        self._announce(regressions)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._count_tool_changes(changes, capped)

@@ -71,7 +71,7 @@ def sample_trajectory(*calls: ToolCall, tools: tuple[ToolDefinition, ...] | None
         end_ns=10_000_000,
     )
     kinds = ToolKinds()
-    return with_neutral_tools(with_writing_tools(trajectory, (), kinds), kinds)
+    return with_writing_tools(with_neutral_tools(trajectory, kinds), (), kinds)
 
 
 def sample_trajectories() -> tuple[Trajectory, ...]:

@@ -114,8 +114,6 @@ class Watcher:
         self._budget = Budget()
         # The least recently used first.
         self._streams: dict[StreamKey, WatchedStream] = {}
-        # By service and environment, the id of the newest incident and when its last regression began.
-        self._incidents: dict[tuple[str | None, str | None], tuple[str, int]] = {}
         # Changes that are not stored yet: streams and conversations that changed, and keys of removed rows.
         self._changed_streams: dict[StreamKey, None] = {}
         self._changed_conversations: dict[bytes, ConversationKey] = {}
@@ -213,7 +211,6 @@ class Watcher:
     def _new_stream(self, key: StreamKey) -> WatchedStream:
         if len(self._streams) >= self._settings.max_streams:
             self._evict()
-        self._metrics.alarms.begin(_labels(key))
         least = self._settings.baseline_min or least_baseline(self._budget.run_length)
         detector = Detector(self._budget.run_length, least, self._settings.baseline)
         return WatchedStream(key, detector, measure=self._measure(key))
@@ -240,14 +237,11 @@ class Watcher:
     def _incident(self, stream: Stream, now_ns: int) -> str:
         """Return the id of the incident that a regression belongs to which begins now."""
         whose = (stream.service, stream.environment)
-        incident, began_ns = self._incidents.get(whose, ("", 0))
-        if not incident or now_ns - began_ns > _TOGETHER_NS:
-            self._incidents = {
-                each: known for each, known in self._incidents.items() if now_ns - known[1] <= _TOGETHER_NS
-            }
-            incident = blake2b(repr((whose, now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
-        self._incidents[whose] = (incident, now_ns)
-        return incident
+        alarms = [one.alarm for key, one in self._streams.items() if key[:2] == whose and one.alarm is not None]
+        newest = max(alarms, key=lambda alarm: alarm.at_ns, default=None)
+        if newest is not None and now_ns - newest.at_ns <= _TOGETHER_NS:
+            return newest.incident
+        return blake2b(repr((whose, now_ns)).encode(errors="replace"), digest_size=6).hexdigest()
 
     def statuses(self) -> Sequence[StreamStatus]:
         """Describe all streams, those in alarm first, then by evidence."""
@@ -300,7 +294,6 @@ class Watcher:
                 self._drop(key)
                 self._streams[renamed.key] = renamed
                 self._changed_streams[renamed.key] = None
-                self._metrics.alarms.begin(_labels(renamed.key))
                 self._show(renamed)
                 self._ended += [] if renamed.alarm is None else [renamed.alarm]
         return changed
@@ -356,10 +349,7 @@ class Watcher:
                 self._removed.add(row)
         for stream in sorted(streams, key=lambda stream: stream.last_ns):
             self._streams[stream.key] = stream
-            self._metrics.alarms.begin(_labels(stream.key))
             self._show(stream)
-            if stream.alarm is not None:
-                self._incidents[stream.key[:2]] = (stream.alarm.incident, stream.alarm.at_ns)
         while len(self._streams) > self._settings.max_streams:
             self._evict()
         for each in sorted(conversations, key=lambda each: each.conversation.last_ns):
@@ -373,6 +363,10 @@ class Watcher:
 
     def _show(self, stream: WatchedStream) -> None:
         detector, labels, metrics = stream.detector, _labels(stream.key), self._metrics
+        # A stream has metrics from when it is watched; one that learns again keeps them.
+        if detector.state == "learning" and labels not in metrics.active.cells:
+            return
+        metrics.alarms.begin(labels)
         metrics.active.set(float(stream.alarm is not None), labels)
         metrics.evidence.set(detector.evidence, labels)
         metrics.observations.set(detector.observations, labels)

@@ -10,7 +10,7 @@ from toolgauge.export.run_usage import MEASURES
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import StreamStatus
 from toolgauge.report.catalogue import CataloguedAgent, of_success, passed_words
-from toolgauge.report.failure_groups import failure_groups
+from toolgauge.report.failure_groups import FailureGroups
 from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row, services
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
@@ -31,7 +31,6 @@ class TrajectoryPages(PageGroup):
 
     def _overview(self, _request: PageRequest) -> str | None:
         newest = self._shown.store.newest()
-        redactor = self._shown.writing.redactor
         running, found = self._shown.running, [*gaps(newest)]
         statuses, is_busy = (), False
         try:
@@ -39,7 +38,10 @@ class TrajectoryPages(PageGroup):
         except BusyError:
             is_busy = True
         figures = Figures({}) if running is None else Figures.of(running.registry)
-        groups = failure_groups(newest, redactor)
+        failures = FailureGroups(self._shown.writing.redactor)
+        for kept in newest:
+            failures.add(kept)
+        groups = failures.groups()
         return self._pages.page(
             "overview.html",
             section="overview",

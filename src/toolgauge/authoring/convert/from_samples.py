@@ -56,11 +56,16 @@ def agentevals_drafts(documents: Sequence[Document], notes: Notes) -> Iterator[D
             turns: list[Json] = []
             open_turn: list[Json] = []
             for number, message in enumerate(map(as_object, messages)):
+                blocks = [as_object(block) for block in as_list(message.get("content"))]
                 if message.get("role", message.get("type")) in ("user", "human"):
-                    open_turn = []
-                    turns.append(open_turn)
+                    # Anthropic's answers to calls are no turn of the user.
+                    if [block.get("type") for block in blocks] != ["tool_result"] * len(blocks) or not blocks:
+                        open_turn = []
+                        turns.append(open_turn)
                     continue
                 calls = as_list(message.get("tool_calls"))
+                # Of LangChain's messages, the blocks repeat the calls.
+                calls = calls or [block for block in blocks if block.get("type") in ("tool_use", "function_call")]
                 path = f"{place}reference_outputs[{number}].tool_calls"
                 group: list[Json] = [_call(as_object(call), document, path, notes) for call in calls]
                 if not turns:
@@ -94,7 +99,7 @@ def _parameters(entries: JsonObject) -> JsonObject:
 
 def _call(written: JsonObject, document: Document, path: str, notes: Notes) -> JsonObject:
     call = as_object(written.get("function")) or written
-    arguments = either(call, "args", "arguments")
+    arguments = either(call, "args", "arguments", "input")
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments, strict=False)

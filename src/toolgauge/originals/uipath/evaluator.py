@@ -304,6 +304,9 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
 _ACCEPTED = {
     "string_type": "text",
     "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "too_long": "a list of a comparator and a number",
     "list_type": "a list",
     "tuple_type": "a list of a comparator and a number",
     "int_type": "a whole number",
@@ -319,7 +322,7 @@ def _refusals(error: ValidationError) -> str:
         # Of a field that takes several kinds each has a problem of its own, named at the end of the place.
         steps = [str(step) for step in problem["loc"] if step not in ("str", "dict[str,any]")]
         found = "missing" if problem["type"] == "missing" else kind_of(cast("Json", problem["input"]))
-        refused.setdefault(".".join(steps), (found, []))[1].append(_ACCEPTED.get(problem["type"], problem["msg"]))
+        refused.setdefault(".".join(steps), (found, []))[1].append(_ACCEPTED.get(problem["type"], "of another kind"))
     return "; ".join(
         f"UiPath refuses `{place}`, which is {found}: it must be {' or '.join(accepted)}"
         for place, (found, accepted) in refused.items()

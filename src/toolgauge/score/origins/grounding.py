@@ -6,7 +6,7 @@ Each text is folded and taken apart at most once, the user's first: the cost is 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache, partial
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
 
@@ -20,56 +20,10 @@ from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.delegated_texts import without_delegated
+from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found, shows_screen
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.recorded_values import result_parts
-from toolgauge.score.selection import has_taken_effect, hidden_calls, shown
-
-NO_USER = NotEvaluated(
-    reason="no_content", explanation="a value was not found, and what the user wrote was not recorded"
-)
-
-
-# By the reason why earlier traces of the conversation may have shown more than is remembered of them.
-_EARLIER_GAPS: Mapping[Reason, str] = {
-    "incomplete": "earlier turns of its conversation were not seen, or are not remembered",
-    "truncated": "content of an earlier trace of its conversation was cut off",
-    "redacted": "content of an earlier trace of its conversation was redacted",
-    "results_not_recorded": "a result in an earlier trace of its conversation was not recorded",
-    "no_content": "content of an earlier trace of its conversation was not recorded",
-}
-
-
-def _not_found(reason: Reason, why: str) -> NotEvaluated:
-    return NotEvaluated(reason=reason, explanation=f"a value was not found, and {why}")
-
-
-def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
-    """Return what could not be looked at, as far as the trajectory shows."""
-    if trajectory.hidden_turns:
-        return hidden_calls(trajectory)
-    if trajectory.calls and trajectory.calls[-1].order != len(trajectory.calls) - 1:
-        return _not_found("incomplete", "the calls of other agents were not looked at")
-    if trajectory.left_out.texts:
-        return _not_found("truncated", "texts were too long to keep")
-    if trajectory.has_media:
-        return _not_found("no_content", "the user sent pictures, sound or files, which are not read")
-    if trajectory.earlier is not None:
-        gap = trajectory.earlier.gap
-        gaps = () if gap is None else _EARLIER_GAPS.items()
-        return next((_not_found(reason, why) for reason, why in gaps if reason == gap), None)
-    if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
-        return None
-    if trajectory.has_beginning is False:
-        why = "the first model call had messages of earlier turns that were not recorded by themselves"
-        return _not_found("incomplete", why)
-    if trajectory.scope == "trace" and trajectory.conversation_id is not None and not trajectory.has_beginning:
-        explanation = (
-            "a value was not found in this trace, and earlier traces of its conversation were not looked at: "
-            "`scope: conversation` does"
-        )
-        return NotEvaluated(reason="incomplete", explanation=explanation)
-    return None
-
+from toolgauge.score.selection import has_taken_effect, shown
 
 Source: TypeAlias = Literal["user", "system", "known", "result", "earlier", "schema", "derived"]
 
@@ -293,6 +247,8 @@ class Seen:
         # What earlier traces of the conversation showed.
         self.earlier = trajectory.earlier or EarlierValues()
         self._gap = gap_of(trajectory)
+        # How many texts of users and of results were searched for pictures.
+        self._searched = 0, 0
         for text in known:
             self.known.contents.append(value_forms.folded(text))
         if trajectory.earlier_turns is not None:
@@ -325,14 +281,21 @@ class Seen:
     @property
     def gap(self) -> NotEvaluated | None:
         """The reason why a value not found may still have been seen; `None` where everything could be searched."""
-        self._read_results()
+        self._search_pictures()
         return self._gap or (None if any(self.user.contents) or self.earlier.has_user else NO_USER)
 
     @property
     def gap_of_results(self) -> Reason | None:
         """The reason why the texts so far may be incomplete, whether or not the user wrote anything."""
-        self._read_results()
+        self._search_pictures()
         return None if self._gap is None else self._gap.reason
+
+    def _search_pictures(self) -> None:
+        contents, results = self.user.contents, self.results.contents
+        users, known = self._searched
+        if self._gap is None and any(map(holds_picture, chain(contents[users:], results[known:]))):
+            self._gap = not_found("no_content", "a picture or a file came before it, which is not read")
+        self._searched = len(contents), len(results)
 
     @property
     def has_earlier(self) -> bool:
@@ -379,6 +342,8 @@ class Seen:
                 self._note("results_not_recorded", call, "was not recorded")
             case NotRecorded():
                 pass
+        if shows_screen(call):
+            self._note("no_content", call, "was a picture of a screen, which is not read")
         if call.error is not None and call.error.message:
             self._results.contents.append(value_forms.folded(call.error.message))
 
@@ -392,7 +357,7 @@ class Seen:
         return None not in contents
 
     def _note(self, reason: Reason, call: ToolCall, what: str) -> None:
-        self._gap = self._gap or _not_found(reason, f"the result of an earlier call of {shown(call.name)} {what}")
+        self._gap = self._gap or not_found(reason, f"the result of an earlier call of {shown(call.name)} {what}")
 
     @cached_property
     def _definitions(self) -> Mapping[str, ToolDefinition]:

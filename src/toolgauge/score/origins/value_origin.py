@@ -42,6 +42,21 @@ _FEWEST_PHONE_DIGITS = 7
 _SPOKEN_DIGITS = 3
 
 _ID_NAME = re.compile(r"(?:^|[_\-.])(?:ids?|uuids?|guid|sku|iban)$|[a-z0-9](?:Ids?|IDs?|Uuid|UUID)$|^(?:ID|Id)s?$")
+# Keys that a client has to make up, ...
+_CLIENT_KEY_NAME = re.compile(
+    r"(?:^|_)(?:idempotency|de_?dup(?:e|lication)?)_(?:id|key|token)$|(?:^|_)nonce$|^(?:caller_reference|creation_token|cl_ord_id)$"
+    r"|^(?:(?:x|api|http|external|unique|new|my)_)?(?:request|req|trace|span|correlation)_(?:id|key|token|uuid)$"
+    r"|^(?:new_)?client_(?:token|(?:order|request|transaction|txn|payment|trade|message|msg|event|operation|mutation|correlation"
+    r"|reference|generated)_(?:id|key|token|uuid|ref|reference))$"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|-")
+# ... and how such a key looks: a UUID or a ULID, or letters and digits that take turns, perhaps after a word.
+_UUID_FORM = re.compile(
+    r"(?i:(?:[a-z]{1,16}[-_:])?[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12})|[0-7][0-9A-HJKMNP-TV-Z]{25}"
+)
+_RANDOM_FORM = re.compile(
+    r"(?:[A-Za-z]{1,16}[-_:])?(?=[\w-]{8,64}$)(?:[A-Za-z_-]*\d+[A-Za-z_-]*?(?=[A-Za-z])){3}[\w-]*"
+)
 _PHONE_NAME = re.compile(r"phone|mobile|(?:^|_)(?:tel|fax|cell)(?:_|$)|whatsapp|msisdn", re.IGNORECASE)
 _PERSON_NAME = re.compile(
     r"^(?:first|last|middle|full|given|family|sur|user|customer|passenger|guest|patient|recipient)_?name$", re.I
@@ -126,6 +141,16 @@ def is_id(value: Value) -> bool:
 @lru_cache(maxsize=1024)
 def _names_id(name: str) -> bool:
     return _ID_NAME.search(name) is not None
+
+
+def is_client_key(value: Value) -> bool:
+    """Return whether a value is a key that the client makes up: a random text under a name such as `client_token`."""
+    text = value.content
+    if not isinstance(text, str) or len(text) > _LONGEST_NAME:
+        return False
+    if _UUID_FORM.fullmatch(text) is None and _RANDOM_FORM.fullmatch(text) is None:
+        return False
+    return _CLIENT_KEY_NAME.search(_CAMEL.sub("_", value.name[-_LONGEST_ARGUMENT:]).lower()) is not None
 
 
 def _is_id_by_form(text: str) -> bool:

@@ -1,0 +1,129 @@
+"""What an agent may have seen that was not recorded: a value that was not found is no evidence then.
+
+Models read values off pictures and files that stand nowhere in the recorded texts.
+"""
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+
+from toolgauge.model.content import Recorded
+from toolgauge.model.outcomes import NotEvaluated, Reason
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.selection import hidden_calls
+
+NO_USER = NotEvaluated(
+    reason="no_content", explanation="a value was not found, and what the user wrote was not recorded"
+)
+
+
+# By the reason why earlier traces of the conversation may have shown more than is remembered of them.
+_EARLIER_GAPS: Mapping[Reason, str] = {
+    "incomplete": "earlier turns of its conversation were not seen, or are not remembered",
+    "truncated": "content of an earlier trace of its conversation was cut off",
+    "redacted": "content of an earlier trace of its conversation was redacted",
+    "results_not_recorded": "a result in an earlier trace of its conversation was not recorded",
+    "no_content": "content of an earlier trace of its conversation was not recorded",
+}
+
+
+def not_found(reason: Reason, why: str) -> NotEvaluated:
+    """Return the outcome for a value that may have been seen all the same."""
+    return NotEvaluated(reason=reason, explanation=f"a value was not found, and {why}")
+
+
+def gap_of(trajectory: Trajectory) -> NotEvaluated | None:
+    """Return what could not be looked at, as far as the trajectory shows."""
+    if trajectory.hidden_turns:
+        return hidden_calls(trajectory)
+    if trajectory.calls and trajectory.calls[-1].order != len(trajectory.calls) - 1:
+        return not_found("incomplete", "the calls of other agents were not looked at")
+    if trajectory.left_out.texts:
+        return not_found("truncated", "texts were too long to keep")
+    if trajectory.has_media:
+        return not_found("no_content", "the user sent pictures, sound or files, which are not read")
+    if trajectory.earlier is not None:
+        gap = trajectory.earlier.gap
+        gaps = () if gap is None else _EARLIER_GAPS.items()
+        return next((not_found(reason, why) for reason, why in gaps if reason == gap), None)
+    if trajectory.has_beginning is False and trajectory.earlier_turns is not None:
+        return None
+    if trajectory.has_beginning is False:
+        why = "the first model call had messages of earlier turns that were not recorded by themselves"
+        return not_found("incomplete", why)
+    if trajectory.scope == "trace" and trajectory.conversation_id is not None and not trajectory.has_beginning:
+        explanation = (
+            "a value was not found in this trace, and earlier traces of its conversation were not looked at: "
+            "`scope: conversation` does"
+        )
+        return NotEvaluated(reason="incomplete", explanation=explanation)
+    return None
+
+
+# A content block of a picture, by its type or its member: MCP's, Anthropic's, OpenAI's, Bedrock's, Gemini's and the AI SDK's.
+_NAME = r"""\\{0,7}["']"""
+_IS = rf"{_NAME}\s{{0,4}}:\s{{0,4}}"
+_MEDIA = "image|audio|video|screenshot"
+_BLOCK = (
+    rf"\b(?:type|block_type|modality){_IS}{_NAME}(?:\w{{1,20}}[_-])?(?:{_MEDIA})(?:[_-]?\w{{1,20}})?{_NAME}"
+    rf"|{_NAME}(?:inline_?data|\w{{0,30}}_?(?:base64|b64)){_IS}"
+    rf"|{_NAME}(?:image|document|video|audio){_IS}\{{[^{{}}]{{0,200}}?\b(?:format|source){_IS}"
+    rf"|{_NAME}screenshot{_IS}{_NAME}(?!https?:|/)"
+)
+# The first bytes of PNG, JPEG, GIF, PDF and office files in base64, and what observability tools write in place of them.
+_BYTES = (
+    r"(?<![a-z0-9+/])(?:ivborw0kg|/9j/[24]|r0lgodlh|jvberi0|uesdbb)"
+    r"|\bdata:(?:image|audio|video|application)/[\w.+-]{1,80};base64|@@@langfusemedia:"
+)
+_KIND = r"(?:image|screenshot|picture|photo|pdf|attachment|audio|video|media|base64|binary)"
+_GONE = (
+    r"(?:attached|bytes|content|data|elided|hidden|not (?:shown|recorded)|omitted|placeholder|redacted|removed|replaced"
+    r"|stripped|truncated)"
+)
+# `[image]`, `<image>`, `[Image: 640x480]`, `(screenshot omitted)`; `[image](...)` is a link.
+_PLACEHOLDER = (
+    rf"[\[<]{_KIND}(?: ?[#:] ?[^\[\]<>\n]{{0,80}}| \d{{1,4}})?[\]>](?!\()"
+    rf"|[\[<({{](?:[\w/.+-]{{1,30}} ){{0,3}}{_KIND}\b[^\[\]<>(){{}}\n]{{0,60}}\b{_GONE}\b"
+)
+_PICTURE = re.compile("|".join((_BLOCK, _BYTES, _PLACEHOLDER)).encode())
+# A file counts where its bytes, or a reference to them, stand beside its type; lists of files have types as well.
+_FILE = re.compile(
+    (
+        rf"(?:mime_?type|media_?type|content_?type){_IS}{_NAME}(?:image/|audio/|video/|application/(?:pdf|octet-stream|vnd))"
+        rf"|\btype{_IS}{_NAME}(?:input_)?(?:document|file|media|blob|binary)(?:[_-]?\w{{1,20}})?{_NAME}"
+    ).encode()
+)
+_FILE_BYTES = re.compile(rf"{_NAME}(?:data|bytes|blob|source|file_?data|file_?id|base64){_IS}".encode())
+# Looking around each costs a walk over the text.
+_MAX_FILES = 16
+# Without one of these there is none, which settles nearly all texts in a thirtieth of the time.
+_WORDS = (
+    b"image media mime b64 base64 ivborw0kg /9j/ r0lgodlh jvberi0 uesdbb screenshot inline picture photo pdf attachment audio video"
+    b" binary file document blob data:".split()
+)
+
+
+_SCREENS = re.compile(r"screen_?shot|screen_?capture|computer_?use|^computer(?:_\d+)?$", re.IGNORECASE)
+
+
+def holds_picture(folded: bytes) -> bool:
+    """Return whether a folded text holds a picture, sound or a file, or a placeholder of one."""
+    if not any(word in folded for word in _WORDS):
+        return False
+    if _PICTURE.search(folded) is not None:
+        return True
+    for found in islice(_FILE.finditer(folded), _MAX_FILES):
+        begin, end = folded.rfind(b"{", 0, found.start()), folded.find(b"}", found.end())
+        if _FILE_BYTES.search(folded, max(begin, 0), len(folded) if end < 0 else end) is not None:
+            return True
+    return False
+
+
+def shows_screen(call: ToolCall) -> bool:
+    """Return whether a call that worked gave the model a picture of a screen, whatever of it was recorded."""
+    action = (
+        call.arguments.value.get("action")
+        if isinstance(call.arguments, Recorded) and isinstance(call.arguments.value, dict)
+        else None
+    )
+    return call.error is None and (action == "screenshot" or _SCREENS.search(call.name) is not None)

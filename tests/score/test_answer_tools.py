@@ -1,0 +1,112 @@
+"""Calls by which a model gives its structured answer: neither missing nor extra, unless something names their tool."""
+
+import json
+
+import pytest
+from msgspec.structs import replace
+
+from tests.score.support import expect, expected, tool_call, trajectory
+from toolgauge.evaluators.expected_calls import ToolCallCount, ToolCallF1
+from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
+from toolgauge.model.content import Recorded
+from toolgauge.model.json import JsonObject
+from toolgauge.model.observations import CallError
+from toolgauge.model.outcomes import Scored
+from toolgauge.model.ports import Evaluator
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
+from toolgauge.score.scorer import Scorer
+
+LOOKUP = tool_call("lookup", {"k": "k7"})
+ANSWER: JsonObject = {"city": "Ulm"}
+RUN = Run(
+    span=SpanRef("1" * 32, "1" * 16),
+    above=None,
+    agent=None,
+    prompt=None,
+    response=json.dumps(ANSWER),
+    tools_offered=None,
+    start_ns=0,
+    end_ns=1,
+)
+
+
+def values(
+    evaluator: Evaluator, run: Trajectory, *names: str, kinds: ToolKinds | None = None
+) -> list[tuple[str | None, float | None]]:
+    """Return tool and value of the results of an evaluator; `names` are the tools of the calls that are expected."""
+    reference = Inline(expected(*map(expect, names))) if names else NoReference()
+    criterion = Criterion(name="c", evaluator_name="c", evaluator=evaluator, revision="0" * 12, reference=reference)
+    results = Scorer([criterion], kinds or ToolKinds()).score(run)
+    return [
+        (one.call.name if one.call else None, one.outcome.value if isinstance(one.outcome, Scored) else None)
+        for one in results
+    ]
+
+
+def f1(answer: ToolCall | Trajectory, *names: str, kinds: ToolKinds | None = None) -> float | None:
+    run = answer if isinstance(answer, Trajectory) else trajectory(LOOKUP, answer)
+    ((_, value),) = values(ToolCallF1(match="name"), run, *names, kinds=kinds)
+    return value
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["final_result", "final_result_Weather", "finalResult", "set_model_response", "StructuredOutput", "final_answer"],
+)
+def test_the_tool_of_the_answer_is_no_extra_call(name: str):
+    answer = tool_call(name, ANSWER, state="requested_only")
+    assert f1(answer, "lookup") == 1.0
+    assert f1(answer, "lookup", name) == 1.0
+    assert f1(trajectory(LOOKUP), "lookup", name) == pytest.approx(2 / 3)
+
+
+def test_a_tool_whose_last_call_is_the_answer_of_the_run_carries_it():
+    answered = replace(trajectory(LOOKUP, tool_call("Weather", ANSWER, state="requested_only")), runs=(RUN,))
+    assert f1(answered, "lookup") == 1.0
+    other = replace(answered, runs=(replace(RUN, response='{"city": "Bonn"}'),))
+    ran = replace(
+        answered, calls=tuple(replace(call, executed_by=SpanRef("1" * 32, "2" * 16)) for call in answered.calls)
+    )
+    assert f1(other, "lookup") == f1(ran, "lookup") == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["Returning structured response: city='Ulm'", [{"text": "Successfully validated Weather structured output"}]],
+)
+def test_a_tool_whose_framework_says_that_it_took_the_answer_carries_it(told: str | list[JsonObject]):
+    assert (
+        f1(tool_call("Weather", ANSWER, result=Recorded([*told] if isinstance(told, list) else told)), "lookup") == 1.0
+    )
+
+
+def test_other_tools_count():
+    assert f1(tool_call("submit_order", ANSWER), "lookup") == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    "kinds", [ToolKinds(neutral=[]), ToolKinds(writes=["final_*"]), ToolKinds(read_only=["final_*"])]
+)
+def test_the_configuration_decides_before_names_do(kinds: ToolKinds):
+    assert f1(tool_call("final_result", ANSWER), "lookup", kinds=kinds) == pytest.approx(2 / 3)
+
+
+def test_a_retry_of_the_answer_fails_no_criterion_that_does_not_name_it():
+    refused = tool_call("final_result", {}, state="rejected", error=CallError(kind="retry", message="city: missing"))
+    run = trajectory(LOOKUP, refused, tool_call("final_result", ANSWER, state="requested_only"))
+    assert values(ToolSuccess(), run) == [("lookup", 1.0)]
+    assert values(ToolSuccess(tools=("final_*",)), run) == [("final_result", 0.0), ("final_result", None)]
+
+
+def test_whether_it_was_on_offer_is_judged_all_the_same():
+    run = trajectory(LOOKUP, tool_call("final_result", ANSWER, state="requested_only"), offered=["lookup"])
+    assert values(KnownTool(), run) == [("lookup", 1.0), ("final_result", 0.0)]
+
+
+def test_counts_may_name_it():
+    run = trajectory(LOOKUP, tool_call("final_result", ANSWER))
+    named = ToolCallCount.model_validate({"counts": {"final_result": 1, "lookup": 1}})
+    others = ToolCallCount.model_validate({"counts": {"lookup": 1}, "others": 0})
+    assert values(named, run) == values(others, run) == [(None, 1.0)]

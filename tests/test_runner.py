@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.changed import branching_point, changed_paths, reached_tests
 from tests.groups import MODULES
 
 ROOT = Path(__file__).parents[1]
@@ -112,6 +113,52 @@ def test_words_that_are_not_ours_go_to_pytest(
     monkeypatch.setattr(sys, "argv", ["tests", *given.split()])
     options, words = RUNNER["arguments"]()
     assert (options.groups, words) == (groups, pytest_words)
+
+
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        ("tests/score -q", ["pytest", "tests/score", "-q"]),
+        ("changed", ["tests.changed"]),
+        ("changed --since HEAD~1 -x", ["tests.changed", "--since", "HEAD~1", "-x"]),
+    ],
+)
+def test_changed_is_the_word_for_tests_that_a_change_can_reach(given: str, command: list[str]):
+    assert RUNNER["module_and_words"](given.split()) == command
+
+
+# -- what a change can reach --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "reached", "not_reached"),
+    [
+        ("src/toolgauge/score/align.py", "tests/score/test_align.py", "tests/config/test_units.py"),
+        ("src/toolgauge/web/view.py", "tests/web/test_endpoint.py", "tests/score/test_align.py"),
+        ("tests/captures.py", "tests/property/test_repair.py", "tests/score/test_align.py"),
+        ("docs/alerting.md", "tests/deploy/test_rules.py", "tests/score/test_align.py"),
+    ],
+)
+def test_a_change_reaches_the_tests_that_import_or_name_it(changed: str, reached: str, not_reached: str):
+    found = reached_tests([changed])
+    assert reached in found
+    assert not_reached not in found
+
+
+def test_a_change_is_what_git_tells_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tests.changed.ROOT", tmp_path)
+    for name in ("known.py", "same.py"):
+        (tmp_path / name).write_text("")
+    for words in (
+        "init -q -b main",
+        "add .",
+        "-c user.name=A -c user.email=a@example.org commit -q -m first",
+        "switch -q -c mine",
+    ):
+        subprocess.run(["git", *words.split()], cwd=tmp_path, check=True)
+    (tmp_path / "known.py").write_text("x = 1")
+    (tmp_path / "new.py").write_text("")
+    assert changed_paths(branching_point()) == ["known.py", "new.py"]
 
 
 # -- started in the background ------------------------------------------------------------------------------------------

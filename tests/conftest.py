@@ -12,6 +12,7 @@ import pytest
 from tests.captures import all_captures, sample
 from tests.groups import is_installed, missing_group, reason
 from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, leaves_no_task
+from tests.rows import Row, marked, parametrize, run_rows
 
 __all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
 
@@ -45,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser):
 
 
 def pytest_configure(config: pytest.Config):
+    config.addinivalue_line(
+        "markers", "rows(names, rows): go through rows of one shape in one test; see `tests/rows.py`"
+    )
     config.addinivalue_line("markers", "needs(group): skip where this group of `pyproject.toml` is not installed")
     # A script's shell starts a background process with SIGINT ignored, and its children inherit that: tests that
     # interrupt a child would wait in vain.
@@ -54,9 +58,19 @@ def pytest_configure(config: pytest.Config):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc):
+    long = bool(metafunc.config.getoption("--long"))
     if "captured" in metafunc.fixturenames:
-        found = all_captures() if metafunc.config.getoption("--long") else sample()
-        metafunc.parametrize("captured", found.values(), ids=found)
+        found = all_captures() if long else sample()
+        rows = (Row(folder, {"captured": each}) for folder, each in found.items())
+        parametrize(metafunc, ["captured"], rows, each=long)
+    for mark in metafunc.definition.iter_markers("rows"):
+        names, of_mark = marked(mark)
+        parametrize(metafunc, names, of_mark, each=long)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    return run_rows(pyfuncitem) or None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -169,6 +169,33 @@ def test_tests_that_are_started_with_interrupts_ignored_can_interrupt_a_child():
     assert "1 passed" in printed, printed
 
 
+# -- rows ---------------------------------------------------------------------------------------------------------------
+
+ROWS = """
+import pytest
+
+@pytest.mark.parametrize("more", [0, 1])
+@pytest.mark.rows(("number", "double"), [(1, 2), (2, 5), (3, 6), (4, 9)])
+def test_it(number, double, more):
+    assert 2 * number + more == double + more
+"""
+
+
+def test_all_rows_of_a_table_are_tried_in_one_test_and_each_that_fails_is_named(tmp_path: Path):
+    (tmp_path / "test_table.py").write_text(ROWS)
+    printed = pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path))
+    assert "2 failed" in printed
+    assert "2 rows fail" in printed
+    assert printed.count("in row 1: number=2, double=5") == 2
+    assert printed.count("in row 3: number=4, double=9") == 2
+    assert "in row 0" not in printed
+
+
+def test_each_row_is_a_test_of_its_own_where_time_is_no_matter(tmp_path: Path):
+    (tmp_path / "test_table.py").write_text(ROWS)
+    assert "4 failed, 4 passed" in pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", "--long", str(tmp_path))
+
+
 # -- repeats ------------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,69 @@
+"""Tables of cases of one shape: one test goes through all rows of `@pytest.mark.rows(names, rows)` and names each that fails.
+
+It is written like `parametrize`, and with `--long` each row is a test of its own. A row that starts something, or takes fixtures that
+it changes, is no row: that is a case for `parametrize`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+
+class Row(NamedTuple):
+    """The arguments of one row, and what the row is called where it fails."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class Rows(tuple[Row, ...]):
+    """The rows of a test, as the value of the first of their arguments; the others have none."""
+
+    __slots__ = ()
+
+
+def parametrize(metafunc: pytest.Metafunc, names: Sequence[str], rows: Iterable[Row], *, each: bool) -> None:
+    """Make one test of all rows, or one of each."""
+    found = Rows(rows)
+    if each:
+        values = [tuple(row.arguments[name] for name in names) for row in found]
+        metafunc.parametrize(names, values, ids=[row.name for row in found])
+    else:
+        metafunc.parametrize(names, [tuple(found for _ in names)], ids=["rows"])
+
+
+def marked(mark: pytest.Mark) -> tuple[list[str], Iterator[Row]]:
+    """Return the names and the rows of a mark."""
+    named, values = mark.args
+    names = [name.strip() for name in named.split(",")] if isinstance(named, str) else list(named)
+    return names, (
+        Row(f"{number}", dict(zip(names, value if len(names) > 1 else (value,), strict=True)))
+        for number, value in enumerate(values)
+    )
+
+
+def run_rows(test: pytest.Function) -> bool:
+    """Run a test for each of its rows, if it has any; return whether it had."""
+    names = [name for name, value in test.funcargs.items() if isinstance(value, Rows)]
+    if not names:
+        return False
+    shared = {name: value for name, value in arguments_of(test).items() if name not in names}
+    failed: list[Exception] = []
+    for row in test.funcargs[names[0]]:
+        try:
+            test.obj(**shared, **row.arguments)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other rows are tried too
+            error.add_note(
+                f"in row {row.name}: {', '.join(f'{name}={value!r:.200}' for name, value in row.arguments.items())}"
+            )
+            failed.append(error)
+    if len(failed) == 1:
+        raise failed[0]
+    if failed:
+        raise ExceptionGroup(f"{len(failed)} rows fail", failed)
+    return True
+
+
+def arguments_of(test: pytest.Function) -> dict[str, Any]:
+    return {name: test.funcargs[name] for name in test._fixtureinfo.argnames}  # pyright: ignore[reportPrivateUsage]

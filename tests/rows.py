@@ -4,7 +4,7 @@ It is written like `parametrize`, and with `--long` each row is a test of its ow
 it changes, is no row: that is a case for `parametrize`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -33,14 +33,16 @@ def parametrize(metafunc: pytest.Metafunc, names: Sequence[str], rows: Iterable[
         metafunc.parametrize(names, [tuple(found for _ in names)], ids=["rows"])
 
 
-def marked(mark: pytest.Mark) -> tuple[list[str], Iterator[Row]]:
+def marked(mark: pytest.Mark) -> tuple[list[str], list[Row]]:
     """Return the names and the rows of a mark."""
     named, values = mark.args
     names = [name.strip() for name in named.split(",")] if isinstance(named, str) else list(named)
-    return names, (
-        Row(f"{number}", dict(zip(names, value if len(names) > 1 else (value,), strict=True)))
-        for number, value in enumerate(values)
-    )
+    rows = [value if len(names) > 1 else (value,) for value in values]
+    ids = mark.kwargs.get("ids")
+    called = ["-".join(map(ids, row)) for row in rows] if callable(ids) else ids or map(str, range(len(rows)))
+    return names, [
+        Row(name, dict(zip(names, row, strict=True))) for name, row in zip(map(str, called), rows, strict=True)
+    ]
 
 
 def run_rows(test: pytest.Function) -> bool:

@@ -19,7 +19,7 @@ def value_of(scorer: Scorer, case: str) -> float:
     return said.value
 
 
-@pytest.mark.parametrize("scorer", OTHERS, ids=lambda scorer: scorer.head)
+@pytest.mark.rows("scorer", OTHERS, ids=lambda scorer: scorer.head)
 def test_the_originals_say_what_was_measured(scorer: Scorer):
     measured = {name: case["scores"][scorer.measured] for name, case in CASES.items()}
     # Measured scores are written with three decimals.
@@ -53,7 +53,7 @@ def test_an_unexpected_delete_all_is_a_failure():
     assert said.explanation == "no call was expected; 1 calls were made"
 
 
-@pytest.mark.parametrize("evaluator", [scorer.evaluator for scorer in OURS])
+@pytest.mark.rows("evaluator", [scorer.evaluator for scorer in OURS])
 def test_a_number_written_as_text_is_not_that_number(evaluator: str):
     assert value(evaluator, 'type drift 1 vs "1"') == 0.0
 
@@ -66,7 +66,7 @@ def test_no_call_expected_and_none_made_is_a_success():
     assert said.reason == "nothing_expected"
 
 
-@pytest.mark.parametrize("evaluator", [scorer.evaluator for scorer in OURS])
+@pytest.mark.rows("evaluator", [scorer.evaluator for scorer in OURS])
 def test_an_expected_call_that_was_not_made_is_a_failure(evaluator: str):
     assert value(evaluator, "one expected, none called") == 0.0
 

@@ -94,7 +94,7 @@ def test_a_name_is_given_once():
         evaluate(Criterion("twice", Calls()), Criterion("twice", Broken()))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("make", "found"),
     [
         (lambda: Criterion("Upper", Calls()), r"Criterion\('Upper'\): `name` in criterion `Upper` must match"),

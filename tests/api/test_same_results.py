@@ -86,7 +86,7 @@ def found_by(evaluation: toolgauge.Evaluation) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("recording", RECORDINGS)
+@pytest.mark.rows("recording", RECORDINGS)
 def test_spans_of_the_sdk_give_what_their_recording_gives(recording: str):
     path = CORPUS / recording
     from_spans = toolgauge.evaluate(read_back(path))
@@ -115,7 +115,7 @@ def test_logs_are_read_beside_spans():
     assert both != found_by(toolgauge.evaluate(messages[:1]))
 
 
-@pytest.mark.parametrize("recording", RECORDINGS[:2])
+@pytest.mark.rows("recording", RECORDINGS[:2])
 def test_an_evaluation_has_the_results_of_replay(recording: str):
     path = str(CORPUS / recording)
     replayed = CliRunner().invoke(commands, ["replay", path, "--json"])

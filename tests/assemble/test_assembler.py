@@ -62,7 +62,7 @@ def test_the_end_of_a_sub_agent_does_not_close():
     assert (due_ns, trajectory.closed_because, trajectory.agents) == (66 * SECOND_NS, "run_ended", ("boss", "expert"))
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
+@pytest.mark.rows("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
 def test_the_chain_of_parents_runs_through_unread_spans_in_any_order(order: tuple[int, ...]):
     box, _ = assembler()
     spans = (

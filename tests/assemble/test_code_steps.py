@@ -32,7 +32,7 @@ def test_a_step_that_failed_is_a_call_of_kind_code_with_its_code():
     assert (call.arguments, call.agent, call.state) == (args(code="print(x)"), "coder", "executed")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("text", "code"),
     [
         ("Thought: a\n<code>\nx = 1\n</code>", "x = 1"),

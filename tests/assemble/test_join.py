@@ -198,7 +198,7 @@ def test_calls_that_no_model_asked_for_are_turns_of_their_own_among_the_others()
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("asked", "given", "counted"),
     [
         (Unparsed('{"n": 1'), args(n=1), args(n=1)),

@@ -132,7 +132,7 @@ def equal_calls_wait(count: int) -> list[Reading]:
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "ask",
     [
         tool_spans_of_one_time_have_ids_of_their_own,
@@ -198,7 +198,7 @@ def steps_of_code_and_calls_that_failed(count: int) -> list[Reading]:
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("readings", "whole"),
     [
         (copies_of_the_error_of_a_tool, True),

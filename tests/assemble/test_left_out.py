@@ -74,7 +74,7 @@ def test_nothing_is_held_where_nothing_was_cut():
     assert trajectory.left_out.holds("A-17") is False
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "text",
     [
         '{"id":"A-17"}',
@@ -155,7 +155,7 @@ def test_a_number_that_was_cut_in_two_is_not_held_in_parts():
     assert cutter.left_out.texts == 30
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "text",
     ["1 " * 500_000, "a:" * 500_000, "a-1:" * 250_000, "9" * 1_000_000, "x" * 1_000_000],
     ids=["numbers", "joints", "joined", "one number", "one word"],

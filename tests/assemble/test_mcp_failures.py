@@ -21,7 +21,7 @@ SHAPES: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.rows("shape", SHAPES)
 def test_a_tool_span_with_a_failed_result_is_a_failed_call(shape: str):
     call = only_call(joined(reading("tool", executed("find", result=Recorded(SHAPES[shape])))))
     assert (call.state, call.error, call.result) == ("executed", ERROR, Recorded(SHAPES[shape]))
@@ -50,7 +50,7 @@ def test_a_server_that_does_not_have_the_tool_rejects_the_call():
     assert only_call(joined(reading("tool", executed("find", result=Recorded(refused))))).state == "rejected"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "text",
     [
         # The low-level servers in Python and in TypeScript.
@@ -107,6 +107,6 @@ def test_an_error_without_a_message_has_the_text_of_the_blocks():
     assert call.error == CallError(kind="tool_error", message="no such order")
 
 
-@pytest.mark.parametrize("value", [{"isError": True}, {"error": "no such order"}, {"isError": True, "note": "x"}])
+@pytest.mark.rows("value", [{"isError": True}, {"error": "no such order"}, {"isError": True, "note": "x"}])
 def test_a_value_that_a_tool_returned_is_no_failure(value: Json):
     assert only_call(joined(reading("tool", executed("find", result=Recorded(value))))).error is None

@@ -13,7 +13,7 @@ HANDED_OVER = packed_head(TRACE, b"c" * 8, b"d" * 8, flags=0x300)
 ROOT = packed_head(TRACE, b"e" * 8)
 
 
-@pytest.mark.parametrize("seen", [CHILD, HANDED_OVER, ROOT])
+@pytest.mark.rows("seen", [CHILD, HANDED_OVER, ROOT])
 def test_ids_come_back_as_they_were(seen: SpanHead):
     recent = RecentSpans(10)
     recent.add_heads([seen])

@@ -31,7 +31,7 @@ def test_an_execution_that_shows_nothing_leaves_the_call_paused():
     assert only_call(joined(*asked(), reading("t", ran, parent="run", start=3))).state == "paused"
 
 
-@pytest.mark.parametrize("waits", [1, 2, 5])
+@pytest.mark.rows("waits", [1, 2, 5])
 def test_a_call_may_wait_more_than_once(waits: int):
     run = [reading("run", agent("clerk"), end=100), reading("m", model(), requested("wire", args(n=1)), parent="run")]
     paused = executed("wire", args(n=1), error=WAITS)

@@ -84,7 +84,7 @@ def test_a_sub_agent_that_failed_ends_no_run_that_went_on():
     assert ended(run, sub, asked, reading("end", model(), parent="run", start=12)) == [None]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("kind", "message"),
     [
         ("asyncio.exceptions.CancelledError", ""),
@@ -104,9 +104,7 @@ def test_what_steers_a_run_is_no_error(kind: str, message: str):
     assert ended(run, reading("ask", model(), parent="run", start=1)) == [None]
 
 
-@pytest.mark.parametrize(
-    "message", ["The order was cancelled by the user", "request timed out", "Canceled: no such card 17"]
-)
+@pytest.mark.rows("message", ["The order was cancelled by the user", "request timed out", "Canceled: no such card 17"])
 def test_words_that_only_mention_a_cancellation_are_an_error(message: str):
     run = reading("run", agent("shop"), failed(message, "ValueError"), end=20)
     assert ended(run, reading("ask", model(), parent="run", start=1)) == [message]

@@ -53,12 +53,12 @@ NUMBERS: Json = {f"n{number}": HUGE + number for number in range(60)}
 ONE_OF_MANY: list[Json] = [[*[1] * place, LONG, *[1] * (99 - place)] for place in range(0, 100, 7)]
 
 
-@pytest.mark.parametrize("hidden", [*ONE_OF_MANY, IN_LISTS, IN_OBJECTS, {LONG: 1}, NUMBERS])
+@pytest.mark.rows("hidden", [*ONE_OF_MANY, IN_LISTS, IN_OBJECTS, {LONG: 1}, NUMBERS])
 def test_nothing_large_hides_from_the_scale(hidden: Json):
     assert weight(hidden, size=1_000_500) > 100_000
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "seen",
     [
         CallExecuted(name=LONG),

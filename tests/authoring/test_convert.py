@@ -215,7 +215,7 @@ def test_both_metrics_of_adk_that_compare_calls_share_the_cases():
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("written", "problem"),
     [
         ({"matchMode": "fuzzy"}, r"`match_mode` .* is `fuzzy`; allowed: `name_only`, `name_and_args`"),
@@ -468,7 +468,7 @@ def test_a_threshold_that_no_score_has_is_left_out_with_its_criterion():
         convert(documents, None, "eval.case.id")
 
 
-@pytest.mark.parametrize("reference", [{}, [], None, 5])
+@pytest.mark.rows("reference", [{}, [], None, 5])
 def test_references_that_are_no_names_are_named_like_those_to_nowhere(reference: Json):
     eval_set: Json = {"evaluatorRefs": [reference], "evaluations": []}
     with pytest.raises(RecordingError, match=r"is in none of the files"):

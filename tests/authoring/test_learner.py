@@ -227,7 +227,7 @@ def test_an_invented_tool_is_not_allowed_however_often_it_was_called():
     assert "allow_only:  # not allowed: 1 called in one run alone, or never on offer\n" in learned_text(runs)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "name", ["*", "?", "a*", "x: y\n  - z", "\x1b[31m", "${env:HOME}", "a" * 200, "# x", "drop\u2028table"]
 )
 def test_a_hostile_name_means_nothing_but_itself(name: str):
@@ -276,7 +276,7 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+@pytest.mark.rows("secret", SECRETS.values(), ids=SECRETS)
 def test_a_planted_value_is_never_written(secret: str):
     runs = [
         run(

@@ -13,7 +13,7 @@ def profiled(values: list[Json], *, name: str = "kind", definition: str = "", so
     return profile.summary(definition)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("value", "form"),
     [
         (None, "null"),
@@ -142,7 +142,7 @@ def test_null_is_no_form_of_its_own_beside_another():
     assert (summary.form, dict(summary.forms)) == ("integer", {"integer": 1, "null": 1})
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("name", "expected"),
     [("customerName", True), ("email2", True), ("api_token", True), ("customer_tier", False), ("cabin", False)],
 )

@@ -39,7 +39,7 @@ def test_a_section_is_one_backend_or_a_list_and_its_key_stays_hidden():
     assert len(emit_settings(config).scores) == 3
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("override", "words"),
     [
         ("exporters.phoenix.endpoint=phoenix:6006", "needs a URL"),

@@ -31,7 +31,7 @@ def test_calls_may_be_optional_and_repeat():
     )
 
 
-@pytest.mark.parametrize("repeat", [0, [2, 1], [1], "2", None, [0, 0], 1.5, True])
+@pytest.mark.rows("repeat", [0, [2, 1], [1], "2", None, [0, 0], 1.5, True])
 def test_a_range_that_cannot_be_is_an_error_of_the_case(repeat: Json):
     with pytest.raises(CaseError, match="`repeat` must be 1 to 1000000"):
         calls({"name": "a", "repeat": repeat})

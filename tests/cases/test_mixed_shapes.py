@@ -66,7 +66,7 @@ def outcome_of(evaluator: str, expected: JsonObject, actual: JsonObject) -> Outc
     return Cases().score(case).outcome
 
 
-@pytest.mark.parametrize("evaluator", ORIGINALS)
+@pytest.mark.rows("evaluator", ORIGINALS)
 def test_an_original_runs_on_every_pair_of_shapes(evaluator: str):
     refused = [
         (wanted, made)
@@ -106,7 +106,7 @@ REFUSED: list[tuple[str, JsonObject, str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("evaluator", "expected", "actual", "words"), REFUSED)
+@pytest.mark.rows(("evaluator", "expected", "actual", "words"), REFUSED)
 def test_an_error_says_what_is_refused_and_what_is_accepted(
     evaluator: str, expected: JsonObject, actual: str, words: tuple[str, ...]
 ):

@@ -131,7 +131,7 @@ def test_the_rest_of_the_section_stays(tmp_path: Path):
     assert config.exporters.otlp[0].endpoint == "http://env:1"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("name", "value", "complaint"),
     [
         ("PROTOCOL", "http/json", "`http/json` is not available; allowed: `grpc`, `http/protobuf`"),

@@ -39,7 +39,7 @@ def test_a_certificate_alone_keeps_nobody_out():
     assert "anybody who reaches it gets in" in error.message
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("value", "problem"),
     [
         (f"{GRPC}.auth={{}}", "needs a `token`, `tokens`, or a `filename` with one token a line"),

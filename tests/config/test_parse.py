@@ -20,7 +20,7 @@ def complaint(text: str | bytes) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("text", "value"),
     [
         ("off", "off"),
@@ -110,7 +110,7 @@ def test_nesting_without_end_is_refused():
     assert complaint("[" * 10_000) == "f.yaml: the values are nested too deeply"
 
 
-@pytest.mark.parametrize("text", ["1" * 500, "1e999", "!!int x", "!!binary aGk=", "!mine x"])
+@pytest.mark.rows("text", ["1" * 500, "1e999", "!!int x", "!!binary aGk=", "!mine x"])
 def test_a_scalar_that_has_no_value_is_refused(text: str):
     assert complaint(text).startswith("f.yaml:1: ")
 

@@ -34,7 +34,7 @@ def found(release: Release) -> list[set[object]]:
     return list(named.values())
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.rows("fault", FAULTS)
 def test_a_planted_fault_is_found(fault: Fault):
     criteria = found(Release(version="1.1", failures=0, fault_every=1, faults=(fault,)))
     assert sum(CRITERIA[fault] in named for named in criteria) / CONVERSATIONS >= 0.95

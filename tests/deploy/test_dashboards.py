@@ -237,7 +237,7 @@ def test_a_version_is_marked_for_a_minute_from_when_it_is_first_seen(tmp_path: P
 # -- Perses -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", PERSES, ids=name)
+@pytest.mark.rows("file", PERSES, ids=name)
 def test_a_perses_dashboard_shows_every_panel_once(file: Path):
     spec = read(file)["spec"]
     items = [item for layout in spec["layouts"] for item in layout["spec"]["items"]]
@@ -248,7 +248,7 @@ def test_a_perses_dashboard_shows_every_panel_once(file: Path):
     assert titles == {panel["title"] for panel in grafana["panels"] if panel["type"] != "row"}
 
 
-@pytest.mark.parametrize("file", PERSES, ids=name)
+@pytest.mark.rows("file", PERSES, ids=name)
 def test_a_perses_dashboard_asks_what_that_of_grafana_asks(file: Path):
     dashboard = read(file)
     assert dashboard["metadata"] == {"name": file.stem, "project": "toolgauge"}

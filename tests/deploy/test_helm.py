@@ -307,7 +307,7 @@ def test_values_follow_their_schema(file: Path):
     assert wrong(document(file)) == []
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("values", "path"),
     [
         ({"topologie": "gateway"}, "$"),

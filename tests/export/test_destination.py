@@ -378,7 +378,7 @@ async def test_dead_destination_fills_the_queue_and_no_more(protocol: Transport)
     assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
 
 
-@pytest.mark.parametrize("queue_mib", [1, 64, 256])
+@pytest.mark.rows("queue_mib", [1, 64, 256])
 def test_scores_of_the_spans_that_fill_a_queue_have_room_beside_them(queue_mib: int):
     settings = DestinationSettings(endpoint="localhost:4317", queue=QueueSettings(max_bytes=queue_mib * MIB))
     destination = otlp_destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
@@ -525,7 +525,7 @@ async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCapt
     assert "secret" not in caplog.text
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("name", "value"),
     [("x tenant", "blue"), ("", "blue"), ("grpc-timeout", "1S"), ("x-key-bin", "a"), ("x-key", "sécret")],
 )

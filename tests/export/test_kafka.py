@@ -224,7 +224,7 @@ def test_passwords_are_not_shown(tmp_path: Path):
     assert "hunter2" not in text
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("settings", "message"),
     [
         ({"tls": {"server_name_override": "other"}}, "cannot check certificates against `tls.server_name_override`"),

@@ -167,7 +167,7 @@ def test_label_values_of_any_metric_can_be_written():
     assert family.samples[0].labels == {"kind_of_thing": "a\ufffd\ufffd"}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("accept", "openmetrics"),
     [
         ("", False),

@@ -97,7 +97,7 @@ def test_without_a_new_version_there_is_no_word_of_it():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("stream", "whose"),
     [
         (replace(STREAM, tool=None), "of all tools of agent `orders`"),
@@ -143,7 +143,7 @@ def test_end_is_one_sentence():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("lasted_s", "text"), [(-5, "less than a minute"), (59, "less than a minute"), (60, "1 min"), (200_000, "2 days")]
 )
 def test_end_tells_how_long_it_lasted(lasted_s: int, text: str):

@@ -218,7 +218,7 @@ def test_shadow_results_stay_off_the_span():
     assert [link.span_id.hex() for link in span.links] == [ROOT.span_id]
 
 
-@pytest.mark.parametrize(("annotate", "written"), [("both", 1), ("scorecard", 1), ("hold", 0), ("off", 0)])
+@pytest.mark.rows(("annotate", "written"), [("both", 1), ("scorecard", 1), ("hold", 0), ("off", 0)])
 def test_the_span_is_written_where_it_is_asked_for(annotate: AnnotateMode, written: int):
     assert len(spans(scorecard(call_result(passed())), annotate=annotate)) == written
 

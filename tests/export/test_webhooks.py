@@ -304,7 +304,7 @@ def test_alerts_are_bounded_and_sent_in_parts():
     assert batch.add(many, 0.0) == 3
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("url", "path"),
     [
         ("http://a:9093", "http://a:9093/api/v2/alerts"),

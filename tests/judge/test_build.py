@@ -73,7 +73,7 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytes
     assert error.hint == plugins.install_hint("judge")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("judge", "complaint"),
     [
         ("{}", "`judge.model` is missing"),

@@ -47,7 +47,7 @@ def test_a_script_that_ends_with_a_verdict_that_does_not_fit_says_what_is_wrong_
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("verdict", "problem"),
     [
         ("Yes", "the verdict must be an object"),
@@ -132,7 +132,7 @@ class Faulty(RightTool):
         raise KeyError("a secret of the span", question, verdict)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("how", "error"),
     [
         ("raises", "KeyError"),

@@ -26,7 +26,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "cause"), CASES.values(), ids=CASES)
+@pytest.mark.rows(("text", "cause"), CASES.values(), ids=CASES)
 def test_a_long_error_keeps_its_cause(text: str, cause: str):
     shown = with_cause(text, 80)
     assert cause in shown
@@ -42,6 +42,6 @@ def test_a_cause_that_is_all_of_the_text_is_shown_once():
     assert with_cause(f"because {'of this ' * 20}", 20) == "because of this of \N{HORIZONTAL ELLIPSIS}"
 
 
-@pytest.mark.parametrize("text", [*(text for text, _ in CASES.values()), "x" * 500, "a: " * 200, "because " * 99])
+@pytest.mark.rows("text", [*(text for text, _ in CASES.values()), "x" * 500, "a: " * 200, "because " * 99])
 def test_no_text_is_longer_than_the_room(text: str):
     assert all(len(with_cause(text, length)) <= length for length in range(100))

@@ -64,17 +64,17 @@ def failure(value: JsonObject, tool: str = "get_order", *, changes_state: bool =
     return reported_failure(value, tool, {"order_id": "A-17"}, changes_state=changes_state)
 
 
-@pytest.mark.parametrize("value", FAILURES)
+@pytest.mark.rows("value", FAILURES)
 def test_an_object_that_holds_only_a_failure_reports_it(value: JsonObject):
     assert failure(value) is not None
 
 
-@pytest.mark.parametrize("value", DATA)
+@pytest.mark.rows("value", DATA)
 def test_an_object_with_data_or_without_a_failure_reports_none(value: JsonObject):
     assert failure(value) is None
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("tool", "value"),
     [
         ("list_errors", {"errors": ["disk full"]}),
@@ -94,7 +94,7 @@ def test_what_the_tool_was_asked_for_is_no_failure(tool: str, value: JsonObject)
     assert failure(value, tool, changes_state=True) is None
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("tool", "value"),
     [
         ("check_order", {"error": "no such order"}),
@@ -114,7 +114,7 @@ def test_a_state_that_the_call_was_given_is_no_failure():
     assert reported_failure(value, "set_order", {"order_id": "A-17", "status": "paid"}, changes_state=True) is not None
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("value", "error"),
     [
         ({"error": "no such order"}, CallError(kind="_OTHER", message="no such order")),

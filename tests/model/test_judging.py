@@ -6,7 +6,7 @@ from toolgauge.model.json import Json
 from toolgauge.model.judging import reason_in
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("verdict", "shown"),
     [
         ("It paid twice.", "It paid twice."),

@@ -68,7 +68,7 @@ FAILURES: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("shape", FAILURES)
+@pytest.mark.rows("shape", FAILURES)
 def test_a_failure_flag_beside_content_blocks_is_found_in_every_shape(shape: str):
     found = failed_mcp_result(FAILURES[shape])
     assert found is not None
@@ -102,7 +102,7 @@ OTHERS: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("shape", OTHERS)
+@pytest.mark.rows("shape", OTHERS)
 def test_what_any_other_tool_returned_is_no_result_of_mcp(shape: str):
     assert mcp_result(OTHERS[shape]) is None
     assert failed_mcp_result(OTHERS[shape]) is None
@@ -144,6 +144,6 @@ SPELLINGS: list[Json] = [
 ]
 
 
-@pytest.mark.parametrize("written", SPELLINGS)
+@pytest.mark.rows("written", SPELLINGS)
 def test_text_blocks_are_opened_in_the_spelling_of_each_producer(written: Json):
     assert mcp_result(written) == McpResult(('{"a": 1}',))

@@ -5,7 +5,7 @@ import pytest
 from toolgauge.model.names import stable_name, stable_tool
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("name", "kept"),
     [
         ("a338025ade30c2a3", ""),

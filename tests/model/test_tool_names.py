@@ -39,14 +39,14 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@pytest.mark.rows(("one", "other"), SAME)
 def test_names_of_one_tool(one: str, other: str):
     assert is_same_tool(one, other)
     assert is_same_tool(other, one)
     assert (known_as(one, ["cancel", other]), known_as(other, [one])) == (other, one)
 
 
-@pytest.mark.parametrize(("one", "other"), OTHERS)
+@pytest.mark.rows(("one", "other"), OTHERS)
 def test_names_of_two_tools(one: str, other: str):
     assert not is_same_tool(one, other)
     assert not is_same_tool(other, one)

@@ -89,7 +89,7 @@ VALUES: list[tuple[Json, Json, list[Json], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value", "accepted", "found"), VALUES)
+@pytest.mark.rows(("kind", "value", "accepted", "found"), VALUES)
 def test_an_argument_has_an_accepted_value_of_the_right_type(
     kind: Json, value: Json, accepted: list[Json], found: str | None
 ):
@@ -150,7 +150,7 @@ RAISED: list[tuple[list[Json], list[Json], list[Json], type[Exception]]] = [
 ]
 
 
-@pytest.mark.parametrize(("calls", "allowed", "functions", "raised"), RAISED)
+@pytest.mark.rows(("calls", "allowed", "functions", "raised"), RAISED)
 def test_what_the_original_raises_is_raised(
     calls: list[Json], allowed: list[Json], functions: list[Json], raised: type[Exception]
 ):
@@ -186,7 +186,7 @@ def offering(*calls: ToolCall, name: str = "book", parameters: JsonObject | None
     return replace(trajectory(*calls), tools_offered=(ToolDefinition(name=name, parameters=parameters),))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("args", "is_accepted"),
     [
         ({"city": "new york"}, True),

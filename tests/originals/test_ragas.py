@@ -36,7 +36,7 @@ VALUES: list[tuple[Json, Json, float, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "found", "as_python", "as_text"), VALUES)
+@pytest.mark.rows(("wanted", "found", "as_python", "as_text"), VALUES)
 def test_f1_compares_values_as_python_does_and_accuracy_their_texts(
     wanted: Json, found: Json, as_python: float, as_text: float
 ):

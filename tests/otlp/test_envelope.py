@@ -136,7 +136,7 @@ def test_items_of_both_signals_are_counted():
         assert count_items(body) == sum(len(s.log_records) for r in request.resource_logs for s in r.scope_logs)
 
 
-@pytest.mark.parametrize("damage", ["cut off", "trailing bytes", "end of a group", "not protobuf"])
+@pytest.mark.rows("damage", ["cut off", "trailing bytes", "end of a group", "not protobuf"])
 def test_broken_envelope_is_a_decode_error(damage: str):
     body = request_of_three()
     broken = {

@@ -18,7 +18,7 @@ def state_of(raw: bytes) -> str:
     return read.trace_state
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("share", "threshold"),
     [(1.0, 0), (0.5, 0x80000000000000), (0.25, 0xC0000000000000), (0.0, NEVER), (1e-30, NEVER - 1)],
 )
@@ -54,9 +54,7 @@ def test_a_tracestate_keeps_to_the_32_members_that_it_may_have():
     assert (len(members), members[0], members[-1]) == (32, "ot=th:8", "v30=1")
 
 
-@pytest.mark.parametrize(
-    "state", ["ot=th:zz", "ot=th:", "ot=th:123456789abcdef", "ot=rv:12", "foot=th:8", "ot=", ",,,"]
-)
+@pytest.mark.rows("state", ["ot=th:zz", "ot=th:", "ot=th:123456789abcdef", "ot=rv:12", "foot=th:8", "ot=", ",,,"])
 def test_text_that_is_no_sampling_is_none(state: str):
     assert sampling_of(span(state)) == (None, None)
 

@@ -54,7 +54,7 @@ def assembled(found: list[Reading | PackedHead]) -> dict[str, Trajectory]:
     return {trajectory.trace_id: trajectory for trajectory in box.close_all(1)}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.rows("folder", FOLDERS)
 def test_recorded_traffic_gives_the_same_trajectories_in_any_order(folder: str):
     found = arrivals(CORPUS / folder)
     expected = assembled(found)

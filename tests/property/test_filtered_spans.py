@@ -105,7 +105,7 @@ def test_recorded_conversations_are_whole(captured: Captured):
     assert [one.trace_id for one in conversations(recorded(captured).values()) if one.incomplete] == []
 
 
-@pytest.mark.parametrize("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
+@pytest.mark.rows("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
 def test_without_their_first_turn_they_are_half_conversations(folder: str):
     traces = recorded(all_captures()[folder])
     whole = next(

@@ -97,7 +97,7 @@ class Lives:
                 pass
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.rows("seed", range(40))
 def test_nothing_stays_in_the_journal_and_nothing_is_missing(seed: int):
     choose = random.Random(seed)  # noqa: S311 - chooses events, no secrets
     lives = Lives(choose)

@@ -130,7 +130,7 @@ def test_no_text_of_a_span_changes_what_is_asked(evaluator: JudgeEvaluator, run:
     ]
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.rows("attack", ATTACKS)
 def test_an_injected_text_is_quoted_as_one_value(attack: str):
     run = replace(ENDED, calls=(replace(ENDED.calls[0], result=Recorded(attack)), ENDED.calls[1]))
     *_, question = questions(ToolSelectionAccuracy(), run)
@@ -138,7 +138,7 @@ def test_an_injected_text_is_quoted_as_one_value(attack: str):
     assert {"call": "find", "arguments": {"order": "A-17"}, "result": attack} in lines
 
 
-@pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda evaluator: type(evaluator).__name__)
+@pytest.mark.rows("evaluator", EVALUATORS, ids=lambda evaluator: type(evaluator).__name__)
 def test_huge_and_deep_values_are_cut_and_never_raise(evaluator: JudgeEvaluator):
     deep: Json = "core"
     for _ in range(5_000):

@@ -63,7 +63,7 @@ _HTTP_OF = {
 }
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "told",
     [
         refusal(Refused("full")),

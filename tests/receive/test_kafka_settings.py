@@ -21,7 +21,7 @@ def test_the_names_of_the_collector_are_understood(tmp_path: Path):
     assert settings.signals == {"otlp_spans": "traces"}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("written", "problem"),
     [
         ({"topics": {"traces": None, "logs": None}}, "reads nothing"),

@@ -143,7 +143,7 @@ async def test_guard_answers_other_methods_without_reading_them(method: str):
     assert reply.status in (401, 405)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("allowed", "origin", "may"),
     [
         ("https://*.example.com", "https://a.example.com", True),

@@ -186,7 +186,7 @@ async def test_other_pages_are_told_nothing(origin: str):
     assert not any(name.startswith("access-control") for name in (*asked.headers, *sent.headers))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("allowed", "origin", "is_allowed"),
     [
         ("*", "https://anything.example", True),

@@ -183,7 +183,7 @@ def test_broken_bodies_are_no_calls(body: Value, scope: str):
     assert not [one for one in found if not isinstance(one, MessageSeen)]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("name", "scope", "body"),
     [
         (STRANDS, "other", {"input": {"messages": []}}),

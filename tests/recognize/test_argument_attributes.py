@@ -20,7 +20,7 @@ def executed(attributes: dict[str, Value], name: str = "span") -> CallExecuted:
     return found
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("written", "arguments"),
     [
         # Sentry's MCP server.
@@ -55,7 +55,7 @@ def test_the_mcp_integrations_of_sentry_write_json_text_for_each_argument():
     assert executed(MCP | written).arguments == Recorded({"location": "London", "days": 3, "note": "no JSON"})
 
 
-@pytest.mark.parametrize("whole", ["{}", "", {}])
+@pytest.mark.rows("whole", ["{}", "", {}])
 def test_empty_arguments_in_one_attribute_hide_no_other(whole: Value):
     written: dict[str, Value] = {"gen_ai.tool.call.arguments": whole, "gen_ai.tool.call.result": "ok"}
     assert executed(TOOL | written).arguments == Recorded({})

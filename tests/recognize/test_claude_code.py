@@ -158,7 +158,7 @@ def test_a_users_own_mcp_tool_has_its_name_among_the_parameters():
     assert read(told("tool_result", tool_name="mcp_tool", success="true")) == [CallExecuted(name="mcp_tool")]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("source", "kind"), [("user_reject", "refused"), ("user_abort", "refused"), ("config", "permission_denied")]
 )
 def test_a_call_that_was_not_permitted_did_not_run(source: str, kind: str):

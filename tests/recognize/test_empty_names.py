@@ -78,7 +78,7 @@ SHAPES: dict[str, tuple[dict[str, Value], str]] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.rows("shape", SHAPES)
 def test_a_call_with_an_empty_name_is_a_call(shape: str):
     (call,) = requests(*SHAPES[shape])
     assert (call.name, call.call_id, call.arguments) == ("", "1", Recorded({}))

@@ -49,7 +49,7 @@ def written(messages: str) -> list[object]:
     return list(conventions.written(read_messages(messages, "assistant"), None))
 
 
-@pytest.mark.parametrize(("dialect", "name"), RECORDINGS)
+@pytest.mark.rows(("dialect", "name"), RECORDINGS)
 def test_dialect_keeps_its_contract(dialect: Dialect, name: str):
     check_dialect(dialect, records(dialect, str(CASES / name)))
 

@@ -185,7 +185,7 @@ def test_nothing_is_read_from_spans_of_ordinary_services():
     assert viewed <= 0.5 * ORDINARY_SPANS
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("attributes", "name", "reads", "fields"),
     [
         (
@@ -269,7 +269,7 @@ TOOL: dict[str, Value] = {"tool_name": "find", "args": '{"q": 1}', "result": "7"
 REPLY = '{"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": "{}"}}]}'
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "attributes",
     [
         {**TOOL, "http.request.method": "GET"},
@@ -304,7 +304,7 @@ def test_bedrock_responses_are_read_whole():
     assert (call.name, call.call_id, call.arguments) == ("find", "t1", Recorded({"q": 1}))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("events", "read"),
     [
         (
@@ -364,7 +364,7 @@ def test_a_span_with_events_alone_is_found_by_words_of_its_scope():
 ASKED = '[{"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": "{\\"q\\": 1}"}}]}]'
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("attributes", "call"),
     [
         (
@@ -407,7 +407,7 @@ def test_content_that_the_conventions_have_no_key_for_is_read(attributes: dict[s
     assert [seen for seen in reading.observations if isinstance(seen, CallExecuted | CallRequested)] == [call]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "attributes",
     [
         {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "user.name": "zoe"},

@@ -152,7 +152,7 @@ def test_schema_2_is_read_as_the_conventions_say():
     assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("arguments", "result", "read"),
     [
         ('{"city": "Lima"}', '{"result": 7}', (Recorded({"city": "Lima"}), Recorded({"result": 7}))),
@@ -258,7 +258,7 @@ def test_an_agents_run_was_a_name_alone_once():
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "value",
     ["", "[]", "7", '"x"', '{"content": 7}', '{"content": {"parts": [7, null, {}]}}', '{"config": []}', "\ud800"],
 )

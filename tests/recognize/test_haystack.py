@@ -61,7 +61,7 @@ def model(given: Json = None, output: Value = None, name: str = MODEL, prefix: s
 # -- which spans
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("name", "attributes", "claimed"),
     [
         (TOOL, {"haystack.tool.name": "add"}, True),

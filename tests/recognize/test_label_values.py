@@ -5,21 +5,21 @@ import pytest
 from toolgauge.recognize.feedback_reader import verdict_of
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "value", ["passed", " Pass ", "TRUE", "yes", "1", "1.0", 1, 1.0, True, "thumbs up", "thumbs-up", "good", "👍"]
 )
 def test_is_a_pass(value: str | float):
     assert verdict_of(value) is True
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "value", ["failed", "FAIL", "false", "No", "0", "-1", 0, -1.0, False, "Thumbs Down", "thumbs_down", "bad", "👎"]
 )
 def test_is_a_failure(value: str | float):
     assert verdict_of(value) is False
 
 
-@pytest.mark.parametrize("value", ["", "maybe", "0.5", 0.5, 5, "nan", "inf", float("nan"), "passed" * 10])
+@pytest.mark.rows("value", ["", "maybe", "0.5", 0.5, 5, "nan", "inf", float("nan"), "passed" * 10])
 def test_is_no_verdict(value: str | float):
     assert verdict_of(value) is None
 

@@ -94,7 +94,7 @@ def test_without_content_names_are_left():
     assert repr(CallExecuted(name="get_user", arguments=NOT_RECORDED)) in names
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "text",
     [
         "ResponseFunctionToolCall(",

@@ -69,9 +69,7 @@ def test_answers_of_bedrock_are_blocks_with_a_status():
     ]
 
 
-@pytest.mark.parametrize(
-    "request_text", ["", '"tool_result"', '{"messages":["tool_result"]}', '{"messages":7,"toolResult"']
-)
+@pytest.mark.rows("request_text", ["", '"tool_result"', '{"messages":["tool_result"]}', '{"messages":7,"toolResult"'])
 def test_other_requests_have_no_answers(request_text: str):
     assert provider_answers(request_text) == []
 

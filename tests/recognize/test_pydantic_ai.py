@@ -94,7 +94,7 @@ def test_a_failed_call_keeps_what_the_model_was_told():
     ]
 
 
-@pytest.mark.parametrize("broken", ["[", "{}", "[1, null]", '[{"event.name": 3}]'])
+@pytest.mark.rows("broken", ["[", "{}", "[1, null]", '[{"event.name": 3}]'])
 def test_broken_lists_of_events_say_nothing(broken: str):
     assert read({"gen_ai.operation.name": "chat", "events": broken}) == [ModelCall()]
 

@@ -18,7 +18,7 @@ def read(attributes: dict[str, Value]) -> dict[str, str]:
     return {} if seen is None else dict(seen.values)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("attributes", "found"),
     [
         (
@@ -62,7 +62,7 @@ def test_equal_properties_are_one_object() -> None:
     assert one is other is not None
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("dialect", "file", "model"),
     [
         (GenAI(), "openai-v2/content_off.otlp.pb", "stub-model"),
@@ -84,7 +84,7 @@ def test_texts_of_any_length_are_hashed_and_not_remembered() -> None:
     assert read({"llm.invocation_parameters": f'{{"top_p": 1, "tools": ["{long}"]}}'}) == {}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("attributes", "cost"),
     [
         ({"gen_ai.usage.cost": 0.25}, 0.25),

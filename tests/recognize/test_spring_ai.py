@@ -77,7 +77,7 @@ def test_a_tool_span_offers_its_tool_with_the_schema():
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("written", "result"),
     [
         ("no such order", Unparsed("no such order")),
@@ -116,7 +116,7 @@ def test_a_model_call_has_tokens_finish_and_offer_from_texts():
     ]
 
 
-@pytest.mark.parametrize("names", ["", "[", "{}", '["", 1]', "add, take", None])
+@pytest.mark.rows("names", ["", "[", "{}", '["", 1]', "add, take", None])
 def test_names_in_another_form_offer_nothing(names: Value):
     attributes = {"spring.ai.kind": "chat_client", "spring.ai.chat.client.tool.names": names}
     assert observations(SpringAI(), span(attributes)) == [AgentRun(agent=None)]

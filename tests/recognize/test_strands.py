@@ -95,7 +95,7 @@ def test_a_session_that_the_application_sets_is_the_conversation():
     assert set(seen(readings, ConversationSeen)) == {ConversationSeen(conversation_id="sess-double", rank=1)}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("blocks", "result"),
     [
         ('[{"text": "20"}]', Recorded(20)),
@@ -135,7 +135,7 @@ def test_a_tool_that_answers_with_an_error_has_failed_though_its_span_went_well(
     ]
 
 
-@pytest.mark.parametrize("value", ["{", "[[[", '[{"toolUse": 7}]', '[{"toolUse": {"name": 3}}, null, 5]', 7, ["a"]])
+@pytest.mark.rows("value", ["{", "[[[", '[{"toolUse": 7}]', '[{"toolUse": {"name": 3}}, null, 5]', 7, ["a"]])
 def test_broken_blocks_are_no_calls(value: str | int | list[str]):
     chat = {"gen_ai.operation.name": "chat"}
     events = [event("gen_ai.choice", {"message": value}), event("gen_ai.tool.message", {"content": value})]

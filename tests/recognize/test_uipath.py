@@ -28,7 +28,7 @@ def test_the_agent_is_known_by_its_own_type():
     assert seen(recorded(UiPath(), "uipath/single.otlp.pb"), AgentRun) == [AgentRun(agent="shop_agent")]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("attributes", "scope", "claimed"),
     [
         ({"tool.name": "add"}, "any", True),
@@ -74,12 +74,12 @@ def test_arguments_that_cannot_be_read_are_kept_as_text():
     assert read(tool_name="add") == [CallExecuted(name="add", arguments=NOT_RECORDED)]
 
 
-@pytest.mark.parametrize("marked", [True, "true", "True"])
+@pytest.mark.rows("marked", [True, "true", "True"])
 def test_a_synthesized_span_is_no_call(marked: Value):
     assert read(tool_name="add", input_value="{}", tool_synthesized=marked) == []
 
 
-@pytest.mark.parametrize("marked", [False, "false", None])
+@pytest.mark.rows("marked", [False, "false", None])
 def test_a_span_that_is_not_synthesized_is_a_call(marked: Value):
     assert read(tool_name="add", tool_synthesized=marked) == [CallExecuted(name="add")]
 

@@ -18,7 +18,7 @@ OUTPUT: dict[str, Value] = {"gen_ai.output.messages": json.dumps(ASKED)}
 CALL = CallRequested(position=0, name="find", call_id="c1", arguments=Recorded({"q": 1}))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "operation",
     [
         "plan",
@@ -46,7 +46,7 @@ def test_a_span_without_an_operation_is_known_by_its_output_and_name():
     assert observations(GenAI(), span(OUTPUT, name="agent run")) == []
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "operation",
     [
         "create_agent",

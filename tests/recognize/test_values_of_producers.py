@@ -17,7 +17,7 @@ CHAT = {"gen_ai.operation.name": "chat"}
 CALL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund"}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "written",
     [
         {"gen_ai.request.tools": json.dumps([json.dumps(TOOLS)])},
@@ -33,7 +33,7 @@ def test_tools_on_offer_in_other_keys(written: dict[str, str]):
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("text", "message"),
     [
         ("Error running tool (non-fatal): {'tool_name': 'refund', 'error': 'card declined'}", "card declined"),

@@ -179,7 +179,7 @@ def test_the_operation_may_be_told_in_its_older_attribute_alone():
     assert observations(Vercel(), span(attributes, name="tool", scope="mine")) == [CallExecuted(name="f")]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("part", "result", "error"),
     [
         ({"output": {"type": "text", "value": "20"}}, Recorded(20), None),
@@ -236,7 +236,7 @@ def test_attributes_are_looked_up_where_the_sdk_puts_them():
     assert Vercel().attribute(record, "absent") is None
 
 
-@pytest.mark.parametrize("value", ["", "{", "7", "[7, null]", '[{"toolName": 7}]', '[{"role": "tool", "content": 7}]'])
+@pytest.mark.rows("value", ["", "{", "7", "[7, null]", '[{"toolName": 7}]', '[{"role": "tool", "content": 7}]'])
 def test_broken_content_is_no_call(value: str):
     keys = ("ai.response.toolCalls", "ai.prompt.messages", "ai.prompt.tools")
     assert model(**dict.fromkeys(keys, value)) == []

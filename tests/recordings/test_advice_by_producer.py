@@ -70,7 +70,7 @@ def assert_problems_are_of_the_truth(folder: str, scenario: str) -> None:
         assert lost <= problems, scenario
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("scope", "version", "sdk_language", "language"),
     [
         ("@arizeai/openinference-instrumentation-openai", "4.2.7", "", "nodejs"),
@@ -98,7 +98,7 @@ def test_the_language_is_that_of_the_sdk_or_the_form_of_the_scope(
     assert producer_of("shop", scope, version, sdk_language).language == language
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("dialect", "scope", "language", "fact", "switch"),
     [
         ("google_adk", "gcp.vertex.agent", "python", "arguments", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),

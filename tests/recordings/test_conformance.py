@@ -131,6 +131,6 @@ def test_a_hostile_name_stays_in_its_cell(tmp_path: Path):
     assert len(row) < 400
 
 
-@pytest.mark.parametrize("tool", json.loads(SCENARIO.read_text())["tools"], ids=lambda tool: tool["name"])
+@pytest.mark.rows("tool", json.loads(SCENARIO.read_text())["tools"], ids=lambda tool: tool["name"])
 def test_the_stub_offers_the_tools_of_the_scenario(tool: dict[str, object]):
     assert TOOLS[str(tool["name"])] == (tool["description"], tool["parameters"])

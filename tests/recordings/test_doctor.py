@@ -26,7 +26,7 @@ def facts(diagnosis: Diagnosis, grade: str) -> list[Fact]:
     return [missing.fact for missing in diagnosis.missing if missing.grade == grade]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("folder", "scope", "dialect", "problems", "notes", "switch"),
     [
         (
@@ -108,7 +108,7 @@ def test_producers_that_never_record_arguments_are_not_sent_after_a_switch(folde
             assert not missing.remedy.switches
 
 
-@pytest.mark.parametrize("folder", sorted({path.name for path in CORPUS.iterdir() if path.is_dir()} - NEVER_RECORDED))
+@pytest.mark.rows("folder", sorted({path.name for path in CORPUS.iterdir() if path.is_dir()} - NEVER_RECORDED))
 def test_healthy_producers_get_no_problem(folder: str):
     off = ("content_off", *WITHOUT_CONTENT.get(folder, ()))
     paths = [path for path in recordings(folder) if Path(path).name.split(".")[0] not in off]
@@ -174,7 +174,7 @@ def test_the_table_of_advice_names_dialects_that_there_are():
     assert named <= set(plugins.names(plugins.DIALECTS))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("dialect", "scope", "fact", "switch"),
     [
         ("traceloop", "opentelemetry.instrumentation.openai.v1", "arguments", "TRACELOOP_TRACE_CONTENT"),

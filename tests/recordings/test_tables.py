@@ -45,7 +45,7 @@ def compared(name: str, base: StreamCounts, new: StreamCounts) -> Comparison:
     return compare(observed, versions, Filters([("tool", name)]), ONE_LOOK)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.rows("name", HOSTILE)
 def test_a_name_stays_a_name_in_markdown(name: str):
     text = "\n".join(markdown_lines(compared(name, counts(100, 95), counts(10, 5))))
     html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
@@ -57,7 +57,7 @@ def test_a_name_stays_a_name_in_markdown(name: str):
     assert all(raw not in text for raw in ("@", "http:", "https:", "www."))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.rows("name", HOSTILE)
 def test_a_name_stays_a_name_on_a_terminal(name: str):
     comparison = compared(name, counts(100, 95), counts(10, 5))
     lines = [*table_lines(comparison), *conclusion(comparison)]

@@ -25,7 +25,7 @@ def tokens(pattern: str) -> Iterator[Tokens | None]:
         yield found and replace(found, cost=None, unpriced={})
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("recording", "found"),
     [
         # Four model calls of 42 and 7 tokens each, and spans of agents that repeat the sum.
@@ -59,7 +59,7 @@ def test_each_model_call_counts_once(recording: str, found: list[tuple[int, int]
     assert list(tokens(f"corpus/{recording}")) == expected
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("recording", "found"),
     [
         ("mlflow/mlflow-3.17.2-openai*", (27, 15)),

@@ -43,7 +43,7 @@ def recording(path: Path, *spans: Span, scope: str = "acme") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("name", "keys", "looks"),
     [
         ("execute_tool refund", (), True),

@@ -11,7 +11,7 @@ FELL = (counts(200, 190), counts(200, 150))
 OPEN = (counts(30, 29), counts(30, 28))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("base", "new", "verdict", "within"),
     [
         (counts(200, 190), counts(200, 150), "worse", False),
@@ -31,7 +31,7 @@ def test_the_verdict_of_one_stream(base: StreamCounts, new: StreamCounts, verdic
     assert (one.verdict, one.within_margin) == (verdict, within)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("streams", "answer"),
     [
         ([SAME, SAME], "no_worse"),

@@ -31,7 +31,7 @@ def chosen(base: str | None, new: str | None) -> list[tuple[str | None, str, str
     return [(one.service, one.base, one.new) for one in choose_versions(observed(), base, new)]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("base", "new", "expected"),
     [
         (None, None, [("bank", "7", "8"), ("shop", "1.0", "1.1")]),

@@ -58,7 +58,7 @@ def test_hidden_values_leave_their_kinds():
     assert sides(HIDING, differing(True, [])) == ("a boolean", "a list")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("schema", "actual", "expected", "got"),
     [
         ({"type": "integer"}, "two", "integer", "text"),
@@ -173,7 +173,7 @@ def test_without_a_score_the_reason_stands_in_its_place():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("causes", "consequence"),
     [
         (("arguments_schema", "known_tool", "one_effect", "grounded_arguments", "grounded_answer"), "tool_success"),
@@ -215,7 +215,7 @@ def other_arguments(expected: JsonObject, actual: JsonObject) -> Result:
     return call_result(Scored(0.0, "no call matches", differences=(difference,), passed=False))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("expected", "actual", "words"),
     [
         ({"nights": 2}, {"nights": 3}, "`nights` 3 instead of 2"),

@@ -36,7 +36,7 @@ SHOP = replace(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("query", "is_shown"),
     [
         ({}, True),
@@ -68,7 +68,7 @@ def test_each_condition_has_to_hold(query: dict[str, tuple[str, ...]], is_shown:
     assert Filters.of(query).matches(kept(trajectory_result(passed()), of=SHOP)) is is_shown
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("results", "expected"),
     [
         ((trajectory_result(passed()),), "passed"),

@@ -51,7 +51,7 @@ def f1(answer: ToolCall | Trajectory, *names: str, kinds: ToolKinds | None = Non
     return value
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "name",
     ["final_result", "final_result_Weather", "finalResult", "set_model_response", "StructuredOutput", "final_answer"],
 )
@@ -86,9 +86,7 @@ def test_other_tools_count():
     assert f1(tool_call("submit_order", ANSWER), "lookup") == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    "kinds", [ToolKinds(neutral=[]), ToolKinds(writes=["final_*"]), ToolKinds(read_only=["final_*"])]
-)
+@pytest.mark.rows("kinds", [ToolKinds(neutral=[]), ToolKinds(writes=["final_*"]), ToolKinds(read_only=["final_*"])])
 def test_the_configuration_decides_before_names_do(kinds: ToolKinds):
     assert f1(tool_call("final_result", ANSWER), "lookup", kinds=kinds) == pytest.approx(2 / 3)
 

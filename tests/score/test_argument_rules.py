@@ -67,7 +67,7 @@ RULES = rules(
 )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("tool", "argument", "rule"),
     [
         ("search", "query", Casefold()),
@@ -132,7 +132,7 @@ def test_rules_have_parameters():
     assert regex.pattern.matches("A-17")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("key", "words"),
     [
         ("amount", "has the key `amount`; a key is `*`, or a tool and an argument: `issue_refund.amount`"),
@@ -152,7 +152,7 @@ def test_a_key_that_cannot_be_read_is_one_clear_error(key: str, words: str):
     assert words in problem({key: "exact"})
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("rule", "words"),
     [
         ("exakt", "is `exakt`; allowed: `exact`, `casefold`, `datetime`, `contains`, `similarity`, `ignore`"),

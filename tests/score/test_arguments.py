@@ -57,7 +57,7 @@ def test_every_argument_has_a_verdict_and_the_rule_that_decided():
     assert {verdict.name: verdict.rule for verdict in found.verdicts}["q"] == "casefold"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("given", "word", "value"),
     [
         ({"q": 1, "limit": 10}, "default", 1.0),
@@ -80,7 +80,7 @@ def test_unexpected_arguments_are_defaults_volatile_or_invented(given: JsonObjec
     assert bool(found.differences) == (word == "invented")
 
 
-@pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": {"limit": 10}}, {"properties": None}])
+@pytest.mark.rows("schema", [{}, {"properties": []}, {"properties": {"limit": 10}}, {"properties": None}])
 def test_a_schema_of_any_form_is_no_error(schema: JsonObject):
     assert words(agreement({"q": 1}, {"q": 1, "limit": 10}, schema=schema))["limit"] == "invented"
 

@@ -53,7 +53,7 @@ def test_valid_arguments_score_1():
     assert (found.value, found.explanation, found.parts) == (1.0, "the arguments of `refund` keep to its schema", {})
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("arguments", "value", "part", "complaint"),
     [
         ({"order_id": "A", "amount": "20"}, 0.5, "wrong_type", "`amount` has the wrong type"),
@@ -130,7 +130,7 @@ NAMING: list[tuple[JsonObject, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value"), NAMING)
+@pytest.mark.rows(("schema", "value"), NAMING)
 def test_an_argument_without_a_place_in_the_schema_is_invented(schema: JsonObject, value: float):
     assert outcome({"a": 1, "b": "x"}, schema).value == value
 
@@ -146,7 +146,7 @@ def test_names_inside_of_an_argument_are_as_open_as_the_schema_leaves_them():
     assert outcome({"a": {"b": 1, "c": 2}}, properties(a=properties(b={}))).value == 1.0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("arguments", "explanation"),
     [
         (
@@ -167,7 +167,7 @@ def test_broken_json_scores_0_with_its_reason(arguments: Content, explanation: s
     assert "Tokyo" not in found.explanation
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("arguments", "reason"),
     [
         (NOT_RECORDED, "arguments_not_recorded"),
@@ -230,7 +230,7 @@ def test_an_offer_that_stands_in_is_named():
     )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("schema", "explanation"),
     [
         ({"type": "objekt"}, "/type names no type that JSON has"),
@@ -298,7 +298,7 @@ def test_names_from_spans_are_cut_in_explanations():
     assert len(found.explanation) < 300
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("schema", "value", "fits"),
     [
         ({"type": "string", "nullable": True}, None, True),
@@ -394,7 +394,7 @@ def test_a_schema_of_the_criterion_that_cannot_be_used_is_refused():
         ArgumentsSchema.model_validate({"schemas": {"refund": {"$ref": "https://example.com/schema"}}})
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("mask", "schema"),
     [
         ("****", {"type": "number"}),
@@ -425,7 +425,7 @@ def test_a_digest_where_no_id_is_taken_is_a_mask(digest: str, schema: Json):
     assert not_evaluated(ArgumentsSchema(), refund({"value": digest}, properties(value=schema))) == "redacted"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "schema",
     [
         {"type": "object"},
@@ -505,7 +505,7 @@ def test_only_a_tool_that_ran_without_an_error_accepts_a_violation():
     assert not any(found.is_exempt for found in judge(strict, judged) if isinstance(found, Scored))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("result", "is_accepted"),
     [
         ("Error: order_id must be a string", False),

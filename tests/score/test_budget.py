@@ -45,7 +45,7 @@ def searches(count: int) -> Trajectory:
     return trajectory(*(tool_call("search") for _ in range(count)))
 
 
-@pytest.mark.parametrize(("calls", "value"), [(0, 1.0), (5, 1.0), (6, 5 / 6), (10, 0.5), (20, 0.25)])
+@pytest.mark.rows(("calls", "value"), [(0, 1.0), (5, 1.0), (6, 5 / 6), (10, 0.5), (20, 0.25)])
 def test_beyond_the_limit_the_value_falls_smoothly(calls: int, value: float):
     assert scored(budget(calls=5), searches(calls)).value == pytest.approx(value)
 
@@ -140,7 +140,7 @@ def test_a_figure_that_is_known_in_part_is_judged_where_the_part_is_too_much():
     assert not_evaluated(budget(calls=4), hidden) == "no_content"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("because", "is_open"),
     [
         ("run_ended", False),
@@ -176,7 +176,7 @@ def test_calls_without_an_end_that_was_seen_may_have_failed_and_taken_long():
     assert scored(budget(calls=1), requested).value == 1.0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("parameters", "problem"),
     [
         ({}, "has no limit: give `calls`"),

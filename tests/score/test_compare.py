@@ -35,7 +35,7 @@ def compared(rule: Rule, expected: Json, actual: Json, where: str = "x") -> Comp
     return compare(rule, expected, actual, where=where)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("rule", "expected", "actual", "value"),
     [
         (Exact(), 1, 1.0, 1),
@@ -187,7 +187,7 @@ def test_what_one_side_lacks_is_one_difference_however_much_it_holds():
     ]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("expected", "actual", "words"),
     [
         ({"a": 1}, {"a": "secret"}, "x.a is text instead of number"),
@@ -230,9 +230,7 @@ def in_object(value: Json) -> Json:
     return {"k": value}
 
 
-@pytest.mark.parametrize(
-    "rule", [Exact(), Casefold(), Similarity(), SetLike(), Numeric(absolute=1), Contains(), Lenient()]
-)
+@pytest.mark.rows("rule", [Exact(), Casefold(), Similarity(), SetLike(), Numeric(absolute=1), Contains(), Lenient()])
 def test_depth_does_not_stop_a_comparison(rule: Rule):
     comparison = compared(rule, nested(5000, "a"), nested(5000, "b"))
     assert comparison.value == 0

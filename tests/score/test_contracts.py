@@ -42,7 +42,7 @@ REFERENCES = (
 )
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "evaluator",
     [
         ToolUse(),

@@ -25,7 +25,7 @@ def test_a_trajectory_of_which_all_was_seen_is_1_by_the_same_object():
     assert scored(COVERAGE, offered(tool_call("find", {"a": 1}))) is outcome
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("arguments", "reason"),
     [
         (NOT_RECORDED, "arguments_not_recorded"),

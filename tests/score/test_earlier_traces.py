@@ -62,7 +62,7 @@ def reason(outcome: Outcome) -> str:
     return getattr(outcome, "reason", str(outcome))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("said", "arguments"),
     [
         ("Refund order A-17 of user_88.", {"order_id": "A-17", "user_id": "user_88"}),
@@ -127,7 +127,7 @@ def test_a_trace_that_begins_its_conversation_anew_is_judged_by_itself():
     assert not is_seen(after(unrecorded, turn("Go on.", {"order_id": "ORD-771246"}, begins=True)))
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("first", "expected"),
     [
         (turn("Hello.", {"reason": "x"}, result=NOT_RECORDED), "results_not_recorded"),

@@ -33,7 +33,7 @@ def answer(text: str, arguments: JsonObject | None = None, call: ToolCall | None
     return CallExpression(text).holds(judged.calls[1], given, judged)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "text",
     [
         "arguments.amount > 100 && call.tool.startsWith('refund')",
@@ -61,7 +61,7 @@ def test_an_expression_sees_a_failure():
     assert answer("call.failed", call=failed)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("text", "complaint"),
     [
         ("arguments.other > 1", "it asks for a key that is not there"),
@@ -77,7 +77,7 @@ def test_an_expression_without_an_answer_is_an_error_without_values(text: str, c
     assert str(caught.value) == complaint
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("text", "complaint"),
     [
         ("1 +", "Syntax error"),

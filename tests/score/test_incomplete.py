@@ -30,7 +30,7 @@ def results(judged: Trajectory, *rules: Criterion) -> list[Result]:
     return [*Scorer(rules, ToolKinds()).score(judged)]
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "rule",
     [
         criterion(ToolCallF1(), reference=Inline(expected(expect("look")))),
@@ -56,7 +56,7 @@ def test_calls_that_were_seen_whole_are_scored_and_no_others():
     assert [outcome_word(one.outcome) for one in results(judged, rule)] == ["fail", "fail"]
 
 
-@pytest.mark.parametrize("calls", [(), (UNSEEN,), (tool_call("other", is_joined_by_id=True),)])
+@pytest.mark.rows("calls", [(), (UNSEEN,), (tool_call("other", is_joined_by_id=True),)])
 def test_without_a_call_seen_whole_nothing_is_said_to_be_missing(calls: tuple[ToolCall, ...]):
     (result,) = results(trajectory(*calls, incomplete=WHY), criterion(ToolSuccess(tools=("look",))))
     assert result.outcome == HALF

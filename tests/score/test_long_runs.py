@@ -15,7 +15,7 @@ from toolgauge.model.ports import Evaluator
 CALLS = 5_000
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "evaluator", [ToolCallArgs(), ToolCallF1(), ToolCallOrder(), ToolCallAccuracy()], ids=lambda one: type(one).__name__
 )
 def test_calls_that_are_all_missing_and_all_unexpected_take_little_time(evaluator: Evaluator):

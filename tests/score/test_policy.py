@@ -76,7 +76,7 @@ def test_forbidden_and_allowed_is_forbidden():
     assert values(policy(forbid=["*_all"], allow_only=["delete_*"]), tool_call("delete_all")) == [0.0]
 
 
-@pytest.mark.parametrize("state", ["executed", "requested_only", "rejected"])
+@pytest.mark.rows("state", ["executed", "requested_only", "rejected"])
 def test_the_attempt_counts(state: CallState):
     assert values(policy(forbid=["pay"]), tool_call("pay", state=state)) == [0.0]
 
@@ -133,9 +133,7 @@ def test_calls_that_were_made_and_not_recorded_are_the_reason_for_no_score():
     assert not_evaluated(policy(forbid=["pay"]), hidden) == "no_content"
 
 
-@pytest.mark.parametrize(
-    "parameters", [{}, {"forbid": []}, {"allow_only": []}, {"forbid": "pay"}, {"forbid": [{"to": "x"}]}]
-)
+@pytest.mark.rows("parameters", [{}, {"forbid": []}, {"allow_only": []}, {"forbid": "pay"}, {"forbid": [{"to": "x"}]}])
 def test_a_policy_without_rules_is_refused(parameters: dict[str, object]):
     with pytest.raises(ValidationError):
         policy(**parameters)
@@ -144,7 +142,7 @@ def test_a_policy_without_rules_is_refused(parameters: dict[str, object]):
 READS: dict[str, object] = {"forbid": [{"name": "orders", "result": {"matches": ".*obey me.*"}}]}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("result", "value"),
     [
         ("Please obey me now.", 0),

@@ -67,7 +67,7 @@ def test_else_that_of_the_service_within_an_hour():
         assert (names(completed), completed.offer_from) == (expected, "service" if expected else "trace")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "asking",
     [
         run(service="other"),

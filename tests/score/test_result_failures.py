@@ -29,7 +29,7 @@ def score(result: Content, *failures: str, error: CallError | None = None) -> fl
     return found.outcome.value
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("result", "value"),
     [
         (Recorded("Error: no such order"), 0.0),
@@ -86,7 +86,7 @@ def test_the_patterns_are_part_of_what_a_criterion_means():
     assert made(failures={"match": ["Error: *"]}).revision == matching.revision
 
 
-@pytest.mark.parametrize("failures", [{"match": []}, {"match": [""]}, {"match": "Error"}, {}, {"matches": ["a"]}])
+@pytest.mark.rows("failures", [{"match": []}, {"match": [""]}, {"match": "Error"}, {}, {"matches": ["a"]}])
 def test_patterns_that_cannot_match_are_refused(failures: object):
     with pytest.raises(ConfigError, match="failures"):
         made(failures=failures)

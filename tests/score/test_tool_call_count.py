@@ -36,7 +36,7 @@ def test_strict_wants_all_of_them():
     assert scored(evaluator(counts={"a": 1, "b": 2}, strict=True), called(a=1, b=2)).value == 1.0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("written", "right", "wrong"),
     [
         (2, (2,), (1, 3)),
@@ -59,7 +59,7 @@ def test_counts_are_written_in_several_ways(written: object, right: tuple[int, .
     assert [scored(rule, called(a=number, b=1)).value for number in wrong] == [0.0] * len(wrong)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("written", "message"),
     [
         ("many", "must be a whole number"),

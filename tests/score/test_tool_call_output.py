@@ -57,7 +57,7 @@ def test_an_output_is_the_same_in_every_form_on_both_sides(wanted: Json, found: 
 FALSY: list[Json] = [None, False, 0, "", [], {}]
 
 
-@pytest.mark.parametrize("value", FALSY)
+@pytest.mark.rows("value", FALSY)
 def test_falsy_outputs_are_values_like_any_other(value: Json):
     reference = expected(want("a", value))
     assert scored(STRICT, trajectory(gave("a", value)), reference).value == 1.0

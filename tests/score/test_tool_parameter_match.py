@@ -67,7 +67,7 @@ def test_required_arguments_are_those_of_the_schema_and_without_one_all_expected
     assert scored(required, offering(judged, pay={"required": ["order_id"]}), reference).value == 0.0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("strategy", "wanted", "given", "value"),
     [
         ("exact", "Paris", "paris", 0.0),
@@ -163,7 +163,7 @@ def test_expected_calls_without_arguments_are_met_by_name():
     assert scored(match(), trajectory(tool_call("a", {"x": 1})), expected(expect("a", {}))).value == 1.0
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("parameters", "words"),
     [
         ({"strategies": {"x": "fuzzy"}}, "'exact', 'casefold_exact', 'numeric' or 'contains'"),

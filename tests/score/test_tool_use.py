@@ -54,13 +54,13 @@ def test_calls_that_were_asked_for_and_not_recorded_are_calls():
     assert not_evaluated(ToolUse(tools=("pay",)), hidden) == "no_content"
 
 
-@pytest.mark.parametrize("because", ["max_duration", "max_open", "max_open_bytes", "memory", "shutdown"])
+@pytest.mark.rows("because", ["max_duration", "max_open", "max_open_bytes", "memory", "shutdown"])
 def test_nothing_is_said_of_a_run_that_was_closed_before_it_called_a_tool(because: ClosedBecause):
     assert not_evaluated(ToolUse(), replace(trajectory(), closed_because=because)) == "incomplete"
     assert scored(ToolUse(), replace(trajectory(tool_call("find")), closed_because=because)).value == 1.0
 
 
-@pytest.mark.parametrize("because", ["run_ended", "idle", "open_idle"])
+@pytest.mark.rows("because", ["run_ended", "idle", "open_idle"])
 def test_a_run_of_which_nothing_more_came_scores_0(because: ClosedBecause):
     assert scored(ToolUse(), replace(trajectory(), closed_because=because)).value == 0.0
 
@@ -78,7 +78,7 @@ def test_a_run_without_a_call_passes_at_0_and_fails_at_1():
     assert results(run, pass_at=1.0) == [(0.0, False)]
 
 
-@pytest.mark.parametrize("name", ["final_answer", "think", "submit", "transfer_to_billing", "agents/respond"])
+@pytest.mark.rows("name", ["final_answer", "think", "submit", "transfer_to_billing", "agents/respond"])
 def test_answers_thinking_and_hand_offs_are_no_tool_use(name: str):
     assert results(replace(trajectory(tool_call(name)), runs=(RUN,))) == [(0.0, True)]
     assert results(replace(trajectory(tool_call(name), tool_call("find")), runs=(RUN,))) == [(1.0, True)]

@@ -145,7 +145,7 @@ def judged_by(evaluator: Evaluator) -> Criterion:
     return Criterion(name="a", evaluator_name="e", evaluator=evaluator, revision="r")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "rule",
     [
         {"before": "cancel*", "call": "find_*"},
@@ -161,7 +161,7 @@ def test_rules_about_tools_that_are_never_called_found_no_call(rule: JsonObject)
     assert (found.description, found.keys) == ("found no call of its `rules`", "`rules`")
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "rules",
     [
         [{"never": "cancel*"}],
@@ -185,7 +185,7 @@ def test_places_in_tools_that_are_never_called_found_no_call(place: str, names: 
     assert [one.criterion.name for one in watched.so_far()] == names
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("parameters", "warnings"),
     [
         ({"tools": ["charge_crd"]}, ["criterion `a` expects nothing: its `tools` match none of its expected calls"]),

@@ -80,7 +80,7 @@ class Figure(float):
         return cast("bool", "perhaps")
 
 
-@pytest.mark.parametrize(("value", "plain"), [(1, 1.0), (Figure(0.25), 0.25), (-0.0, 0.0)])
+@pytest.mark.rows(("value", "plain"), [(1, 1.0), (Figure(0.25), 0.25), (-0.0, 0.0)])
 def test_scores_are_plain_numbers_whatever_an_evaluator_counts_in(value: float, plain: float):
     for parts in ({}, {"share": 0.5}):
         said = Checker("call", CALLS, Marks(0.5)).passed(CALLS[0], Scored(value, "fine", parts))
@@ -89,7 +89,7 @@ def test_scores_are_plain_numbers_whatever_an_evaluator_counts_in(value: float, 
         assert said.passed is (plain == 1)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "outcome",
     [
         Scored(10**400, "fine"),

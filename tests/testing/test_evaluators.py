@@ -39,7 +39,7 @@ REQUIRED: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("name", names(EVALUATORS))
+@pytest.mark.rows("name", names(EVALUATORS))
 def test_each_installed_evaluator_keeps_its_contract(name: str):
     installed = evaluator(name)(**REQUIRED.get(name, {}))
     if hasattr(installed, "questions"):
@@ -94,7 +94,7 @@ def test_evaluator_that_keeps_its_contract_passes():
     check_evaluator(Fake())
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("fake", "message"),
     [
         (Unversioned(), "`version` of Unversioned is empty"),

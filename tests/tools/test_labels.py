@@ -115,7 +115,7 @@ def test_steps_of_trail_hold_the_spans_of_their_own_agent():
     assert encoded["status"] == {"code": 2, "message": REFUSED}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("location", "evidence", "placed"),
     [
         ("m2", f"Error:\n{REFUSED.partition(': ')[2]}", "Step1"),

@@ -56,7 +56,7 @@ ORDER: JsonObject = {
 }
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     "same",
     [
         {**ORDER, "required": ["description", "order_id"]},

@@ -25,7 +25,7 @@ def one(schema: Json) -> JsonObject:
     return {"type": "object", "properties": {"x": schema}}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("schema", "same"),
     [
         (WEATHER, {"required": ["city"], "properties": {"unit": UNIT, "city": CITY}, "type": "object"}),
@@ -60,7 +60,7 @@ def text(**limits: Json) -> JsonObject:
     return one({"type": "string", **limits})
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("narrow", "wide", "place"),
     [
         ({**WEATHER, "required": ["city", "unit"]}, WEATHER, "required.unit"),

@@ -50,7 +50,7 @@ def counted() -> MetricRegistry:
     return registry
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("folder", "scenario"),
     [
         ("google-adk", "multi_turn"),

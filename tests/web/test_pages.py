@@ -8,7 +8,7 @@ from toolgauge.report.html import static_file, visible
 from toolgauge.web.pages import Pages
 
 
-@pytest.mark.parametrize(
+@pytest.mark.rows(
     ("text", "shown"),
     [
         ("plain, Größe, 漢字, 👩‍💻", "plain, Größe, 漢字, 👩‍💻"),

@@ -1,5 +1,6 @@
 """Options of the test runs."""
 
+import gc
 import signal
 import sys
 from collections.abc import Generator
@@ -71,6 +72,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc):
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return run_rows(pyfuncitem) or None
+
+
+def pytest_collection(session: pytest.Session):  # noqa: ARG001 - a hook has its names
+    # What is imported and found stays until the end: looking through it for what could go takes a quarter of that time.
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session):  # noqa: ARG001 - a hook has its names
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

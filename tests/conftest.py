@@ -50,6 +50,7 @@ def pytest_configure(config: pytest.Config):
     config.addinivalue_line(
         "markers", "rows(names, rows): go through rows of one shape in one test; see `tests/rows.py`"
     )
+    config.addinivalue_line("markers", "long: run with `--long` alone")
     config.addinivalue_line("markers", "needs(group): skip where this group of `pyproject.toml` is not installed")
     # A script's shell starts a background process with SIGINT ignored, and its children inherit that: tests that
     # interrupt a child would wait in vain.
@@ -65,7 +66,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc):
         rows = (Row(folder, {"captured": each}) for folder, each in found.items())
         parametrize(metafunc, ["captured"], rows, each=long)
     for mark in metafunc.definition.iter_markers("rows"):
-        names, of_mark = marked(mark)
+        names, of_mark = marked(mark, long=long)
         parametrize(metafunc, names, of_mark, each=long)
 
 
@@ -85,7 +86,9 @@ def pytest_collection_finish(session: pytest.Session):  # noqa: ARG001 - a hook 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]):
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]):
+    if not config.getoption("--long"):
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     for item in items:
         if item.nodeid.startswith(FLAKY_ROOMS):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=5))

@@ -1,13 +1,15 @@
 """Tables of cases of one shape: one test goes through all rows of `@pytest.mark.rows(names, rows)` and names each that fails.
 
-It is written like `parametrize`, and with `--long` each row is a test of its own. A row that starts something, or takes fixtures that
+It is written like `parametrize`, and with `--long` each row is a test of its own, also those that `pytest.param` marks `long`. A row that starts something, or takes fixtures that
 it changes, is no row: that is a case for `parametrize`.
 """
 
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
+from _pytest.mark import ParameterSet
 
 
 class Row(NamedTuple):
@@ -33,11 +35,12 @@ def parametrize(metafunc: pytest.Metafunc, names: Sequence[str], rows: Iterable[
         metafunc.parametrize(names, [tuple(found for _ in names)], ids=["rows"])
 
 
-def marked(mark: pytest.Mark) -> tuple[list[str], list[Row]]:
-    """Return the names and the rows of a mark."""
+def marked(mark: pytest.Mark, *, long: bool) -> tuple[list[str], list[Row]]:
+    """Return the names and the rows of a mark, and those that take long only where they are wanted."""
     named, values = mark.args
     names = [name.strip() for name in named.split(",")] if isinstance(named, str) else list(named)
-    rows = [value if len(names) > 1 else (value,) for value in values]
+    given = [value for value in values if long or not (isinstance(value, ParameterSet) and value.marks)]
+    rows = [one.values if isinstance(one, ParameterSet) else one if len(names) > 1 else (one,) for one in given]
     ids = mark.kwargs.get("ids")
     called = ["-".join(map(ids, row)) for row in rows] if callable(ids) else ids or map(str, range(len(rows)))
     return names, [
@@ -57,7 +60,7 @@ def run_rows(test: pytest.Function) -> bool:
             test.obj(**shared, **row.arguments)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other rows are tried too
             error.add_note(
-                f"in row {row.name}: {', '.join(f'{name}={value!r:.200}' for name, value in row.arguments.items())}"
+                f"in row {row.name}: {', '.join(f'{name}={reprlib.repr(value)}' for name, value in row.arguments.items())}"
             )
             failed.append(error)
     if len(failed) == 1:

@@ -177,7 +177,7 @@ def test_nothing_that_recorded_tools_say_is_flagged():
         found = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
         assert [outcome for outcome in found if outcome.value < 1] == []
         looked_at += len(found)
-    assert looked_at > 2000
+    assert looked_at > 300
 
 
 def test_long_texts_take_linear_time():

@@ -108,9 +108,9 @@ def test_a_prompt_of_each_user_is_no_change_that_leads_to_behaviour() -> None:
 
 
 def test_no_update_of_an_alarm_names_behaviour_in_place_of_its_cause() -> None:
-    right, found, others = named("together", ("service version", "model"), streams=12, seed=3, through_arguments=True)
-    assert found >= 12
-    assert right >= found - 2
+    right, found, others = named("together", ("service version", "model"), streams=6, seed=3, through_arguments=True)
+    assert found >= 6
+    assert right >= found - 1
     assert "toolgauge.tool.arguments" not in others
 
 

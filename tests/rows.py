@@ -1,12 +1,12 @@
-"""Tables of cases of one shape: one test goes through all rows of `@pytest.mark.rows(names, rows)` and names each that fails.
+"""Tables of cases of one shape: one test goes through all rows of `@each_row(names, rows)` and names each that fails.
 
 It is written like `parametrize`, and with `--long` each row is a test of its own, also those that `pytest.param` marks `long`. A row that starts something, or takes fixtures that
 it changes, is no row: that is a case for `parametrize`.
 """
 
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -35,38 +35,53 @@ def parametrize(metafunc: pytest.Metafunc, names: Sequence[str], rows: Iterable[
         metafunc.parametrize(names, [tuple(found for _ in names)], ids=["rows"])
 
 
+def each_row(
+    names: str | Sequence[str],
+    rows: Iterable[ParameterSet | Sequence[object] | object],
+    *,
+    ids: Iterable[object] | Callable[[Any], object] | None = None,
+) -> pytest.MarkDecorator:
+    """Try a test with each row, in one test."""
+    return pytest.mark.rows(names, rows, ids)
+
+
 def marked(mark: pytest.Mark, *, long: bool) -> tuple[list[str], list[Row]]:
     """Return the names and the rows of a mark, and those that take long only where they are wanted."""
-    named, values = mark.args
-    names = [name.strip() for name in named.split(",")] if isinstance(named, str) else list(named)
+    named: str | Sequence[str] = mark.args[0]
+    values: Iterable[object] = mark.args[1]
+    ids: Iterable[object] | Callable[[object], object] | None = mark.args[2]
+    names = [name.strip() for name in named.split(",")] if isinstance(named, str) else [*named]
     given = [value for value in values if long or not (isinstance(value, ParameterSet) and value.marks)]
-    rows = [one.values if isinstance(one, ParameterSet) else one if len(names) > 1 else (one,) for one in given]
-    ids = mark.kwargs.get("ids")
-    called = ["-".join(map(ids, row)) for row in rows] if callable(ids) else ids or map(str, range(len(rows)))
-    return names, [
-        Row(name, dict(zip(names, row, strict=True))) for name, row in zip(map(str, called), rows, strict=True)
+    rows = [
+        one.values if isinstance(one, ParameterSet) else (one,) if len(names) == 1 else cast("Sequence[object]", one)
+        for one in given
     ]
+    if callable(ids):
+        called = ["-".join(str(ids(value)) for value in row) for row in rows]
+    else:
+        called = [*map(str, range(len(rows)) if ids is None else ids)]
+    return names, [Row(name, dict(zip(names, row, strict=True))) for name, row in zip(called, rows, strict=True)]
 
 
 def run_rows(test: pytest.Function) -> bool:
     """Run a test for each of its rows, if it has any; return whether it had."""
-    names = [name for name, value in test.funcargs.items() if isinstance(value, Rows)]
-    if not names:
+    tables = {name: value for name, value in test.funcargs.items() if isinstance(value, Rows)}
+    if not tables:
         return False
-    shared = {name: value for name, value in arguments_of(test).items() if name not in names}
-    failed: list[Exception] = []
-    for row in test.funcargs[names[0]]:
+    rows, *_ = tables.values()
+    shared = {name: value for name, value in arguments_of(test).items() if name not in tables}
+    failed: list[BaseException] = []
+    for row in rows:
         try:
             test.obj(**shared, **row.arguments)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other rows are tried too
+        # Whatever it is, the other rows are tried too; a row that skips fails, for it would take the others with it.
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
             error.add_note(
                 f"in row {row.name}: {', '.join(f'{name}={reprlib.repr(value)}' for name, value in row.arguments.items())}"
             )
             failed.append(error)
-    if len(failed) == 1:
-        raise failed[0]
     if failed:
-        raise ExceptionGroup(f"{len(failed)} rows fail", failed)
+        raise BaseExceptionGroup(f"{len(failed)} of {len(rows)} rows fail", failed)
     return True
 
 

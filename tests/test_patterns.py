@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 import pytest
 
 import toolgauge
+from tests.rows import each_row
 
 LENGTH = 30_000
 # A linear pattern takes a hundredth of this for such a text, a quadratic one twice as much and more.
@@ -91,7 +92,7 @@ def use(pattern: AnyPattern, method: str) -> Callable[[str], object]:
 FOUND = {name: (pattern, methods) for name, pattern, methods in patterns()}
 
 
-@pytest.mark.rows("name", FOUND, ids=FOUND)
+@each_row("name", FOUND, ids=FOUND)
 def test_a_pattern_takes_linear_time(name: str, pytestconfig: pytest.Config):
     every = 1 if pytestconfig.getoption("--long") else 7
     pattern, methods = FOUND[name]

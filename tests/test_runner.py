@@ -173,9 +173,10 @@ def test_tests_that_are_started_with_interrupts_ignored_can_interrupt_a_child():
 
 ROWS = """
 import pytest
+from tests.rows import each_row
 
 @pytest.mark.parametrize("more", [0, 1])
-@pytest.mark.rows(("number", "double"), [(1, 2), (2, 5), (3, 6), (4, 9)])
+@each_row(("number", "double"), [(1, 2), (2, 5), (3, 6), (4, 9)])
 def test_it(number, double, more):
     assert 2 * number + more == double + more
 """
@@ -185,10 +186,18 @@ def test_all_rows_of_a_table_are_tried_in_one_test_and_each_that_fails_is_named(
     (tmp_path / "test_table.py").write_text(ROWS)
     printed = pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path))
     assert "2 failed" in printed
-    assert "2 rows fail" in printed
+    assert "2 of 4 rows fail" in printed
     assert printed.count("in row 1: number=2, double=5") == 2
     assert printed.count("in row 3: number=4, double=9") == 2
     assert "in row 0" not in printed
+
+
+def test_a_row_that_skips_does_not_hide_the_others(tmp_path: Path):
+    source = "import pytest\nfrom tests.rows import each_row\n@each_row('number', [1, 2])\ndef test_it(number):\n"
+    (tmp_path / "test_table.py").write_text(source + "    pytest.skip() if number == 1 else pytest.fail('it does')\n")
+    printed = pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path))
+    assert "1 failed" in printed
+    assert "2 of 2 rows fail" in printed
 
 
 def test_each_row_is_a_test_of_its_own_where_time_is_no_matter(tmp_path: Path):

@@ -2,8 +2,7 @@
 
 from itertools import islice
 
-import pytest
-
+from tests.rows import each_row
 from tests.walk.support import SECOND, Walk, attributes
 from toolgauge.demo.drawing import FAULTS, WORSE, Fault, Release, drawn, recordings
 
@@ -34,7 +33,7 @@ def found(release: Release) -> list[set[object]]:
     return list(named.values())
 
 
-@pytest.mark.rows("fault", FAULTS)
+@each_row("fault", FAULTS)
 def test_a_planted_fault_is_found(fault: Fault):
     criteria = found(Release(version="1.1", failures=0, fault_every=1, faults=(fault,)))
     assert sum(CRITERIA[fault] in named for named in criteria) / CONVERSATIONS >= 0.95

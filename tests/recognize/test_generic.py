@@ -12,6 +12,7 @@ import pytest
 from tests.captures import CORPUS, Captured, all_captures, sample
 from tests.otlp import stock
 from tests.recognize.support import event, self_metrics, span
+from tests.rows import each_row
 from toolgauge.config.model import Config
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.generic import Generic, mapping_of
@@ -188,7 +189,7 @@ def test_nothing_is_read_from_spans_of_ordinary_services():
     assert viewed <= 0.5 * ORDINARY_SPANS
 
 
-@pytest.mark.rows(
+@each_row(
     ("attributes", "name", "reads", "fields"),
     [
         (
@@ -272,7 +273,7 @@ TOOL: dict[str, Value] = {"tool_name": "find", "args": '{"q": 1}', "result": "7"
 REPLY = '{"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": "{}"}}]}'
 
 
-@pytest.mark.rows(
+@each_row(
     "attributes",
     [
         {**TOOL, "http.request.method": "GET"},
@@ -307,7 +308,7 @@ def test_bedrock_responses_are_read_whole():
     assert (call.name, call.call_id, call.arguments) == ("find", "t1", Recorded({"q": 1}))
 
 
-@pytest.mark.rows(
+@each_row(
     ("events", "read"),
     [
         (
@@ -367,7 +368,7 @@ def test_a_span_with_events_alone_is_found_by_words_of_its_scope():
 ASKED = '[{"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": "{\\"q\\": 1}"}}]}]'
 
 
-@pytest.mark.rows(
+@each_row(
     ("attributes", "call"),
     [
         (
@@ -410,7 +411,7 @@ def test_content_that_the_conventions_have_no_key_for_is_read(attributes: dict[s
     assert [seen for seen in reading.observations if isinstance(seen, CallExecuted | CallRequested)] == [call]
 
 
-@pytest.mark.rows(
+@each_row(
     "attributes",
     [
         {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "user.name": "zoe"},

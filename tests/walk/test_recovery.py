@@ -11,6 +11,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.captures import Captured, all_captures
+from tests.rows import each_row
 from tests.walk.support import CORPUS, SECOND, MemoryJournal, Walk, attributes
 from toolgauge.config.model import Defaults
 from toolgauge.model.delivery import Signal
@@ -115,7 +116,7 @@ def test_a_process_that_ended_at_any_moment_leaves_no_trace_in_the_scores(captur
     assert captured.failures(assert_no_trace_is_left) == {}
 
 
-@pytest.mark.rows(
+@each_row(
     "folder",
     [name if number % 8 == 0 else pytest.param(name, marks=pytest.mark.long) for number, name in enumerate(OF_TURNS)],
 )

@@ -9,6 +9,7 @@ from statistics import mean
 
 import pytest
 
+from tests.rows import each_row
 from tests.watch.simulation import (
     Draw,
     binomial_limit,
@@ -36,7 +37,7 @@ STREAMS: dict[str, Callable[[], Draw]] = {
 QUICK = ("0.95", "inflated", "conversations")
 
 
-@pytest.mark.rows(
+@each_row(
     ("name", "baseline_min"),
     [
         *(pytest.param(name, 20, marks=() if name in QUICK else pytest.mark.long) for name in STREAMS),
@@ -54,9 +55,7 @@ def test_a_stream_that_hardly_ever_fails_keeps_the_run_length_too():
     assert false_alarms(lambda: coins(0.999), 1000, 200, runs=40).least_run_length() >= 1000
 
 
-@pytest.mark.rows(
-    "name", ["inflated", *(pytest.param(name, marks=pytest.mark.long) for name in ("0.95", "conversations"))]
-)
+@each_row("name", ["inflated", *(pytest.param(name, marks=pytest.mark.long) for name in ("0.95", "conversations"))])
 def test_early_alarms_are_no_more_frequent_than_late_ones(name: str):
     result = false_alarms(STREAMS[name], 10_000, 200, runs=100, limit=0.1)
     assert result.early / 100 <= 0.12
@@ -73,7 +72,7 @@ DROPS = {
 }
 
 
-@pytest.mark.rows(
+@each_row(
     "drop",
     [
         "0.95 to 0.85",
@@ -97,7 +96,7 @@ def test_the_onset_of_a_clear_drop_is_placed_near_to_it():
     assert sum(error <= 20 for error in errors) >= 0.8 * len(errors)
 
 
-@pytest.mark.rows(("low", "high"), [(0.8, 0.95), (0.5, 0.9), (0.9, 1.0)])
+@each_row(("low", "high"), [(0.8, 0.95), (0.5, 0.9), (0.9, 1.0)])
 def test_an_improvement_raises_no_alarm(low: float, high: float):
     alarms = 0
     for seed in range(100):

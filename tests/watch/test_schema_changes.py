@@ -2,8 +2,7 @@
 
 from time import process_time
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.watch.schema_changes import Difference, canonical, difference
@@ -25,7 +24,7 @@ def one(schema: Json) -> JsonObject:
     return {"type": "object", "properties": {"x": schema}}
 
 
-@pytest.mark.rows(
+@each_row(
     ("schema", "same"),
     [
         (WEATHER, {"required": ["city"], "properties": {"unit": UNIT, "city": CITY}, "type": "object"}),
@@ -60,7 +59,7 @@ def text(**limits: Json) -> JsonObject:
     return one({"type": "string", **limits})
 
 
-@pytest.mark.rows(
+@each_row(
     ("narrow", "wide", "place"),
     [
         ({**WEATHER, "required": ["city", "unit"]}, WEATHER, "required.unit"),

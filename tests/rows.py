@@ -75,7 +75,7 @@ def run_rows(test: pytest.Function) -> bool:
         try:
             test.obj(**shared, **row.arguments)
         # Whatever it is, the other rows are tried too; a row that skips fails, for it would take the others with it.
-        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001 - as said
             error.add_note(
                 f"in row {row.name}: {', '.join(f'{name}={reprlib.repr(value)}' for name, value in row.arguments.items())}"
             )

@@ -237,7 +237,7 @@ def test_what_is_wrong_is_refused_by_both(slip: str, tmp_path: Path):
     written = read_yaml(WRONG[slip])
     assert problems("config", written) != []
     if set(written) == {"criteria"}:
-        file.write_text(yaml.safe_dump(written["criteria"]))
+        file.write_text(yaml.safe_dump(written["criteria"]))  # pyright: ignore[reportUnknownMemberType] - in newer stubs
         with pytest.raises(ConfigError):
             load_for_replay([], [], [str(file)], {})
         assert problems("criteria", written["criteria"]) != []

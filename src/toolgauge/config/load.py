@@ -301,7 +301,7 @@ def shown(config: Config) -> str:
 
 def as_yaml(values: Json) -> str:
     """Write values so that reading them as configuration gives the same."""
-    return yaml.dump(_escaped(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(_escaped(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)  # pyright: ignore[reportUnknownMemberType] - in newer stubs
 
 
 class _LineDumper(_Dumper):
@@ -326,7 +326,7 @@ def as_yaml_key(key: str) -> str:
 
 
 def _line(value: Json, style: str | None = None) -> str:
-    written = yaml.dump(
+    written = yaml.dump(  # pyright: ignore[reportUnknownMemberType] - in newer stubs
         value,
         Dumper=_LineDumper,
         sort_keys=False,

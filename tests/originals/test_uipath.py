@@ -46,8 +46,8 @@ def calls(*wanted: JsonObject) -> JsonObject:
     return {"tool_calls": [{"args": {}, **call} for call in wanted]}
 
 
-@each_row("evaluator", [ARGS, OUTPUT, ORDER, COUNT, SIMILARITY, ToolCallArgs(strict=True), ToolCallOutput(strict=True)])
-def test_the_contract_is_kept(evaluator: Offline):
+@each_row("evaluator", [ToolCallArgs(strict=True), ToolCallOutput(strict=True)])
+def test_the_contract_is_kept_where_matching_is_strict(evaluator: Offline):
     check_evaluator(evaluator)
 
 

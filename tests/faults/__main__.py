@@ -54,11 +54,18 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, help="faults at the same time, each in its own copy"
     )
+    parser.add_argument(
+        "--without",
+        metavar="TEST",
+        action="append",
+        default=[],
+        help="a test that fails without any fault; may be given several times",
+    )
     options = parser.parse_args()
     faults = [one for one in planted_faults() if is_meant(one, options.words)]
     missed, began_s = 0, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="toolgauge-faults-") as folder:
-        for found in in_copies(faults, Path(folder), options.jobs):
+        for found in in_copies(faults, Path(folder), options.jobs, options.without):
             missed += found.test is None
             by = found.test or "NOT FOUND"
             print(f"{found.seconds:6.1f} s  {found.fault.file}: {found.fault.what}\n          {by}", flush=True)
@@ -74,7 +81,7 @@ def is_meant(fault: Fault, words: Sequence[str]) -> bool:
     return not words or any(word in fault.file or word in fault.what for word in words)
 
 
-def in_copies(faults: Sequence[Fault], folder: Path, jobs: int) -> Iterator[Found]:
+def in_copies(faults: Sequence[Fault], folder: Path, jobs: int, without: Sequence[str]) -> Iterator[Found]:
     """Look for each fault in one of as many copies of the tree, and yield in order."""
     copies: SimpleQueue[Path] = SimpleQueue()
     for number in range(min(jobs, len(faults))):
@@ -83,7 +90,7 @@ def in_copies(faults: Sequence[Fault], folder: Path, jobs: int) -> Iterator[Foun
     def look(fault: Fault) -> Found:
         copy = copies.get()
         try:
-            return look_for(fault, copy)
+            return look_for(fault, copy, without)
         finally:
             copies.put(copy)
 
@@ -101,13 +108,13 @@ def copy_tree(target: Path) -> Path:
     return target
 
 
-def look_for(fault: Fault, copy: Path) -> Found:
+def look_for(fault: Fault, copy: Path, without: Sequence[str] = ()) -> Found:
     """Plant a fault in a copy of the tree, run tests until one fails, and mend the copy."""
     began_s = time.monotonic()
     sound = fault.plant(copy)
     try:
         for tests in steps(fault):
-            if failed := first_failure(tests, copy):
+            if failed := first_failure(tests, copy, without):
                 return Found(fault, failed, time.monotonic() - began_s)
         return Found(fault, None, time.monotonic() - began_s)
     finally:
@@ -126,9 +133,16 @@ def steps(fault: Fault) -> Iterator[list[str]]:
     yield ["tests"]
 
 
-def first_failure(tests: Sequence[str], copy: Path) -> str | None:
+def first_failure(tests: Sequence[str], copy: Path, without: Sequence[str]) -> str | None:
     """Run tests in a copy until one fails; return its name."""
-    command = [sys.executable, "-m", "pytest", *_NOT_TESTS_OF_FAULTS, *tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        *_NOT_TESTS_OF_FAULTS,
+        *(f"--deselect={test}" for test in without),
+        *tests,
+    ]
     paths = os.pathsep.join((str(copy / "src"), str(copy)))
     env = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     try:

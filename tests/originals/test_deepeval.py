@@ -10,6 +10,7 @@ from toolgauge.model.expected import ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Scored
 from toolgauge.originals.deepeval import ToolCorrectness
+from toolgauge.recognize.values import MAX_DEPTH
 
 NAMES = ToolCorrectness()
 ARGUMENTS = ToolCorrectness(evaluation_params=("input_parameters",))
@@ -143,10 +144,10 @@ def test_names_need_no_arguments_to_be_recorded():
     assert scored(ARGUMENTS, called, expected(expect("c", {"x": 1}))).value == 0.0
 
 
-def test_depth_is_no_limit():
+def test_values_as_deep_as_any_recorded_one_are_compared():
     deep: Json = {"a": 1}
     other: Json = {"a": 2}
-    for _ in range(1_100):
+    for _ in range(MAX_DEPTH - 1):
         deep, other = {"a": deep}, {"a": other}
     made = trajectory(tool_call("a", {"x": deep, "y": 1}))
     assert scored(ARGUMENTS, made, expected(expect("a", {"x": other, "y": 1}))).value == 0.5

@@ -8,6 +8,7 @@ from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Errored
 from toolgauge.originals.ragas import ToolCallAccuracy, ToolCallF1
+from toolgauge.recognize.values import MAX_DEPTH
 
 SORTED = ToolCallAccuracy(strict_order=False)
 
@@ -118,9 +119,9 @@ def test_a_reference_that_the_original_does_not_know_is_an_error():
     assert evaluation[1].error_type == "unsupported_reference"
 
 
-def test_depth_is_no_limit():
+def test_values_as_deep_as_any_recorded_one_are_compared():
     deep: Json = 1
-    for _ in range(5_000):
+    for _ in range(MAX_DEPTH // 2):
         deep = [{"a": deep}]
     called = trajectory(tool_call("a", {"x": deep}))
     for evaluator in (ToolCallF1(), SORTED):

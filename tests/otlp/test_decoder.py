@@ -55,6 +55,31 @@ def test_a_marked_span_is_found_among_those_that_are_written_otherwise(place: in
     assert [viewed.place[2] for viewed in stock.read_traces(decoder(), stock.request_of(raws)).viewed] == [place]
 
 
+def test_the_first_spans_of_an_unknown_scope_are_looked_at_and_one_of_many_later():
+    sampling = Decoder(["gen_ai."], ["named."], samples=3)
+    seen = [
+        stock.read_traces(sampling, stock.request(scope_of("s", *[PLAIN] * 2)).SerializeToString()) for _ in range(3)
+    ]
+    assert [[viewed.is_sample for viewed in one.viewed] for one in seen] == [[True, True], [True], []]
+    assert [len(one.heads) for one in seen] == [0, 1, 2]
+    many = stock.request(scope_of("s", *[PLAIN] * 4096)).SerializeToString()
+    assert len(list(stock.read_traces(sampling, many).viewed)) == 1
+
+
+def test_a_mark_beside_a_sample_is_no_sample():
+    sampling = Decoder(["gen_ai."], [], samples=1)
+    request = stock.request(scope_of("s", MARKED, PLAIN, PLAIN, MARKED)).SerializeToString()
+    assert [viewed.is_sample for viewed in stock.read_traces(sampling, request).viewed] == [False, False]
+
+
+def test_a_key_that_was_learned_is_looked_for():
+    learning = Decoder(["gen_ai."], [])
+    request = stock.request(scope_of("s", stock.span(stock.key_value("acme.stage"), name="w"))).SerializeToString()
+    assert not list(stock.read_traces(learning, request).viewed)
+    learning.look_for("acme.stage")
+    assert [viewed.span.name for viewed in stock.read_traces(learning, request).viewed] == ["w"]
+
+
 def test_span_with_a_wanted_key_is_viewed():
     assert viewed_names(decoder(), scope_of("s", stock.span(stock.key_value("session.id"), name="w"))) == ["w"]
 

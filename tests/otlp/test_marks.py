@@ -134,6 +134,30 @@ def test_keys_outside_ascii_are_found():
     assert is_found(marks, stock.span(stock.key_value("名前")).SerializeToString())
 
 
+OBJECTS = ('{"role":',)
+
+
+@each_row(
+    ("key", "text", "found"),
+    [
+        ("judgment.span_kind", "tool", True),
+        ("span.type", "agentic.tool.invocation", True),
+        ("acme.kind", "TOOL", True),
+        ("app.tool.name", "find", True),
+        ("acme.llm.model", "m", True),
+        ("acme.kind", "client", False),
+        ("app.note", "a tool for all", False),
+        ("http.tool", "x", False),
+        ("db.tool.kind", "tool", False),
+    ],
+)
+def test_a_word_counts_anywhere_in_a_key_and_in_the_value_of_a_kind(key: str, text: str, found: bool):  # noqa: FBT001
+    marks = span_marks(("gen_ai.",), (), OBJECTS, ("tool", "llm"))
+    raw = stock.span(stock.key_value(key, text)).SerializeToString()
+    assert is_found(marks, raw) is found
+    assert marks.found_in_request(raw * 2, [raw]) is found
+
+
 def test_nothing_to_look_for_finds_nothing():
     raw = stock.span(stock.key_value("gen_ai.a")).SerializeToString()
     assert not is_found(span_marks(()), raw)

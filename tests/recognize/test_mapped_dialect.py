@@ -296,7 +296,7 @@ def test_hostile_values_raise_nothing(step: str, written: str):
         ({**TOOL, "tool_name": None}, "a `tool_call` needs `tool_name`"),
         ({**TOOL, "input": "acme.in"}, "`input` is not read from a span that is a `tool_call`"),
         ({**MODEL, "failed": {"a": "b"}}, "`failed` is not read from a span that is a `model_call`"),
-        ({**TOOL, "result": {"path": ["a"]}}, "needs either `attribute` or `span_name`"),
+        ({**TOOL, "result": {"path": ["a"]}}, "needs one of `attribute`, `prefix` and `span_name`"),
         ({**TOOL, "result": {"attribute": "a", "envelope": "xml"}}, "'json' or 'text'"),
         ({**TOOL, "match": {"kind": False}}, "needs `scopes`"),
         ({**TOOL, "match": {"kind": 1.5}}, "match.kind"),

@@ -419,6 +419,27 @@ def test_spans_of_other_producers_that_the_sdk_only_touched_are_not_claimed():
     assert not Traceloop().claims(log("gen_ai.choice", scope=LANGCHAIN))
 
 
+@each_row(
+    ("attributes", "name", "claimed"),
+    [
+        ({"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3}, "chat m", False),
+        ({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f"}, "execute_tool f", False),
+        ({"gen_ai.operation.name": "chat", "gen_ai.usage.total_tokens": 3}, "chat m", True),
+        ({"gen_ai.operation.name": "chat"}, "openai.chat", True),
+        ({"llm.request.type": "chat"}, "chat m", True),
+    ],
+)
+@pytest.mark.parametrize("package", ["openai", "agno", "anthropic", "langchain"])
+def test_the_name_of_a_scope_that_other_packages_share_is_no_evidence(
+    package: str,
+    attributes: dict[str, Value],
+    name: str,
+    claimed: bool,  # noqa: FBT001 - a column of the table
+):
+    record = span(attributes, name=name, scope=f"opentelemetry.instrumentation.{package}")
+    assert Traceloop().claims(record) is claimed
+
+
 @each_row("key", ["conversation_id", "session_id", "thread_id", "chat_id"])
 def test_associated_properties_name_the_conversation_and_answer_criteria(key: str):
     record = span({"traceloop.entity.name": "x", f"traceloop.association.properties.{key}": "c-1"})

@@ -12,8 +12,10 @@ from toolgauge.testing.dialects import check_dialect
 SCOPE = "uipath.core.tracing.decorators"
 
 
-def read(**attributes: Value) -> list[Observation]:
-    return observations(UiPath(), span({key.replace("_", "."): value for key, value in attributes.items()}))
+def read(scope: str = SCOPE, **attributes: Value) -> list[Observation]:
+    return observations(
+        UiPath(), span({key.replace("_", "."): value for key, value in attributes.items()}, scope=scope)
+    )
 
 
 def test_the_dialect_keeps_its_contract_on_recorded_spans():
@@ -30,9 +32,9 @@ def test_the_agent_is_known_by_its_own_type():
 @each_row(
     ("attributes", "scope", "claimed"),
     [
-        ({"tool.name": "add"}, "any", True),
-        ({"tool.name": "hammer", "http.request.method": "GET"}, "any", False),
-        ({"tool.name": "gradle", "cicd.pipeline.task.name": "build"}, "any", False),
+        ({"tool.name": "add"}, SCOPE, True),
+        ({"tool.name": "add"}, "any", False),
+        ({"tool.name": "add", "tool.call_id": "c", "session.id": "s"}, "opencode", False),
         ({"tool.name": "add", "http.request.method": "POST", "input.value": "{}"}, "any", True),
         ({"tool.name": "add", "openinference.span.kind": "TOOL"}, "any", False),
         ({"span_type": "agent"}, SCOPE, True),
@@ -60,7 +62,7 @@ def test_uipaths_own_spans_name_the_tool_by_its_id():
 
 
 def test_arguments_may_be_json_and_the_call_may_have_an_id():
-    assert read(tool_name="add", tool_id="call_1", input_value='{"a": "\\u00fc"}', session_id="s-1") == [
+    assert read("any", tool_name="add", tool_id="call_1", input_value='{"a": "\\u00fc"}', session_id="s-1") == [
         ConversationSeen(conversation_id="s-1", rank=1),
         CallExecuted(name="add", call_id="call_1", arguments=Recorded({"a": "ü"})),
     ]
@@ -92,7 +94,7 @@ def test_the_message_of_langchain_around_a_result_is_opened():
 
 def test_a_span_that_failed_is_a_call_that_failed():
     raised = event("exception", {"exception.type": "TimeoutError", "exception.message": "2 s"})
-    record = span({"tool.name": "add"}, status="error", events=[raised])
+    record = span({"tool.name": "add"}, status="error", events=[raised], scope=SCOPE)
     assert observations(UiPath(), record) == [
         CallExecuted(name="add", error=CallError(kind="TimeoutError", message="2 s"))
     ]

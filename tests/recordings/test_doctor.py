@@ -140,28 +140,19 @@ def test_one_capture_without_content_is_seen_among_healthy_ones_of_the_same_prod
 
 def test_evaluators_that_cannot_judge_without_a_fact_are_installed():
     (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
-    named = {name for missing in diagnosis.missing for name in (*missing.not_evaluated, *missing.shown_less)}
+    named = {name for missing in diagnosis.missing for name in missing.not_evaluated}
     assert named <= set(plugins.names(plugins.EVALUATORS))
-    assert {"tool_call_args", "grounded_arguments", "trajectory_judge"} <= named
+    assert {"tool_call_args", "grounded_arguments"} <= named
 
 
 def test_every_evaluator_is_named_for_the_facts_it_needs():
     none = Remedy(how="")
     facts_missing = [Missing(fact=fact, grade="note", count=1, of=1, unit="calls", remedy=none) for fact in FACTS]
-    named = {name for each in facts_missing for name in (*each.not_evaluated, *each.shown_less)}
+    named = {name for each in facts_missing for name in each.not_evaluated}
     # Time and tokens are limits without any call; an answer is compared without calls.
     excused = {"budget", "json_similarity", "uipath.json_similarity"}
     unnamed = set(plugins.names(plugins.EVALUATORS)) - named - excused
     assert not unnamed, "name it in `_NEEDED_BY` of `recordings/doctor.py` for each fact without which it cannot judge"
-
-
-def test_a_report_says_which_judges_cannot_be_asked_and_which_are_shown_less():
-    (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
-    (text,) = [line for line in diagnosis_lines(diagnosis) if "judges do not know what was asked for" in line]
-    lost, less = text.split("; the judge is shown less: ")
-    assert lost.endswith("; not evaluated: `tool_parameter_accuracy`, `tool_selection_accuracy`")
-    assert "`faithfulness`" in less
-    assert "`trajectory_judge`" in less
 
 
 def test_every_fact_has_a_remedy_for_an_unknown_dialect():
@@ -454,9 +445,6 @@ def test_a_diagnosis_is_one_object_a_producer():
     evaluators = first["not_evaluated"]
     assert isinstance(evaluators, list)
     assert "tool_call_args" in evaluators
-    shown_less = first["shown_less"]
-    assert isinstance(shown_less, list)
-    assert "tool_selection_accuracy" in shown_less
 
 
 def test_names_of_a_hostile_producer_cannot_steer_a_terminal(tmp_path: Path):

@@ -11,7 +11,7 @@ from tests.captures import CORPUS, Captured, switches
 from tests.recognize.support import span
 from tests.recordings.corpus import diagnosed, recordings
 from tests.test_corpus_values import is_defined
-from toolgauge.dialects.generic import mapping_of
+from toolgauge.dialects.generic import draft
 from toolgauge.model.records import StatusCode
 from toolgauge.recognize.shortfalls import Fact, Producer
 from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object
@@ -103,7 +103,7 @@ def diagnosis(sent: ProducerCounts, shared_name: str | None = None, lone_calls: 
 def test_a_producer_that_no_dialect_knows_gets_lines_for_the_configuration():
     status: StatusCode = "ok"
     seen = span({"acme.tool.name": "find", "acme.input": '{"q": 1}', "acme.output": "7"}, status=status)
-    mapping = mapping_of(seen)
+    mapping = draft(seen)
     assert mapping is not None
     shown = "\n".join(diagnosis_lines(diagnosis(ProducerCounts(spans=1, mappings=[mapping]))))
     assert "    dialects:\n      acme_agents:\n        scopes:\n        - acme-agents\n" in shown

@@ -32,31 +32,19 @@ def one(schema: Json) -> JsonObject:
         (WEATHER, {**WEATHER, "additionalProperties": {}}),
         (WEATHER, {"properties": WEATHER["properties"], "required": ["city", "city"]}),
         (one(UNIT), one({"enum": ["F", "C"]})),
-        (one(UNIT), one({"$ref": "#/$defs/U"}) | {"$defs": {"U": UNIT}}),
-        (one(UNIT), one({"allOf": [{"$ref": "#/definitions/A~1B"}]}) | {"definitions": {"A/B": UNIT}}),
-        (one(UNIT), one({"anyOf": [{"const": "C"}, {"const": "F", "type": "string"}]})),
         (one({"const": "C"}), one({"enum": ["C"]})),
         (one({"type": ["string"]}), one({"type": "string"})),
-        (one({"type": ["string", "null"]}), one({"anyOf": [{"type": "null"}, {"type": "string"}]})),
         (one({"type": ["string", "null"]}), one({"type": "STRING", "nullable": True})),
-        (one({"type": ["array", "null"], "items": CITY}), one({"oneOf": [{"type": "array", "items": CITY}, {"type": "null"}]})),
-        (one({"type": ["string", "integer"]}), one({"anyOf": [{"type": "integer"}, {"type": "string"}]})),
-        (one({"type": "string", "minLength": 0}), one({"type": "string", "uniqueItems": False})),
-        (one({"type": "number", "minimum": 1.0}), one({"type": ["number", "integer"], "minimum": 1})),
+        (one({"type": "string"}), one({"type": "string", "uniqueItems": False})),
         (one({"enum": ["a", None]}), one({"enum": ["a"], "nullable": True})),
-        (
-            {"properties": {"next": {"$ref": "#"}}, "required": ["next"]},
-            {"$ref": "#/$defs/N", "$defs": {"N": {"properties": {"next": {"$ref": "#/$defs/N"}}, "required": ["next"]}}},
-        ),
+        (one({"items": {"type": ["string"]}}), one({"items": {"type": "string", "title": "I"}})),
+        (one({"anyOf": [{"const": "C"}]}), one({"anyOf": [{"enum": ["C"]}]})),
+        ({"properties": {"title": CITY}}, {"properties": {"title": {**CITY, "title": "T"}}}),
     ],
-)  # fmt: skip
+)
 def test_another_spelling_is_no_change(schema: JsonObject, same: JsonObject) -> None:
     assert of(schema)[0] == of(same)[0]
     assert change(schema, same) is None
-
-
-def text(**limits: Json) -> JsonObject:
-    return one({"type": "string", **limits})
 
 
 @each_row(
@@ -68,26 +56,29 @@ def text(**limits: Json) -> JsonObject:
         (one({"type": "string"}), one({}), "properties.x.type"),
         (one({"enum": ["C"]}), one(UNIT), "properties.x.enum"),
         (one(UNIT), one({"type": "string"}), "properties.x.enum"),
-        (text(minLength=2), text(minLength=1), "properties.x.minLength"),
-        (text(maxLength=4), text(maxLength=5), "properties.x.maxLength"),
-        (text(maxLength=4), text(), "properties.x.maxLength"),
-        (text(pattern="a+"), text(), "properties.x.pattern"),
-        (one({"type": "array", "items": UNIT}), one({"type": "array"}), "properties.x.items.enum"),
-        (one({"type": "array", "uniqueItems": True}), one({"type": "array"}), "properties.x.uniqueItems"),
-        (one(one({"type": "string"})), one(one({"type": ["string", "integer"]})), "properties.x.properties.x.type"),
-        ({**WEATHER, "additionalProperties": False}, WEATHER, "additionalProperties"),
-        (one({"not": {"type": "null"}}), one({}), "properties.x.not"),
-        (one({"dependentSchemas": {"x": UNIT}}), one({}), "properties.x.dependentSchemas"),
     ],
 )
 def test_a_narrower_schema_is_breaking_and_a_wider_one_additive(
     narrow: JsonObject, wide: JsonObject, place: str
 ) -> None:
     assert change(wide, narrow) == ("breaking", f"$.parameters.{place}")
-    kind, at = change(narrow, wide) or ("", "")
-    assert kind == "additive"
-    place = place.removesuffix(".enum").removesuffix(".items")
-    assert at.startswith(f"$.parameters.{place}")
+    assert change(narrow, wide) == ("additive", f"$.parameters.{place}")
+
+
+@each_row(
+    ("old", "new", "place"),
+    [
+        (one({"minLength": 1}), one({"minLength": 2}), "properties.x"),
+        (one({"items": UNIT}), one({"items": {"enum": ["C"]}}), "properties.x"),
+        (one(one(UNIT)), one(one(CITY)), "properties.x"),
+        (one({"anyOf": [UNIT, {"type": "null"}]}), one({"anyOf": [CITY, {"type": "null"}]}), "properties.x"),
+        (WEATHER, {**WEATHER, "additionalProperties": False}, "additionalProperties"),
+        (WEATHER, {**WEATHER, "not": {"required": ["unit"]}}, "not"),
+    ],
+)
+def test_a_difference_elsewhere_is_a_change_of_unknown_effect(old: JsonObject, new: JsonObject, place: str) -> None:
+    for before, after in ((old, new), (new, old)):
+        assert change(before, after) == ("changed", f"$.parameters.{place}")
 
 
 def test_an_argument_that_is_gone_is_breaking_and_an_optional_one_additive() -> None:
@@ -96,32 +87,21 @@ def test_an_argument_that_is_gone_is_breaking_and_an_optional_one_additive() -> 
     assert change(less, WEATHER) == ("additive", "$.parameters.properties.unit")
 
 
-def test_where_one_change_is_breaking_it_is_the_one_that_is_named() -> None:
+def test_the_gravest_of_several_changes_is_named() -> None:
     other: JsonObject = {"properties": {"a": {}, "city": {"type": "integer"}, "unit": UNIT}}
     assert change(WEATHER, other) == ("breaking", "$.parameters.properties.city.type")
+    more: JsonObject = {"properties": {"a": {}, "city": {**CITY, "minLength": 1}, "unit": UNIT}, "required": ["city"]}
+    assert change(WEATHER, more) == ("changed", "$.parameters.properties.city")
 
 
-def test_alternatives_that_differ_are_breaking() -> None:
-    old, new = one({"anyOf": [{"type": "array"}, one(UNIT)]}), one({"anyOf": [{"type": "array"}, one({"const": "C"})]})
-    assert change(old, new) == ("breaking", "$.parameters.properties.x.anyOf")
-    assert change(one({"anyOf": [UNIT, one(CITY)]}), one({})) == ("additive", "$.parameters.properties.x.anyOf")
+def referring(definition: JsonObject) -> JsonObject:
+    return {"properties": {"x": {"$ref": "#/$defs/U"}}, "$defs": {"U": definition}}
 
 
-def test_a_recursive_schema_is_compared_once() -> None:
-    def tree(value: JsonObject) -> JsonObject:
-        node: JsonObject = {"type": "object", "properties": {"value": value, "left": {"$ref": "#/$defs/N"}}}
-        return {**one({"$ref": "#/$defs/N"}), "$defs": {"N": node}}
-
-    assert change(tree({"type": "string"}), tree({"type": "string", "title": "V"})) is None
-    assert change(tree({}), tree({"type": "string"})) == (
-        "breaking",
-        "$.parameters.properties.x.properties.value.type",
-    )
-
-
-def test_a_recursive_schema_may_be_written_with_its_first_level_inside() -> None:
-    node: JsonObject = {"type": "object", "properties": {"left": {"type": "array", "items": {"$ref": "#/$defs/N"}}}}
-    assert change({"$ref": "#/$defs/N", "$defs": {"N": node}}, {**node, "$defs": {"N": node}}) is None
+def test_an_argument_that_refers_to_a_definition_has_its_types_and_values() -> None:
+    old = referring({"enum": ["C", "F"]})
+    assert change(old, referring({"enum": ["C"]})) == ("breaking", "$.parameters.properties.x.enum")
+    assert change(old, referring({"$ref": "#/$defs/U"})) == ("changed", "$.parameters.properties.x")
 
 
 def test_words_are_compared_where_both_sides_have_them() -> None:
@@ -138,29 +118,15 @@ def test_a_schema_that_was_not_recorded_is_no_change() -> None:
     assert change(None, WEATHER) is None
 
 
-def test_hostile_schemas_take_bounded_time() -> None:
+def test_hostile_schemas_are_compared_in_little_time() -> None:
     deep: JsonObject = {}
-    for _ in range(90):
-        deep = {"anyOf": [{"items": deep}, {"properties": {"a": deep}}]}
-    doubled: JsonObject = {f"d{n}": {"properties": {"a": {"$ref": f"#/$defs/d{n + 1}"}, "b": {"$ref": f"#/$defs/d{n + 1}"}}} for n in range(60)}  # fmt: skip
+    for _ in range(900):
+        deep = {"items": deep}
     many: JsonObject = {"anyOf": [one({"anyOf": [one({"minimum": n + m}) for m in range(30)]}) for n in range(30)]}
-    other: JsonObject = {"anyOf": [one({"anyOf": [one({"minimum": n + m}) for m in range(30)]}) for n in range(99, 70, -1)]}  # fmt: skip
-    looped: JsonObject = {"a": {"$ref": "#/a"}, "$ref": "#/a"}
-    exponential: JsonObject = {"$ref": "#/$defs/d0", "$defs": doubled}
-    for schema in (deep, exponential, looped):
-        of(schema)
-    kind, _ = change(many, other) or ("", "")
-    assert kind == "breaking"
-    assert change({"enum": [float("inf"), 1e999, 10**400]}, {"type": "string", "minimum": 10**400}) is not None
-
-
-def test_thousands_of_parts_and_long_lists_of_values_take_less_than_a_second() -> None:
-    parts: JsonObject = {"allOf": [{"required": [f"p{n}"]} for n in range(2500)]}
-    old, new = (
-        one({"anyOf": [{"enum": [f"v{m}" for m in range(120)], "minLength": n + least} for n in range(70)]})
-        for least in (1, 200)
-    )
+    odd: JsonObject = {"type": [{}], "enum": {"a": 1}, "required": {"b": 2}, "properties": {"x": 5, "y": {"type": {}}}}
     before = process_time()
-    of(parts)
-    assert change(old, new) == ("breaking", "$.parameters.properties.x.anyOf")
+    of(deep)
+    assert change(many, {"anyOf": []}) == ("changed", "$.parameters.anyOf")
+    assert change(odd, WEATHER) is not None
+    assert change({"enum": [float("inf"), 10**400]}, {"type": "string", "minimum": 10**400}) is not None
     assert process_time() - before < 1

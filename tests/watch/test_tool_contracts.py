@@ -88,8 +88,8 @@ def test_a_version_that_runs_beside_a_newer_one_is_compared_with_itself() -> Non
     runs = Runs()
     runs.add(tool(maxLength=9))
     runs.add(tool(maxLength=3), version="2")
-    assert runs.add(tool(maxLength=7), version="1") == ["breaking find_order"]
-    assert runs.add(tool(maxLength=5), version="2") == ["additive find_order"]
+    assert runs.add(tool(maxLength=7), version="1") == ["changed find_order"]
+    assert runs.add(tool(maxLength=5), version="2") == ["changed find_order"]
 
 
 def test_a_tool_is_removed_after_many_runs_without_it() -> None:
@@ -154,7 +154,7 @@ def test_a_tool_that_every_user_has_in_another_form_is_counted_as_capped() -> No
     assert len(found) == 5
     assert runs.capped == 43
     runs.now_ns += HOUR
-    assert runs.add(tool(maxLength=60)) == ["additive find_order"]
+    assert runs.add(tool(maxLength=60)) == ["changed find_order"]
 
 
 def test_a_tool_whose_definition_never_rests_is_reported_no_more() -> None:
@@ -175,7 +175,7 @@ def test_a_definition_without_a_place_that_stays_is_reported_an_hour_later() -> 
     for _ in range(100):
         runs.now_ns += HOUR // 50
         found += runs.add(tool(maxLength=7))
-    assert found == ["additive find_order"]
+    assert found == ["changed find_order"]
 
 
 def test_tools_over_the_cap_of_a_service_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ Written: TypeAlias = "str | int | float | bool | Sequence[Written] | Mapping[str
 
 _INDENT = "  "
 _LINE_LENGTH = 110
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+(?:\.[0-9]+)?s")
+_PLAIN = re.compile(r"(?:\.{1,2}/)*[^\W\d][\w./-]*|[0-9]+(?:\.[0-9]+)?s")
 # Read as something else than text by YAML 1.1 or 1.2.
 _RESERVED = frozenset(("true", "false", "yes", "no", "on", "off", "null", "y", "n", "none"))
 _VARIABLE = re.compile(r"\$(?=[${])")
@@ -72,7 +72,7 @@ def _block(value: Written, depth: int) -> Iterator[str]:
     pad = _INDENT * depth
     entries: list[tuple[str, Written]] = []
     if isinstance(value, Mapping):
-        entries = [(f"{_key(key)}:", entry) for key, entry in value.items()]
+        entries = [(f"{yaml_key(key)}:", entry) for key, entry in value.items()]
     elif isinstance(value, Sequence) and not isinstance(value, str):
         entries = [("-", entry) for entry in value]
     for start, entry in entries:
@@ -80,7 +80,7 @@ def _block(value: Written, depth: int) -> Iterator[str]:
         if isinstance(entry, Commented):
             value, comment, above = entry.value, entry.comment, entry.above
         yield from (f"{pad}{_comment(line)}" for line in above)
-        flow = _flow(value)
+        flow = yaml_line(value)
         room = _LINE_LENGTH if start == "-" else _LINE_LENGTH - len(pad) - len(start)
         if flow is not None and (isinstance(value, str) or len(flow) <= room):
             yield _with_comment(f"{pad}{start} {flow}", comment)
@@ -95,27 +95,25 @@ def _block(value: Written, depth: int) -> Iterator[str]:
             yield from _block(value, depth + 1)
 
 
-def _flow(value: Written) -> str | None:
+def yaml_line(value: Written) -> str | None:
     """Write a value on one line; `None` where something in it has a comment, or is a deeper mapping."""
     if isinstance(value, Commented):
         return None
     if isinstance(value, Mapping):
-        pairs = [(key, _flow(entry)) for key, entry in value.items()]
+        pairs = [(key, yaml_line(entry)) for key, entry in value.items()]
         if any(text is None for _, text in pairs):
             return None
-        return "{" + ", ".join(f"{_key(key)}: {text}" for key, text in pairs) + "}"
+        return "{" + ", ".join(f"{yaml_key(key)}: {text}" for key, text in pairs) + "}"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        items = [_flow(entry) for entry in value]
+        items = [yaml_line(entry) for entry in value]
         return None if any(item is None for item in items) else "[" + ", ".join(map(str, items)) + "]"
     if isinstance(value, str):
-        return _key(_VARIABLE.sub("$$", value))
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
+        return yaml_key(_VARIABLE.sub("$$", value))
     return json.dumps(value)
 
 
-def _key(text: str) -> str:
-    """Write a text as it is; in keys no variable is filled in."""
+def yaml_key(text: str) -> str:
+    """Write a text as it is, as for a key, in which no variable is filled in."""
     if _PLAIN.fullmatch(text) and text.lower() not in _RESERVED:
         return text
     return f'"{"".join(map(_escaped, text))}"'

@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
 
+from toolgauge.authoring.criteria_yaml import yaml_key, yaml_line
 from toolgauge.authoring.documents import Document, DraftCall, DraftCase, DraftCriterion
 from toolgauge.authoring.runs import case_text
 from toolgauge.config.criteria import load_criteria_files
-from toolgauge.config.load import as_yaml_key, as_yaml_line
 from toolgauge.config.model import Config
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import OutcomeWord, outcome_word
@@ -76,7 +76,7 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
         if case is None:
             yield _comment("every run is held against this: a `when` names those that are meant")
         else:
-            yield f"when: {as_yaml_line({'attributes': {document.case_key: case}})}"
+            yield f"when: {yaml_line({'attributes': {document.case_key: case}})}"
     if document.scope == "conversation":
         yield "scope: conversation"
     match document.tools:
@@ -85,7 +85,7 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
         case str(word):
             yield f"tools: {word}"
         case names:
-            yield f"tools: {as_yaml_line(list(names))}"
+            yield f"tools: {yaml_line(list(names))}"
             yield "failed_calls: ignore"
     if references is None:
         case = criterion.cases[0]
@@ -95,23 +95,23 @@ def _keys(document: Document, criterion: DraftCriterion, references: str | None)
             mark = "# " if call.doubts else ""
             yield from _indented((f"{mark}{line}" for line in _call(call)), 1)
     else:
-        yield f"reference: {as_yaml_line({'file': references, 'key': document.case_key})}"
+        yield f"reference: {yaml_line({'file': references, 'key': document.case_key})}"
     if criterion.rules.arguments:
         yield "arguments:"
         for place, (word, why) in sorted(criterion.rules.arguments.items()):
-            yield f"{_STEP}{as_yaml_key(place)}: {word}  {_comment(why)}"
+            yield f"{_STEP}{yaml_key(place)}: {word}  {_comment(why)}"
     if criterion.rules.volatile:
         yield "volatile:"
         for glob, why in sorted(criterion.rules.volatile.items()):
-            yield f"{_STEP}- {as_yaml_line(glob)}  {_comment(f'where it is not expected: {why}')}"
+            yield f"{_STEP}- {yaml_line(glob)}  {_comment(f'where it is not expected: {why}')}"
 
 
 def _call(call: DraftCall) -> Iterator[str]:
     yield from chain.from_iterable(map(_comments, call.why))
-    yield f"- name: {as_yaml_line(call.name)}"
+    yield f"- name: {yaml_line(call.name)}"
     if call.args is not None:
         yield f"{_STEP}args:" if call.args else f"{_STEP}args: {{}}"
-        yield from (f"{_STEP * 2}{as_yaml_key(name)}: {as_yaml_line(value)}" for name, value in call.args.items())
+        yield from (f"{_STEP * 2}{yaml_key(name)}: {yaml_line(value)}" for name, value in call.args.items())
     if call.is_optional:
         yield f"{_STEP}optional: true"
 

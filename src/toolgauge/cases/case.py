@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from toolgauge.model.errors import RecordingError
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, nests_too_deep
 from toolgauge.recordings.recorded_requests import STDIN, UNREADABLE, decompressed, opened
 
 
@@ -71,7 +71,9 @@ def parse(line: Line) -> Case | Unreadable:
         return Unreadable(place=line.place, problem=_ARRAY if line.content.strip() == b"[" else f"not JSON: {error}")
     except RecursionError:
         return Unreadable(place=line.place, problem=_TOO_DEEP)
-    if _is_too_deep(written, line.content):
+    # Few brackets settle it for nearly all cases. An empty list at the end is a level, too.
+    brackets = line.content.count(b"[") + line.content.count(b"{")
+    if brackets > _MAX_DEPTH and nests_too_deep(written, _MAX_DEPTH - 1):
         return Unreadable(place=line.place, problem=_TOO_DEEP)
     if not isinstance(written, dict):
         return Unreadable(place=line.place, problem=_ARRAY if isinstance(written, list) else "a case is a JSON object")
@@ -89,19 +91,6 @@ def parse(line: Line) -> Case | Unreadable:
         pass_at=cast("float", written.get("pass_at", 1.0)),
         verdicts=tuple(cast("list[Json]", written.get("verdicts") or [])),
     )
-
-
-def _is_too_deep(written: Json, content: bytes) -> bool:
-    """Return whether walking the values could exhaust the stack; few brackets settle it for nearly all cases."""
-    if content.count(b"[") + content.count(b"{") <= _MAX_DEPTH:
-        return False
-    level: list[Json] = [written]
-    for _ in range(_MAX_DEPTH):
-        parents = [list(item.values()) if isinstance(item, dict) else item for item in level]
-        level = [inner for parent in parents if isinstance(parent, list) for inner in parent]
-        if not level:
-            return False
-    return True
 
 
 def _problem(written: JsonObject) -> str | None:

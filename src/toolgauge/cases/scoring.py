@@ -101,7 +101,6 @@ class Cases:
         self._registered_tools = registered_tools
         self._threads = SpareThreads()
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
-        self._written: dict[tuple[str, str, float], _WrittenCaseEvaluator] = {}
 
     def score(self, case: Case) -> CaseResult:
         """Score one case; whatever is wrong with it becomes its outcome."""
@@ -124,11 +123,10 @@ class Cases:
             return _broken(case, "invalid_config", f"{error.message}{hint}")
         except CaseError as error:
             return _broken(case, "invalid_case", str(error))
-        between = self._written.get((*key, case.pass_at))
-        if between is None:
-            # `_is_for_cases` has looked at what the evaluator is.
-            between = self._written[*key, case.pass_at] = _WrittenCaseEvaluator(cast("CaseEvaluator", evaluator), case)
-        return between.score(case)
+        # `_is_for_cases` has looked at what the evaluator is.
+        written = _WrittenCase(cast("CaseEvaluator", evaluator), case)
+        (*_, result) = _scorer(case, cast("Evaluator", written), _NOTHING, None).score(_NOTHING)
+        return CaseResult(case=case, outcome=result.outcome, original=written.original)
 
     def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
         trajectory = trajectory_of(case.actual)
@@ -144,24 +142,16 @@ class Cases:
         return CaseResult(case=case, outcome=_of_calls(results, case.pass_at), calls=calls)
 
 
-class _WrittenCaseEvaluator:
-    """Stands between the scorer and an evaluator that is given the case as it was written, one case after the other."""
+class _WrittenCase:
+    """Stands between the scorer and an evaluator that is given a case as it was written."""
 
     level: ClassVar[Level] = "trajectory"
 
     def __init__(self, evaluator: CaseEvaluator, case: Case) -> None:
         self._evaluator = evaluator
         self._case = case
-        self._original: JsonObject = {}
+        self.original: JsonObject = {}
         self.version: str = evaluator.version
-        itself = cast("Evaluator", self)  # its version is its own
-        self._scorer = _scorer(case, itself, _NOTHING, None)
-
-    def score(self, case: Case) -> CaseResult:
-        """Score a case with the evaluator and the `pass_at` of the first one."""
-        self._case, self._original = case, {}
-        (*_, result) = self._scorer.score(_NOTHING)
-        return CaseResult(case=case, outcome=result.outcome, original=self._original)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield the evaluator's outcome for the case."""
@@ -175,7 +165,7 @@ class _WrittenCaseEvaluator:
             message = "; ".join(filter(None, (f"the original cannot read the case: {refused}", accepted)))
             yield None, Errored(error_type=type(error).__name__, message=message)
             return
-        self._original = scored_case.original
+        self.original = scored_case.original
         yield None, scored_case.outcome
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import glob
-import math
 import os
 import platform
 import re
@@ -302,42 +301,6 @@ def shown(config: Config) -> str:
 def as_yaml(values: Json) -> str:
     """Write values so that reading them as configuration gives the same."""
     return yaml.dump(_escaped(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)  # pyright: ignore[reportUnknownMemberType] - in newer stubs
-
-
-class _LineDumper(_Dumper):
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        """Escape the ends of lines, of which Unicode has more than one, and what else does not print."""
-        style = None if data.isprintable() else '"'
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style)  # pyright: ignore[reportUnknownMemberType]  # not in the stubs
-
-
-_LineDumper.add_representer(str, _LineDumper.represent_str)
-
-
-def as_yaml_line(value: Json) -> str:
-    """Write a value on one line, as what follows a key or a dash."""
-    # In a list of one: the end of a document may stand behind a text by itself.
-    return _line([_escaped(value)])[1:-1]
-
-
-def as_yaml_key(key: str) -> str:
-    """Write a key of a mapping on one line; dollar signs mean nothing in keys."""
-    return _line([key])[1:-1] if len(key) < 100 else _line(key, style='"')
-
-
-def _line(value: Json, style: str | None = None) -> str:
-    written = yaml.dump(  # pyright: ignore[reportUnknownMemberType] - in newer stubs
-        value,
-        Dumper=_LineDumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=math.inf,
-        default_flow_style=True,
-        default_style=style,
-    )
-    # Only in quotes is there anything that does not print: it would change how the line looks, and how a terminal behaves.
-    characters = written.removesuffix("\n")
-    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in characters)
 
 
 def _escaped(value: Json) -> Json:

@@ -81,7 +81,6 @@ _RELEASE = f"""\
 A detector needs many conversations: these are drawn with replacement from
 recorded runs of `shop_agent`. The failures of version 1.1 are made up:
 {WORSE.failures_by_tool["list_orders"]:.0%} of its calls of `list_orders` fail, {HEALTHY.failures:.0%} of all other calls.
-One conversation in {WORSE.fault_every} invents a tool, breaks a schema or goes in circles.
 Refunds then name orders that no result has shown.
 """
 # Each takes three lines of the screen.

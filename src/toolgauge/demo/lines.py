@@ -5,7 +5,6 @@ Each phase and the summary fit a screen of 24 lines of 80 columns: one line a ru
 
 # pyright: reportUnknownMemberType=false
 
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -114,15 +113,15 @@ class ScorecardLines:
             outcome_styled(self._style, word, f"{words[word]} {shown}") for word, shown in _WORDS.items() if words[word]
         )
 
-    def failure_lines(self, scorecards: Iterable[Scorecard], most: int = 1) -> Iterator[str]:
-        """Show failures, each on `most` lines of a screen at most."""
+    def failure_lines(self, scorecards: Iterable[Scorecard]) -> Iterator[str]:
+        """Show failures, each on a line of the screen."""
         for result in (result for scorecard in scorecards for result in scorecard.results):
             word = outcome_word(result.outcome)
             if word in _BAD:
                 differences = self._verdicts.verdict(result).differences
                 compared = [difference for difference in differences if difference.expected is not None]
                 why = comparison(compared[0]) if compared else self._results.why(result)
-                yield from _marked(self._style, _WORDS[word], f"{result.criterion}: {why}", most)
+                yield _marked(self._style, _WORDS[word], f"{result.criterion}: {why}")
 
     def unseen_lines(self, scorecards: Iterable[Scorecard]) -> Iterator[str]:
         """Count the results that are not evaluated by reason, most frequent first, each with an example."""
@@ -137,13 +136,9 @@ class ScorecardLines:
             yield shortened(f"  {len(results):>2} {reason}, as {example}", SCREEN_WIDTH)
 
 
-def _marked(style: Style, mark: str, text: str, most: int) -> Iterator[str]:
-    """Write a text on `most` lines of a screen at most, behind a mark."""
-    indent = " " * (len(mark) + 4)
-    width = SCREEN_WIDTH - len(indent)
-    lines = textwrap.wrap(shortened(text, most * width), width, max_lines=most, placeholder=" …")
-    for number, line in enumerate(lines):
-        yield f"{indent}{line}" if number else f"  {style.bad(mark)}  {line}"
+def _marked(style: Style, mark: str, text: str) -> str:
+    """Write a text on a line of the screen, behind a mark."""
+    return f"  {style.bad(mark)}  {shortened(text, SCREEN_WIDTH - len(mark) - 4)}"
 
 
 def summary_lines(
@@ -152,7 +147,7 @@ def summary_lines(
     """Sum up the demo: each count is followed by its items."""
     calls = counted(sum(len(card.trajectory.calls) for card in scorecards), "tool call")
     yield f"{counted(len(scorecards), 'run')} with {calls}; results: {shown.counts(scorecards)}"
-    yield from shown.failure_lines(scorecards, most=2)
+    yield from shown.failure_lines(scorecards)
     yield from shown.unseen_lines(scorecards)
     if regressions:
         yield f"{counted(len(regressions), 'alarm')} (in Prometheus the alert ToolgaugeQualityRegression):"
@@ -162,9 +157,7 @@ def summary_lines(
                 f"{values[f'toolgauge.regression.{name}'].double_value:.2f}" for name in ("baseline", "current")
             )
             criterion, tool = (_text(record, f"gen_ai.{name}.name") for name in ("evaluation", "tool"))
-            yield from _marked(
-                style, _ALARM, f"{criterion} of {tool or 'all tools'} fell from {baseline} to {current}", 1
-            )
+            yield _marked(style, _ALARM, f"{criterion} of {tool or 'all tools'} fell from {baseline} to {current}")
 
 
 def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:

@@ -1,19 +1,18 @@
-"""Reads spans that no other dialect claims, by whole shapes that providers share, whatever their attributes are called.
+"""Reads spans that no other dialect claims, and those that theirs reads without a call although they look like one.
 
-A key alone is no evidence. A model call is a span with messages of OpenAI, Anthropic, Gemini, Bedrock, LangChain or the
-conventions; a tool call is a span with a tool's name, its arguments, and a result or failure. `mapping_of` names the attributes
-as the section `dialects` of the configuration would, and `MappedDialect` reads them.
+`draft` writes a mapping from one span alone, as the section `dialects` of the configuration would have it, and `MappedDialect`
+reads the span by it. A key alone is no evidence. A model call is a span with messages in a form that producers share; a tool call
+is a span with a tool's name, its arguments, and a result or failure, or one that is labelled as the span of a tool.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import cast
 
 from msgspec.structs import replace
 
 from toolgauge.model.content import NotRecorded, Recorded
-from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -25,12 +24,11 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.records import Record, Span
-from toolgauge.recognize import conventions, provider_messages, values
-from toolgauge.recognize.definitions import definitions, is_schema
-from toolgauge.recognize.langchain import batch, message_fields
+from toolgauge.recognize import conventions, envelopes, values
+from toolgauge.recognize.definitions import is_schema
 from toolgauge.recognize.mapped_dialect import MappedDialect, event_value
-from toolgauge.recognize.messages import messages_of
-from toolgauge.recognize.settings import MappedDialectSettings, SpanMapping, ValueSource
+from toolgauge.recognize.message_shapes import OBJECTS, PLAIN, calls_in, is_message, is_request, may_be_json, shape_of
+from toolgauge.recognize.settings import MappedDialectSettings, Requests, SpanMapping, ValueSource
 
 GENERIC = "generic"
 # Attributes of a span, characters of a value, and elements of a list that are looked at.
@@ -40,20 +38,51 @@ _IN_EVENT = "\0"
 
 # The words for the parts of a call, as the last words of a key.
 _WORD = re.compile(
-    r"(?P<tool_name>(?:^|[._:\0-])(?:tool(?:[._-]?(?:call|definition))?|function[._]call)[._\0-]?name)"
+    r"(?P<tool_name>(?:^|[._:\0-])(?:tool(?:[._-]?(?:call|definition|function))?|function[._]call)[._\0-]?name)"
     r"|(?P<call_id>(?:(?<!agent[._-])call|tool[._-]?use|invocation)[._-]?id)"
-    r"|(?P<arguments>(?:^|[._:\0-])(?:(?:tool|function|call)[._\0-]?)*(?:arguments|args|parameters|params|inputs?(?:[._]value)?))"
-    r"|(?P<result>(?:^|[._:\0-])(?:(?:tool|function|call)[._\0-]?)*(?:results?|response|return(?:ed)?(?:[._]value)?|outputs?(?:[._]value)?))"
-    r"|(?P<conversation>(?:session|conversation|thread)[._-]?id)"
+    r"|(?P<arguments>(?:^|[._:\0-])(?:(?:tool|function|call)[._\0-]?)*"
+    r"(?:arguments|args|parameters|params|inputs?(?:[._](?:value|messages))?))"
+    r"|(?P<result>(?:^|[._:\0-])(?:(?:tool|function|call)[._\0-]?)*"
+    r"(?:results?|response|return(?:ed)?(?:[._]value)?|outputs?(?:[._](?:value|messages))?))"
+    r"|(?P<conversation>(?:session|conversation|thread)[._-]?id|agentic[._]session)"
     r"|(?P<agent>(?:^|[._:\0-])agent[._-]?name)"
-    r"|(?P<kind>(?:^|[._:\0-]|span|sub)(?:type|kind|operation(?:[._-]name)?))",
+    r"|(?P<kind>(?:^|[._:\0-]|span|sub)(?:type|kind|operation(?:[._-]name)?))"
+    r"|(?P<error>(?:^|[._:\0-])error(?:[._-]message)?)",
     re.IGNORECASE,
 )
-_LONGEST_KEY = 128
-_TOOL_KINDS = ("tool", "tool_call", "execute_tool", "tool_execution", "toolcall", "function_call")
-_AGENT_KINDS = ("agent", "invoke_agent", "agent_run")
-_MODEL_KINDS = ("llm", "chat", "generation", "model", "completion", "chat_model")
+_LONGEST_KEY, _PARTS = 128, re.compile(r"[._:\0-]")
+# The last words of a kind.
+_TOOL_KIND = re.compile(
+    r"(?:^|[._:/ -])(?:tool(?:[._: -]?(?:call|use|invocation|execution|run))?|execute[._ -]?tool|function[._ -]?call)$"
+    r"|^mcp[._](?:tool|invocation)$",
+    re.IGNORECASE,
+)
+_AGENT_KIND = re.compile(
+    r"(?:^|[._:/ -])(?:agent(?:[._ -]?(?:run|invocation))?|invoke[._ -]?agent|agentic[._ -]invocation)$", re.IGNORECASE
+)
+_MODEL_KIND = re.compile(
+    r"(?:^|[._:/ -])(?:llm|chat|generation|model|completion|chat[._ -]?model|inference(?:[._]framework)?)$",
+    re.IGNORECASE,
+)
+_KINDS = (_TOOL_KIND, _AGENT_KIND, _MODEL_KIND)
+# The keys that label a span; others label a thing in it.
+_LABEL = re.compile(
+    r"(?:^|[._:-])(?:span|observation|event|run|step|operation)[._-]?(?:type|kind|name)$|^gen_ai\.operation\.name$",
+    re.IGNORECASE,
+)
+# The keys that name what a labelled span is about, and keys with any name.
+_ENTITY = re.compile(
+    r"(?:^|[._:-])(?:entity(?:[._]\d{1,3})?|event|operation|function|observation|span|display)[._-]name$", re.IGNORECASE
+)
+_ANY_NAME = re.compile(r"(?:^|[._:-])name$", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w-]{0,127}")
+_ACT = r"(?:execute|run|running|call|use|invoke)?[ _.:/-]?tool(?:[ _.-]?(?:call|use|execution|execute|invocation|run))?"
+_ACT_ALONE = re.compile(rf"(?:.*[ ._:/-])?{_ACT}", re.IGNORECASE)
+_NAMED_ACT = re.compile(rf"({_ACT}[ .:/-]+)([A-Za-z][\w-]{{0,127}})", re.IGNORECASE)
+# Names of acts, which are no names of tools.
+_ACTS = ("execute", "run", "call", "use", "invoke", "execution", "invocation", "tool")
+# The span of a request for a call; what ran has a result, or failed.
+_REQUESTED = re.compile(r"(?:llm_)?tool_?calls?(?:$|[ .:_-])", re.IGNORECASE)
 # The span of a hand-over looks like that of a tool, under a name that no model wrote.
 _HAND_OVER = re.compile(r"hand[_-]?off", re.IGNORECASE)
 # A check of a call names the tool, too.
@@ -61,65 +90,26 @@ _CHECK = re.compile(
     r"(?:^|[._:-])(?:guardrails?|approvals?|eval(?:uation|uator)?s?|judge|policy|permissions?|review)(?:$|[._:-])",
     re.IGNORECASE,
 )
-
-_ROLES = ("system", "user", "assistant", "tool", "model", "developer", "function", "human", "ai")
-_OUTPUT_ROLES = frozenset(("assistant", "model", "ai"))
-_CONTENT = frozenset(("content", "parts", "tool_calls", "blocks", "contents"))
-_CALL_TYPES = ("function", "function_call", "tool_call", "tool-call", "tool_use")
-_BESIDE_CALLS = ("text", "thinking", "reasoning")
-_ANSWER_TYPES = ("function_call_output", "tool_result", "tool-result", "tool_call_response")
-# How JSON of these shapes begins, but for a bracket.
-_OBJECTS = (
-    *(
-        '{"' + key + '":'
-        for key in ("role", "parts", "messages", "choices", "candidates", "generations", "lc", "content")
-    ),
-    *(
-        '{"' + key + '":'
-        for key in ("message", "model", "contents", "tools", "tool_calls", "toolUse", "functionCall", "kwargs")
-    ),
-    *('{"' + key + '":' for key in ("toolCallType", "toolCallId", "function", "index", "finish_reason", "output")),
-    *('{"type":"' + kind + '"' for kind in (*_CALL_TYPES, *_ANSWER_TYPES, "text", "message", "reasoning")),
-    *('{"id":"' + prefix for prefix in ("chatcmpl", "resp_", "msg_", "gen-")),
-    *("{" + first + '"method":"tools/call"' for first in ("", '"jsonrpc":"2.0",')),
+_STATE = re.compile(r"(?:^|[._:-])(?:result[._-])?(?:status|outcome|state|success|ok)$", re.IGNORECASE)
+_FAILURES = ("error", "failed", "failure", "false")
+# An attribute for each argument, or for each part of a result: how their keys begin.
+_EACH_ARGUMENT = re.compile(
+    r".{0,100}?(?:inputs?|arguments|args|param(?:eter)?s)[._](?:_params_\.)?(?=[^.])", re.IGNORECASE
 )
-_REQUESTS = ("messages", "contents", "input")
+_EACH_RESULT = re.compile(r".{0,100}?(?:outputs?[._]results?|outputs?|results?)\.(?=[^.])", re.IGNORECASE)
+_EACH_TOOL = re.compile(r".{0,100}?(?:functions|tools|definitions)\.(?=\d{1,4}\.(?:function\.)?name$)", re.IGNORECASE)
+_OF_CONVENTIONS = frozenset((conventions.ARGUMENTS, conventions.RESULT, "input.value", "output.value"))
 _MESSAGES = frozenset((conventions.INPUT, conventions.OUTPUT))
-# Keys of the conventions without content, which alone make the content of a span not worth looking for.
-_PLAIN = frozenset(
-    (
-        *(
-            conventions.OPERATION,
-            conventions.CONVERSATION,
-            conventions.SESSION,
-            conventions.AGENT,
-            conventions.TOOL_NAME,
-        ),
-        *(conventions.CALL_ID, conventions.DEFINITIONS, conventions.ERROR_TYPE, conventions.FINISH_REASONS),
-        *(conventions.MCP_METHOD, conventions.MCP_TOOL, *conventions.TOKEN_KEYS[0], *conventions.TOKEN_KEYS[1]),
-        *("gen_ai.tool.type", "gen_ai.tool.description", "gen_ai.agent.id", "gen_ai.agent.description"),
-        *(
-            "gen_ai.system",
-            "gen_ai.provider.name",
-            "gen_ai.request.model",
-            "gen_ai.response.model",
-            "gen_ai.response.id",
-        ),
-        *("gen_ai.request.max_tokens", "gen_ai.request.temperature", "gen_ai.request.top_p", "gen_ai.output.type"),
-        *("server.address", "server.port", "mcp.session.id", "jsonrpc.request.id"),
-        *("http.request.method", "http.response.status_code", "http.route", "http.status_code", "url.full", "url.path"),
-        *("url.scheme", "rpc.method", "rpc.service", "rpc.system", "mcp.protocol.version", "gen_ai.request.stream"),
-    )
-)
 
 
 class Generic(MappedDialect):
-    """Asked last, about spans that no other dialect claims."""
+    """Asked last, about spans that no other dialect claims, and about what theirs left out."""
 
     def __init__(self) -> None:
         super().__init__(GENERIC, MappedDialectSettings.model_construct(rank=99, spans=()))
-        self.marks = ("tool", "llm")
-        self.objects = _OBJECTS
+        self.marks = ("tool", "llm", "conversation.")
+        self.words = ("tool", "llm")
+        self.objects = OBJECTS
         # Marks in the bytes of events would cost every span.
         self.scope_words = ("agent", "llm", "llama", "langchain", "langgraph", "genai", "gen_ai", "openai", "anthropic")
         self.grounds = None
@@ -132,19 +122,19 @@ class Generic(MappedDialect):
         for seen in super().read(record):
             yield replace(seen, may_repeat=True) if isinstance(seen, ModelCall) else seen
 
-    def complete(self, span: Span, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        """Add the content of a span to the observations of another dialect that read none."""
+    def complete(self, span: Span, observations: tuple[Observation, ...], dialect: str) -> tuple[Observation, ...]:
+        """Add what the span holds, and what the dialect that claimed it did not read."""
         call: CallExecuted | None = None
         model: ModelCall | None = None
-        # Asked of every span of the conventions: a loop costs half of what a generator does.
+        # Asked of every span that is read: a loop costs half of what a generator does.
         for seen in observations:
             if type(seen) is CallExecuted:
-                if type(seen.arguments) is not NotRecorded or type(seen.result) is not NotRecorded:
+                if type(seen.arguments) is not NotRecorded and type(seen.result) is not NotRecorded:
                     return observations
                 call = seen
             elif type(seen) is ModelCall:
                 model = seen
-            elif type(seen) is MessageSeen or type(seen) is CallAnswered:
+            elif type(seen) is CallAnswered or (type(seen) is MessageSeen and seen.role != "system"):
                 # A model that stopped for tools asked for calls.
                 if model is None or not model.stopped_for_tools:
                     return observations
@@ -152,38 +142,69 @@ class Generic(MappedDialect):
                 return observations
         keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
         # Looking for shapes in spans without JSON took a tenth of the CPU of reading a span.
-        others = set(keys).difference(_PLAIN)
-        if not any(_may_be_json(span.attributes.get(key)) for key in others) and (
+        others = set(keys).difference(PLAIN)
+        if not any(_may_hold(span.attributes.get(key)) for key in others) and (
             not span.events or all(event.name == "exception" for event in span.events)
         ):
             return observations
-        # The other dialect may have been asked for the calls alone.
-        if not _MESSAGES.isdisjoint(keys) and (model is None or not model.stopped_for_tools):
+        if call is not None:
+            return self._with_content(span, observations, call)
+        # An agent's messages repeat those of its models.
+        operation = span.attributes.get(conventions.OPERATION)
+        is_model = model is not None or (isinstance(operation, str) and _MODEL_KIND.search(operation) is not None)
+        if not _MESSAGES.isdisjoint(keys) and not is_model:
             return observations
         found = tuple(self.read(span))
-        if call is not None:
-            executed = next((seen for seen in found if type(seen) is CallExecuted), None)
-            if executed is None:
-                return observations
-            call_id = call.call_id or executed.call_id
-            whole = replace(call, arguments=executed.arguments, result=executed.result, call_id=call_id)
-            return tuple(whole if seen is call else seen for seen in observations)
         if model is not None and any(type(seen) is CallExecuted for seen in found):
             return observations
-        known: set[object] = {type(seen) for seen in observations}
+        known: set[object] = {type(seen) for seen in observations if type(seen) is not MessageSeen}
         if model is not None:
             known.add(AgentRun)
+        # Dialects of producers leave out what repeats; what they claim by mistake, or in part, is a call or in the conventions.
+        if dialect not in self.completes and (model is None or _MESSAGES.isdisjoint(keys)):
+            found = tuple(seen for seen in found if type(seen) is CallExecuted)
         added = [seen for seen in found if type(seen) not in known]
         return (*observations, *added) if any(type(seen) is not ConversationSeen for seen in added) else observations
 
+    def _with_content(
+        self, span: Span, observations: tuple[Observation, ...], call: CallExecuted
+    ) -> tuple[Observation, ...]:
+        has_part = type(call.arguments) is not NotRecorded or type(call.result) is not NotRecorded
+        # A tool may have nothing to take or to return: then only another convention on the same span is asked.
+        if has_part and _OF_CONVENTIONS.isdisjoint(span.attributes):
+            return observations
+        executed = next((seen for seen in self.read(span) if type(seen) is CallExecuted), None)
+        if executed is None:
+            return observations
+        whole = replace(
+            call,
+            arguments=executed.arguments if type(call.arguments) is NotRecorded else call.arguments,
+            result=executed.result if type(call.result) is NotRecorded else call.result,
+            call_id=call.call_id or executed.call_id,
+            error=call.error or executed.error,
+        )
+        return observations if whole == call else tuple(whole if seen is call else seen for seen in observations)
+
+    def found_by(self, span: Span) -> str | None:
+        """Return the key by which spans like this one are found; `None` where it holds nothing."""
+        mapping = self._mapping(span)
+        return None if mapping is None else mapping.found_by
+
     def _mapping(self, record: Record) -> SpanMapping | None:
         if self._newest[0] is not record:
-            self._newest = record, mapping_of(record) if isinstance(record, Span) else None
+            self._newest = record, draft(record) if isinstance(record, Span) else None
         return self._newest[1]
 
 
-def mapping_of(span: Span) -> SpanMapping | None:
-    """Name the attributes of a span that hold a call, or a model's messages; `None` where it has no whole shape."""
+def _may_hold(value: Value) -> bool:
+    return may_be_json(value) or (isinstance(value, str) and value.startswith(envelopes.REPRS))
+
+
+_Fields = dict[str, object]
+
+
+def draft(span: Span) -> SpanMapping | None:
+    """Write the mapping of a span that holds a call, or a model's messages; `None` where it has no whole shape."""
     if not conventions.ORDINARY.isdisjoint(span.attributes):
         return None
     found_values = _values(span)
@@ -191,28 +212,33 @@ def mapping_of(span: Span) -> SpanMapping | None:
     words: dict[str, list[str]] = {}
     for key in texts:
         words.setdefault(_word(key)[0], []).append(key)
-    kinds = {texts[key].lower(): key for key in words.get("kind", ())}
-    found = _tool_call(span, texts, words, kinds)
-    reads = "tool_call"
+    kinds = {texts[key]: key for key in words.get("kind", ()) if len(texts[key]) <= _LONGEST_KEY}
+    # What tells spans apart that have the same keys.
+    by = next((key for pattern in _KINDS for kind, key in kinds.items() if pattern.search(kind)), None)
+    reads, found = "tool_call", _tool_call(span, texts, words, kinds)
     if found is None:
-        reads = "model_call"
-        if kinds.keys().isdisjoint(_MODEL_KINDS):
-            reads = "model_call" if kinds.keys().isdisjoint(_AGENT_KINDS) else "agent_run"
-            if reads == "model_call" and any(map(conventions.repeats_models, kinds)):
-                return None
-        is_labelled = reads == "agent_run" or any(word in kind for kind in kinds for word in _MODEL_KINDS)
-        found = _messages(found_values, is_labelled=is_labelled)
-    if not found:
-        return None
-    # A kind tells spans apart that have the same keys.
-    kind = next((kind for kind in (*_TOOL_KINDS, *_AGENT_KINDS, *_MODEL_KINDS) if kind in kinds), None)
-    by = next(iter(cast("Mapping[str, object]", found.pop("match")))) if kind is None else kinds[kind]
+        is_model = any(map(_MODEL_KIND.search, kinds))
+        reads = "agent_run" if not is_model and any(map(_AGENT_KIND.search, kinds)) else "model_call"
+        if reads == "model_call" and not is_model and any(map(conventions.repeats_models, kinds)):
+            return None
+        label = by is not None and _LABEL.search(by) is not None
+        found = _messages(span, found_values, words, has_label=label and (is_model or reads == "agent_run"))
+        if reads == "agent_run" and label and (found is not None or "agent" not in words):
+            found = {"match": by, "agent": _named(span, texts), **(found or {})}
+        elif reads == "agent_run" and label:
+            found = {"match": by}
+    if found is None:
+        is_of_conversation = "conversation.id" in texts and "conversation.type" in span.attributes
+        if not is_of_conversation:
+            return None
+        reads, found = "conversation", {"match": "conversation.id"}
+    match = found.pop("match")
+    key = str(match if by is None else by)
     around = {word: words[word][0] for word in ("conversation", "agent") if word in words}
-    event, _, key = by.rpartition(_IN_EVENT)
-    found["match"] = {} if event else {key: True if kind is None else texts[by]}
-    return SpanMapping.model_construct(
-        None, reads=reads, event=event or None, **{word: _place(value) for word, value in {**around, **found}.items()}
-    )
+    fields = {word: _place(value) for word, value in {**around, **found}.items() if value is not None}
+    event, _, key = key.rpartition(_IN_EVENT)
+    fields["match"] = {} if event else {key: True if by is None else texts[by]}
+    return SpanMapping.model_construct(None, reads=reads, event=event or None, **fields)
 
 
 def _values(span: Span) -> dict[str, Value]:
@@ -247,162 +273,213 @@ def _word(key: str) -> tuple[str, str]:
     return found.lastgroup or "", before.partition(_IN_EVENT)[2] if _IN_EVENT in found.string else before
 
 
-_Fields = dict[str, object]
-
-
 def _tool_call(
     span: Span, texts: Mapping[str, str], words: Mapping[str, list[str]], kinds: Mapping[str, str]
 ) -> _Fields | None:
     if (
         not conventions.TRANSPORT.isdisjoint(span.attributes)
         or any(map(_CHECK.search, kinds))
-        or not kinds.keys().isdisjoint(_MODEL_KINDS)
+        or any(map(_MODEL_KIND.search, kinds))
     ):
         return None
-    name = next(
-        (
-            key
-            for key in words.get("tool_name", ())
-            if texts[key] and not _HAND_OVER.match(texts[key]) and not _CHECK.search(key)
-        ),
-        None,
-    )
-    kind = next((kind for kind in _TOOL_KINDS if kind in kinds), None)
-    found: _Fields = {"tool_name": name, "match": {name: True}}
+    kind = next((key for text, key in kinds.items() if _TOOL_KIND.search(text)), None)
+    name: object = next((key for key in words.get("tool_name", ()) if _is_tool(key, texts[key])), None)
+    match = name if isinstance(name, str) else kind
     if name is None:
-        if kind is None or _IDENTIFIER.fullmatch(span.name) is None or _HAND_OVER.match(span.name):
-            for key, text in texts.items():
-                if '"tools/call"' in text and text.startswith("{"):
-                    request = values.opened_object(text)
-                    parameters = values.as_object(request.get("params"))
-                    if request.get("method") == "tools/call" and values.as_str(parameters.get("name")):
-                        return {
-                            "match": {key: True},
-                            "tool_name": ValueSource(attribute=key, path=("params", "name")),
-                            "arguments": ValueSource(attribute=key, path=("params", "arguments")),
-                            "result": next((other for other in words.get("result", ()) if other != key), None),
-                        }
-            return None
-        found = {"tool_name": ValueSource(span_name=""), "match": {kinds[kind]: True}}
-    call_id = next(iter(words.get("call_id", ())), None)
-    has_failed = conventions.call_error(span) is not None
+        name = None if kind is None or words.get("tool_name") else _named(span, texts)
+        if name is None:
+            return _request(texts, words)
+    about = str(match)
+    failed = {
+        key: text
+        for key in span.attributes
+        if _STATE.search(key) and _is_about(key, about) and (text := _failure(span, key))
+    }
+    error = next((key for key in words.get("error", ()) if texts[key] and _is_about(key, about)), None)
+    has_failed = bool(failed) or error is not None or conventions.call_error(span) is not None
+    found: _Fields = {
+        "tool_name": name,
+        "match": match,
+        "call_id": next(iter(words.get("call_id", ())), None),
+        "failed": failed or None,
+        "error": error,
+    }
+    is_labelled = kind is not None and _LABEL.search(kind) is not None
+    results = words.get("result", [])
     # Parameters may be those of the tool's definition.
     for key in sorted(words.get("arguments", ()), key=lambda key: ("tool" not in key.lower(), "param" in key.lower())):
-        text = texts[key]
-        read = values.arguments(text) if text[:1] == "{" else None
-        given = values.as_object(read.value) if isinstance(read, Recorded) else None
-        if given is None or (given and is_schema(given)) or _is_request(given):
-            arguments = None
-        else:
-            # Python's `f(*args, **kwargs)`, as tracers of functions write it, and what LangChain hands to its callbacks.
-            is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
-            inner = "kwargs" if is_function else "input_str" if {"input_str", "tags"} <= given.keys() else None
-            arguments = key if inner is None else ValueSource(attribute=key, path=(inner,))
+        arguments = _arguments(key, texts[key])
         # Arguments and result have keys of one namespace: `build.input` is not what became `result`.
-        result = next((other for other in words.get("result", ()) if _word(other)[1] == _word(key)[1]), None)
-        if arguments is not None and (result is not None or has_failed):
-            return {**found, "arguments": arguments, "result": result, "call_id": call_id}
+        result = next((other for other in results if _word(other)[1] == _word(key)[1]), None)
+        is_of_call = is_labelled or not _word(key)[1] or _is_about(key, about)
+        if arguments is not None and is_of_call and (result is not None or has_failed):
+            return {**found, "arguments": arguments, "result": result}
+    return _labelled(span, texts, words, found, is_labelled=is_labelled, has_failed=has_failed)
+
+
+def _labelled(
+    span: Span,
+    texts: Mapping[str, str],
+    words: Mapping[str, list[str]],
+    found: _Fields,
+    *,
+    is_labelled: bool,
+    has_failed: bool,
+) -> _Fields | None:
+    """Map a span that is labelled as that of a tool: its arguments may be of any form, or hidden."""
+    if conventions.MCP_METHOD in span.attributes:
+        return None
+    if not is_labelled:
+        is_of_agent = str(found["tool_name"]).startswith("gen_ai.") or found["call_id"] is not None
+        if not is_of_agent or _ACT_ALONE.fullmatch(span.name) is None:
+            return None
+    arguments: object = next((key for key in words.get("arguments", ()) if _arguments(key, texts[key])), None)
+    if arguments is None:
+        arguments = next(
+            (
+                key
+                for key in words.get("arguments", ())
+                if texts[key] and not texts[key].startswith("{") and not is_message(values.opened(texts[key]))
+            ),
+            _each(span, _EACH_ARGUMENT) if is_labelled else None,
+        )
+    result: object = next(iter(words.get("result", ())), _each(span, _EACH_RESULT) if is_labelled else None)
+    if result is None and not has_failed and _REQUESTED.match(span.name):
+        return None
+    return {**found, "arguments": arguments, "result": result}
+
+
+def _each(span: Span, beginning: re.Pattern[str]) -> ValueSource | None:
+    """Return the place of a value that has an attribute for each of its parts."""
+    for key in [*span.attributes][:_MAX_ATTRIBUTES]:
+        if (begun := beginning.match(key[:_LONGEST_KEY])) is not None:
+            return ValueSource(prefix=begun[0])
     return None
 
 
-def _messages(found_values: Mapping[str, Value], *, is_labelled: bool) -> _Fields | None:
+def _is_about(key: str, other: str) -> bool:
+    """Return whether a key speaks of a tool, has no namespace, or has the one of the other key."""
+    beginning, *rest = _PARTS.split(key)
+    root = _PARTS.split(other)[0]
+    return not rest or root in ("tool", beginning) or "tool" in (beginning, *rest)
+
+
+def _is_tool(key: str, name: str) -> bool:
+    return bool(name) and name[0] not in "[{" and not _HAND_OVER.match(name) and not _CHECK.search(key)
+
+
+def _failure(span: Span, key: str) -> str | None:
+    state = str(span.attributes.get(key))[:_LONGEST_KEY].lower()
+    return str(span.attributes.get(key)) if state in _FAILURES else None
+
+
+def _named(span: Span, texts: Mapping[str, str]) -> object:
+    """Return where a labelled span has the name of its tool or agent: a key, or the span's name."""
+    for key, text in texts.items():
+        if _ANY_NAME.search(key) and _IDENTIFIER.fullmatch(text) and text.lower() not in _ACTS:
+            is_in_name = re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", span.name) is not None
+            if (is_in_name or _ENTITY.search(key)) and not _TOOL_KIND.search(text) and not _HAND_OVER.match(text):
+                return key
+    if _IDENTIFIER.fullmatch(span.name) and not _HAND_OVER.match(span.name):
+        return ValueSource(span_name="")
+    named = _NAMED_ACT.fullmatch(span.name)
+    if named is None or named[2].lower() in _ACTS:
+        return None
+    return ValueSource(span_name=named[1])
+
+
+def _request(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Fields | None:
+    """Map a request of MCP's, `{"method": "tools/call", "params": ...}`."""
+    for key, text in texts.items():
+        if '"tools/call"' in text and text.startswith("{"):
+            request = values.opened_object(text)
+            parameters = values.as_object(request.get("params"))
+            if request.get("method") == "tools/call" and values.as_str(parameters.get("name")):
+                return {
+                    "match": key,
+                    "tool_name": ValueSource(attribute=key, path=("params", "name")),
+                    "arguments": ValueSource(attribute=key, path=("params", "arguments")),
+                    "result": next((other for other in words.get("result", ()) if other != key), None),
+                }
+    return None
+
+
+def _arguments(key: str, text: str) -> object:
+    """Return the place of a call's arguments, `None` where the text holds none."""
+    read = envelopes.given(values.arguments(text)) if text.startswith(("{", "[{")) else None
+    given = values.as_object(read.value) if isinstance(read, Recorded) else None
+    if given is None or (given and is_schema(given)) or is_request(given):
+        return None
+    # What is written for keyword arguments alone, and what LangChain hands to its callbacks.
+    is_function = isinstance(given.get("kwargs"), dict) and not given.get("args")
+    inner = "kwargs" if is_function else "input_str" if {"input_str", "tags"} <= given.keys() else None
+    return key if inner is None else ValueSource(attribute=key, path=(inner,))
+
+
+def _messages(
+    span: Span, found_values: Mapping[str, Value], words: Mapping[str, list[str]], *, has_label: bool
+) -> _Fields | None:
     """Find the input, the output and the offered tools of a model call."""
     shapes: dict[str, list[str]] = {}
     opened: dict[str, Json] = {}
     found: _Fields = {}
     for key, written in found_values.items():
-        if _may_be_json(written):
-            value = values.opened(written)
+        if may_be_json(written):
+            value = envelopes.unwrapped(values.opened(written))
             opened[key] = value
-            shapes.setdefault(_shape(value), []).append(key)
-            if isinstance(value, dict) and _shape(value.get("tools")) == "tools":
+            shapes.setdefault(shape_of(value), []).append(key)
+            if isinstance(value, dict) and shape_of(value.get("tools")) == "tools":
                 found["tools"] = ValueSource(attribute=key, path=("tools",))
+            elif has_label and (requests := _requests(key, value)):
+                found["requests"] = requests
     outputs, inputs = shapes.get("output", []), shapes.get("input", [])
-    if not outputs and not inputs:
-        return None
+    if tools := shapes.get("tools"):
+        found["tools"] = tools[0]
+    elif has_label and (offered := _each(span, _EACH_TOOL)) is not None:
+        found["tools"] = offered
     if outputs:
-        found["output"] = output = max(outputs, key=lambda key: len(_calls_in(opened[key])))
+        found["output"] = output = max(outputs, key=lambda key: len(calls_in(opened[key])))
         # Parsers, memories and tools repeat calls: without ids, nothing joins them to those of the model.
-        is_message = isinstance(opened[output], list) or _role(values.as_object(opened[output]))
-        if (
-            is_message
-            and not inputs
-            and not is_labelled
-            and not all(call.call_id for call in _calls_in(opened[output]))
-        ):
+        is_repeated = isinstance(opened[output], list) or is_message(opened[output])
+        if is_repeated and not inputs and not has_label and not all(call.call_id for call in calls_in(opened[output])):
             return None
     if inputs:
         found["input"] = max(inputs, key=lambda key: len(values.as_str(found_values[key]) or ""))
-    if tools := shapes.get("tools"):
-        found["tools"] = tools[0]
-    return {"match": {found.get("output", found.get("input")): True}, **found}
+    if has_label:
+        # On a span that is labelled as a model's or an agent's, texts are messages, too.
+        for field, word, each in (("input", "arguments", _EACH_ARGUMENT), ("output", "result", _EACH_RESULT)):
+            if field not in found and "requests" not in found:
+                place = next(iter(words.get(word, ())), None) or _each_message(span, each)
+                found |= {} if place is None else {field: place}
+    elif not outputs and not inputs:
+        return None
+    key = next((place for field in ("output", "input", "tools") if isinstance(place := found.get(field), str)), None)
+    return {"match": key or next(iter(found_values)), **found} if found else None
 
 
-def _may_be_json(value: Value) -> bool:
-    if isinstance(value, str):
-        return value.startswith(("[", "{"))
-    return isinstance(value, dict) or (isinstance(value, list) and not isinstance(value[0] if value else "", str))
+def _each_message(span: Span, beginning: re.Pattern[str]) -> ValueSource | None:
+    """Return the place of messages that have an attribute for each of their parts."""
+    place = _each(span, beginning)
+    parts = {} if place is None or place.prefix is None else values.nested(span.attributes, place.prefix)
+    if place is None or shape_of(parts):
+        return place
+    member = next((key for key, value in parts.items() if shape_of(value)), None)
+    return None if member is None else ValueSource(prefix=place.prefix, path=(member,))
 
 
-def _calls_in(value: Json) -> list[CallRequested]:
-    written = messages_of([*provider_messages.written(value)], "assistant")
-    return [seen for seen in conventions.written(written, None) if isinstance(seen, CallRequested)]
-
-
-def _shape(value: Json) -> str:
-    """Return whether a value is the `input` or `output` of a model, or the `tools` on offer; "" for anything else."""
-    if isinstance(value, list):
-        items = [values.as_object(item) for item in batch(value)[:_MAX_ITEMS]]
-        if not items or not all(items):
-            return ""
-        if any(map(_is_call, items)) and all(_is_call(item) or item.get("type") in _BESIDE_CALLS for item in items):
-            return "output"
-        if all(map(_is_definition, items)):
-            return "tools"
-        roles = [_role(item) for item in items]
-        if not all(roles):
-            return ""
-        return "output" if _OUTPUT_ROLES.issuperset(roles) else "input"
-    message = values.as_object(value)
-    if role := _role(message):
-        return "output" if role in _OUTPUT_ROLES else "input"
-    if _is_request(message):
-        return "input"
-    written = provider_messages.written(value)
-    is_response = bool(written) and written[0] is not message and all(_role(item) for item in written)
-    return "output" if is_response else ""
-
-
-def _is_request(item: JsonObject) -> bool:
-    return any(isinstance(item.get(key), list) and _shape(item[key]) in ("input", "output") for key in _REQUESTS)
-
-
-def _role(item: JsonObject) -> str:
-    """Return the role of a whole message, "" where it is none."""
-    kind = item.get("type")
-    if kind in _ANSWER_TYPES:
-        return "tool"
-    if _is_call(item):
-        return "assistant"
-    message = message_fields(item)
-    inner = message.get("message")
-    message = inner if isinstance(inner, dict) else message
-    role = message.get("role", message.get("type"))
-    return str(role) if role in _ROLES and not _CONTENT.isdisjoint(message) else ""
-
-
-def _is_call(item: JsonObject) -> bool:
-    function = values.as_object(item.get("function"))
-    if values.as_str(function.get("name")) and "arguments" in function:
-        return True
-    # Syntax trees and build tools have names with other arguments.
-    given = next((item[key] for key in ("arguments", "args", "input") if key in item), None)
-    if not isinstance(given, dict) and not (isinstance(given, str) and given[:1] in ("{", "")):
-        return False
-    name = "name" if item.get("type") in _CALL_TYPES else "toolName"
-    return bool(values.as_str(item.get(name))) and item.get("type") != "function"
-
-
-def _is_definition(item: JsonObject) -> bool:
-    found = [*definitions(item)]
-    return bool(found) and all(tool.parameters is not None and is_schema(tool.parameters) for tool in found)
+def _requests(key: str, value: Json) -> Requests | None:
+    """Map a list of calls that a model asks for, each with the name of a tool and arguments under keys of their own."""
+    items = [values.as_object(item) for item in value[:_MAX_ITEMS]] if isinstance(value, list) else []
+    members = {word: member for member in (items[0] if items else {}) if (word := _word(member)[0])}
+    if _IN_EVENT in key or not {"tool_name", "arguments"} <= members.keys():
+        return None
+    if any(not values.as_str(item.get(members["tool_name"])) for item in items):
+        return None
+    call_id = members.get("call_id")
+    return Requests(
+        attribute=key,
+        path=("*",),
+        tool_name=(members["tool_name"],),
+        arguments=(members["arguments"],),
+        call_id=None if call_id is None else (call_id,),
+    )

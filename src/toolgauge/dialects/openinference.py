@@ -20,7 +20,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import conventions, langchain, messages, values
+from toolgauge.recognize import langchain, messages, values
 from toolgauge.recognize import openinference_agents as agents
 from toolgauge.recognize import openinference_messages as flattened
 from toolgauge.recognize.conventions import (
@@ -248,16 +248,15 @@ class UiPath(PlainDialect):
     grounds = Grounds(keys=(TOOL_NAME,), scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
-        """Claim spans with a tool's name and no span kind, and UiPath's own."""
+        """Claim UiPath's spans, and those of others with a tool's name and content but no span kind."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes
+        is_own = record.scope.name.startswith(_SCOPE)
         if TOOL_NAME in attributes and KIND not in attributes:
-            # A shop for tools and a build write the name, too.
-            return INPUT in attributes or (
-                conventions.ORDINARY.isdisjoint(attributes) and conventions.TRANSPORT.isdisjoint(attributes)
-            )
-        return SPAN_TYPE in attributes and record.scope.name.startswith(_SCOPE)
+            # A shop for tools and a build write the name, too, and so do other conventions.
+            return is_own or INPUT in attributes or OUTPUT in attributes
+        return SPAN_TYPE in attributes and is_own
 
     def _read(self, span: Span) -> Iterator[Observation]:
         kind = (values.as_str(span.attributes.get(SPAN_TYPE)) or "").upper()

@@ -58,6 +58,10 @@ _INTEGRATIONS = (
 _SCOPE = re.compile(
     f"(?:{'|'.join(map(re.escape, _INSTRUMENTATIONS))})({'|'.join(map(re.escape, _INTEGRATIONS))})" + r"(?:\.|$)"
 )
+# The instrumentations of others have the same names. What Traceloop's write, which follow the conventions else:
+_OWN_SCOPES = (_INSTRUMENTATIONS[1], *(f"{_INSTRUMENTATIONS[0]}openai.{version}" for version in ("v0", "v1")))
+_EVIDENCE = ("traceloop.", "llm.", "crewai.", "gen_ai.workflow.")
+_OWN_KEYS = frozenset(("gen_ai.usage.total_tokens", "gen_ai.is_streaming", "gen_ai.headers"))
 _SCOPES = tuple(prefix + name for prefix in _INSTRUMENTATIONS for name in _INTEGRATIONS)
 _DECORATOR = ("traceloop.tracer", "@traceloop/node-server-sdk")
 _MODEL_REQUESTS = frozenset(("chat", "completion"))
@@ -117,7 +121,12 @@ class Traceloop(PlainDialect):
             if key in attributes:
                 return True
         if _SCOPE.match(record.scope.name):
-            return any(key.startswith(_MARKS) for key in attributes)
+            if record.scope.name.startswith(_OWN_SCOPES):
+                return any(key.startswith(_MARKS) for key in attributes)
+            # It names a span after its package, where the conventions have the operation.
+            is_named = "." in record.name.partition(" ")[0] and conventions.OPERATION in attributes
+            if is_named or not _OWN_KEYS.isdisjoint(attributes) or any(key.startswith(_EVIDENCE) for key in attributes):
+                return True
         return conventions.OPERATION not in attributes and any(key in attributes for key in _LEGACY)
 
     def _read(self, span: Span) -> Iterator[Observation]:

@@ -279,8 +279,12 @@ def _langsmith_error(span: Span) -> CallError | None:
 
 
 _TYPE = "lmnr.span.type"
-_TOOL = ToolFields(arguments=("lmnr.span.input",), result=("lmnr.span.output",))
 _ASSOCIATION = "lmnr.association.properties."
+_TOOL = ToolFields(
+    call_id=(conventions.CALL_ID, _ASSOCIATION + "metadata.tool_call_id"),
+    arguments=("lmnr.span.input",),
+    result=("lmnr.span.output",),
+)
 _SESSION = _ASSOCIATION + "session_id"
 
 

@@ -79,6 +79,7 @@ class ArgumentsSchema(FactsEvaluator):
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
     needs_whole: ClassVar[bool] = False
+    judges_every_answer: ClassVar[bool] = True
 
     # Whether an argument that the schema does not name fails, where the schema does not say whether others are allowed.
     unknown_arguments: UnknownArguments = "fail"

@@ -12,6 +12,7 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.call_patterns import CallPattern, Match, Sight, ValueCondition, not_empty
+from toolgauge.score.origins.provenance import values_and_keys
 from toolgauge.score.selection import CallSelection, not_executed, nothing_to_judge, shown, was_stopped
 from toolgauge.score.tool_offers import RunOffers
 
@@ -49,7 +50,7 @@ def _sight_of_offers(condition: ValueCondition, call: ToolCall, offers: RunOffer
     if call.definition is not None:
         offered.append(call.definition)
     for tool in offered:
-        if any(map(condition.holds, _texts([tool.name, tool.description, tool.parameters]))):
+        if any(map(condition.holds, values_and_keys([tool.name, tool.description, tool.parameters]))):
             return Sight(Match.YES, (shown(tool.name),))
     if offered:
         return Sight(Match.NO, ("offered",))
@@ -66,7 +67,7 @@ def _sight_of_result(condition: ValueCondition, call: ToolCall) -> Sight:
             texts.append(text)
         case NotRecorded():
             pass
-    if any(map(condition.holds, _texts(texts))):
+    if any(map(condition.holds, values_and_keys(texts))):
         return Sight(Match.YES)
     if was_stopped(call):
         return Sight(Match.UNSEEN, doubt=not_executed(call))
@@ -74,20 +75,6 @@ def _sight_of_result(condition: ValueCondition, call: ToolCall) -> Sight:
         explanation = f"the result of {shown(call.name)} was not recorded"
         return Sight(Match.UNSEEN, doubt=NotEvaluated(reason="results_not_recorded", explanation=explanation))
     return Sight(Match.NO, ("result",))
-
-
-def _texts(value: Json) -> Iterator[Json]:
-    """Yield the values in a value, and the names of members."""
-    left = [value]
-    while left:
-        node = left.pop()
-        if isinstance(node, dict):
-            yield from node
-            left.extend(node.values())
-        elif isinstance(node, list):
-            left.extend(node)
-        else:
-            yield node
 
 
 _Rules = Annotated[tuple[PolicyRule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]

@@ -41,7 +41,7 @@ _START_TIME = "process_start_time_seconds"
 
 
 class MetricsEndpoint(HttpEndpoint):
-    """Serves metrics to Prometheus under `/metrics`; port 0 takes any free one."""
+    """Serves metrics to Prometheus, and on port 0 at one that is free."""
 
     def __init__(
         self,

@@ -63,6 +63,7 @@ def tool_change_sentence(change: ToolDefinitionChange) -> str:
         "added": "was added",
         "removed": "was removed",
         "breaking": "no longer accepts all calls that were valid before",
+        "changed": "has another schema",
         "additive": "accepts more calls",
         "wording": "is described in other words",
     }

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from toolgauge import on_demand
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.errors import EvaluationError
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, nests_too_deep
 from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question, reason_in
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
@@ -32,15 +32,7 @@ class VerdictForm:
         """Return the problem of a verdict, for the judge to read; `None` when it fits."""
         if not isinstance(verdict, dict):
             return "the verdict must be an object"
-        layer: list[Json] = [verdict]
-        for _ in range(_MAX_DEPTH):
-            layer = [
-                member
-                for value in layer
-                if isinstance(value, dict | list)
-                for member in (value.values() if isinstance(value, dict) else value)
-            ]
-        if layer:
+        if nests_too_deep(verdict, _MAX_DEPTH):
             return "the verdict is nested too deeply"
         worst = min(self._validator.iter_errors(verdict), key=lambda error: len(error.instance_path), default=None)
         if worst is None:

@@ -3,40 +3,52 @@
 Nothing is written and nothing is sent. One question at a time is worked on, so that memory stays bounded.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
+from pathlib import Path
 from threading import Lock
 from typing import Annotated, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field
 
+from toolgauge.authoring.documents import document
+from toolgauge.authoring.evidence import Requirements as Evidence
+from toolgauge.authoring.labels import read_labels
+from toolgauge.authoring.learner import Options, Wanted, learn_recording
+from toolgauge.authoring.reference_text import criteria_lines
+from toolgauge.authoring.tasks import Choice, Counted, choose_runs
+from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
-from toolgauge.mcp_server.failure_report import failure_lines, failure_report
-from toolgauge.mcp_server.plain_text import as_json, cut, joined
-from toolgauge.mcp_server.readable_files import FoundRecording, ReadableFiles
-from toolgauge.mcp_server.recording_answers import compare_recordings, diagnose, expected, learned, suggestion_lines
+from toolgauge.mcp_server.failure_report import failure_report
+from toolgauge.mcp_server.plain_text import as_json, cut, joined, within_room
+from toolgauge.mcp_server.readable_files import ReadableFiles
 from toolgauge.mcp_server.scored_recordings import (
     MAX_TRAJECTORIES,
-    RecordingAnswer,
     ScoredRecording,
     ScoredRecordings,
+    Scoring,
     ScoringFiles,
-    UnreadFile,
     Work,
     scored_requests,
 )
-from toolgauge.mcp_server.trajectory_list import list_lines, trajectory_list
+from toolgauge.mcp_server.trajectory_list import trajectory_list
 from toolgauge.model.errors import ConfigError, RecordingError
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recordings.comparison import FILTERED
+from toolgauge.recordings.comparison import BASE, FILTERED, NEW, compare, set_beside
 from toolgauge.recordings.comparison import Filters as StreamFilters
-from toolgauge.recordings.verdict import Question
+from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
+from toolgauge.recordings.conversation_means import Observations
+from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.recorded_requests import scorecards
+from toolgauge.recordings.stats import Tally
+from toolgauge.recordings.verdict import Question, Verdict
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted
 from toolgauge.report.trajectory_rows import MAX_TEXT, Filters
+from toolgauge.service.pipeline_factory import offline_pipeline
 
 _RECORDING = (
     "A recording as `list_recordings` names it: a file, or a directory. Default: all that the server was started with."
@@ -156,11 +168,122 @@ def _begins(trajectory: Trajectory, asked: str) -> bool:
     return trajectory.trace_id.startswith(asked) or (trajectory.conversation_id or "").lower().startswith(asked)
 
 
-class RecordingList(Struct, frozen=True, kw_only=True):
-    """The recordings that can be asked about, the newest first."""
+# So much YAML is in one answer.
+MAX_YAML = 20_000
+_ENTRY = "\n  - name: "
+# As `toolgauge learn` has them without options.
+_TOLERANCE, _MOST_ALARMS = 0.01, 0.05
+_MAX_STREAMS = 40
+_WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
 
-    recordings: list[FoundRecording]
-    more: int
+
+def learned(
+    files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, labels: Path | None, min_runs: int
+) -> tuple[JsonObject, list[str]]:
+    """Learn criteria from usual runs, as `toolgauge learn` does."""
+    wanted = Wanted(labels=None if labels is None else read_labels(labels))
+    learner = learn_recording(work.requests(files), wanted, scoring.load().config)
+    if not learner.calls:
+        why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
+        raise RecordingError(why, hint="`diagnose_recording` shows the reason")
+    requirements = Evidence(runs=min_runs, tolerance=_TOLERANCE)
+    text, summaries = learner.result(Options(requirements=requirements, most_alarms=_MOST_ALARMS))
+    notes = [
+        f"{summary.service or '(no service name)'}: {summary.runs} runs, {summary.calls} calls, "
+        f"{counted(summary.criteria, 'criterion', 'criteria')}"
+        for summary in summaries
+    ]
+    if not any(summary.criteria for summary in summaries):
+        notes.append(f"no rule has enough evidence: record more, or lower `min_runs` ({min_runs})")
+        return _bounded("", notes)
+    return _bounded(text, [*notes, "learned from what is there: review it, as what was usual may be wrong"])
+
+
+def expected(
+    files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, passed: Sequence[str]
+) -> tuple[JsonObject, list[str]]:
+    """Make the calls of these runs the reference, as `toolgauge expect --trace` does."""
+    choice = Choice(scope="trace", traces=tuple(trace.lower() for trace in passed))
+    whole = scoring.load_for_runs(choice.scope)
+    if not whole.redactor.shows_values:
+        raise ConfigError(
+            "a reference is made of the values of a run, and values are hidden",
+            hint="the person who runs this server shows them with `toolgauge mcp --set redact.values=show`, or calls "
+            "`toolgauge expect`; without `passed`, criteria are learned that hold no values",
+        )
+    counting = Counted()
+    chooser = choose_runs(work.requests(files), choice, counting, whole.config, whole.criteria)
+    found = document(
+        chooser.tasks(), tools=counting.tools, case_key=counting.case_key, is_promoted=False, is_one_criterion=False
+    )
+    notes = [f"left out: {line}" for line in chooser.left_out]
+    notes.append("calls that change state are expected; comments name what was left free, and why")
+    return _bounded("".join(f"{line}\n" for line in criteria_lines(found, None)), notes)
+
+
+def _bounded(text: str, notes: list[str]) -> tuple[JsonObject, list[str]]:
+    """Cut the text between two criteria, so that the rest is a whole file."""
+    total = text.count(_ENTRY)
+    if len(text) > MAX_YAML:
+        end = text.rfind(_ENTRY, 0, MAX_YAML)
+        text = text[: end + 1] if end > 0 else ""
+    kept = text.count(_ENTRY)
+    lines = [*notes, f"{counted(kept, 'criterion', 'criteria')}:" if text else "no criteria"]
+    if total > kept:
+        lines.append(f"{total - kept} more have no room here: `toolgauge learn FILE -o envelope.yaml` has all")
+    return {"yaml": text, "criteria": kept, "more_criteria": total - kept, "notes": [*notes]}, lines
+
+
+def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[JsonObject, Sequence[str]]:
+    """Diagnose a recording as `toolgauge doctor` does; return the answer and lines for it."""
+    tally = Tally()
+    doctor = Doctor(tally)
+    for scorecard in scorecards(tally.counted(work.requests(files)), offline_pipeline(Config(), (), tally.recognizer)):
+        doctor.add(scorecard.trajectory)
+    # Those with problems first, as many as there is room for.
+    found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
+    producers = list(within_room(map(diagnosis_object, found)))
+    shown = found[: len(producers)]
+    none = f"nothing recognised: none of {tally.in_recording.total()} spans and log records is of an agent"
+    split = f"{doctor.split} of {doctor.with_calls} trajectories lack some spans, and are not evaluated as a whole"
+    problems = (
+        (not found, f"{none}, or no dialect knows its form"),
+        (doctor.split, split),
+        (tally.undecodable, f"{tally.undecodable} spans and log records cannot be decoded"),
+        (tally.dialect_errors, f"a dialect failed on {tally.dialect_errors} records"),
+    )
+    notes = [text for is_so, text in problems if is_so]
+    answer: JsonObject = {"recording": name, "producers": [*producers], "more_producers": len(found) - len(shown)}
+    return {**answer, "notes": [*notes]}, [*(line for one in shown for line in diagnosis_lines(one)), *notes]
+
+
+def compare_recordings(
+    recordings: ScoredRecordings,
+    baseline: tuple[str, ...],
+    candidate: tuple[str, ...],
+    scoring: Scoring,
+    work: Work,
+    question: Question,
+    filters: StreamFilters,
+) -> tuple[JsonObject, Sequence[str]]:
+    """Compare two recordings as `toolgauge compare` does; return the answer and lines for it."""
+    observations = Observations()
+    for files, version in ((baseline, BASE), (candidate, NEW)):
+        for scorecard in recordings.results(files, scoring, work):
+            observations.add(scorecard, version)
+    observed, versions, without = set_beside(observations)
+    compared = compare(observed, versions, filters, question)
+    notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in without]
+    # The worst first.
+    ordered = sorted(compared.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.pairing.decides))
+    answer = comparison_object(replace(compared, streams=tuple(ordered[:_MAX_STREAMS])))
+    words: list[Json] = [*conclusion(compared)]
+    shown: JsonObject = {"conclusion": words[:_MAX_STREAMS], "notes": [*notes]}
+    answer |= {"more_streams": len(ordered[_MAX_STREAMS:]), **shown}
+    # Of single tools, those that differ.
+    decisive = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
+    table = table_lines(replace(compared, streams=tuple(decisive)))
+    return answer, [*conclusion(compared), *notes, *table]
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -183,9 +306,10 @@ class Answers:
         """List the files that may be read."""
         del question, work
         found, more = self._files.newest()
+        answer: JsonObject = {"recordings": [one._asdict() for one in found], "more": more}
         lines = [f"{counted(len(found) + more, 'recording')}, the newest first"]
         lines += [f"{one.recording}  {one.bytes:,} bytes  {one.modified}" for one in found]
-        return Answer(text=joined(lines), json=as_json(RecordingList(recordings=found, more=more)))
+        return Answer(text=joined(lines), json=as_json(answer))
 
     def trajectories(self, question: ListTrajectories, work: Work) -> Answer:
         """List trajectories with their worst results."""
@@ -193,7 +317,7 @@ class Answers:
         filters = Filters(**names, q=question.id)
         with self._lock:
             scored = self._scored(question, work)
-            found = trajectory_list(
+            answer, lines = trajectory_list(
                 self._files.name_of(question.recording),
                 scored,
                 filters,
@@ -201,7 +325,7 @@ class Answers:
                 offset=question.offset,
                 limit=question.limit,
             )
-        return _answer(list_lines(found), found, work)
+        return _answer(lines, answer, work)
 
     def failure(self, question: ExplainFailure, work: Work) -> Answer:
         """Explain why one run failed."""
@@ -209,7 +333,7 @@ class Answers:
             scored = self._scored(question, work)
             kept = self._found(scored, question, work)
         failed = sum(one.is_failed for one in scored.store.newest())
-        report = failure_report(
+        answer, lines = failure_report(
             self._files.name_of(question.recording),
             kept,
             scored.scoring,
@@ -217,7 +341,7 @@ class Answers:
             call=question.call,
             other_failed=failed - kept.is_failed,
         )
-        return _answer(failure_lines(report), report, work)
+        return _answer(lines, answer, work)
 
     def comparison(self, question: CompareRecordings, work: Work) -> Answer:
         """Compare two recordings."""
@@ -239,10 +363,10 @@ class Answers:
         labels = self._files.path_of(question.labels) if question.labels else None
         with self._lock:
             if question.passed:
-                found = expected(files, self._scoring, work, passed=question.passed)
+                found, lines = expected(files, self._scoring, work, passed=question.passed)
             else:
-                found = learned(files, self._scoring, work, labels=labels, min_runs=question.min_runs)
-        answer = _answer(suggestion_lines(found), found, work)
+                found, lines = learned(files, self._scoring, work, labels=labels, min_runs=question.min_runs)
+        answer = _answer(lines, found, work)
         return Answer(text=f"{answer.text}\n{answer.json['yaml']}", json=answer.json)
 
     def diagnosis(self, question: DiagnoseRecording, work: Work) -> Answer:
@@ -291,11 +415,13 @@ class Answers:
         return found
 
 
-def _answer(lines: Iterable[str], answer: RecordingAnswer, work: Work) -> Answer:
-    unread = [UnreadFile(recording=file, reason=reason) for file, reason in work.unread.items()]
-    shown = unread[:_MAX_UNREAD]
-    notes = [f"not in this answer: {one.reason}" for one in shown]
-    if unread != shown:
-        notes.append(f"nor is anything of {len(unread) - len(shown)} more files")
-    answer = replace(answer, unread=shown, more_unread=len(unread) - len(shown))
+def _answer(lines: Iterable[str], answer: JsonObject, work: Work) -> Answer:
+    """Add the damaged files: the answer is of all others."""
+    reasons = [*work.unread.items()]
+    unread: list[Json] = [{"recording": file, "reason": reason} for file, reason in reasons[:_MAX_UNREAD]]
+    more = len(reasons) - len(unread)
+    notes = [f"not in this answer: {reason}" for _, reason in reasons[:_MAX_UNREAD]]
+    if more:
+        notes.append(f"nor is anything of {more} more files")
+    answer |= {"unread": unread, "more_unread": more}
     return Answer(text=joined([*notes, *lines]), json=as_json(answer))

@@ -3,19 +3,20 @@
 Where it would be too large for an answer it has fewer calls and shorter values, and notes that.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, as_json, cut, size_of
-from toolgauge.mcp_server.scored_recordings import RecordingAnswer, Scoring
-from toolgauge.mcp_server.trajectory_list import ListedTrajectory, listed, named, named_if_known
-from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, OutcomeWord, Result, outcome_word
-from toolgauge.model.plain_words import state_words, with_cause
+from toolgauge.mcp_server.scored_recordings import Scoring
+from toolgauge.mcp_server.trajectory_list import Listed, named, named_if_known
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import ERROR_RULE, MEANINGS, outcome_word
+from toolgauge.model.plain_words import with_cause
 from toolgauge.report.explanations import ShownDifference, ShownVerdict, comparison_by_rule
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.producer_advice import advice
@@ -37,107 +38,6 @@ _CUT_SHORTER = "values are cut shorter than usual, as there are many: `criterion
 _NOT_WHOLE = "what judges the run as a whole was not evaluated, as spans of it may be missing"
 
 
-class ReportedVerdict(Struct, frozen=True, kw_only=True):
-    """The verdict of one criterion, on a call or on the trajectory as a whole."""
-
-    criterion: str
-    evaluator: str
-    outcome: OutcomeWord
-    score: float | None
-    requirement: Annotated[str, Meta(description="the score that is enough, such as `passes at 0.8`")]
-    is_shadow: Annotated[bool, Meta(description="the criterion is tried out: it decides nothing")]
-    call: Annotated[int | None, Meta(description="number of the judged call; null for the trajectory as a whole")]
-    tool: str | None
-    explanation: str
-    differences: list[ShownDifference]
-    more_differences: int
-
-
-class ReportedGap(Struct, frozen=True, kw_only=True):
-    """A criterion that could not judge, and why. It is no failure."""
-
-    criterion: str
-    reason: str
-    meaning: str
-    explanation: str
-    count: int
-
-
-class ReportedArgument(Struct, frozen=True, kw_only=True):
-    """One argument of a call. `value` is null where there is none to show; `note` is why."""
-
-    name: str
-    value: str | None
-    note: str
-    differs: Annotated[list[str], Meta(description="what criteria expected in its place")]
-
-
-class ReportedCall(Struct, frozen=True, kw_only=True):
-    """One call. `state` is executed, rejected (never run), requested_only, paused (waits for a person), refused (by a person) or cancelled."""
-
-    number: int
-    tool: str
-    agent: str | None
-    state: str
-    span_id: str
-    arguments: list[ReportedArgument]
-    more_arguments: int
-    result: str
-    error: str | None
-    verdicts: Annotated[list[str], Meta(description="criteria that this call failed or errored under")]
-    not_observed: list[str]
-    value_origins: Annotated[
-        list[str],
-        Meta(description="where each argument value is from, back to the user; of failing calls, no step is the cause"),
-    ]
-
-
-class ReportedTurn(Struct, frozen=True, kw_only=True):
-    """The calls of one model output; several of them were asked for together."""
-
-    turn: int
-    calls: list[ReportedCall]
-
-
-class ReportedMessage(Struct, frozen=True, kw_only=True):
-    """One text of the conversation."""
-
-    role: str
-    text: str
-
-
-class ReportedRemedy(Struct, frozen=True, kw_only=True):
-    """The facts that a producer does not record, and the switch that turns them on."""
-
-    producer: str
-    missing: list[str]
-    instruction: str
-    switches: list[str]
-    is_never_recorded: bool
-
-
-class FailureReport(RecordingAnswer, frozen=True, kw_only=True):
-    """Why one run failed."""
-
-    recording: str
-    why: Annotated[str, Meta(description="the answer in one sentence")]
-    trajectory: ListedTrajectory
-    trace_id: str
-    closed_because: str
-    incomplete: Annotated[str | None, Meta(description="why the recording may lack spans of it")]
-    verdicts: Annotated[list[ReportedVerdict], Meta(description="what failed, the criteria that decide first")]
-    more_verdicts: int
-    passed: list[str]
-    not_evaluated: list[ReportedGap]
-    calls_total: int
-    first_call: Annotated[int, Meta(description="number of the first call in `turns`; `call` asks for others")]
-    turns: list[ReportedTurn]
-    messages: list[ReportedMessage]
-    remedies: list[ReportedRemedy]
-    other_failed: Annotated[int, Meta(description="further failed trajectories of the recording")]
-    notes: list[str]
-
-
 class _Detail(NamedTuple):
     """How much of a trajectory is written: calls, arguments of each, characters of a value, and so on."""
 
@@ -155,7 +55,7 @@ _DETAILS = (_Detail(), _Detail(20, 12, 200, 10, 6, 4), _Detail(8, 8, 120, 6, 4, 
 
 def failure_report(
     name: str, kept: KeptTrajectory, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
-) -> FailureReport:
+) -> tuple[JsonObject, Sequence[str]]:
     """Explain one trajectory, under one criterion or all. `call` is the number of a call to show, with those around it."""
     results = [result for result in kept.results if criterion in (None, result.criterion)]
     writer = TrajectoryWriter(scoring.redactor, scoring.pass_at, line_length=_NEVER_INDENTED, first=0)
@@ -168,143 +68,198 @@ def failure_report(
             if result.call is not None and result.enforce == "live" and outcome_word(result.outcome) in _FAILED
         )
         call = min(failing, default=None)
-
-    def written(detail: _Detail) -> FailureReport:
+    answer: JsonObject = {}
+    lines: list[str] = []
+    for detail in _DETAILS:
+        lines = []
         shown = writer.shown(kept.trajectory, results, call, detail.calls)
-        return _Report(kept, shown, numbers, detail, scoring.redactor).written(name, results, other_failed)
-
-    *details, least = _DETAILS
-    reports = map(written, details)
-    return next((each for each in reports if size_of(as_json(each)) <= MAX_JSON), None) or written(least)
+        report = _Report(kept, shown, numbers, detail, scoring.redactor, lines)
+        answer = report.written(name, len(results), other_failed)
+        if size_of(as_json(answer)) <= MAX_JSON:
+            break
+    return answer, lines
 
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Writes one trajectory with so much detail."""
+    """Writes one trajectory with so much detail, as JSON and as lines for a model to read."""
 
     kept: KeptTrajectory
     shown: ShownTrajectory
     numbers: Mapping[int, int]
     detail: _Detail
     redactor: Redactor
+    lines: list[str]
 
-    def written(self, name: str, results: Sequence[Result], other_failed: int) -> FailureReport:
-        trajectory, shown, detail = self.kept.trajectory, self.shown, self.detail
-        described = listed(self.kept, self.redactor)
+    def written(self, name: str, results: int, other_failed: int) -> JsonObject:
+        trajectory, shown, add = self.kept.trajectory, self.shown, self.lines.append
+        listed = Listed.of(self.kept, self.redactor)
         failed = [one for one in shown.criteria if one.word in _FAILED]
-        failed.sort(key=lambda one: one.criterion != described.worst_criterion)
-        verdicts = [verdict for one in failed for verdict in one.verdicts]
-        unseen = [one for one in shown.criteria if one.word == "not_evaluated"]
-        remedies = [(producer, each) for producer in advice([trajectory]) for each in producer.advice]
-        not_all = f"{shown.total} calls, not all of them shown: `call` asks for the calls around another one"
-        notes = (
-            (not self.redactor.shows_values, HOW_TO_SHOW_VALUES),
-            (shown.total > sum(len(turn.calls) for turn in shown.turns), not_all),
-            (detail is not _DETAILS[0], _CUT_SHORTER),
-            (trajectory.incomplete is not None, _NOT_WHOLE),
-        )
-        return FailureReport(
-            recording=name,
-            why=_why(described, failed, len(results)),
-            trajectory=described,
-            trace_id=trajectory.trace_id,
-            closed_because=trajectory.closed_because,
-            incomplete=trajectory.incomplete,
-            verdicts=[self._verdict(verdict) for verdict in verdicts[: detail.verdicts]],
-            more_verdicts=len(verdicts[detail.verdicts :]) + sum(one.more for one in failed),
-            passed=[cut(one.criterion, _NAME) for one in shown.criteria if one.word == "pass"][:_MAX_CRITERIA],
-            not_evaluated=[
-                ReportedGap(
-                    criterion=cut(one.criterion, _NAME),
-                    reason=one.verdicts[0].reason or "",
-                    meaning=_MEANINGS.get(one.verdicts[0].reason or "", ""),
-                    explanation=cut(one.verdicts[0].explanation, _EXPLANATION),
-                    count=one.total,
-                )
-                for one in unseen[:_MAX_CRITERIA]
-            ],
-            calls_total=shown.total,
-            first_call=shown.first,
-            turns=[
-                ReportedTurn(turn=turn.number, calls=[self._call(call) for call in turn.calls]) for turn in shown.turns
-            ],
-            messages=[
-                ReportedMessage(role=message.role, text=cut(message.text, detail.value))
-                for message in shown.messages[: detail.messages]
-            ],
-            remedies=[
-                ReportedRemedy(
-                    producer=named(f"{one.service or 'unknown service'}: {one.scope or '(no scope)'}", self.redactor),
-                    missing=[missing.name for missing in each.missing],
-                    instruction=each.remedy.how,
-                    switches=list(each.remedy.switches),
-                    is_never_recorded=each.remedy.never,
-                )
-                for one, each in remedies[:_MAX_REMEDIES]
-            ],
-            other_failed=other_failed,
-            notes=[text for is_so, text in notes if is_so],
-        )
+        failed.sort(key=lambda one: one.criterion != listed.worst_criterion)
+        why = _why(listed, failed, results)
+        add(f"why: {why}")
+        conversation = f", conversation {listed.conversation_id}" if listed.conversation_id else ""
+        run = f"trajectory {self.kept.id} of {listed.who}{conversation}"
+        add(f"{run}, {listed.started or 'no time'}, closed: {trajectory.closed_because}")
+        if trajectory.incomplete:
+            add(f"incomplete: {trajectory.incomplete}")
+        answer: JsonObject = {
+            "recording": name,
+            "why": why,
+            "trajectory": listed.as_object(),
+            "trace_id": trajectory.trace_id,
+            "closed_because": trajectory.closed_because,
+            "incomplete": trajectory.incomplete,
+            **self._verdicts(failed),
+            "calls_total": shown.total,
+            # The number of the first call in `turns`; `call` asks for others.
+            "first_call": shown.first,
+        }
+        messages = [(one.role, cut(one.text, self.detail.value)) for one in shown.messages[: self.detail.messages]]
+        self.lines.extend(f"{role}: {text}" for role, text in messages)
+        answer["messages"] = [{"role": role, "text": text} for role, text in messages]
+        add(f"{counted(shown.total, 'call')}{f', from number {shown.first} on' if shown.first else ''}:")
+        turns: list[Json] = []
+        for turn in shown.turns:
+            add(f"turn {turn.number}{', asked for together' if len(turn.calls) > 1 else ''}")
+            turns.append({"turn": turn.number, "calls": [self._call(call) for call in turn.calls]})
+        answer["turns"] = turns
+        return {**answer, **self._rest(), "other_failed": other_failed, "notes": self._notes(other_failed)}
 
-    def _verdict(self, verdict: ShownVerdict) -> ReportedVerdict:
-        result, value = verdict.result, self.detail.value
+    def _verdicts(self, failed: Sequence[ShownCriterion]) -> JsonObject:
+        """Write what failed, the criteria that decide first."""
+        detail = self.detail
+        verdicts = [verdict for one in failed for verdict in one.verdicts]
+        more = len(verdicts[detail.verdicts :]) + sum(one.more for one in failed)
+        written: list[Json] = [self._verdict(verdict) for verdict in verdicts[: detail.verdicts]]
+        if more:
+            self.lines.append(f"and {more} more verdicts that are no pass")
+        return {"verdicts": written, "more_verdicts": more}
+
+    def _verdict(self, verdict: ShownVerdict) -> JsonObject:
+        result, value, call = verdict.result, self.detail.value, verdict.result.call
         differences: list[ShownDifference] = []
         for one in verdict.differences[: self.detail.differences]:
             actual = with_cause(one.actual, value) if one.actual and one.rule == ERROR_RULE else one.actual
             where, rule, words = cut(one.where, _NAME), cut(one.rule, _NAME), cut(one.in_words, _EXPLANATION)
             expected, actual = (None if side is None else cut(side, value) for side in (one.expected, actual))
             differences.append(replace(one, where=where, rule=rule, expected=expected, actual=actual, in_words=words))
-        return ReportedVerdict(
-            criterion=cut(result.criterion, _NAME),
-            evaluator=result.evaluator,
-            outcome=verdict.word,
-            score=verdict.value,
-            requirement=verdict.requirement,
-            is_shadow=result.enforce == "shadow",
-            call=None if result.call is None else self.numbers.get(id(result.call)),
-            tool=None if result.call is None else named(result.call.name, self.redactor),
-            explanation=cut(with_cause(verdict.explanation, _EXPLANATION), _EXPLANATION),
-            differences=differences,
-            more_differences=verdict.more + len(verdict.differences) - len(differences),
-        )
+        is_shadow = result.enforce == "shadow"
+        written: JsonObject = {
+            "criterion": cut(result.criterion, _NAME),
+            "evaluator": result.evaluator,
+            "outcome": verdict.word,
+            "score": verdict.value,
+            # The score that is enough, such as `passes at 0.8`.
+            "requirement": verdict.requirement,
+            "is_shadow": is_shadow,
+            # The number of the judged call; null for the trajectory as a whole.
+            "call": None if call is None else self.numbers.get(id(call)),
+            "tool": None if call is None else named(call.name, self.redactor),
+            "explanation": cut(with_cause(verdict.explanation, _EXPLANATION), _EXPLANATION),
+            "differences": [to_builtins(one) for one in differences],
+            "more_differences": (more := verdict.more + len(verdict.differences) - len(differences)),
+        }
+        score = "" if verdict.value is None else f" {verdict.value:.3f}"
+        enough = f" ({verdict.requirement})" if verdict.requirement and score else ""
+        where = "" if call is None else f" of call {written['call']} `{written['tool']}`"
+        head = f"{verdict.word} {written['criterion']} [{result.evaluator}{', shadow' if is_shadow else ''}]"
+        self.lines.append(f"{head}{where}:{score}{enough}  {written['explanation']}")
+        self.lines.extend(f"  {comparison_by_rule(one)}" for one in differences)
+        if more:
+            self.lines.append(f"  and {counted(more, 'more difference')}")
+        return written
 
-    def _call(self, shown: ShownCall) -> ReportedCall:
+    def _call(self, shown: ShownCall) -> JsonObject:
         detail, whole, call = self.detail, shown.whole, shown.call
         # Arguments that differ are what was asked for; they come however many others there are.
         differing = [one for one in shown.arguments[detail.arguments :] if one.expected][:5]
-        written = [*shown.arguments[: detail.arguments], *differing]
-        arguments = [(one.name, one.value, one.expected[:5]) for one in written]
+        kept = [*shown.arguments[: detail.arguments], *differing]
+        arguments = [(one.name, one.value, one.expected[:5]) for one in kept]
         if whole is not None and whole.note != "none":
             # Arguments that are no object, or that were not recorded.
             arguments.append(("", whole, ()))
+        objects: list[Json] = []
+        texts: list[str] = []
+        for name, value, expected in arguments:
+            name, text = cut(name, _NAME), cut(value.text, detail.value) if value.text else None  # noqa: PLW2901 (cut)
+            differs = [cut(f"{criterion}: {wanted}", detail.value) for criterion, wanted in expected]
+            objects.append({"name": name, "value": text, "note": value.note, "differs": [*differs]})
+            marked = f"{text if text is not None else f'<{value.note}>'}{''.join(f' <-- {one}' for one in differs)}"
+            texts.append(f"{name}={marked}" if name else marked)
         error = None if shown.error is None else ": ".join(filter(None, (shown.error_kind, shown.error)))
-        return ReportedCall(
-            number=shown.number,
-            tool=named(call.name, self.redactor),
-            agent=named_if_known(call.agent, self.redactor),
-            state=call.state,
-            span_id=call.span.span_id,
-            arguments=[
-                ReportedArgument(
-                    name=cut(name, _NAME),
-                    value=cut(value.text, detail.value) if value.text else None,
-                    note=value.note,
-                    differs=[cut(f"{criterion}: {text}", detail.value) for criterion, text in expected],
-                )
-                for name, value, expected in arguments
-            ],
-            more_arguments=shown.more_arguments + len(shown.arguments) - len(written),
-            result=cut(shown.result.text or shown.result.note, detail.value),
-            error=None if error is None else cut(with_cause(error, detail.value), detail.value),
-            verdicts=[
-                cut(f"{one.result.criterion} {one.word}", _NAME) for one in shown.verdicts if one.word in _FAILED
-            ],
-            not_observed=list(shown.missing),
-            value_origins=[cut(line, _EXPLANATION) for line in shown.origins[: detail.arguments]],
+        error = None if error is None else cut(with_cause(error, detail.value), detail.value)
+        result, more = cut(shown.result.text or shown.result.note, detail.value), shown.more_arguments
+        more += len(shown.arguments) - len(kept)
+        tool, agent = named(call.name, self.redactor), named_if_known(call.agent, self.redactor)
+        verdicts = [cut(f"{one.result.criterion} {one.word}", _NAME) for one in shown.verdicts if one.word in _FAILED]
+        origins = [cut(line, _EXPLANATION) for line in shown.origins[: detail.arguments]]
+        rest, mark = f", and {more} more" if more else "", f"  <-- {', '.join(verdicts)}" if verdicts else ""
+        of_agent = f" [{agent}]" if agent else ""
+        self.lines.append(f"  {shown.number} {tool}({', '.join(texts)}{rest}) {shown.state}{of_agent}{mark}")
+        if error is not None:
+            self.lines.append(f"    {'rejected' if call.state == 'rejected' else 'error'}: {error}")
+        elif result:
+            self.lines.append(f"    result: {result}")
+        if shown.missing:
+            self.lines.append(f"    not observed: {', '.join(shown.missing)}")
+        self.lines.extend(f"    {line}" for line in origins)
+        return {
+            "number": shown.number,
+            "tool": tool,
+            "agent": agent,
+            "state": call.state,
+            "span_id": call.span.span_id,
+            "arguments": objects,
+            "more_arguments": more,
+            "result": result,
+            "error": error,
+            "verdicts": [*verdicts],
+            "not_observed": [*shown.missing],
+            "value_origins": [*origins],
+        }
+
+    def _rest(self) -> JsonObject:
+        """Write what passed, what could not be judged, and the switches that record what was missing."""
+        passed = [cut(one.criterion, _NAME) for one in self.shown.criteria if one.word == "pass"][:_MAX_CRITERIA]
+        if passed:
+            self.lines.append(f"passed: {', '.join(passed)}")
+        gaps: list[Json] = []
+        for one in [one for one in self.shown.criteria if one.word == "not_evaluated"][:_MAX_CRITERIA]:
+            criterion, reason = cut(one.criterion, _NAME), one.verdicts[0].reason or ""
+            meaning, explanation = _MEANINGS.get(reason, ""), cut(one.verdicts[0].explanation, _EXPLANATION)
+            gap: JsonObject = {"criterion": criterion, "reason": reason, "meaning": meaning}
+            gaps.append({**gap, "explanation": explanation, "count": one.total})
+            times = f" ({one.total} times)" if one.total > 1 else ""
+            self.lines.append(f"not evaluated{times}: {criterion}: {reason}: {explanation or meaning}")
+        remedies: list[Json] = []
+        for by in advice([self.kept.trajectory]):
+            for each in by.advice[: _MAX_REMEDIES - len(remedies)]:
+                producer = named(f"{by.service or 'unknown service'}: {by.scope or '(no scope)'}", self.redactor)
+                missing, remedy = [one.name for one in each.missing], each.remedy
+                written: JsonObject = {"producer": producer, "missing": [*missing], "instruction": remedy.how}
+                remedies.append({**written, "switches": [*remedy.switches], "is_never_recorded": remedy.never})
+                word = "instead" if remedy.never else "do"
+                self.lines.append(f"not recorded by {producer}: {', '.join(missing)}; {word}: {remedy.how}")
+        return {"passed": [*passed], "not_evaluated": gaps, "remedies": remedies}
+
+    def _notes(self, other_failed: int) -> list[Json]:
+        shown = self.shown
+        not_all = f"{shown.total} calls, not all of them shown: `call` asks for the calls around another one"
+        notes = (
+            (not self.redactor.shows_values, HOW_TO_SHOW_VALUES),
+            (shown.total > sum(len(turn.calls) for turn in shown.turns), not_all),
+            (self.detail is not _DETAILS[0], _CUT_SHORTER),
+            (self.kept.trajectory.incomplete is not None, _NOT_WHOLE),
         )
+        self.lines.extend(f"note: {text}" for is_so, text in notes if is_so)
+        if other_failed:
+            others = counted(other_failed, "other trajectory", "other trajectories")
+            self.lines.append(f"{others} failed; `list_trajectories` lists them")
+        return [text for is_so, text in notes if is_so]
 
 
-def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results: int) -> str:
+def _why(listed: Listed, failed: Sequence[ShownCriterion], results: int) -> str:
     if not results:
         return "no criterion judges this run"
     deciding = [one for one in failed if not one.is_shadow] or list(failed)
@@ -314,59 +269,5 @@ def _why(described: ListedTrajectory, failed: Sequence[ShownCriterion], results:
     others = f" and {len(deciding) - 5} more" if len(deciding) > 5 else ""
     shadow = " (in the shadow: it decides nothing)" if deciding[0].is_shadow else ""
     first = deciding[0].verdicts[0]
-    reason = described.worst_reason if described.worst_criterion == deciding[0].criterion else first.explanation
+    reason = listed.worst_reason if listed.worst_criterion == deciding[0].criterion else first.explanation
     return f"it does not pass {names}{others}{shadow}: {cut(reason, _EXPLANATION)}"
-
-
-def failure_lines(report: FailureReport) -> Iterator[str]:
-    """Write the report for a model to read."""
-    one = report.trajectory
-    yield f"why: {report.why}"
-    conversation = f", conversation {one.conversation_id}" if one.conversation_id else ""
-    yield f"trajectory {one.id} of {one.who}{conversation}, {one.started or 'no time'}, closed: {report.closed_because}"
-    if report.incomplete:
-        yield f"incomplete: {report.incomplete}"
-    for verdict in report.verdicts:
-        score = "" if verdict.score is None else f" {verdict.score:.3f}"
-        enough = f" ({verdict.requirement})" if verdict.requirement and score else ""
-        where = "" if verdict.tool is None else f" of call {verdict.call} `{verdict.tool}`"
-        head = f"{verdict.outcome} {verdict.criterion} [{verdict.evaluator}{', shadow' if verdict.is_shadow else ''}]"
-        yield f"{head}{where}:{score}{enough}  {verdict.explanation}"
-        yield from (f"  {comparison_by_rule(one)}" for one in verdict.differences)
-        if verdict.more_differences:
-            yield f"  and {counted(verdict.more_differences, 'more difference')}"
-    if report.more_verdicts:
-        yield f"and {report.more_verdicts} more verdicts that are no pass"
-    yield from (f"{message.role}: {message.text}" for message in report.messages)
-    yield f"{counted(report.calls_total, 'call')}{f', from number {report.first_call} on' if report.first_call else ''}:"
-    for turn in report.turns:
-        yield f"turn {turn.turn}{', asked for together' if len(turn.calls) > 1 else ''}"
-        for call in turn.calls:
-            arguments: list[str] = []
-            for argument in call.arguments:
-                value = argument.value if argument.value is not None else f"<{argument.note}>"
-                differs = "".join(f" <-- {text}" for text in argument.differs)
-                arguments.append(f"{argument.name}={value}{differs}" if argument.name else f"{value}{differs}")
-            rest = f", and {call.more_arguments} more" if call.more_arguments else ""
-            agent = f" [{call.agent}]" if call.agent else ""
-            mark = f"  <-- {', '.join(call.verdicts)}" if call.verdicts else ""
-            yield f"  {call.number} {call.tool}({', '.join(arguments)}{rest}) {state_words(call.state)}{agent}{mark}"
-            if call.error is not None:
-                yield f"    {'rejected' if call.state == 'rejected' else 'error'}: {call.error}"
-            elif call.result:
-                yield f"    result: {call.result}"
-            if call.not_observed:
-                yield f"    not observed: {', '.join(call.not_observed)}"
-            yield from (f"    {line}" for line in call.value_origins)
-    if report.passed:
-        yield f"passed: {', '.join(report.passed)}"
-    for gap in report.not_evaluated:
-        times = f" ({gap.count} times)" if gap.count > 1 else ""
-        yield f"not evaluated{times}: {gap.criterion}: {gap.reason}: {gap.explanation or gap.meaning}"
-    for remedy in report.remedies:
-        word = "instead" if remedy.is_never_recorded else "do"
-        yield f"not recorded by {remedy.producer}: {', '.join(remedy.missing)}; {word}: {remedy.instruction}"
-    yield from (f"note: {note}" for note in report.notes)
-    if report.other_failed:
-        others = counted(report.other_failed, "other trajectory", "other trajectories")
-        yield f"{others} failed; `list_trajectories` lists them"

@@ -4,15 +4,13 @@ A model reads the answer. A text that could begin a new line, or hide letters, c
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
 
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from msgspec.json import encode
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.report.terminal import printable
 
-_Described = TypeVar("_Described", bound=Struct)
 # Of one answer, as text and as JSON.
 MAX_TEXT = 16_000
 MAX_JSON = 24_000
@@ -47,8 +45,8 @@ def joined(lines: Iterable[str]) -> str:
     return "\n".join(shown)
 
 
-def as_json(answer: Struct) -> JsonObject:
-    """Return the answer as JSON; its texts are printable and of bounded length."""
+def as_json(answer: JsonObject) -> JsonObject:
+    """Return the answer with texts that are printable and of bounded length."""
     shown = _shown(to_builtins(answer), "")
     return shown if isinstance(shown, dict) else {}
 
@@ -64,7 +62,7 @@ def several_lines(text: str) -> str:
     return "\n".join([*(cut(line, MAX_STRING) for line in lines[:_MAX_LINES]), *(["…"] if lines[_MAX_LINES:] else [])])
 
 
-def within_room(described: Iterable[_Described]) -> Iterator[_Described]:
+def within_room(described: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """Yield the parts of an answer, as many as it has room for."""
     room = MAX_JSON
     for one in described:

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.recordings.recorded_requests import STDIN, is_recording
@@ -25,7 +24,7 @@ _PATH_LENGTH = 200
 _SKIPPED = frozenset({"node_modules", "__pycache__"})
 
 
-class FoundRecording(Struct, frozen=True, kw_only=True):
+class FoundRecording(NamedTuple):
     """One file. `recording` is the name that questions take; `modified` is in ISO 8601 (UTC)."""
 
     recording: str

@@ -9,9 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Annotated
-
-from msgspec import Meta, Struct
 
 from toolgauge.authoring.tasks import with_runs_put_together
 from toolgauge.config.load import FileState, Sources, find_sources
@@ -100,20 +97,6 @@ class ScoringFiles:
 MAX_TRAJECTORIES = 20_000
 MAX_BYTES = 64 * 1024 * 1024
 _MAX_RECORDINGS = 4
-
-
-class UnreadFile(Struct, frozen=True, kw_only=True):
-    """A file of which a part, or nothing, was read. `recording` is the name that questions take."""
-
-    recording: str
-    reason: str
-
-
-class RecordingAnswer(Struct, frozen=True, kw_only=True):
-    """An answer about recordings."""
-
-    unread: Annotated[list[UnreadFile], Meta(description="damaged files: the answer is of all others")] = []
-    more_unread: int = 0
 
 
 class Work:

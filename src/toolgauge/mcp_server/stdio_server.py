@@ -26,8 +26,6 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
-from msgspec import Struct
-from msgspec.json import schema
 from pydantic import BaseModel, ValidationError
 
 from toolgauge.config.problems import Place, Wording, problems_of, written
@@ -39,16 +37,12 @@ from toolgauge.mcp_server.answers_to_questions import (
     ExplainFailure,
     ListRecordings,
     ListTrajectories,
-    RecordingList,
     SuggestCriteria,
 )
-from toolgauge.mcp_server.failure_report import FailureReport
 from toolgauge.mcp_server.plain_text import cut, several_lines
-from toolgauge.mcp_server.recording_answers import ComparisonAnswer, RecordingDiagnosis, SuggestedCriteria
 from toolgauge.mcp_server.scored_recordings import Work
-from toolgauge.mcp_server.trajectory_list import TrajectoryList
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.report.streams import output
 
 INSTRUCTIONS = (
@@ -68,7 +62,6 @@ class McpTool(Generic[_Q]):
     name: str
     title: str
     question: type[_Q]
-    answer: type[Struct]
     ask: Callable[[Answers, _Q, Work], Answer]
 
     @property
@@ -81,16 +74,6 @@ class McpTool(Generic[_Q]):
         """The JSON Schema of its arguments."""
         made: JsonObject = self.question.model_json_schema()
         return {key: value for key, value in made.items() if key != "description"}
-
-    @property
-    def output_schema(self) -> JsonObject:
-        """The JSON Schema of its answer, an object at its root as clients require."""
-        made: dict[str, Json] = schema(self.answer)
-        definitions = made["$defs"]
-        if not isinstance(definitions, dict):
-            raise TypeError(self.name)
-        root = definitions.pop(self.answer.__name__)
-        return {**root, "$defs": definitions} if isinstance(root, dict) else {}
 
     def answered(self, answers: Answers, arguments: Mapping[str, object], work: Work) -> Answer:
         """Read the arguments and answer; raise `ToolgaugeError` for what the client can mend."""
@@ -108,14 +91,12 @@ class McpTool(Generic[_Q]):
 
 _MAX_PROBLEMS = 5
 TOOLS = (
-    McpTool("explain_failure", "Explain why a run failed", ExplainFailure, FailureReport, Answers.failure),
-    McpTool("list_trajectories", "List recorded runs", ListTrajectories, TrajectoryList, Answers.trajectories),
-    McpTool("compare_recordings", "Compare two recordings", CompareRecordings, ComparisonAnswer, Answers.comparison),
-    McpTool("suggest_criteria", "Suggest criteria", SuggestCriteria, SuggestedCriteria, Answers.suggestion),
-    McpTool(
-        "diagnose_recording", "Diagnose what was not recorded", DiagnoseRecording, RecordingDiagnosis, Answers.diagnosis
-    ),
-    McpTool("list_recordings", "List recordings", ListRecordings, RecordingList, Answers.recordings),
+    McpTool("explain_failure", "Explain why a run failed", ExplainFailure, Answers.failure),
+    McpTool("list_trajectories", "List recorded runs", ListTrajectories, Answers.trajectories),
+    McpTool("compare_recordings", "Compare two recordings", CompareRecordings, Answers.comparison),
+    McpTool("suggest_criteria", "Suggest criteria", SuggestCriteria, Answers.suggestion),
+    McpTool("diagnose_recording", "Diagnose what was not recorded", DiagnoseRecording, Answers.diagnosis),
+    McpTool("list_recordings", "List recordings", ListRecordings, Answers.recordings),
 )
 
 
@@ -157,7 +138,7 @@ class ToolServer:
                     title=tool.title,
                     description=tool.description,
                     input_schema=tool.input_schema,
-                    output_schema=tool.output_schema,
+                    output_schema={"type": "object"},
                     annotations=annotations,
                 )
                 for tool in TOOLS

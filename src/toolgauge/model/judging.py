@@ -90,14 +90,18 @@ _WORD = "reason|reasoning|explanation|rationale|justification|analysis|critique|
 _is_reason = re.compile(_WORD, re.IGNORECASE).fullmatch
 # Also of JSON that a limit has cut, up to half an escape.
 _QUOTED_REASON = re.compile(rf'(?i)"(?:{_WORD})"\s*:\s*("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-f]{{4}})+)')
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*|\s*```\s*\Z")
+_FENCE = "```"
 _MOST_LAYERS = 4
+
+
+def _unfenced(text: str) -> str:
+    return text.strip().removeprefix(f"{_FENCE}json").removeprefix(_FENCE).removesuffix(_FENCE).strip()
 
 
 def reason_in(verdict: Json, layers: int = _MOST_LAYERS) -> str:
     """Write the verdict of a judge for people: its reason where there is one, else the members of its JSON."""
     match verdict:
-        case str() if layers and (bare := _FENCE.sub("", verdict))[:1] in ("{", "["):
+        case str() if layers and (bare := _unfenced(verdict))[:1] in ("{", "["):
             try:
                 return reason_in(json.loads(bare, strict=False), layers - 1)
             except (ValueError, RecursionError):

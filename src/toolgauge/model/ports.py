@@ -42,7 +42,7 @@ class Dialect(Protocol):
     spans that have one of them; one without is asked about every span that no dialect before it claims. One that also has
     `objects: tuple[str, ...]` has spans decoded whose attributes hold long JSON that begins with one of these texts (written
     without spaces, a bracket may come before), one that also has `scope_words: tuple[str, ...]` those whose scope has one of these
-    in its name.
+    in its name, one that also has `words: tuple[str, ...]` those with one of these in a key, or in the value of a kind or type.
     """
 
     @property
@@ -89,15 +89,19 @@ class Remembering(Protocol):
 
 @runtime_checkable
 class Completing(Protocol):
-    """What a dialect may offer as well: the content of spans that the dialects it `completes` claim and find none on."""
+    """What a dialect may offer as well: the content of spans that other dialects claim and do not read."""
 
     @property
     def completes(self) -> tuple[str, ...]:
-        """Names of dialects."""
+        """Names of dialects whose spans count as its own once it has completed them."""
         ...
 
-    def complete(self, span: Span, observations: tuple[Observation, ...]) -> tuple[Observation, ...]:
-        """Return the observations of such a dialect with the content of the span; the same object where there is none. May raise."""
+    def complete(self, span: Span, observations: tuple[Observation, ...], dialect: str) -> tuple[Observation, ...]:
+        """Return the observations of the `dialect` that claimed the span with what it left out; the same object where there is nothing. May raise."""
+        ...
+
+    def found_by(self, span: Span) -> str | None:
+        """Return the key of an attribute by which spans like this one are found; `None` where it holds nothing. May raise."""
         ...
 
 

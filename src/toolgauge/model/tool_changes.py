@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 # Breaking: arguments that were valid before no longer are. Additive: all that were valid still are. Wording: descriptions alone.
-ToolChangeKind: TypeAlias = Literal["added", "removed", "breaking", "additive", "wording"]
+# Changed: the schema differs at a place that is not compared in detail.
+ToolChangeKind: TypeAlias = Literal["added", "removed", "breaking", "changed", "additive", "wording"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

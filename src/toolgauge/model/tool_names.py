@@ -21,7 +21,7 @@ _BETWEEN, _REPLACED = re.compile(r"[\W_]+"), re.compile(r"[^A-Za-z0-9]+")
 _OF_SERVER = re.compile(r"__|[./:-]")
 _MCP = re.compile(r"mcp(?![A-Za-z0-9])", re.IGNORECASE)
 # What stands at the end of a name that was cut, so that two such names differ.
-_HASH = re.compile(r"[^A-Za-z0-9]?(?=[0-9A-Za-z]*[0-9])[0-9A-Za-z]{4,12}$")
+_HASH = re.compile(r"[^A-Za-z0-9]?(?=[0-9A-Za-z]{0,11}[0-9])[0-9A-Za-z]{4,12}$")
 
 
 def fold_name(name: str) -> str:

@@ -192,32 +192,14 @@ class _Pairing:
 
     def _share(self, wanted: JsonObject, found: JsonObject) -> float:
         """Return the share of the names on either side whose values are equal; two objects count by their own share."""
-        levels = [_Level(wanted, found)]
-        while True:
-            level = levels[-1]
-            for name in level.names:
-                first, second = level.wanted[name], level.found[name]
-                if self._equality.same(first, second):
-                    level.share += 1 / level.total
-                elif isinstance(first, dict) and isinstance(second, dict):
-                    levels.append(_Level(first, second))
-                    break
-            else:
-                levels.pop()
-                if not levels:
-                    return level.share
-                levels[-1].share += level.share / levels[-1].total
-
-
-class _Level:
-    """Two objects, the names in both that are still to be looked at, and the share so far."""
-
-    def __init__(self, wanted: JsonObject, found: JsonObject) -> None:
-        self.wanted = wanted
-        self.found = found
-        self.names: Iterator[str] = iter([name for name in wanted if name in found])
-        self.total = len(wanted.keys() | found.keys())
-        self.share = 0.0
+        total, share = len(wanted.keys() | found.keys()), 0.0
+        for name, first in wanted.items():
+            second = found.get(name)
+            if name in found and self._equality.same(first, second):
+                share += 1 / total
+            elif isinstance(first, dict) and isinstance(second, dict):
+                share += self._share(first, second) / total
+        return share
 
 
 class ArgumentCorrectness(BaseModel):

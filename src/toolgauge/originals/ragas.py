@@ -1,10 +1,8 @@
 """`ragas.*`: the scores of Ragas 0.4.3."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import ClassVar
 
-from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
@@ -85,50 +83,7 @@ _Texts = tuple[str, dict[str, str]]
 
 def _texts(calls: PlainCalls) -> list[_Texts]:
     """Write all arguments as Python's `str` does: 1 and "1" are the same then, 1 and 1.0 are not."""
-    return [
-        (
-            call.name,
-            {
-                name: _text(value) if isinstance(value, list | dict) else str(value)
-                for name, value in (call.args or {}).items()
-            },
-        )
-        for call in calls
-    ]
-
-
-def _text(value: list[Json] | dict[str, Json]) -> str:
-    """Do what `str` does to a container, without recursion."""
-    pieces: list[str] = []
-    stack: list[Iterator[tuple[str, Json] | str]] = [iter((("", value),))]
-    while stack:
-        step = next(stack[-1], None)
-        if step is None:
-            stack.pop()
-        elif isinstance(step, str):
-            pieces.append(step)
-        else:
-            before, node = step
-            pieces.append(before)
-            if isinstance(node, list | dict):
-                stack.append(_inside(node))
-            else:
-                pieces.append(repr(node))
-    return "".join(pieces)
-
-
-def _inside(node: list[Json] | dict[str, Json]) -> Iterator[tuple[str, Json] | str]:
-    """Yield values with the text before each, and the brackets."""
-    brackets = "{}" if isinstance(node, dict) else "[]"
-    yield brackets[0]
-    members = (
-        [(f"{name!r}: ", value) for name, value in node.items()]
-        if isinstance(node, dict)
-        else [("", one) for one in node]
-    )
-    for number, (name, value) in enumerate(members):
-        yield f"{', ' if number else ''}{name}", value
-    yield brackets[1]
+    return [(call.name, {name: str(value) for name, value in (call.args or {}).items()}) for call in calls]
 
 
 def _sort_key(call: _Texts) -> tuple[str, ...]:

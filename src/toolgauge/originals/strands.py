@@ -15,13 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
-from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
 from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
-from toolgauge.score.plain_calls import kind_of, plain_expected
+from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison, kind_of
 from toolgauge.score.prompts import (
     JudgeView,
     Prompt,
@@ -38,29 +38,19 @@ _NO_CONTAINERS = "a step is a list or an object: the original takes text, number
 _NO_STEPS = "no step is expected, and the original divides by their number: at least one is needed"
 
 
-class _StepScorer(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class _StepScorer(PlainComparison):
     version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
-    needs_reference: ClassVar[bool] = True
     case_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
     expected_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
     needs_hashes: ClassVar[bool] = False
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
-        if expected is None or not expected.names_calls:
-            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
-            return
-        if trajectory.hidden_turns:
-            yield None, hidden_calls(trajectory)
-            return
-        plain = plain_expected(expected.calls)
-        if isinstance(plain, Errored):
-            yield None, plain
-            return
-        yield None, self._outcome([call.name for call in trajectory.calls], [call.name for call in plain])
+    def looked(self) -> Looked:
+        """Look at names alone."""
+        return Looked(arguments=False)
+
+    def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
+        """Compare the names of the calls."""
+        return self._outcome([call.name for call in made], [call.name for call in expected])
 
     def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
         """Score steps as they were written."""
@@ -79,17 +69,17 @@ class _StepScorer(BaseModel):
         if has_containers and wanted and self.needs_hashes:
             return Errored(error_type="TypeError", message=_NO_CONTAINERS)
         equality = PythonEquality()
-        return self.compared([equality.key(step) for step in made], [equality.key(step) for step in wanted])
+        return self.share([equality.key(step) for step in made], [equality.key(step) for step in wanted])
 
     @abstractmethod
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def share(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare the steps by their keys, which are equal for equal steps."""
 
 
 class ExactMatchScorer(_StepScorer):
     """The share of expected calls that were made at the same place; more calls at the end are free."""
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def share(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare place by place."""
         if not wanted:
             # Wart: nothing expected is an error here and a success in the other scorers.
@@ -103,7 +93,7 @@ class InOrderMatchScorer(_StepScorer):
     Calls after the first expected call that was not made do not count.
     """
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def share(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Walk along the calls that were made."""
         found = 0
         for step in made:
@@ -117,7 +107,7 @@ class AnyOrderMatchScorer(_StepScorer):
     # Steps become members of a set.
     needs_hashes: ClassVar[bool] = True
 
-    def compared(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def share(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
         """Compare as sets."""
         # Wart: steps that are expected twice count once above the line and twice below it.
         return _share(len(set(made) & set(wanted)), len(wanted), "made") if wanted else _NOTHING_EXPECTED

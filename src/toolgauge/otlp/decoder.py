@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -38,6 +39,8 @@ _FEW = 2
 # Taking them apart at once takes as much memory as the request, and large ones have little to gain by it.
 _LARGEST_AT_ONCE = 8 << 20
 _TRACE_ID_BYTES = 16
+# Of a scope that no dialect knows: after so many spans one is looked at. Scopes that are counted, and keys that are learned.
+_EACH_SAMPLE, _MOST_SCOPES, _MOST_LEARNED = 4096, 512, 64
 _MOST_AT_ONCE = 4096
 
 
@@ -48,6 +51,8 @@ class ViewedSpan(Struct, frozen=True, eq=False):
     raw: bytes
     container: Container
     place: Place
+    # It bears no mark: it was looked at as one of the first of its scope.
+    is_sample: bool = False
 
     @property
     def linked_trace(self) -> str | None:
@@ -143,7 +148,8 @@ def _survey(body: bytes, envelope: RequestMessage | None) -> tuple[RequestMessag
 class Decoder:
     """Decodes requests; remembers the scopes and resources that senders repeat. `labels` are attributes of resources.
     Items are viewed with keys or log event names that begin with one of `marks`, `wanted` keys, or scopes of `scopes`;
-    spans also with JSON of an object that begins as one of `objects`, or a scope that has one of `scope_words` in its name.
+    spans also with JSON of an object that begins as one of `objects`, or a scope that has one of `scope_words` in its name,
+    or an attribute that has one of `words` in its key or kind, and of each other scope the first `samples` and few later ones.
     """
 
     def __init__(
@@ -155,14 +161,41 @@ class Decoder:
         labels: Collection[str] = (),
         objects: Sequence[str] = (),
         scope_words: Sequence[str] = (),
+        words: Sequence[str] = (),
+        samples: int = 0,
     ) -> None:
         self._views = Views(scopes, labels, scope_words)
         # Counts values that could not be decoded when they were looked up, ever.
         self.values = self._views.values
         # View a span that was kept as bytes.
         self.view = self._views.span
-        self._span_marks = span_marks(marks, wanted, objects)
+        self._span_marks_of = partial(span_marks, marks, objects=objects, words=words)
+        self._wanted = frozenset(wanted)
+        self._span_marks = self._span_marks_of(self._wanted)
+        self._learned = 0
+        self._samples = samples
+        # The spans of each scope that no dialect knows, as far as they came.
+        self._passed: dict[str, int] = {}
         self._log_marks = log_marks(marks, wanted)
+
+    def look_for(self, key: str) -> None:
+        """View all further spans with this attribute."""
+        if key not in self._wanted and self._learned < _MOST_LEARNED:
+            self._learned += 1
+            self._wanted |= {key}
+            self._span_marks = self._span_marks_of(self._wanted)
+
+    def _samples_of(self, known: KnownScope, count: int) -> int:
+        """Return how many of the spans that come from a scope are viewed whatever they bear: the first, and one of many later."""
+        if not self._samples or known.is_named:
+            return 0
+        if len(self._passed) >= _MOST_SCOPES:
+            self._passed.clear()
+        passed = self._passed.get(known.scope.name, 0)
+        self._passed[known.scope.name] = passed + count
+        if passed < self._samples:
+            return min(count, self._samples - passed)
+        return int(passed // _EACH_SAMPLE < (passed + count) // _EACH_SAMPLE)
 
     def traces(self, body: bytes, sender: str | None = None, envelope: RequestMessage | None = None) -> DecodedTraces:
         """Decode a request of spans of one connection's `sender`; raise `DecodeError` when its envelope is broken."""
@@ -180,11 +213,14 @@ class Decoder:
                 known = self._views.scope(group.scope)
                 if known.is_own:
                     continue
-                if has_mark or known.is_named:
+                samples = self._samples_of(known, len(group.items))
+                if has_mark or known.is_named or samples:
                     around = partial(
                         found.resource_group.around, group, request=stands_for, origin=sender or stands_for
                     )
-                    yield from self._viewed(found, known, decoded, around, is_large=is_large)
+                    yield from self._viewed(
+                        found, known, decoded, around, samples, has_mark=has_mark, is_large=is_large
+                    )
                 elif parsed_heads is not None:
                     resource_group = parsed_heads.resource_groups[found.resource_index]
                     whole = read_heads(resource_group.scope_groups[found.scope_index])
@@ -226,21 +262,28 @@ class Decoder:
         known: KnownScope,
         decoded: DecodedTraces,
         around: Callable[[], Container],
+        samples: int,
         *,
+        has_mark: bool,
         is_large: bool,
     ) -> Iterator[ViewedSpan]:
         items: Iterable[bytes] = found.group.items
         bears_mark = self._span_marks.search_like(found.group.items[0])
-        if not known.is_named and not is_large:
+        may_bear = has_mark
+        if has_mark and not known.is_named and not is_large:
             items = list(items)
             # An agent's spans share their scope with few others: a group has marks in its first span or, mostly, in none.
-            if len(items) > _FEW and bears_mark(items[0]) is None and not self._span_marks.found_among(items, items[0]):
-                decoded.heads.extend(read_each(items))
-                return
+            may_bear = (
+                len(items) <= _FEW or bears_mark(items[0]) is not None or self._span_marks.found_among(items, items[0])
+            )
+        if not may_bear and not known.is_named:
+            decoded.heads.extend(read_each(islice(items, samples, None)))
+            items = islice(items, samples)
         resource = found.resource_group.resource(self._views)
         written: Container | None = None
         for index, raw in enumerate(items):
-            if known.is_named or bears_mark(raw) is not None:
+            is_marked = known.is_named or (may_bear and bears_mark(raw) is not None)
+            if is_marked or index < samples:
                 try:
                     span = self._views.span(raw, resource, known.scope)
                 except DecodeError as error:
@@ -248,6 +291,6 @@ class Decoder:
                 else:
                     written = written or around()
                     where = (found.resource_index, found.scope_index, index)
-                    yield ViewedSpan(span, raw, written, where)
+                    yield ViewedSpan(span, raw, written, where, not is_marked)
                     continue
             decoded.heads.extend(read_each((raw,)))

@@ -236,6 +236,8 @@ class Pipeline:
                 for feedback in feedback_of_span(viewed.span, viewed.linked_trace):
                     self._parts.feedback.add(feedback, now_ns)
             reading = recognizer.read(viewed.span)
+            if viewed.is_sample and (key := recognizer.found_by(viewed.span)) is not None:
+                self._reader.decoder.look_for(key)
             if reading is None:
                 if viewed.span.end_ns >= viewed.span.start_ns:
                     other_heads.extend(read_each((viewed.raw,)))

@@ -20,6 +20,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.dialect import PlainDialect
+from toolgauge.recognize.envelopes import unwrapped
 from toolgauge.recognize.messages import Message, messages_of
 from toolgauge.recognize.settings import (
     Answers,
@@ -106,6 +107,8 @@ class MappedDialect(PlainDialect):
                 yield from self._conventions.offered(_value(record, mapping.tools))
                 yield from conventions.newest_user_text(_given(record, mapping))
                 yield from conventions.written_text(_written(record, mapping))
+            case "conversation":
+                pass
 
     def _given(self, span: Span) -> list[Message]:
         mapping = self._mapping(span)
@@ -145,11 +148,11 @@ def _error(span: Span, mapping: SpanMapping) -> CallError | None:
 
 
 def _given(span: Span, mapping: SpanMapping) -> list[Message]:
-    return messages_of(provider_messages.given(_json(_value(span, mapping.input))), "user")
+    return messages_of(provider_messages.given(unwrapped(_json(_value(span, mapping.input)))), "user")
 
 
 def _written(span: Span, mapping: SpanMapping) -> list[Message]:
-    return messages_of([*provider_messages.written(_json(_value(span, mapping.output)))], "assistant")
+    return messages_of([*provider_messages.written(unwrapped(_json(_value(span, mapping.output))))], "assistant")
 
 
 def _requests(span: Span, mapping: Requests, agent: str | None, first: int) -> Iterator[CallRequested]:
@@ -187,6 +190,10 @@ def _value(span: Span, place: SpanValue | None) -> Value:
 
 def _recorded(span: Span, place: ValueSource) -> Value:
     """Return the whole value that a place is in."""
+    if place.prefix is not None:
+        parts = values.nested(span.attributes, place.prefix)
+        # Those of a list have numbers.
+        return [*parts.values()] if parts and all(map(str.isdecimal, parts)) else parts or None
     if place.event is not None:
         return event_value(span, place.event, place.attribute)
     return None if place.attribute is None else span.attributes.get(place.attribute)

@@ -41,6 +41,7 @@ def blocks_message(role: str, value: Value) -> Message:
     return Message({"role": role, "content": blocks if isinstance(blocks, list) else values.plain(value)}, role)
 
 
+_ROLES = frozenset(("system", "user", "assistant", "human", "ai"))
 _CONVERSATION_KEYS = ("messages", "input", "contents", "prompt", "prompts")
 
 
@@ -81,8 +82,13 @@ def written(outputs: Json) -> list[JsonObject]:
 
 def _message(item: Json) -> JsonObject:
     if isinstance(item, str):
-        return {"content": item}
+        opened = values.as_message(item, "content") if item.startswith('{"') else {}
+        return _message(opened) if len(opened) == 1 and not _ROLES.isdisjoint(opened) else {"content": item}
     message = values.as_object(item)
+    if len(message) == 1 and not _ROLES.isdisjoint(message):
+        # Monocle's form: `{"user": "What is the weather?"}`.
+        role, text = next(iter(message.items()))
+        return {"role": role, "content": text}
     if "lc" in message or isinstance(message.get("data"), dict):
         return flat_message(message_fields(message))
     if "toolName" in message and "type" not in message:

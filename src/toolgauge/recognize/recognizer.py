@@ -10,6 +10,7 @@ from toolgauge.model.json import Value
 from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
     AgentRun,
+    CallAnswered,
     CallExecuted,
     CallRequested,
     MessageSeen,
@@ -22,6 +23,7 @@ from toolgauge.model.records import Record, Span, SpanRef
 from toolgauge.recognize import values
 from toolgauge.recognize.conventions import span_failure
 from toolgauge.recognize.cut_spans import of_cut_span
+from toolgauge.recognize.envelopes import opened
 from toolgauge.recognize.run_properties import properties
 from toolgauge.selfmetrics import SelfMetrics
 
@@ -177,9 +179,7 @@ class Recognizer:
         self._scores: Dialect = _Scores()
         self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
         self._candidates = Candidates(self._asked)
-        self._completing = {
-            name: one for one in self._dialects if isinstance(one, Completing) for name in one.completes
-        }
+        self._completing = next((one for one in self._dialects if isinstance(one, Completing)), None)
         self._remembering = {one.name: one for one in self._dialects if isinstance(one, Remembering)}
         self._metrics = metrics
         self._wanted = tuple(sorted(set(wanted)))
@@ -209,6 +209,19 @@ class Recognizer:
         """Words in names of scopes whose records are always decoded."""
         return tuple(word for dialect in self._dialects for word in getattr(dialect, "scope_words", ()))
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Words in a key, or in the value of a kind, that make a span worth decoding."""
+        return tuple(word for dialect in self._dialects for word in getattr(dialect, "words", ()))
+
+    def found_by(self, span: Span) -> str | None:
+        """Return the key by which spans like this one are found; `None` where nothing of it is read. Never raises."""
+        try:
+            return None if self._completing is None else self._completing.found_by(span)
+        except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
+            self._count(error, "")
+            return None
+
     def read(self, record: Record) -> Reading | None:
         """Read the record; `None` when no dialect claims it and it has no wanted attribute. Never raises."""
         ref = record.ref
@@ -221,11 +234,12 @@ class Recognizer:
                 if one.claims(record):
                     observations = tuple(one.read(record))
                     dialect = one
-                    completing = self._completing.get(one.name)
-                    if completing is not None and isinstance(record, Span):
-                        completed = completing.complete(record, observations)
+                    completing = self._completing
+                    if completing is not None and completing is not one and isinstance(record, Span):
+                        completed = completing.complete(record, observations, one.name)
                         if completed is not observations:
-                            dialect, observations = completing, completed
+                            dialect = completing if one.name in completing.completes else one
+                            observations = completed
                     break
             except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
                 self._count(error, one.name)
@@ -276,6 +290,11 @@ def _reading(
     attributes: tuple[tuple[str, Scalar], ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
+    # Asked of every span: a loop costs half of what a generator does.
+    for seen in observations:
+        if type(seen) is CallExecuted or type(seen) is CallAnswered:
+            observations = tuple(map(opened, observations))
+            break
     for seen in observations:
         if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
             observations = tuple(map(_with_stable_name, observations))

@@ -24,18 +24,20 @@ _FIELDS_OF = {
     "tool_call": frozenset(("tool_name", "call_id", "arguments", "result", "error")),
     "model_call": frozenset(("input", "output", "tools", "requests", "answers", "input_tokens", "output_tokens")),
     "agent_run": frozenset(("input", "output", "tools")),
+    "conversation": frozenset[str](),
 }
 
 
 class ValueSource(Section):
     """Where a value stands: in an attribute, at `path` inside its JSON, or in the span's name after `span_name`.
 
-    With `event` it is an attribute of the span's events of that name, or all attributes of each; several are a list.
+    With `prefix` it has an attribute for each of its parts, whose keys begin so: `in.city` and `in.stops.0` below `in.`. With `event` it is an attribute of the span's events of that name, or all attributes of each; several are a list.
     `envelope` is how it is written: `json` (a structured value, or JSON text however often encoded; other text is itself) or
     `text` (never opened, even when it looks like JSON).
     """
 
     attribute: Key | None = None
+    prefix: Key | None = None
     event: Key | None = None
     span_name: StrictStr | None = None
     path: Path = ()
@@ -43,8 +45,9 @@ class ValueSource(Section):
 
     @model_validator(mode="after")
     def _has_one_place(self) -> Self:
-        if (self.attribute is None and self.event is None) == (self.span_name is None):
-            raise ValueError("needs either `attribute` or `span_name`, or an `event`")
+        places = (self.attribute or self.event, self.span_name, self.prefix)
+        if sum(place is not None for place in places) != 1:
+            raise ValueError("needs one of `attribute`, `prefix` and `span_name`, or an `event`")
         if self.span_name is not None and self.path:
             raise ValueError("`path` needs `attribute`: a span's name is no JSON")
         return self
@@ -89,7 +92,7 @@ class SpanMapping(Section):
     match: Matches = Field(default_factory=dict)
     span_name: Key | None = None
     event: Key | None = None
-    reads: Literal["tool_call", "model_call", "agent_run"]
+    reads: Literal["tool_call", "model_call", "agent_run", "conversation"]
     agent: SpanValue | None = None
     conversation: SpanValue | None = None
     tool_name: SpanValue | None = None

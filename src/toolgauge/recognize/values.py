@@ -367,6 +367,34 @@ def numbered(attributes: Mapping[str, Value], prefix: str) -> list[dict[str, Val
     return [found[number] for number in sorted(found)]
 
 
+def nested(attributes: Mapping[str, Value], prefix: str) -> JsonObject:
+    """Build the object that has an attribute for each part: `in.city` and `in.stops.0`, below `in.`; JSON text in it is opened."""
+    found: JsonObject = {}
+    for key in attributes:
+        if key.startswith(prefix) and len(found) < MAX_ITEMS:
+            *way, last = key[len(prefix) :].split(".", MAX_DEPTH // 4)
+            place: Json = found
+            for step in way:
+                place = place.setdefault(step, {}) if isinstance(place, dict) else None
+            if isinstance(place, dict) and last:
+                value = plain(attributes[key])
+                text = value if isinstance(value, str) and value[:1] in ("{", "[") else ""
+                place[last] = value if not text or (read := opened(text)) is None else read
+    return {key: _listed(value) for key, value in found.items()}
+
+
+def _listed(value: Json) -> Json:
+    """Turn objects whose keys are numbers from 0 on into lists."""
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _listed(item) for key, item in value.items()}
+    return (
+        [inner[str(at)] for at in range(len(inner))]
+        if inner and all(map(inner.__contains__, map(str, range(len(inner)))))
+        else inner
+    )
+
+
 def first(attributes: Mapping[str, Value], keys: Iterable[str]) -> Value:
     """Return the attribute under the first of the keys that is there."""
     # Asked of every tool's span: a loop costs half of what a generator does.

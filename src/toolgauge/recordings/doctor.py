@@ -11,7 +11,8 @@ import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, TraceCounts, remedy
+from toolgauge.recognize.settings import SpanMapping
+from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, counts_of, remedy
 from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
@@ -20,6 +21,7 @@ Grade: TypeAlias = Literal["problem", "note"]
 
 _NAME_LENGTH, _MAX_UNREAD_LINES = 200, 10
 _MAX_BEGINNINGS = 5
+_CHANGING = re.compile(r"(?<![\d.])\d{3,}|(?<![0-9a-f])(?=[a-f]*\d)[0-9a-f]{8,}", re.IGNORECASE)
 # The evaluators that score, or ask a judge, with a fact and not without it.
 _NEEDED_BY: Mapping[str, Sequence[str]] = {
     fact: names.split()
@@ -46,30 +48,6 @@ _NEEDED_BY: Mapping[str, Sequence[str]] = {
         "user_text": "tool_parameter_accuracy tool_selection_accuracy",
     }.items()
 }
-# The evaluators that ask a judge without the fact, too, and show it less.
-_SHOWN_LESS: Mapping[str, Sequence[str]] = {
-    fact: names.split()
-    for fact, names in {
-        "arguments": """
-            deepeval.argument_correctness faithfulness strands.faithfulness strands.tool_parameter_accuracy
-            strands.tool_selection_accuracy strands.trajectory_judge tool_selection_accuracy trajectory_judge
-        """,
-        "results": """
-            deepeval.argument_correctness faithfulness strands.faithfulness strands.tool_parameter_accuracy
-            strands.tool_selection_accuracy strands.trajectory_judge tool_parameter_accuracy tool_selection_accuracy
-            trajectory_judge
-        """,
-        "tool_definitions": """
-            strands.tool_parameter_accuracy strands.tool_selection_accuracy tool_parameter_accuracy
-            tool_selection_accuracy
-        """,
-        "user_text": """
-            deepeval.argument_correctness faithfulness output_judge strands.faithfulness
-            strands.tool_parameter_accuracy strands.tool_selection_accuracy strands.trajectory_judge
-            trajectory_judge
-        """,
-    }.items()
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +65,6 @@ class Missing:
     def not_evaluated(self) -> Sequence[str]:
         """The evaluators that cannot judge without it."""
         return _NEEDED_BY.get(self.fact, ())
-
-    @property
-    def shown_less(self) -> Sequence[str]:
-        """The evaluators whose judge is shown less."""
-        return _SHOWN_LESS.get(self.fact, ())
 
     @property
     def what(self) -> str:
@@ -158,7 +131,7 @@ class Doctor:
         self.without_parent += trajectory.closed_because == "parent_missing"
         self.with_calls += is_split or bool(trajectory.calls)
         self._tally.unread_tools.add(trajectory)
-        trace = self._tally.traces.pop(trajectory.trace_id, TraceCounts())
+        trace = counts_of(trajectory)
         self._shortfalls.add(trajectory, trace)
         self._code_steps.update(filter(None, (trace.producer(step.span) for step in trajectory.code_steps)))
         for service in {producer.service for producer in trace.spans.values()}:
@@ -181,8 +154,12 @@ class Doctor:
             if is_unasked and waiting[call.run] > 0 and (producer := trace.producer(call.executed_by)) is not None:
                 waiting[call.run] -= 1
                 self._doubled[producer] += 1
+        # Spans from which nothing was read are in no trajectory.
+        unread = [one for one, sent in self._tally.producers.items() if trajectory.trace_id in sent.unread_traces]
+        for producer in unread:
+            self._tally.producers[producer].unread_traces.remove(trajectory.trace_id)
         if trace.runs or trajectory.calls or trajectory.messages:
-            self._shown.update(trace.spans.values())
+            self._shown.update(trace.spans.values(), unread)
         failed = (call.span for call in trajectory.calls if call.kind == "code")
         self._failed_code_steps.update(filter(None, map(trace.producer, failed)))
 
@@ -265,7 +242,6 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
                 "switches": list(missing.remedy.switches),
                 "advice": missing.remedy.how,
                 "not_evaluated": list(missing.not_evaluated),
-                "shown_less": list(missing.shown_less),
                 "cost": COSTS[missing.fact],
             }
             for missing in diagnosis.missing
@@ -321,8 +297,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         # Where no call is seen, what is missing of it is not listed.
         for missing in group[:1] if group[0].fact == "calls" else group:
             lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
-            less = f"; the judge is shown less: {_named(missing.shown_less)}" if missing.shown_less else ""
-            yield f"    {COSTS[missing.fact]}{lost}{less}"
+            yield f"    {COSTS[missing.fact]}{lost}"
         yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
     doubts = tuple(_reading_lines(diagnosis, style))
     yield from doubts
@@ -379,15 +354,26 @@ def _failures(diagnosis: Diagnosis) -> JsonObject:
 
 def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:
     """Write what the generic dialect went by as the section `dialects` of the configuration."""
-    scope = diagnosis.producer.scope
+    # The number of a process, or an id, is another one at the next start.
+    scope = _CHANGING.split(diagnosis.producer.scope)[0].rstrip("-_.:/# ")
     name = re.sub(r"[^a-z0-9]+", "_", scope.lower()).strip("_")
     # Without a scope, spans are found by an attribute alone.
     found = [mapping for mapping in diagnosis.sent.mappings if scope or mapping.found_by is not None]
     # Tools first: their keys are often those of a model call, too.
-    spans = sorted(found, key=lambda mapping: mapping.reads != "tool_call")
+    spans = sorted(_merged(found), key=lambda mapping: mapping.reads != "tool_call")
     written: JsonObject = {"scopes": [scope]} if scope else {}
     written["spans"] = [mapping.model_dump(mode="json", exclude_defaults=True) for mapping in spans]
     return {"dialects": {name if name[:1].isalpha() else "own": written}}
+
+
+def _merged(mappings: Sequence[SpanMapping]) -> list[SpanMapping]:
+    """Make one mapping for all spans that are found alike: each may lack what another has."""
+    merged: dict[str, SpanMapping] = {}
+    for mapping in mappings:
+        known = merged.setdefault(repr((mapping.match, mapping.reads, mapping.event)), mapping)
+        lacking = {key: value for key, value in mapping if value and not getattr(known, key)}
+        merged[repr((mapping.match, mapping.reads, mapping.event))] = known.model_copy(update=lacking)
+    return [*merged.values()]
 
 
 def _named(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanMessage
 
-from toolgauge.dialects.generic import GENERIC, mapping_of
+from toolgauge.dialects.generic import GENERIC, draft
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import JsonObject
@@ -40,7 +40,7 @@ from toolgauge.otlp.envelope import parse_request
 from toolgauge.otlp.views import Views
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.settings import SpanMapping
-from toolgauge.recognize.shortfalls import Producer, TraceCounts, producer_of, table
+from toolgauge.recognize.shortfalls import Producer, producer_of, table
 from toolgauge.recordings.recorded_requests import RecordedRequest
 from toolgauge.report.json_objects import content_of
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
@@ -253,7 +253,7 @@ _OPERATION = "gen_ai.operation.name"
 _LONGEST_NAME = 256
 # Different names and operations of one producer's unread spans.
 _MAX_UNREAD = 1000
-_MAX_MAPPINGS = 20
+_MAX_MAPPINGS = 100
 
 
 @dataclass(slots=True)
@@ -268,6 +268,8 @@ class ProducerCounts:
     mappings: list[SpanMapping] = field(default_factory=list[SpanMapping])
     # Spans that a dialect claimed and found nothing on, by name and operation.
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    # Of these, the traces whose trajectories were not taken.
+    unread_traces: set[str] = field(default_factory=set[str])
     # Runs of agents, and those with an id in place of the agent's name.
     agent_runs: int = 0
     named_by_id: int = 0
@@ -278,7 +280,7 @@ class ProducerCounts:
         """Count a span, and remember its name where nothing was found on it."""
         self.spans += 1
         self.cut += span.is_cut
-        mapping = mapping_of(span) if reading.dialect == GENERIC else None
+        mapping = draft(span) if reading.dialect == GENERIC else None
         if mapping is not None and mapping not in self.mappings and len(self.mappings) < _MAX_MAPPINGS:
             self.mappings.append(mapping)
         if all(isinstance(seen, ConversationSeen) for seen in reading.observations):
@@ -286,6 +288,7 @@ class ProducerCounts:
             key = (span.name[:_LONGEST_NAME], operation[:_LONGEST_NAME] if isinstance(operation, str) else "")
             if key in self.unread or len(self.unread) < _MAX_UNREAD:
                 self.unread[key] += 1
+                self.unread_traces.add(reading.ref.trace_id)
 
 
 class Tally:
@@ -300,8 +303,6 @@ class Tally:
         # The services that recorded model calls or agent runs.
         self.services_with_runs: set[str] = set()
         self.unread_tools = UnreadToolSpans()
-        # By trace, until its trajectory is taken.
-        self.traces: dict[str, TraceCounts] = {}
         self._metrics: SelfMetrics | None = None
         self._views = Views(())
 
@@ -345,20 +346,12 @@ class Tally:
             self.unread_tools.was_read(reading.ref)
         else:
             counts.log_records += 1
-        trace = self.traces.setdefault(reading.ref.trace_id, TraceCounts())
-        # Of some producers log records alone are read.
-        if isinstance(record, Span) or reading.ref.span_id not in trace.spans:
-            trace.spans[reading.ref.span_id] = producer
         for observation in reading.observations:
             if isinstance(observation, ModelCall | AgentRun):
-                trace.runs.add(producer)
                 self.services_with_runs.add(producer.service)
             if isinstance(observation, AgentRun):
                 counts.agent_runs += 1
                 counts.named_by_id += observation.named_by_id
-            if isinstance(observation, ModelCall) and isinstance(record, Span):
-                trace.model_calls[producer] += 1
-            trace.has_content = trace.has_content or isinstance(observation, _CONTENT)
 
     def note_without_trace(self, record: Record, reading: Reading) -> None:
         """Take note of a log record that a dialect could read and that names no trace."""
@@ -417,7 +410,6 @@ class Stats:
 
     def add(self, trajectory: Trajectory) -> None:
         """Count one trajectory."""
-        self._tally.traces.pop(trajectory.trace_id, None)
         self._trajectories[trajectory.closed_because] += 1
         if trajectory.calls:
             self._not_observable["tool_definitions"] += trajectory.tools_offered is None

@@ -79,8 +79,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def fitted(line: str) -> str:
-    """Break a line at spaces to fit `WIDTH` columns, indented below its beginning; words such as links and commands stay whole."""
-    if len(line) <= WIDTH:
+    """Break a line at spaces to fit `WIDTH` columns, indented below its beginning; links, commands and rows of tables stay whole."""
+    if len(line) <= WIDTH or line.startswith("|"):
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)
     lines = [""]

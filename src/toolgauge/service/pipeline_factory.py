@@ -56,6 +56,8 @@ from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetric
 from toolgauge.watch.watcher import OnToolChanges, Watcher
 
 VERSION = version("toolgauge")
+# Spans of each scope that no dialect knows that are looked at whole.
+_SAMPLES = 32
 _LOG = logging.getLogger("toolgauge")
 
 # How a recognizer is made; a replay may put one in its place that counts what it reads.
@@ -218,7 +220,14 @@ def make_rules(
 
 def _decoder(recognizer: Recognizer, labels: Collection[str]) -> Decoder:
     found = (recognizer.marks, recognizer.scopes, recognizer.wanted)
-    return Decoder(*found, labels=labels, objects=recognizer.objects, scope_words=recognizer.scope_words)
+    return Decoder(
+        *found,
+        labels=labels,
+        objects=recognizer.objects,
+        scope_words=recognizer.scope_words,
+        words=recognizer.words,
+        samples=_SAMPLES,
+    )
 
 
 def _dialects(config: Config) -> tuple[Dialect, ...]:

@@ -261,13 +261,10 @@ class Seen:
     def results(self) -> Texts:
         """The results and errors of calls."""
         if self._unread:
-            self._read_results()
+            unread, self._unread = self._unread, []
+            for call in unread:
+                self._take(call)
         return self._results
-
-    def _read_results(self) -> None:
-        unread, self._unread = self._unread, []
-        for call in unread:
-            self._take(call)
 
     def sources(self) -> Iterator[tuple[Source, Texts]]:
         """Yield the texts of each source."""

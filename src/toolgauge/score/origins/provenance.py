@@ -299,19 +299,17 @@ class _Trail:
 
     def _look_in(self, value: Json, turn: int) -> None:
         if not isinstance(value, str):
-            self._search.look_among(_found_in(value, self._steps), turn)
+            at_path = (leaf for found in values_at(value, self._steps or ()) for leaf in leaves(found))
+            # Without a path, keys of objects count: they are ids in many results.
+            self._search.look_among(values_and_keys(value) if self._steps is None else at_path, turn)
             return
         search = self._search if self._steps is None else self._in_texts
         search.look_among((value,), turn)
         search.look_in_prose(value, turn)
 
 
-def _found_in(value: Json, steps: Sequence[Step] | None) -> Iterator[Leaf]:
-    """Yield the single values at the path, or all of them with the keys of objects, which are ids in many results."""
-    if steps is not None:
-        for found in values_at(value, steps):
-            yield from leaves(found)
-        return
+def values_and_keys(value: Json) -> Iterator[Leaf]:
+    """Yield the single values within a value, and the keys of objects."""
     stack = [value]
     while stack:
         node = stack.pop()

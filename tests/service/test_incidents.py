@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from toolgauge.model.notices import Notice
+from toolgauge.service.watching import PER_MINUTE, Incidents
 from toolgauge.settings import HOUR, MINUTE, SECOND
-from toolgauge.watch.incidents import PER_MINUTE, Incidents
 
 START = 1_800_000_000 * SECOND
 FAILED = Notice(

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 import pytest
 
 import toolgauge
+from tests.rows import each_row
 
 LENGTH = 30_000
 # A linear pattern takes a hundredth of this for such a text, a quadratic one twice as much and more.
@@ -60,8 +61,8 @@ def kept_patterns(value: object) -> Iterable[AnyPattern]:
     return [cast("AnyPattern", item) for item in items if isinstance(item, re.Pattern)]
 
 
-def hostile_texts(pattern: AnyPattern) -> Iterator[tuple[str, str]]:
-    """What texts begin with, and what they repeat: all that the pattern looks for, whole or in part."""
+def hostile_texts(pattern: AnyPattern, every: int) -> Iterator[tuple[str, str]]:
+    """What texts begin with, and what they repeat: all that the pattern looks for, whole or in part, and of pairs of any characters one in so many."""
     source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
     literals = sorted({found.strip() or " " for found in LITERAL.findall(re.sub(r"\\[A-Za-z]", " ", source))})[:12]
     pieces = [*literals, *CHARACTERS]
@@ -70,7 +71,7 @@ def hostile_texts(pattern: AnyPattern) -> Iterator[tuple[str, str]]:
     for first, second in product(literals, pieces):
         yield first, second
         yield "", first + second
-    for first, second in product(CHARACTERS, CHARACTERS):
+    for first, second in [*product(CHARACTERS, CHARACTERS)][::every]:
         yield "", first + second
 
 
@@ -91,11 +92,12 @@ def use(pattern: AnyPattern, method: str) -> Callable[[str], object]:
 FOUND = {name: (pattern, methods) for name, pattern, methods in patterns()}
 
 
-@pytest.mark.parametrize("name", FOUND)
-def test_a_pattern_takes_linear_time(name: str):
+@each_row("name", FOUND, ids=FOUND)
+def test_a_pattern_takes_linear_time(name: str, pytestconfig: pytest.Config):
+    every = 1 if pytestconfig.getoption("--long") else 7
     pattern, methods = FOUND[name]
     limit = LIMITED.get(name)
-    for (first, piece), method in product(hostile_texts(pattern), methods):
+    for (first, piece), method in product(hostile_texts(pattern, every), methods):
 
         def cpu_s(length: int, first: str = first, piece: str = piece, method: str = method) -> float:
             return used_s(pattern, method, text_of(first, piece, length))

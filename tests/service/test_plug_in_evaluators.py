@@ -15,6 +15,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, tool_call, trajectory
 from tests.walk.support import Walk
 from toolgauge.evaluators.tool_checks import ToolSuccess
@@ -107,7 +108,7 @@ def raising(error: BaseException) -> Callable[[Trajectory], object]:
     return act
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error", [SystemExit(0), GeneratorExit(), CancelledError(), KeyboardInterrupt(), BaseException(), ValueError("x")]
 )
 def test_whatever_an_evaluator_raises_is_its_error_alone(error: BaseException):
@@ -153,7 +154,7 @@ def change_attribute(run: Trajectory) -> None:
     cast("dict[str, object]", run.attributes)["x"] = 1
 
 
-@pytest.mark.parametrize("change", [change_argument, change_deep_value, change_name, change_attribute])
+@each_row("change", [change_argument, change_deep_value, change_name, change_attribute])
 def test_a_change_is_an_error_of_its_evaluator_and_reaches_nobody_else(change: Callable[[Trajectory], object]):
     before = repr(RUN)
     seen: list[str] = []
@@ -332,7 +333,7 @@ class Endless(Does):
         return repeat((None, FINE))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "error"),
     [
         (Endless(), "invalid_outcome"),

@@ -144,7 +144,8 @@ def first_failure(tests: Sequence[str], copy: Path, without: Sequence[str]) -> s
         *tests,
     ]
     paths = os.pathsep.join((str(copy / "src"), str(copy)))
-    env = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**os.environ, "PYTHONPATH": paths}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     try:
         done = subprocess.run(
             command, cwd=copy, env=env, capture_output=True, text=True, check=False, timeout=_LONGEST_S

@@ -94,10 +94,10 @@ _STATE = re.compile(r"(?:^|[._:-])(?:result[._-])?(?:status|outcome|state|succes
 _FAILURES = ("error", "failed", "failure", "false")
 # An attribute for each argument, or for each part of a result: how their keys begin.
 _EACH_ARGUMENT = re.compile(
-    r".{0,100}?(?:inputs?|arguments|args|param(?:eter)?s)[._](?:_params_\.)?(?=[^.])", re.IGNORECASE
+    r"\A.{0,100}?(?:inputs?|arguments|args|param(?:eter)?s)[._](?:_params_\.)?(?=[^.])", re.IGNORECASE
 )
-_EACH_RESULT = re.compile(r".{0,100}?(?:outputs?[._]results?|outputs?|results?)\.(?=[^.])", re.IGNORECASE)
-_EACH_TOOL = re.compile(r".{0,100}?(?:functions|tools|definitions)\.(?=\d{1,4}\.(?:function\.)?name$)", re.IGNORECASE)
+_EACH_RESULT = re.compile(r"\A.{0,100}?(?:outputs?[._]results?|outputs?|results?)\.(?=[^.])", re.IGNORECASE)
+_EACH_TOOL = re.compile(r"\A.{0,100}?(?:functions|tools|definitions)\.(?=\d{1,4}\.(?:function\.)?name$)", re.IGNORECASE)
 _OF_CONVENTIONS = frozenset((conventions.ARGUMENTS, conventions.RESULT, "input.value", "output.value"))
 _MESSAGES = frozenset((conventions.INPUT, conventions.OUTPUT))
 

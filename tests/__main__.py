@@ -30,7 +30,7 @@ PINS = {
 }
 # More than there are processors, since tests wait for timers and sockets three times as long as they use a processor; each
 # takes half a gigabyte, and 7 s to find the tests.
-WORKERS = min((os.cpu_count() or 1) + 4, 10)
+WORKERS = min((os.cpu_count() or 1) + 6, 10)
 # What a test showed when it failed is of use where it passed the second time.
 SHOW_REPEATS = "--rerun-show-tracebacks"
 

@@ -2,8 +2,8 @@
 
 Makes an environment of its own (`.venv-test`) from the pinned files in `deploy/`, then runs format check, lint,
 import contracts, types and tests beside each other and shows their output in this order. With words (`python3 tests -k align`)
-pytest runs alone, with these words. `python3 tests --long` also runs what takes long, and `python3 tests --prepare` makes the
-environment alone.
+pytest runs alone, with these words. `python3 tests changed` runs the tests that a change can reach (`tests/changed.py`),
+`python3 tests --long` also runs what takes long, and `python3 tests --prepare` makes the environment alone.
 
 All checks need every group of packages. With words only `test` is installed, tests that need another group skip, and
 `python3 tests --with producers` installs that group.
@@ -28,8 +28,9 @@ PINS = {
         for path in sorted((ROOT / "deploy").glob("requirements-test-*.txt"))
     },
 }
-# More than there are processors, since many tests wait for timers and sockets; each takes half a gigabyte.
-WORKERS = min((os.cpu_count() or 1) + 3, 10)
+# More than there are processors, since tests wait for timers and sockets three times as long as they use a processor; each
+# takes half a gigabyte, and 7 s to find the tests.
+WORKERS = min((os.cpu_count() or 1) + 6, 10)
 # What a test showed when it failed is of use where it passed the second time.
 SHOW_REPEATS = "--rerun-show-tracebacks"
 
@@ -46,7 +47,8 @@ def main() -> int:
     if words:
         # A test that fails shows it at once: pytest takes the place of this process, on its terminal.
         python = str(ENVIRONMENT / "bin" / "python")
-        os.execve(python, [python, "-m", "pytest", *long, *words], variables())  # noqa: S606 - our own interpreter
+        command = [python, "-m", *module_and_words(words), *long]
+        os.execve(python, command, variables())  # noqa: S606 - our own interpreter
     if not needs_all:
         return 0
     started = {name: start(command) for name, command in checks(long).items()}
@@ -61,7 +63,7 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     """Return our own options, and the words for pytest."""
     parser = argparse.ArgumentParser(
         "python3 tests",
-        usage="%(prog)s [--prepare] [--with GROUP] [--long] [words for pytest]",
+        usage="%(prog)s [--prepare] [--with GROUP] [--long] [changed [--since COMMIT]] [words for pytest]",
         description="Run every check, or with words for pytest the tests alone.",
         allow_abbrev=False,
     )
@@ -76,6 +78,11 @@ def arguments() -> tuple[argparse.Namespace, list[str]]:
     )
     parser.add_argument("--long", action="store_true", help="run what takes long, too")
     return parser.parse_known_args()
+
+
+def module_and_words(words: list[str]) -> list[str]:
+    """Return the module that runs the tests which words name, and its own words."""
+    return ["tests.changed", *words[1:]] if words[0] == "changed" else ["pytest", *words]
 
 
 def checks(pytest_words: list[str]) -> dict[str, list[str]]:

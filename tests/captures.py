@@ -1,7 +1,7 @@
 """The captured runs of `tests/corpus` that a test reads: a sample, and with `--long` all of them.
 
-A test that takes the fixture `captured` runs once for each producer. The sample holds two scenarios of each producer, those that fewest producers
-before it have, and each scenario at least once: so it has every producer and every kind of fault.
+A test that takes the fixture `captured` goes through all producers. The sample holds one scenario of each producer, that which fewest producers
+before it have, and each that few producers have: so it has every producer and every kind of fault.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 CORPUS = Path(__file__).parent / "corpus"
-_EACH = 2
+_RARE = 2
 
 
 class Switches(msgspec.Struct, frozen=True):
@@ -68,9 +68,8 @@ def sample() -> Mapping[str, Captured]:
     whole = all_captures()
     producers = Counter(scenario for each in whole.values() for scenario in each.scenarios)
     for folder, each in whole.items():
-        by_need = sorted(each.scenarios, key=lambda scenario: (taken[scenario], producers[scenario]))
-        # What few producers have is in the sample, however much there is.
-        chosen = {*by_need[:_EACH], *(scenario for scenario in each.scenarios if producers[scenario] <= _EACH)}
+        needed = min(each.scenarios, key=lambda scenario: (taken[scenario], producers[scenario]))
+        chosen = {needed, *(scenario for scenario in each.scenarios if producers[scenario] <= _RARE)}
         taken.update(chosen)
         found[folder] = Captured(folder, tuple(sorted(chosen)))
     return found

@@ -1,5 +1,6 @@
 """Options of the test runs."""
 
+import gc
 import signal
 import sys
 from collections.abc import Generator
@@ -12,6 +13,7 @@ import pytest
 from tests.captures import all_captures, sample
 from tests.groups import is_installed, missing_group, reason
 from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, leaves_no_task
+from tests.rows import Row, marked, parametrize, run_rows
 
 __all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
 
@@ -45,6 +47,10 @@ def pytest_addoption(parser: pytest.Parser):
 
 
 def pytest_configure(config: pytest.Config):
+    config.addinivalue_line(
+        "markers", "rows(names, rows): go through rows of one shape in one test; see `tests/rows.py`"
+    )
+    config.addinivalue_line("markers", "long: run with `--long` alone")
     config.addinivalue_line("markers", "needs(group): skip where this group of `pyproject.toml` is not installed")
     # A script's shell starts a background process with SIGINT ignored, and its children inherit that: tests that
     # interrupt a child would wait in vain.
@@ -54,13 +60,35 @@ def pytest_configure(config: pytest.Config):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc):
+    long = bool(metafunc.config.getoption("--long"))
     if "captured" in metafunc.fixturenames:
-        found = all_captures() if metafunc.config.getoption("--long") else sample()
-        metafunc.parametrize("captured", found.values(), ids=found)
+        found = all_captures() if long else sample()
+        rows = (Row(folder, {"captured": each}) for folder, each in found.items())
+        parametrize(metafunc, ["captured"], rows, each=long)
+    for mark in metafunc.definition.iter_markers("rows"):
+        names, of_mark = marked(mark, long=long)
+        parametrize(metafunc, names, of_mark, each=long)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]):
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    return run_rows(pyfuncitem) or None
+
+
+def pytest_collection(session: pytest.Session):  # noqa: ARG001 - a hook has its names
+    # What is imported and found stays until the end: looking through it for what could go takes a quarter of that time.
+    gc.disable()
+
+
+def pytest_collection_finish(session: pytest.Session):  # noqa: ARG001 - a hook has its names
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]):
+    if not config.getoption("--long"):
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
     for item in items:
         if item.nodeid.startswith(FLAKY_ROOMS):
             item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=5))

@@ -112,9 +112,9 @@ def _version(truths: Sequence[Truth], folder: str) -> str:
     return f"{best} {versions[best]}"
 
 
-def trajectories(folder: Path) -> dict[str, list[Trajectory]]:
+def trajectories(*paths: Path) -> dict[str, list[Trajectory]]:
     found: dict[str, list[Trajectory]] = {}
-    recording = read(find_files([str(folder)]), _no_progress)
+    recording = read(find_files([*map(str, paths)]), _no_progress)
     for scorecard in scorecards(recording, offline_pipeline(Config(), ())):
         found.setdefault(scorecard.trajectory.trace_id, []).append(scorecard.trajectory)
     return found

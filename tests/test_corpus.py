@@ -21,7 +21,13 @@ _MISS = re.compile(r"^   (\S+) (\S+) [0-9a-f]{8} (?:extra|missing|wrong)", re.MU
 _FIELD = re.compile(r"^field (\w+): \d+/\d+ = ([\d.]+)", re.MULTILINE)
 
 
-@pytest.mark.parametrize("options", [(), ("--scramble", "1")], ids=["as recorded", "tools renamed"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param((), id="as recorded"),
+        pytest.param(("--scramble", "1"), id="tools renamed", marks=pytest.mark.long),
+    ],
+)
 def test_the_calls_that_were_made_are_found_in_every_capture(options: tuple[str, ...]):
     command = [sys.executable, str(TOOL), str(CORPUS), "--cmd", f"{sys.executable} -m toolgauge", "--verbose", *options]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)

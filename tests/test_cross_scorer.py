@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cross_scorer import MEASURED_ONLY, OTHERS, OURS, Scorer, measured_cases, outcome, table, written
+from tests.rows import each_row
 from toolgauge.model.outcomes import NotEvaluated, Scored
 
 CASES = {case["case"]: case for case in measured_cases()}
@@ -19,7 +20,7 @@ def value_of(scorer: Scorer, case: str) -> float:
     return said.value
 
 
-@pytest.mark.parametrize("scorer", OTHERS, ids=lambda scorer: scorer.head)
+@each_row("scorer", OTHERS, ids=lambda scorer: scorer.head)
 def test_the_originals_say_what_was_measured(scorer: Scorer):
     measured = {name: case["scores"][scorer.measured] for name, case in CASES.items()}
     # Measured scores are written with three decimals.
@@ -53,7 +54,7 @@ def test_an_unexpected_delete_all_is_a_failure():
     assert said.explanation == "no call was expected; 1 calls were made"
 
 
-@pytest.mark.parametrize("evaluator", [scorer.evaluator for scorer in OURS])
+@each_row("evaluator", [scorer.evaluator for scorer in OURS])
 def test_a_number_written_as_text_is_not_that_number(evaluator: str):
     assert value(evaluator, 'type drift 1 vs "1"') == 0.0
 
@@ -66,7 +67,7 @@ def test_no_call_expected_and_none_made_is_a_success():
     assert said.reason == "nothing_expected"
 
 
-@pytest.mark.parametrize("evaluator", [scorer.evaluator for scorer in OURS])
+@each_row("evaluator", [scorer.evaluator for scorer in OURS])
 def test_an_expected_call_that_was_not_made_is_a_failure(evaluator: str):
     assert value(evaluator, "one expected, none called") == 0.0
 

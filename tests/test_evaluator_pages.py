@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.cases.case import Case, Line, parse
 from toolgauge.cases.scoring import Cases
@@ -48,7 +49,7 @@ def test_every_evaluator_of_ours_has_a_page_that_the_index_links_to():
     )
 
 
-@pytest.mark.parametrize("name", PREFIXED)
+@each_row("name", PREFIXED)
 def test_every_original_is_on_their_page_with_its_parameters(name: str):
     text = ORIGINALS.read_text()
     parts = [part for part in text.split("\n## ")[1:] if re.search(rf"^\|.*`{re.escape(name)}`", part, re.MULTILINE)]
@@ -70,7 +71,7 @@ def test_every_default_criterion_has_its_figures_and_its_page_links_to_them():
         assert f"](../evidence.md#{name})" in (FOLDER / f"{name}.md").read_text()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_row("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_has_criteria_and_cases(page: Path):
     assert page.read_text().startswith(f"# `{page.stem}`\n")
     assert blocks(page, "yaml criteria")
@@ -85,12 +86,12 @@ def test_the_criteria_of_a_page_are_valid(page: Path, tmp_path: Path):
         assert page.stem in [criterion.evaluator_name for criterion in criteria]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_row("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_names_every_parameter(page: Path):
     assert [field for field in parameters(page.stem) if f"`{field}`" not in page.read_text()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each_row("page", PAGES, ids=lambda page: page.stem)
 def test_the_cases_of_a_page_score_what_is_written(page: Path):
     wrong: dict[str, Outcome] = {}
     for line, score in documented(page):

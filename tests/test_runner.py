@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.changed import branching_point, changed_paths, reached_tests
 from tests.groups import MODULES
 
 ROOT = Path(__file__).parents[1]
@@ -114,12 +115,94 @@ def test_words_that_are_not_ours_go_to_pytest(
     assert (options.groups, words) == (groups, pytest_words)
 
 
+@pytest.mark.parametrize(
+    ("given", "command"),
+    [
+        ("tests/score -q", ["pytest", "tests/score", "-q"]),
+        ("changed", ["tests.changed"]),
+        ("changed --since HEAD~1 -x", ["tests.changed", "--since", "HEAD~1", "-x"]),
+    ],
+)
+def test_changed_is_the_word_for_tests_that_a_change_can_reach(given: str, command: list[str]):
+    assert RUNNER["module_and_words"](given.split()) == command
+
+
+# -- what a change can reach --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "reached", "not_reached"),
+    [
+        ("src/toolgauge/score/align.py", "tests/score/test_align.py", "tests/config/test_units.py"),
+        ("src/toolgauge/web/view.py", "tests/web/test_endpoint.py", "tests/score/test_align.py"),
+        ("tests/captures.py", "tests/property/test_repair.py", "tests/score/test_align.py"),
+        ("docs/alerting.md", "tests/deploy/test_rules.py", "tests/score/test_align.py"),
+    ],
+)
+def test_a_change_reaches_the_tests_that_import_or_name_it(changed: str, reached: str, not_reached: str):
+    found = reached_tests([changed])
+    assert reached in found
+    assert not_reached not in found
+
+
+def test_a_change_is_what_git_tells_since_a_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tests.changed.ROOT", tmp_path)
+    for name in ("known.py", "same.py"):
+        (tmp_path / name).write_text("")
+    for words in (
+        "init -q -b main",
+        "add .",
+        "-c user.name=A -c user.email=a@example.org commit -q -m first",
+        "switch -q -c mine",
+    ):
+        subprocess.run(["git", *words.split()], cwd=tmp_path, check=True)
+    (tmp_path / "known.py").write_text("x = 1")
+    (tmp_path / "new.py").write_text("")
+    assert changed_paths(branching_point()) == ["known.py", "new.py"]
+
+
 # -- started in the background ------------------------------------------------------------------------------------------
 
 
 def test_tests_that_are_started_with_interrupts_ignored_can_interrupt_a_child():
     printed = pytest_of("tests/wire/test_record.py", "-k", "all_commands_read")
     assert "1 passed" in printed, printed
+
+
+# -- rows ---------------------------------------------------------------------------------------------------------------
+
+ROWS = """
+import pytest
+from tests.rows import each_row
+
+@pytest.mark.parametrize("more", [0, 1])
+@each_row(("number", "double"), [(1, 2), (2, 5), (3, 6), (4, 9)])
+def test_it(number, double, more):
+    assert 2 * number + more == double + more
+"""
+
+
+def test_all_rows_of_a_table_are_tried_in_one_test_and_each_that_fails_is_named(tmp_path: Path):
+    (tmp_path / "test_table.py").write_text(ROWS)
+    printed = pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path))
+    assert "2 failed" in printed
+    assert "2 of 4 rows fail" in printed
+    assert printed.count("in row 1: number=2, double=5") == 2
+    assert printed.count("in row 3: number=4, double=9") == 2
+    assert "in row 0" not in printed
+
+
+def test_a_row_that_skips_does_not_hide_the_others(tmp_path: Path):
+    source = "import pytest\nfrom tests.rows import each_row\n@each_row('number', [1, 2])\ndef test_it(number):\n"
+    (tmp_path / "test_table.py").write_text(source + "    pytest.skip() if number == 1 else pytest.fail('it does')\n")
+    printed = pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path))
+    assert "1 failed" in printed
+    assert "2 of 2 rows fail" in printed
+
+
+def test_each_row_is_a_test_of_its_own_where_time_is_no_matter(tmp_path: Path):
+    (tmp_path / "test_table.py").write_text(ROWS)
+    assert "4 failed, 4 passed" in pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", "--long", str(tmp_path))
 
 
 # -- repeats ------------------------------------------------------------------------------------------------------------

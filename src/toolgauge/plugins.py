@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib.metadata import EntryPoint, distribution, entry_points
+from importlib.metadata import Distribution, EntryPoint, distribution, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
@@ -225,5 +225,10 @@ def _guarded(make: Callable[[], Any], point: EntryPoint) -> Any:  # noqa: ANN401
 
 
 def _place(point: EntryPoint) -> str:
-    package = point.dist.name if point.dist is not None else "unknown package"
-    return f"`{point.name}` (`{point.value}` of {package})"
+    return f"`{point.name}` (`{point.value}` of {_package(point.dist)})"
+
+
+# A name is parsed out of the metadata each time, which takes longer than to load most plug-ins.
+@lru_cache(maxsize=64)
+def _package(installed: Distribution | None) -> str:
+    return "unknown package" if installed is None else installed.name

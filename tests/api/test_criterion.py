@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 import toolgauge
+from tests.rows import each_row
 from toolgauge import Criterion, evaluators
 from toolgauge.model.ports import Evaluation
 
@@ -94,7 +95,7 @@ def test_a_name_is_given_once():
         evaluate(Criterion("twice", Calls()), Criterion("twice", Broken()))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("make", "found"),
     [
         (lambda: Criterion("Upper", Calls()), r"Criterion\('Upper'\): `name` in criterion `Upper` must match"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import toolgauge
+from tests.rows import each_row
 from toolgauge.config.criteria import DEFAULT_CRITERIA as DEFAULTS
 from toolgauge.evaluators import ToolCallArgs
 
@@ -63,7 +64,7 @@ def test_an_unknown_criterion_is_a_key_error():
         toolgauge.evaluate([])["default.tool_succes"]
 
 
-@pytest.mark.parametrize("source", [3, None, b"bytes", {"resourceSpans": []}, [3], ["recording.otlp.pb", 3]])
+@each_row("source", [3, None, b"bytes", {"resourceSpans": []}, [3], ["recording.otlp.pb", 3]])
 def test_what_is_no_source_is_a_type_error(source: object):
     with pytest.raises(TypeError, match="give paths of recordings, spans of the OpenTelemetry SDK, or OTLP messages"):
         toolgauge.evaluate(source)  # pyright: ignore[reportArgumentType] # the value under test

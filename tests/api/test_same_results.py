@@ -14,6 +14,7 @@ import toolgauge
 from tests.api.golden_spans import criterion_name, is_sendable, spans_of, written_criterion
 from tests.api.sdk_spans import read_back
 from tests.golden.goldens import Golden, read_goldens
+from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.cases.scoring import Cases
 from toolgauge.cli.main import commands
@@ -86,7 +87,7 @@ def found_by(evaluation: toolgauge.Evaluation) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("recording", RECORDINGS)
+@each_row("recording", RECORDINGS)
 def test_spans_of_the_sdk_give_what_their_recording_gives(recording: str):
     path = CORPUS / recording
     from_spans = toolgauge.evaluate(read_back(path))
@@ -115,7 +116,7 @@ def test_logs_are_read_beside_spans():
     assert both != found_by(toolgauge.evaluate(messages[:1]))
 
 
-@pytest.mark.parametrize("recording", RECORDINGS[:2])
+@each_row("recording", RECORDINGS[:2])
 def test_an_evaluation_has_the_results_of_replay(recording: str):
     path = str(CORPUS / recording)
     replayed = CliRunner().invoke(commands, ["replay", path, "--json"])

@@ -1,7 +1,5 @@
 """When a trace closes, what comes too late, and what happens at every limit."""
 
-import pytest
-
 from tests.assemble.support import (
     SECOND_NS,
     agent,
@@ -16,6 +14,7 @@ from tests.assemble.support import (
     reading,
     requested,
 )
+from tests.rows import each_row
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings, LateMemory
 from toolgauge.model.content import Recorded
@@ -62,7 +61,7 @@ def test_the_end_of_a_sub_agent_does_not_close():
     assert (due_ns, trajectory.closed_because, trajectory.agents) == (66 * SECOND_NS, "run_ended", ("boss", "expert"))
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
+@each_row("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
 def test_the_chain_of_parents_runs_through_unread_spans_in_any_order(order: tuple[int, ...]):
     box, _ = assembler()
     spans = (

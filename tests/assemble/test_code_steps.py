@@ -1,8 +1,7 @@
 """Steps in which a code agent ran code: which of them are calls, and with which code."""
 
-import pytest
-
 from tests.assemble.support import agent, args, executed, joined, model, reading
+from tests.rows import each_row
 from toolgauge.model.observations import CallError, CodeExecuted, MessageSeen, Reading, SpanFailed
 from toolgauge.model.trajectory import Trajectory
 
@@ -32,7 +31,7 @@ def test_a_step_that_failed_is_a_call_of_kind_code_with_its_code():
     assert (call.arguments, call.agent, call.state) == (args(code="print(x)"), "coder", "executed")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code"),
     [
         ("Thought: a\n<code>\nx = 1\n</code>", "x = 1"),

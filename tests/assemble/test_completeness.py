@@ -1,7 +1,5 @@
 """Half a run is not a run: what shows, when a trajectory closes, that it may lack spans, and what does not."""
 
-import pytest
-
 from tests.assemble.support import (
     SECOND_NS,
     Read,
@@ -15,6 +13,7 @@ from tests.assemble.support import (
     reading,
     requested,
 )
+from tests.rows import each_row
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.metrics import MetricRegistry
@@ -93,7 +92,7 @@ def limits(because: ClosedBecause) -> AssembleSettings:
             return AssembleSettings(max_duration=10 * SECOND_NS)
 
 
-@pytest.mark.parametrize("because", ["max_open", "max_open_bytes", "max_duration"])
+@each_row("because", ["max_open", "max_open_bytes", "max_duration"])
 def test_a_run_that_had_to_give_way_is_half_a_run(because: ClosedBecause):
     box = Box(limits(because))
     box.add(call(1), call(2))
@@ -229,7 +228,7 @@ def test_log_records_whose_spans_usually_come_are_half_a_run_without_them():
 # -- before the start ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "end", "why"),
     [
         (STARTED - 60_000, STARTED + 10, BEGAN_BEFORE),
@@ -248,7 +247,7 @@ def test_a_run_that_was_going_on_when_this_process_began_to_receive_is_half_a_ru
     assert only(box.wait()).incomplete == why
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ended_ago", "retry", "why"),
     [
         (7_000, 10 * MINUTE_NS, BEGAN_BEFORE),

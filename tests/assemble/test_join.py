@@ -2,7 +2,6 @@
 
 from itertools import permutations
 
-import pytest
 from msgspec.structs import replace
 
 from tests.assemble.support import (
@@ -18,6 +17,7 @@ from tests.assemble.support import (
     requested,
     shown,
 )
+from tests.rows import each_row
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.observations import CallError, MessageSeen
 
@@ -198,7 +198,7 @@ def test_calls_that_no_model_asked_for_are_turns_of_their_own_among_the_others()
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "given", "counted"),
     [
         (Unparsed('{"n": 1'), args(n=1), args(n=1)),

@@ -6,8 +6,6 @@ from functools import partial
 from types import FrameType
 from typing import TypeAlias
 
-import pytest
-
 from tests.assemble.support import (
     TRACE,
     agent,
@@ -20,6 +18,7 @@ from tests.assemble.support import (
     reading,
     requested,
 )
+from tests.rows import each_row
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair, mark_stopped
@@ -132,7 +131,7 @@ def equal_calls_wait(count: int) -> list[Reading]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "ask",
     [
         tool_spans_of_one_time_have_ids_of_their_own,
@@ -198,7 +197,7 @@ def steps_of_code_and_calls_that_failed(count: int) -> list[Reading]:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("readings", "whole"),
     [
         (copies_of_the_error_of_a_tool, True),

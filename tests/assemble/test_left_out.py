@@ -4,9 +4,8 @@ import itertools
 import time
 import tracemalloc
 
-import pytest
-
 from tests.assemble.support import agent, args, assembler, conversation, executed, model, only_call, reading, requested
+from tests.rows import each_row
 from toolgauge.assemble.cutting import Cutter, TruncatedIndex, cut_text, merged
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
@@ -74,7 +73,7 @@ def test_nothing_is_held_where_nothing_was_cut():
     assert trajectory.left_out.holds("A-17") is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         '{"id":"A-17"}',
@@ -155,7 +154,7 @@ def test_a_number_that_was_cut_in_two_is_not_held_in_parts():
     assert cutter.left_out.texts == 30
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["1 " * 500_000, "a:" * 500_000, "a-1:" * 250_000, "9" * 1_000_000, "x" * 1_000_000],
     ids=["numbers", "joints", "joined", "one number", "one word"],

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.assemble.support import answered, args, executed, joined, model, only_call, reading, requested
+from tests.rows import each_row
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
@@ -21,7 +22,7 @@ SHAPES: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_row("shape", SHAPES)
 def test_a_tool_span_with_a_failed_result_is_a_failed_call(shape: str):
     call = only_call(joined(reading("tool", executed("find", result=Recorded(SHAPES[shape])))))
     assert (call.state, call.error, call.result) == ("executed", ERROR, Recorded(SHAPES[shape]))
@@ -50,7 +51,7 @@ def test_a_server_that_does_not_have_the_tool_rejects_the_call():
     assert only_call(joined(reading("tool", executed("find", result=Recorded(refused))))).state == "rejected"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         # The low-level servers in Python and in TypeScript.
@@ -107,6 +108,6 @@ def test_an_error_without_a_message_has_the_text_of_the_blocks():
     assert call.error == CallError(kind="tool_error", message="no such order")
 
 
-@pytest.mark.parametrize("value", [{"isError": True}, {"error": "no such order"}, {"isError": True, "note": "x"}])
+@each_row("value", [{"isError": True}, {"error": "no such order"}, {"isError": True, "note": "x"}])
 def test_a_value_that_a_tool_returned_is_no_failure(value: Json):
     assert only_call(joined(reading("tool", executed("find", result=Recorded(value))))).error is None

@@ -1,8 +1,7 @@
 from typing import SupportsIndex, overload
 
-import pytest
-
 from tests.assemble.support import head, reading
+from tests.rows import each_row
 from toolgauge.assemble.cross_trace import RecentSpans
 from toolgauge.model.observations import ConversationSeen
 from toolgauge.model.records import PackedHead, SpanHead, packed_head
@@ -13,7 +12,7 @@ HANDED_OVER = packed_head(TRACE, b"c" * 8, b"d" * 8, flags=0x300)
 ROOT = packed_head(TRACE, b"e" * 8)
 
 
-@pytest.mark.parametrize("seen", [CHILD, HANDED_OVER, ROOT])
+@each_row("seen", [CHILD, HANDED_OVER, ROOT])
 def test_ids_come_back_as_they_were(seen: SpanHead):
     recent = RecentSpans(10)
     recent.add_heads([seen])

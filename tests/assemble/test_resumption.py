@@ -3,6 +3,7 @@
 import pytest
 
 from tests.assemble.support import agent, answered, args, executed, joined, model, only_call, reading, requested
+from tests.rows import each_row
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import PAUSED, REFUSED, CallAnswered, CallError, Reading
 from toolgauge.model.trajectory import Trajectory
@@ -31,7 +32,7 @@ def test_an_execution_that_shows_nothing_leaves_the_call_paused():
     assert only_call(joined(*asked(), reading("t", ran, parent="run", start=3))).state == "paused"
 
 
-@pytest.mark.parametrize("waits", [1, 2, 5])
+@each_row("waits", [1, 2, 5])
 def test_a_call_may_wait_more_than_once(waits: int):
     run = [reading("run", agent("clerk"), end=100), reading("m", model(), requested("wire", args(n=1)), parent="run")]
     paused = executed("wire", args(n=1), error=WAITS)

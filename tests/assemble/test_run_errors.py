@@ -1,8 +1,7 @@
 """Which errors end a run, and which are a tool's, a turn's that the run got over, or a framework's way to steer."""
 
-import pytest
-
 from tests.assemble.support import agent, args, executed, joined, model, reading, requested
+from tests.rows import each_row
 from toolgauge.model.observations import CallError, MessageSeen, ModelCall, Reading, SpanFailed
 from toolgauge.model.trajectory import Trajectory
 
@@ -84,7 +83,7 @@ def test_a_sub_agent_that_failed_ends_no_run_that_went_on():
     assert ended(run, sub, asked, reading("end", model(), parent="run", start=12)) == [None]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "message"),
     [
         ("asyncio.exceptions.CancelledError", ""),
@@ -104,9 +103,7 @@ def test_what_steers_a_run_is_no_error(kind: str, message: str):
     assert ended(run, reading("ask", model(), parent="run", start=1)) == [None]
 
 
-@pytest.mark.parametrize(
-    "message", ["The order was cancelled by the user", "request timed out", "Canceled: no such card 17"]
-)
+@each_row("message", ["The order was cancelled by the user", "request timed out", "Canceled: no such card 17"])
 def test_words_that_only_mention_a_cancellation_are_an_error(message: str):
     run = reading("run", agent("shop"), failed(message, "ValueError"), end=20)
     assert ended(run, reading("ask", model(), parent="run", start=1)) == [message]

@@ -2,7 +2,6 @@
 
 from itertools import permutations
 
-import pytest
 from msgspec.structs import replace
 
 from tests.assemble.support import (
@@ -17,6 +16,7 @@ from tests.assemble.support import (
     reading,
     requested,
 )
+from tests.rows import each_row
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError, Reading
 
@@ -32,7 +32,7 @@ def begun(span: Reading) -> Reading:
     return replace(span, end_ns=0, start_ns=span.start_ns + 1, observations=tuple(seen), size_bytes=span.size_bytes - 9)
 
 
-@pytest.mark.parametrize("order", list(permutations((begun(TOOL), TOOL, begun(RUN), RUN)))[::3])
+@each_row("order", list(permutations((begun(TOOL), TOOL, begun(RUN), RUN)))[::3])
 def test_the_copy_of_a_span_that_has_ended_counts_whatever_came_first(order: tuple[Reading, ...]):
     box, _ = assembler()
     for one in (MODEL, *order):
@@ -48,7 +48,7 @@ def test_the_copy_of_a_span_that_has_ended_counts_whatever_came_first(order: tup
     assert box.open_bytes == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("earlier", "later"),
     [
         (replace(TOOL, observations=(executed("search", args(q="x"), id="1"),), end_ns=4_000_000), TOOL),

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.assemble.support import answered, args, executed, joined, model, only_call, reading, requested
+from tests.rows import each_row
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError, Observation, ToolDefinition, ToolsOffered
@@ -55,7 +56,7 @@ order_id
   Field required [type=missing, input_value={{'amount': 'forty'}}, input_type=dict]"""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "message", "state"),
     [
         ("pydantic_core._pydantic_core.ValidationError", PYDANTIC.format(title="refund"), "rejected"),
@@ -111,7 +112,7 @@ def test_a_failed_call_without_a_required_argument_is_rejected(arguments: JsonOb
     assert only_call(trajectory).state == state
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "state"),
     [
         ("Unknown tool name: 'f'. Available tools: 'g'", "rejected"),
@@ -193,7 +194,7 @@ def test_history_is_never_a_call():
     assert trajectory.calls == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told", "error"),
     [
         ("Error: PermissionError: denied", CallError(kind="PermissionError", message="Error: PermissionError: denied")),
@@ -225,7 +226,7 @@ def test_what_a_tool_with_a_span_returned_is_not_searched_for_errors():
     assert (call.state, call.error) == ("executed", None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Error: Argument parsing failed.",
@@ -311,13 +312,13 @@ CANCELLED = [
 ]
 
 
-@pytest.mark.parametrize("error", CANCELLED, ids=lambda error: f"{error.kind} {error.message}")
+@each_row("error", CANCELLED, ids=lambda error: f"{error.kind} {error.message}")
 def test_a_call_that_was_cancelled_has_not_failed(error: CallError):
     call = only_call(joined(reading("tool", executed("find", args(q="x"), error=error))))
     assert (call.state, call.error, call.has_failed) == ("cancelled", None, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         CallError(
@@ -344,7 +345,7 @@ def test_an_answer_may_say_that_the_call_was_cancelled(said: str):
     assert only_call(joined(asked, told)).state == "cancelled"
 
 
-@pytest.mark.parametrize("said", ["The request was cancelled by the user", "order cancelled", "Task was aborted."])
+@each_row("said", ["The request was cancelled by the user", "order cancelled", "Task was aborted."])
 def test_a_result_that_speaks_of_other_things_is_a_result(said: str):
     asked = reading("model", model(), requested("find", args(q="x"), id="1"), start=0, end=1)
     told = reading("again", model(), answered("1", said), start=2, end=3)

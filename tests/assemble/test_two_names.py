@@ -3,6 +3,7 @@
 import pytest
 
 from tests.assemble.support import agent, answered, args, executed, joined, model, only_call, reading, requested
+from tests.rows import each_row
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.observations import CallError, Observation, Reading, ToolDefinition, ToolsOffered
 from toolgauge.model.trajectory import Trajectory
@@ -61,7 +62,7 @@ def test_a_servers_span_without_arguments_fails_the_call_that_the_model_asked_fo
     assert (call.name, call.error, call.arguments) == ("mcp__crm__refund", FAILED, X)
 
 
-@pytest.mark.parametrize("outer", ["mcp__crm__find", "crm.find", "crm_find"])
+@each_row("outer", ["mcp__crm__find", "crm.find", "crm_find"])
 def test_the_failure_of_a_servers_span_below_fails_its_call(outer: str):
     tool = reading("tool", executed(outer, X, id="1"), parent="run", start=3, end=6)
     served = reading("served", executed("find", error=FAILED, mcp=True), parent="tool", start=4, end=5)
@@ -69,7 +70,7 @@ def test_the_failure_of_a_servers_span_below_fails_its_call(outer: str):
     assert (call.name, call.error) == (outer, FAILED)
 
 
-@pytest.mark.parametrize("client", ["crm.find", "crm_find", "mcp__crm__find"])
+@each_row("client", ["crm.find", "crm_find", "mcp__crm__find"])
 def test_a_servers_span_beside_its_call_is_no_other_one(client: str):
     tool = reading("tool", executed(client, X, id="1"), parent="run", start=3, end=6)
     served = reading("served", executed("find", mcp=True), parent="run", start=4, end=5, scope="server")
@@ -89,7 +90,7 @@ def test_calls_of_two_servers_find_their_spans_in_order():
     assert states(of(model_span, *spans)) == [("crm__find", "executed"), ("shop__find", "executed")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spans",
     [
         (asked(requested("read", args(k=1))), ran("ReadAction", args(k=2))),

@@ -2,9 +2,8 @@
 
 import tracemalloc
 
-import pytest
-
 from tests.assemble.support import args, assembler, executed, log, reading, requested
+from tests.rows import each_row
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
@@ -53,12 +52,12 @@ NUMBERS: Json = {f"n{number}": HUGE + number for number in range(60)}
 ONE_OF_MANY: list[Json] = [[*[1] * place, LONG, *[1] * (99 - place)] for place in range(0, 100, 7)]
 
 
-@pytest.mark.parametrize("hidden", [*ONE_OF_MANY, IN_LISTS, IN_OBJECTS, {LONG: 1}, NUMBERS])
+@each_row("hidden", [*ONE_OF_MANY, IN_LISTS, IN_OBJECTS, {LONG: 1}, NUMBERS])
 def test_nothing_large_hides_from_the_scale(hidden: Json):
     assert weight(hidden, size=1_000_500) > 100_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     "seen",
     [
         CallExecuted(name=LONG),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run
+from tests.rows import each_row
 from toolgauge.authoring.convert.conversion import Converted, convert
 from toolgauge.authoring.convert.draft import Document, criterion_name, read_documents
 from toolgauge.config.load import as_yaml
@@ -215,7 +216,7 @@ def test_both_metrics_of_adk_that_compare_calls_share_the_cases():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "problem"),
     [
         ({"matchMode": "fuzzy"}, r"`match_mode` .* is `fuzzy`; allowed: `name_only`, `name_and_args`"),
@@ -468,7 +469,7 @@ def test_a_threshold_that_no_score_has_is_left_out_with_its_criterion():
         convert(documents, None, "eval.case.id")
 
 
-@pytest.mark.parametrize("reference", [{}, [], None, 5])
+@each_row("reference", [{}, [], None, 5])
 def test_references_that_are_no_names_are_named_like_those_to_nowhere(reference: Json):
     eval_set: Json = {"evaluatorRefs": [reference], "evaluations": []}
     with pytest.raises(RecordingError, match=r"is in none of the files"):

@@ -1,9 +1,9 @@
 """What is learned from runs, and what is not."""
 
-import pytest
 from msgspec.structs import replace
 
 from tests.authoring.support import OPTIONS, call, learned, learned_text, refund, run
+from tests.rows import each_row
 from tests.score.support import scored, user
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.learner import Learner, Options
@@ -227,9 +227,7 @@ def test_an_invented_tool_is_not_allowed_however_often_it_was_called():
     assert "allow_only:  # not allowed: 1 called in one run alone, or never on offer\n" in learned_text(runs)
 
 
-@pytest.mark.parametrize(
-    "name", ["*", "?", "a*", "x: y\n  - z", "\x1b[31m", "${env:HOME}", "a" * 200, "# x", "drop\u2028table"]
-)
+@each_row("name", ["*", "?", "a*", "x: y\n  - z", "\x1b[31m", "${env:HOME}", "a" * 200, "# x", "drop\u2028table"])
 def test_a_hostile_name_means_nothing_but_itself(name: str):
     offered = [ToolDefinition(name="find_order"), ToolDefinition(name=name)]
     runs = [run(number, call("find_order"), call(name, {"kind": "x"}), offered=offered) for number in range(30)]
@@ -276,7 +274,7 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+@each_row("secret", SECRETS.values(), ids=SECRETS)
 def test_a_planted_value_is_never_written(secret: str):
     runs = [
         run(

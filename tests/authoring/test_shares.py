@@ -5,10 +5,11 @@ from itertools import repeat
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.authoring.firings import Agreement, Share, Tally
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "of", "low", "high"),
     [(81, 263, 0.2553, 0.3662), (15, 148, 0.0624, 0.1605), (0, 20, 0.0, 0.1611), (1, 29, 0.0061, 0.1718)],
 )
@@ -58,7 +59,7 @@ def test_heavy_runs_of_which_none_was_seen_widen_the_interval():
     assert all_found.interval[0] < 0.6
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("runs", "failing", "found", "alarms", "fired_share", "quiet_share"),
     [(2000, 0.1, 0.6, 0.03, 1.0, 0.05), (2000, 0.1, 0.9, 0.03, 1.0, 0.02), (1000, 0.3, 0.5, 0.1, 0.5, 0.1)],
 )

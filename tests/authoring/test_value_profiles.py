@@ -1,7 +1,6 @@
 """What form values have, and what of them may be written down."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.authoring.value_profiles import VARYING, Profile, Summary, form_of, is_id_name, is_personal
 from toolgauge.model.json import Json
 
@@ -13,7 +12,7 @@ def profiled(values: list[Json], *, name: str = "kind", definition: str = "", so
     return profile.summary(definition)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "form"),
     [
         (None, "null"),
@@ -142,7 +141,7 @@ def test_null_is_no_form_of_its_own_beside_another():
     assert (summary.form, dict(summary.forms)) == ("integer", {"integer": 1, "null": 1})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "expected"),
     [("customerName", True), ("email2", True), ("api_token", True), ("customer_tier", False), ("cabin", False)],
 )

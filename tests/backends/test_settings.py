@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.backends.fakes import KEY
+from tests.rows import each_row
 from toolgauge.backends.score_destination import ScoreDestination
 from toolgauge.backends.vendors import backend_destination
 from toolgauge.config.load import load, shown
@@ -39,7 +40,7 @@ def test_a_section_is_one_backend_or_a_list_and_its_key_stays_hidden():
     assert len(emit_settings(config).scores) == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "words"),
     [
         ("exporters.phoenix.endpoint=phoenix:6006", "needs a URL"),

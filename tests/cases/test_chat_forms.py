@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.cases.actual import trajectory_of
 from toolgauge.cases.case import Case, CaseError
 from toolgauge.cases.expectations import expected_of
@@ -103,7 +104,7 @@ def scored(evaluator: str, expected: JsonObject, actual: JsonObject) -> Outcome:
     return Cases().score(case).outcome
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_calls_answers_and_texts_are_read_in_every_form(form: str):
     read = trajectory_of({"messages": FORMS[form]})
     assert [(call.name, call.arguments, call.result) for call in read.calls] == [
@@ -112,14 +113,14 @@ def test_calls_answers_and_texts_are_read_in_every_form(form: str):
     assert [message.text for message in read.messages] == ["find it"]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_row("form", FORMS)
 def test_what_is_expected_may_have_every_form(form: str):
     expected = expected_of({"messages": FORMS[form]})
     assert expected is not None
     assert [(call.name, call.args) for call in expected.calls] == [("s", ARGS)]
 
 
-@pytest.mark.parametrize("evaluator", ["tool_call_args", "ragas.tool_call_f1", "deepeval.tool_correctness"])
+@each_row("evaluator", ["tool_call_args", "ragas.tool_call_f1", "deepeval.tool_correctness"])
 def test_both_sides_may_have_other_forms(evaluator: str):
     outcome = scored(evaluator, {"messages": FORMS["Bedrock"]}, {"messages": FORMS["Anthropic"]})
     assert isinstance(outcome, Scored)
@@ -144,7 +145,7 @@ def test_an_answer_that_is_marked_as_an_error_fails_the_call():
     assert call.error.message == "no such row"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "place"),
     [
         ({"role": "assistant", "content": [{"type": "tool_use", "input": ARGS}]}, "messages[1].content[0]"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.cases.case import CaseError
 from toolgauge.cases.expectations import expected_of
 from toolgauge.model.expected import ExpectedCall
@@ -31,7 +32,7 @@ def test_calls_may_be_optional_and_repeat():
     )
 
 
-@pytest.mark.parametrize("repeat", [0, [2, 1], [1], "2", None, [0, 0], 1.5, True])
+@each_row("repeat", [0, [2, 1], [1], "2", None, [0, 0], 1.5, True])
 def test_a_range_that_cannot_be_is_an_error_of_the_case(repeat: Json):
     with pytest.raises(CaseError, match="`repeat` must be 1 to 1000000"):
         calls({"name": "a", "repeat": repeat})

@@ -1,7 +1,6 @@
 """Every original runs on every documented shape of a case, alike on both sides or not, and says what it refuses."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.cases.case import Case
 from toolgauge.cases.scoring import Cases
@@ -66,7 +65,7 @@ def outcome_of(evaluator: str, expected: JsonObject, actual: JsonObject) -> Outc
     return Cases().score(case).outcome
 
 
-@pytest.mark.parametrize("evaluator", ORIGINALS)
+@each_row("evaluator", ORIGINALS)
 def test_an_original_runs_on_every_pair_of_shapes(evaluator: str):
     refused = [
         (wanted, made)
@@ -106,7 +105,7 @@ REFUSED: list[tuple[str, JsonObject, str, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("evaluator", "expected", "actual", "words"), REFUSED)
+@each_row(("evaluator", "expected", "actual", "words"), REFUSED)
 def test_an_error_says_what_is_refused_and_what_is_accepted(
     evaluator: str, expected: JsonObject, actual: str, words: tuple[str, ...]
 ):

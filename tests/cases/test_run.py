@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-import pytest
 from pydantic import BaseModel, ConfigDict
 
+from tests.rows import each_row
 from toolgauge.cases.actual import trajectory_of
 from toolgauge.cases.case import Case
 from toolgauge.cases.scoring import Cases, ScriptedEvaluator, result_object
@@ -40,7 +40,7 @@ CALLS: JsonObject = {"calls": [{"name": "a", "args": {"x": 1}}, {"name": "b", "a
 SPANS: JsonObject = {"spans": [{"name": "s", "attributes": {"tool.name": "a", "input.value": '{"x": 1}'}}]}
 
 
-@pytest.mark.parametrize("key", ["parameters", "input", "tool_args"])
+@each_row("key", ["parameters", "input", "tool_args"])
 def test_arguments_under_another_name_are_compared(key: str):
     expected: JsonObject = {"calls": [{"name": "refund", "parameters": {"amount": 20}}]}
     result = said(case("tool_call_args", expected, {"calls": [{"name": "refund", key: {"amount": 25}}]}))
@@ -76,13 +76,13 @@ def test_an_original_that_reads_cases_as_written_also_runs_where_one_side_has_an
     assert said(case("strands.in_order_match_scorer", {"trajectory": []}, {"trajectory": ["a"]}))["value"] == 1.0
 
 
-@pytest.mark.parametrize("actual", [{"output": "done"}, {"trajectory": None}, {"output": "done", "messages": None}])
+@each_row("actual", [{"output": "done"}, {"trajectory": None}, {"output": "done", "messages": None}])
 def test_a_trajectory_judge_of_strands_ends_in_an_error_where_no_trajectory_is_recorded(actual: JsonObject):
     result = said(judged(actual))
     assert (result["outcome"], result["reason"]) == ("error", "Exception")
 
 
-@pytest.mark.parametrize("actual", [{"trajectory": []}, {"calls": []}, {"messages": [], "output": "done"}])
+@each_row("actual", [{"trajectory": []}, {"calls": []}, {"messages": [], "output": "done"}])
 def test_a_trajectory_judge_of_strands_judges_a_trajectory_without_calls(actual: JsonObject):
     assert said(judged(actual))["value"] == 0.75
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.cases.actual import trajectory_of
 from toolgauge.cases.case import Case, CaseError, Line, Unreadable, parse
 from toolgauge.cases.expectations import expected_of
@@ -42,7 +43,7 @@ def test_criteria_keys_may_be_spelt_as_uipath_does():
     assert case.expected == {"tool_calls": []}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         ("{", "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
@@ -231,7 +232,7 @@ SHAPELESS: list[tuple[JsonObject, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("actual", "problem"), SHAPELESS)
+@each_row(("actual", "problem"), SHAPELESS)
 def test_another_shape_is_named(actual: JsonObject, problem: str):
     with pytest.raises(CaseError) as raised:
         trajectory_of(actual)
@@ -301,12 +302,12 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("written", "expected"), SHAPES)
+@each_row(("written", "expected"), SHAPES)
 def test_every_shape_is_what_evaluators_compare_with(written: JsonObject, expected: Expected | None):
     assert expected_of(written) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     [
         {"tool_call": []},
@@ -324,7 +325,7 @@ def test_what_no_evaluator_could_compare_with_is_a_problem(written: JsonObject):
         expected_of(json.loads(json.dumps(written)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "problem"),
     [
         (
@@ -392,9 +393,7 @@ def test_keys_of_other_tools_stand_beside_those_of_a_call():
     assert expected_of({"calls": [item]}) == Expected(turns=((ExpectedCall(name="a"),),))
 
 
-@pytest.mark.parametrize(
-    "key", ["args", "arguments", "input_parameters", "parameters", "input", "tool_args", "tool_input"]
-)
+@each_row("key", ["args", "arguments", "input_parameters", "parameters", "input", "tool_args", "tool_input"])
 def test_arguments_go_by_the_names_that_agents_and_packages_give_them(key: str):
     item: JsonObject = {"name": "a", key: {"x": 1}}
     assert expected_of({"calls": [item]}) == Expected(turns=((ExpectedCall(name="a", args={"x": 1}),),))

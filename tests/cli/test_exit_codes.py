@@ -4,6 +4,7 @@ import re
 import socket
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import click
@@ -11,6 +12,7 @@ import pytest
 
 from tests.cli.command import run
 from tests.forked import start
+from tests.http_server import Quiet, answering
 from toolgauge.cli.main import commands
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +61,7 @@ PROVOKED: dict[str, dict[int, str]] = {
         3: "learn RETRY",
     },
     "backtest": {0: "backtest RETRY", 1: "backtest empty.json", 2: "backtest --config wrong.yaml RETRY"},
-    "labels": {1: "labels pull phoenix --set exporters.phoenix.endpoint=http://TAKEN", 2: "labels pull nowhere"},
+    "labels": {1: "labels pull phoenix --set exporters.phoenix.endpoint=FORBIDDING", 2: "labels pull nowhere"},
     "expect": {0: "expect RETRY", 1: "expect broken.otlp.pb", 2: "expect --nothing"},
     "explain": {
         0: "explain default.tool_success RETRY",
@@ -96,6 +98,19 @@ def taken() -> Iterator[str]:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
+class Forbids(Quiet, BaseHTTPRequestHandler):
+    """Answers 403, which is not tried again."""
+
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+
+@pytest.fixture(scope="module")
+def forbidding() -> Iterator[str]:
+    with answering(Forbids) as url:
+        yield url
+
+
 def command(name: str) -> click.Command:
     found = commands.get_command(click.Context(commands), name)
     assert found is not None
@@ -116,10 +131,15 @@ def test_every_command_is_here():
 @pytest.mark.parametrize(
     ("words", "code"), [(words, code) for codes in PROVOKED.values() for code, words in codes.items()]
 )
-def test_a_command_ends_with_the_code_that_its_help_promises(words: str, code: int, tmp_path: Path, taken: str):
+def test_a_command_ends_with_the_code_that_its_help_promises(
+    words: str, code: int, tmp_path: Path, taken: str, forbidding: str
+):
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
-    arguments = [word.replace("RETRY", RETRY).replace("TAKEN", taken) for word in words.split() if word != FULL]
+    places = {"RETRY": RETRY, "TAKEN": taken, "FORBIDDING": forbidding}
+    arguments = [
+        re.sub("|".join(places), lambda found: places[found[0]], word) for word in words.split() if word != FULL
+    ]
     if FULL not in words:
         ended = run(*arguments, cwd=tmp_path)
         assert ended.code == code, ended.err

@@ -28,7 +28,7 @@ def test_doctor_ends_with_0_where_all_is_well():
 
 
 def test_doctor_finds_nothing_missing_of_no_calls():
-    ended = run("doctor", str(CORPUS / "google-adk" / "content_off.logs.otlp.pb"))
+    ended = run("doctor", str(CORPUS / "pydantic-ai" / "no_tool.otlp.pb"))
     assert ", 0 calls\n  no tool call: nothing to judge\n" in ended.out
     assert "nothing is missing" not in ended.out
 

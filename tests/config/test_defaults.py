@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from tests.config.files import loaded, refused, write
+from tests.rows import each_row
 from toolgauge.config.load import shown
 from toolgauge.config.model import Config
 from toolgauge.model.json import Json
@@ -112,7 +113,7 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
     return {key: _without_rarer_keys(written.get(key), value) for key, value in wanted.items()}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "value", "read"),
     [
         ("receivers.otlp.protocols.grpc.endpoint", "127.0.0.1:14317", "127.0.0.1:14317"),
@@ -220,7 +221,7 @@ def test_two_webhooks_of_one_name_are_refused():
     assert error.message == "--set exporters.webhook: two destinations are called `a`"
 
 
-@pytest.mark.parametrize("url", ["localhost:9093", "ftp://me:hidden@x", "http://me:hidden"])
+@each_row("url", ["localhost:9093", "ftp://me:hidden@x", "http://me:hidden"])
 def test_webhook_needs_a_url_and_a_wrong_one_is_not_quoted(url: str):
     error = refused(overrides=(f"exporters.webhook.url={url}",))
     assert "`exporters.webhook" in error.message
@@ -233,6 +234,6 @@ def test_webhook_is_printed_without_what_may_be_secret():
     assert "hidden" not in text
 
 
-@pytest.mark.parametrize("url", ["https://traces.example/", "javascript:{trace_id}", "https://a b/{trace_id}"])
+@each_row("url", ["https://traces.example/", "javascript:{trace_id}", "https://a b/{trace_id}"])
 def test_trace_url_is_a_url_with_a_place_for_the_id(url: str):
     assert "`trace_url` must be a URL that holds `{trace_id}`" in refused(overrides=(f"trace_url='{url}'",)).message

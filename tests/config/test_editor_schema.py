@@ -11,6 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.config.editor_schema import config_schema, criteria_schema, reference_schema
 from toolgauge.config.load import shown
@@ -94,7 +95,7 @@ def documents() -> dict[str, tuple[str, Json]]:
 DOCUMENTS = documents()
 
 
-@pytest.mark.parametrize("of", MAKE)
+@each_row("of", MAKE)
 def test_it_is_a_schema_and_the_stored_copy_is_the_same(of: str):
     schema = MAKE[of]()
     Draft202012Validator.check_schema(schema)
@@ -119,7 +120,7 @@ def test_there_are_examples_and_pages_with_configurations_and_criteria():
     assert sum(of == "criteria" for of, _ in DOCUMENTS.values()) > 30
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@each_row("name", DOCUMENTS)
 def test_every_example_is_valid(name: str):
     of, written = DOCUMENTS[name]
     assert problems(of, written) == []
@@ -236,13 +237,13 @@ def test_what_is_wrong_is_refused_by_both(slip: str, tmp_path: Path):
     written = read_yaml(WRONG[slip])
     assert problems("config", written) != []
     if set(written) == {"criteria"}:
-        file.write_text(yaml.safe_dump(written["criteria"]))
+        file.write_text(yaml.safe_dump(written["criteria"]))  # pyright: ignore[reportUnknownMemberType] - in newer stubs
         with pytest.raises(ConfigError):
             load_for_replay([], [], [str(file)], {})
         assert problems("criteria", written["criteria"]) != []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         '{"expected": ["pay"]}',
@@ -256,12 +257,12 @@ def test_a_wrong_reference_line_is_refused_by_both(line: str):
     assert problems("cases", json.loads(line)) != []
 
 
-@pytest.mark.parametrize("evaluator", ["./checks.py:Quiet", "../own/checks.py:Quiet", "checks.py:Quiet"])
+@each_row("evaluator", ["./checks.py:Quiet", "../own/checks.py:Quiet", "checks.py:Quiet"])
 def test_a_class_in_a_file_is_an_evaluator(evaluator: str):
     assert problems("criteria", [{"name": "own", "evaluator": evaluator, "most": 3}]) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "evaluator", ["/etc/checks.py:Quiet", "https://example.org/checks.py:Quiet", "checks.py", "~/checks.py:Quiet"]
 )
 def test_what_names_no_class_beside_the_criteria_is_no_evaluator(evaluator: str):

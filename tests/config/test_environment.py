@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.files import loaded, refused, write
+from tests.rows import each_row
 from toolgauge.export.settings import DestinationSettings
 
 OTLP = "OTEL_EXPORTER_OTLP_"
@@ -131,7 +132,7 @@ def test_the_rest_of_the_section_stays(tmp_path: Path):
     assert config.exporters.otlp[0].endpoint == "http://env:1"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "complaint"),
     [
         ("PROTOCOL", "http/json", "`http/json` is not available; allowed: `grpc`, `http/protobuf`"),

@@ -1,6 +1,7 @@
 import pytest
 
 from tests.config.files import loaded, refused
+from tests.rows import each_row
 from toolgauge.config.load import shown
 
 GRPC = "receivers.otlp.protocols.grpc"
@@ -39,7 +40,7 @@ def test_a_certificate_alone_keeps_nobody_out():
     assert "anybody who reaches it gets in" in error.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "problem"),
     [
         (f"{GRPC}.auth={{}}", "needs a `token`, `tokens`, or a `filename` with one token a line"),

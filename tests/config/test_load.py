@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.files import loaded, refused, write
+from tests.rows import each_row
 
 
 def test_later_files_are_laid_over_earlier_ones_key_by_key(tmp_path: Path):
@@ -23,7 +24,7 @@ def test_overrides_win_over_files_and_the_last_one_over_the_others(tmp_path: Pat
     assert loaded(path, overrides=("hold.timeout=2s", "hold.timeout=3s")).hold.timeout == 3_000_000_000
 
 
-@pytest.mark.parametrize("override", ["hold", "=1", "hold..timeout=1s", ".hold=1", "hold.=1"])
+@each_row("override", ["hold", "=1", "hold..timeout=1s", ".hold=1", "hold.=1"])
 def test_an_override_without_key_or_value_is_refused(override: str):
     assert "is not of the form `a.b=value`" in refused(overrides=(override,)).message
 
@@ -55,14 +56,12 @@ def test_variables_are_filled_in_and_typed_like_any_scalar(tmp_path: Path):
     assert config.exporters.otlp[0].headers == {"price": "$5", "plain": "a$b"}
 
 
-@pytest.mark.parametrize("keys", ["[a.b, a_b]", "[toolgauge.service]", "[le]", "[1a]", "['a b']", f"[{'a' * 129}]"])
+@each_row("keys", ["[a.b, a_b]", "[toolgauge.service]", "[le]", "[1a]", "['a b']", f"[{'a' * 129}]"])
 def test_a_resource_attribute_that_is_no_label_of_its_own_is_refused(keys: str):
     assert "metrics.resource_attributes" in refused(overrides=(f"metrics.resource_attributes={keys}",)).message
 
 
-@pytest.mark.parametrize(
-    "keys", ["[model]", "[gen_ai.response.model, gen_ai.response.model]", "[gen_ai.provider.name]"]
-)
+@each_row("keys", ["[model]", "[gen_ai.response.model, gen_ai.response.model]", "[gen_ai.provider.name]"])
 def test_a_run_attribute_that_is_unknown_or_a_label_already_is_refused(keys: str):
     overrides = ("metrics.resource_attributes=[gen_ai_provider.name]", f"metrics.run_attributes={keys}")
     assert "metrics.run_attributes" in refused(overrides=overrides).message
@@ -75,9 +74,7 @@ def test_a_variable_that_is_not_set_is_an_error_with_its_line(tmp_path: Path):
     assert error.hint == "set it, or write `${env:HOW:-default}`"
 
 
-@pytest.mark.parametrize(
-    "text", ["${HOME}", "${file:/etc/passwd}", "${env:}", "${env:A B}", "${env:A:-${env:B}}", "${"]
-)
+@each_row("text", ["${HOME}", "${file:/etc/passwd}", "${env:}", "${env:A B}", "${env:A:-${env:B}}", "${"])
 def test_what_only_looks_like_a_variable_is_refused(text: str):
     error = refused(overrides=(f"annotate='{text}'",), environment={"B": "both"})
     assert "cannot be filled in" in error.message
@@ -178,7 +175,7 @@ def test_a_header_that_would_change_when_read_as_a_number_must_be_quoted():
     assert "write the value in quotes" in refused(overrides=("exporters.otlp.headers.version=1.10",)).message
 
 
-@pytest.mark.parametrize("address", ["localhost", "a:b", "a:70000", "http://a:1", "::1:4317", "a b:1", "4317", "null"])
+@each_row("address", ["localhost", "a:b", "a:70000", "http://a:1", "::1:4317", "a b:1", "4317", "null"])
 def test_an_address_that_cannot_be_listened_on_is_refused(address: str):
     assert (
         "receivers.otlp.protocols.grpc.endpoint"
@@ -186,7 +183,7 @@ def test_an_address_that_cannot_be_listened_on_is_refused(address: str):
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "complaint"),
     [
         ("exporters.otlp={}", "`exporters.otlp` needs an `endpoint`, such as `localhost:4317`"),
@@ -206,7 +203,7 @@ def test_a_value_of_the_wrong_kind_is_refused_with_its_path(override: str, compl
     assert complaint in refused(overrides=(override,)).message
 
 
-@pytest.mark.parametrize("written", ["HTTPS://collector:4317", "Https://collector:4317", " https://collector:4317 "])
+@each_row("written", ["HTTPS://collector:4317", "Https://collector:4317", " https://collector:4317 "])
 def test_https_means_tls_however_it_is_written(written: str):
     (exporter,) = loaded(overrides=(f"exporters.otlp={{endpoint: '{written}'}}",)).exporters.otlp
     assert exporter.endpoint == "https://collector:4317"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.config.parse import parse_yaml
 from toolgauge.config.problems import plain
 from toolgauge.model.errors import ConfigError
@@ -20,7 +21,7 @@ def complaint(text: str | bytes) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("off", "off"),
@@ -110,7 +111,7 @@ def test_nesting_without_end_is_refused():
     assert complaint("[" * 10_000) == "f.yaml: the values are nested too deeply"
 
 
-@pytest.mark.parametrize("text", ["1" * 500, "1e999", "!!int x", "!!binary aGk=", "!mine x"])
+@each_row("text", ["1" * 500, "1e999", "!!int x", "!!binary aGk=", "!mine x"])
 def test_a_scalar_that_has_no_value_is_refused(text: str):
     assert complaint(text).startswith("f.yaml:1: ")
 

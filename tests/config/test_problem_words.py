@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 import toolgauge
+from tests.rows import each_row
 from toolgauge.config.load import load
 from toolgauge.config.problems import Place, Wording, problems_of, written
 from toolgauge.model.errors import ConfigError
@@ -81,7 +82,7 @@ def test_no_field_of_any_model_answers_in_the_words_of_pydantic():
     assert seen > 5000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "message"),
     [
         ("workers={}", "`workers` must be a whole number or `auto`"),
@@ -130,7 +131,7 @@ def test_a_plug_in_that_breaks_over_its_own_model_names_the_fields(tmp_path: Pat
     assert WORDS_OF_PYDANTIC.search(raised.value.message) is None
 
 
-@pytest.mark.parametrize("wrong", WRONG)
+@each_row("wrong", WRONG)
 def test_uipath_refuses_cases_in_our_words(wrong: Json):
     for evaluator in (ToolCallArgs(), ToolCallCount(), ToolCallOrder(), JsonSimilarity()):
         for key in ("toolCalls", "toolCallsCount", "toolCallsOrder", "expectedOutput"):

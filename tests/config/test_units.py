@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import each_row
 from toolgauge.settings import UnitError, duration_ns, duration_text, size_bytes, size_text, split_address
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "nanoseconds"),
     [
         ("10s", 10_000_000_000),
@@ -26,7 +27,7 @@ def test_a_duration_is_read(text: object, nanoseconds: int):
     assert duration_ns(text) == nanoseconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "10", 10, 1.5, True, False, None, "s", "-1s", "1d", "1 s", "1s\n", "1e3s", "9" * 15 + "h", [], "\u0661s"],
 )
@@ -35,7 +36,7 @@ def test_what_is_no_duration_is_refused(text: object):
         duration_ns(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "size"),
     [
         ("64MiB", 67_108_864),
@@ -52,13 +53,13 @@ def test_a_size_is_read(text: object, size: int):
     assert size_bytes(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "MiB", "-1", -1, True, 1.5, "1TB", "1 2", None, "1e3", 2**60, "9" * 30, "64mib"])
+@each_row("text", ["", "MiB", "-1", -1, True, 1.5, "1TB", "1 2", None, "1e3", 2**60, "9" * 30, "64mib"])
 def test_what_is_no_size_is_refused(text: object):
     with pytest.raises(ValueError, match="must be a size with a unit"):
         size_bytes(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "hint"),
     [(64, "write `64MiB`?"), ("64", "write `64MiB`?"), (20971520, "write `20MiB`?"), (100_000, "write `100000B`?")],
 )
@@ -78,7 +79,7 @@ def test_a_size_survives_being_written(size: int):
     assert size_bytes(size_text(size)) == size
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("endpoint", "expected"),
     [
         ("localhost:4317", ("localhost", 4317)),
@@ -91,7 +92,7 @@ def test_endpoint_is_split_into_host_and_port(endpoint: str, expected: tuple[str
     assert split_address(endpoint) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "endpoint",
     [
         "localhost",

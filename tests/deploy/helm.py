@@ -132,7 +132,7 @@ def written(case: str, manifests: list[dict[str, Any]]) -> str:
         f"# helm template toolgauge deploy/helm/toolgauge --namespace toolgauge --api-versions {_OPERATOR}{options}\n"
         f"# written by `python -m tests.deploy.helm --write`, from the chart {digest()}\n"
     )
-    return head + yaml.dump_all(map(shortened, manifests), Dumper=_Readable, sort_keys=False, width=120)
+    return head + yaml.dump_all(map(shortened, manifests), Dumper=_Readable, sort_keys=False, width=120)  # pyright: ignore[reportUnknownMemberType] - in newer stubs
 
 
 class _Readable(yaml.SafeDumper):

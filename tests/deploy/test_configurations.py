@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.cli.command import run
 from tests.deploy.files import COLLECTORS, CONFIGURATIONS, DEPLOY, ROOT, document, ports, variables
+from tests.rows import each_row
 
 TOPOLOGIES = sorted(folder.name for folder in (DEPLOY / "collector").iterdir())
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
@@ -22,7 +21,7 @@ def validate(file: Path, **more: str) -> str:
     return done.out
 
 
-@pytest.mark.parametrize("file", CONFIGURATIONS, ids=name)
+@each_row("file", CONFIGURATIONS, ids=name)
 def test_every_configuration_of_toolgauge_is_valid(file: Path):
     assert validate(file).startswith("the configuration is valid; ")
 
@@ -45,7 +44,7 @@ def test_every_topology_is_there_with_both_halves():
         assert files == {"collector.yaml", "toolgauge.yaml"}
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@each_row("topology", TOPOLOGIES)
 def test_the_halves_of_a_topology_send_to_where_the_other_listens(topology: str):
     toolgauge = document(DEPLOY / "collector" / topology / "toolgauge.yaml")
     collector = document(DEPLOY / "collector" / topology / "collector.yaml")
@@ -55,7 +54,7 @@ def test_the_halves_of_a_topology_send_to_where_the_other_listens(topology: str)
     assert towards or topology in ("in-front", "keep-failed")
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@each_row("topology", TOPOLOGIES)
 def test_what_comes_back_has_a_receiver_that_feeds_nothing_to_toolgauge(topology: str):
     toolgauge = document(DEPLOY / "collector" / topology / "toolgauge.yaml")
     collector = document(DEPLOY / "collector" / topology / "collector.yaml")
@@ -67,7 +66,7 @@ def test_what_comes_back_has_a_receiver_that_feeds_nothing_to_toolgauge(topology
             assert not way_back & set(pipeline["receivers"])
 
 
-@pytest.mark.parametrize("file", COLLECTORS, ids=name)
+@each_row("file", COLLECTORS, ids=name)
 def test_every_component_of_a_collector_is_used(file: Path):
     collector = document(file)
     pipelines = collector["service"]["pipelines"].values()

@@ -23,6 +23,7 @@ from deploy.dashboards.generate import files
 from tests.deploy import typescript
 from tests.deploy.dashboards import BUILT_IN, FILES, everything, filled, panels, queries, read, variables
 from tests.deploy.files import DEPLOY, document
+from tests.rows import each_row
 
 PERSES = sorted((DEPLOY / "perses").glob("*.json"))
 PROVISIONING = DEPLOY / "grafana" / "provisioning"
@@ -237,7 +238,7 @@ def test_a_version_is_marked_for_a_minute_from_when_it_is_first_seen(tmp_path: P
 # -- Perses -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", PERSES, ids=name)
+@each_row("file", PERSES, ids=name)
 def test_a_perses_dashboard_shows_every_panel_once(file: Path):
     spec = read(file)["spec"]
     items = [item for layout in spec["layouts"] for item in layout["spec"]["items"]]
@@ -248,7 +249,7 @@ def test_a_perses_dashboard_shows_every_panel_once(file: Path):
     assert titles == {panel["title"] for panel in grafana["panels"] if panel["type"] != "row"}
 
 
-@pytest.mark.parametrize("file", PERSES, ids=name)
+@each_row("file", PERSES, ids=name)
 def test_a_perses_dashboard_asks_what_that_of_grafana_asks(file: Path):
     dashboard = read(file)
     assert dashboard["metadata"] == {"name": file.stem, "project": "toolgauge"}

@@ -30,6 +30,7 @@ from tests.deploy.helm import (
     written,
 )
 from tests.deploy.kubernetes import errors
+from tests.rows import each_row
 
 VALUES = document(CHART / "values.yaml")
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -307,7 +308,7 @@ def test_values_follow_their_schema(file: Path):
     assert wrong(document(file)) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "path"),
     [
         ({"topologie": "gateway"}, "$"),

@@ -4,11 +4,11 @@ import json
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.deploy.files import DEPLOY, documents, ports
 from tests.deploy.kubernetes import errors, identity
+from tests.rows import each_row
 from toolgauge.state.settings import StateSettings
 
 MANIFESTS = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
@@ -30,7 +30,7 @@ PORTS = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
 CONFIGURATION = yaml.safe_load(of_kind("ConfigMap")[0]["data"]["toolgauge.yaml"])
 
 
-@pytest.mark.parametrize("manifest", OBJECTS, ids=identity)
+@each_row("manifest", OBJECTS, ids=identity)
 def test_every_manifest_follows_the_schema_of_its_kind(manifest: dict[str, Any]):
     assert errors(manifest) == []
 
@@ -66,7 +66,7 @@ def test_either_workload_is_applied_beside_the_rest():
     }
 
 
-@pytest.mark.parametrize("kind", WORKLOADS)
+@each_row("kind", WORKLOADS)
 def test_everything_selects_the_pods_of_the_workload(kind: str):
     labels = {"app.kubernetes.io/name": "toolgauge"}
     assert WORKLOADS[kind]["template"]["metadata"]["labels"] == labels
@@ -118,7 +118,7 @@ def is_in(address: str, block: dict[str, Any]) -> bool:
     return where in ip_network(block["cidr"]) and not excluded
 
 
-@pytest.mark.parametrize("kind", WORKLOADS)
+@each_row("kind", WORKLOADS)
 def test_a_change_of_the_configuration_is_reloaded(kind: str):
     (container,) = WORKLOADS[kind]["template"]["spec"]["containers"]
     assert "--watch-config" in container["args"]
@@ -126,7 +126,7 @@ def test_a_change_of_the_configuration_is_reloaded(kind: str):
     assert [mount for mount in container["volumeMounts"] if "subPath" in mount] == []
 
 
-@pytest.mark.parametrize("kind", WORKLOADS)
+@each_row("kind", WORKLOADS)
 def test_the_container_may_do_nothing_but_serve(kind: str):
     pod = WORKLOADS[kind]["template"]["spec"]
     (container,) = pod["containers"]

@@ -14,6 +14,7 @@ import yaml
 from tests.deploy.files import DEPLOY, ROOT, document
 from tests.deploy.promql import OF_PROMETHEUS, OF_TARGETS, Known, named, served, unknown
 from tests.page_commands import Command, steps
+from tests.rows import each_row
 from tests.walk.support import Walk
 from toolgauge.export.settings import PrometheusSettings
 from toolgauge.service.process import measure_process
@@ -186,7 +187,7 @@ def test_every_alert_is_as_urgent_and_as_patient_as_it_should_be():
     assert found == EXPECTED
 
 
-@pytest.mark.parametrize("alert", BY_NAME)
+@each_row("alert", BY_NAME)
 def test_every_alert_leads_to_its_section_and_to_a_dashboard(alert: str):
     annotations = BY_NAME[alert]["annotations"]
     assert set(annotations) == {"summary", "description", "runbook_url", "dashboard_url"}
@@ -199,7 +200,7 @@ def test_every_alert_leads_to_its_section_and_to_a_dashboard(alert: str):
     assert set(re.findall(r"var-(\w+)=", variables)) <= named_there
 
 
-@pytest.mark.parametrize("alert", BY_NAME)
+@each_row("alert", BY_NAME)
 def test_every_alert_has_cases_in_which_it_fires_and_in_which_it_does_not(alert: str):
     cases = [
         case

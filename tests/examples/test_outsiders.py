@@ -37,7 +37,17 @@ def test_the_package_s_own_tests_pass(example: str, tmp_path: Path):
     installed = install(example, tmp_path / "installed")
     tests = EXAMPLES / example / "tests"
     said = installed.run(
-        "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tests), "-c", "/dev/null", str(tests)
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:langsmith_plugin",
+        "--rootdir",
+        str(tests),
+        "-c",
+        "/dev/null",
+        str(tests),
     )
     assert " passed" in said
 

@@ -1,17 +1,17 @@
-import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceResponse,
 )
 
+from tests.rows import each_row
 from toolgauge.export.sender import Delivered, delivered, retry_after_s, target
 from toolgauge.export.settings import DestinationSettings
 
 NOON_S = 1_445_412_480.0  # 2015-10-21 07:28:00 GMT
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         (None, None),
@@ -33,7 +33,7 @@ def test_retry_after_is_seconds_or_a_date(value: str | None, expected: float | N
     assert retry_after_s(value, NOON_S) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("endpoint", "expected"),
     [
         ("http://collector:4318", "http://collector:4318"),
@@ -47,7 +47,7 @@ def test_http_endpoint_may_have_a_path_and_a_slash(endpoint: str, expected: str)
     assert settings.url("logs") == f"{expected}/v1/logs"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("endpoint", "expected"),
     [
         ("collector:4317", "collector:4317"),
@@ -69,7 +69,7 @@ def test_partial_success_tells_how_many_were_rejected():
     assert delivered("logs", logs.SerializeToString()) == Delivered(2)
 
 
-@pytest.mark.parametrize("response", [b"", b"\xff\xff", b"{}", b"\x0a\x00"])
+@each_row("response", [b"", b"\xff\xff", b"{}", b"\x0a\x00"])
 def test_success_with_another_body_is_a_success(response: bytes):
     assert delivered("traces", response) == Delivered(0)
 

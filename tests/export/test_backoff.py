@@ -1,5 +1,6 @@
 import pytest
 
+from tests.rows import each_row
 from toolgauge.export.destination import Backoff
 from toolgauge.export.settings import RetrySettings
 from toolgauge.settings import SECOND
@@ -22,12 +23,12 @@ def test_waits_grow_up_to_the_largest():
     assert waits(CALM, 0.5, 5) == [5, 7.5, 10, 10, 10]
 
 
-@pytest.mark.parametrize(("chance", "expected"), [(0.0, 2.5), (0.5, 5.0), (0.999999, 7.5)])
+@each_row(("chance", "expected"), [(0.0, 2.5), (0.5, 5.0), (0.999999, 7.5)])
 def test_waits_are_jittered_by_the_factor(chance: float, expected: float):
     assert waits(RetrySettings(randomization_factor=0.5), chance, 1) == [pytest.approx(expected, abs=1e-4)]
 
 
-@pytest.mark.parametrize(("retry_after_s", "expected"), [(0.0, 5), (3.0, 5), (12.0, 12)])
+@each_row(("retry_after_s", "expected"), [(0.0, 5), (3.0, 5), (12.0, 12)])
 def test_destination_can_only_lengthen_a_wait(retry_after_s: float, expected: float):
     assert Backoff(CALM, lambda: 0.5).next_wait_s(elapsed_s=0, retry_after_s=retry_after_s) == expected
 

@@ -29,6 +29,7 @@ from tests.export.fakes import (
     sink,
     until,
 )
+from tests.rows import each_row
 from tests.wire.support import free_port
 from toolgauge.export.destination import Undelivered, otlp_destination
 from toolgauge.export.settings import Compression, DestinationSettings, QueueSettings, RetrySettings, Transport
@@ -378,7 +379,7 @@ async def test_dead_destination_fills_the_queue_and_no_more(protocol: Transport)
     assert out.own_dropped() == {("otlp", "traces", "shutdown"): 1}
 
 
-@pytest.mark.parametrize("queue_mib", [1, 64, 256])
+@each_row("queue_mib", [1, 64, 256])
 def test_scores_of_the_spans_that_fill_a_queue_have_room_beside_them(queue_mib: int):
     settings = DestinationSettings(endpoint="localhost:4317", queue=QueueSettings(max_bytes=queue_mib * MIB))
     destination = otlp_destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
@@ -525,7 +526,7 @@ async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCapt
     assert "secret" not in caplog.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [("x tenant", "blue"), ("", "blue"), ("grpc-timeout", "1S"), ("x-key-bin", "a"), ("x-key", "sécret")],
 )

@@ -1,6 +1,5 @@
 import math
 
-import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
@@ -23,6 +22,7 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
+from tests.rows import each_row
 from toolgauge.export.emitter import Emitter
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
@@ -103,7 +103,7 @@ def test_the_body_shows_values_only_where_they_may_be_shown():
     assert 'got "to [email]"' in shown.body.string_value
 
 
-@pytest.mark.parametrize("events", ["scored", "failed", "all"])
+@each_row("events", ["scored", "failed", "all"])
 def test_a_criterion_that_cannot_fail_has_no_event_for_a_pass(events: EventsMode):
     result = replace(trajectory_result(passed(0.0)), can_fail=False)
     by = emitter(EmitSettings(events=events))
@@ -183,7 +183,7 @@ def test_the_resource_is_toolgauge_itself_and_the_scope_has_our_name():
     assert (scope.name, scope.version) == ("toolgauge", "0.1.0")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "words"),
     [
         ("scored", ["pass", "fail", "error"]),
@@ -222,7 +222,7 @@ def test_an_error_has_its_type_and_no_score():
     assert attributes["gen_ai.evaluation.explanation"] == "it broke"
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -0.1, 1.1])
+@each_row("value", [math.nan, math.inf, -0.1, 1.1])
 def test_a_score_that_is_none_is_an_error(value: float):
     (record,) = records(scorecard(call_result(passed(value))))
     attributes = plain(record.attributes)

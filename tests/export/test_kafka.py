@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from tests.certificates import certificates
 from tests.export.fakes import FAST, MS, OWN_HOP, Sending, request, until
 from tests.kafka_broker import Written, kafka_broker, read
+from tests.rows import each_row
 from tests.wire.support import free_port
 from toolgauge.config.load import load, shown
 from toolgauge.export.destination import HOP_HEADER, Destination
@@ -224,7 +225,7 @@ def test_passwords_are_not_shown(tmp_path: Path):
     assert "hunter2" not in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "message"),
     [
         ({"tls": {"server_name_override": "other"}}, "cannot check certificates against `tls.server_name_override`"),

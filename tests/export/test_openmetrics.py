@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample, Timestamp
 
 from tests.export.scorecards import START_NS, TOOL_SPAN, TRACE, call, call_result, emitter, failed, passed, scorecard
+from tests.rows import each_row
 from toolgauge.export.metric_data import snapshot
 from toolgauge.export.prometheus import accepts_openmetrics, render
 from toolgauge.model.metrics import MetricRegistry
@@ -167,7 +168,7 @@ def test_label_values_of_any_metric_can_be_written():
     assert family.samples[0].labels == {"kind_of_thing": "a\ufffd\ufffd"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("accept", "openmetrics"),
     [
         ("", False),

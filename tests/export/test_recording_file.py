@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from tests.wire.support import until_equal
 from toolgauge.export.recording_file import RecordingFile, Rotation, recording_ending
 from toolgauge.model.errors import StartError
@@ -98,7 +99,7 @@ def test_what_finds_no_room_in_the_queue_is_counted_as_missing(tmp_path: Path):
     assert recording.losses["traces", "queue_full"] == 1
 
 
-@pytest.mark.parametrize("name", ["run", "run.json", "run.otlp.pb", "run.logs.otlp", "run.otlp.zip"])
+@each_row("name", ["run", "run.json", "run.otlp.pb", "run.logs.otlp", "run.otlp.zip"])
 def test_a_name_that_readers_would_take_for_something_else_is_refused(name: str):
     with pytest.raises(ValueError, match=r"must end in `\.otlp`, `\.otlp\.gz` or `\.otlp\.xz`"):
         recording_ending(name)

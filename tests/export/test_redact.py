@@ -1,6 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
@@ -38,7 +39,7 @@ def test_values_are_written_as_json_reads():
     assert 'expected {"a": [1, 2.5, true, null]}, got "20"' in shown({"a": [1, 2.5, True, None]}, "20")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "masked"),
     [
         ("write to ann.lee+x@mail.example.org now", "write to [email] now"),
@@ -93,7 +94,7 @@ def test_configured_patterns_are_masked_too():
     assert redactor.explain(outcome) == "[masked] wrote to [email]"
 
 
-@pytest.mark.parametrize("pattern", ["(", r"(?=x)", "a{100000}", "\ud800"])
+@each_row("pattern", ["(", r"(?=x)", "a{100000}", "\ud800"])
 def test_a_pattern_that_is_none_is_a_clear_error(pattern: str):
     with pytest.raises(ConfigError, match=r"`redact\.patterns\[1\]` is not a valid RE2 pattern"):
         Redactor(show_values=False, patterns=["default", pattern])

@@ -2,13 +2,13 @@
 
 import json
 
-import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 
 from tests.export.scorecards import emitter
+from tests.rows import each_row
 from toolgauge.export.regression_events import cause_sentences, regression_json, sentence
 from toolgauge.export.results import EmitSettings
 from toolgauge.model.regressions import Cause, Change, Regression, Stream
@@ -97,7 +97,7 @@ def test_without_a_new_version_there_is_no_word_of_it():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stream", "whose"),
     [
         (replace(STREAM, tool=None), "of all tools of agent `orders`"),
@@ -143,7 +143,7 @@ def test_end_is_one_sentence():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lasted_s", "text"), [(-5, "less than a minute"), (59, "less than a minute"), (60, "1 min"), (200_000, "2 days")]
 )
 def test_end_tells_how_long_it_lasted(lasted_s: int, text: str):

@@ -14,6 +14,7 @@ from tests.export.scorecards import (
     shadow,
     trajectory,
 )
+from tests.rows import each_row
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.run_usage import CostSettings, RunOutcome, RunTotals, RunUsage, RunUsageReader
@@ -64,9 +65,7 @@ def test_a_run_is_counted_by_its_outcome_with_what_it_took() -> None:
     assert found["cost"] == {(*who, "pass"): (1, pytest.approx(0.004)), (*who, "fail"): (2, pytest.approx(0.008))}
 
 
-@pytest.mark.parametrize(
-    ("lasted_ns", "seconds"), [(29 * 24 * HOUR, 29 * 86_400), (50 * 365 * 24 * HOUR, None), (-1, None)]
-)
+@each_row(("lasted_ns", "seconds"), [(29 * 24 * HOUR, 29 * 86_400), (50 * 365 * 24 * HOUR, None), (-1, None)])
 def test_a_run_between_clocks_that_are_years_apart_has_no_duration(lasted_ns: int, seconds: float | None) -> None:
     of = trajectory()
     assert usage(scorecard(judged(), of=replace(of, end_ns=of.start_ns + lasted_ns))).duration == seconds
@@ -102,7 +101,7 @@ def test_conversations_and_late_results_are_no_runs_of_their_own() -> None:
     assert reader.read(replace(card, trajectory=replace(card.trajectory, scope="conversation"))) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("results", "success", "outcome"),
     [
         ((judged(),), ("default.*",), "pass"),
@@ -127,7 +126,7 @@ def test_named_criteria_decide_whether_a_run_succeeded(
     assert usage(run(*results), success=success).outcome == outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tokens", "cost"),
     [
         (TOKENS, 0.004),

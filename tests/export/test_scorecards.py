@@ -1,4 +1,3 @@
-import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -22,6 +21,7 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
+from tests.rows import each_row
 from toolgauge.export.emitter import MAX_EVENTS, MAX_LINKS
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.settings import AnnotateMode
@@ -218,7 +218,7 @@ def test_shadow_results_stay_off_the_span():
     assert [link.span_id.hex() for link in span.links] == [ROOT.span_id]
 
 
-@pytest.mark.parametrize(("annotate", "written"), [("both", 1), ("scorecard", 1), ("hold", 0), ("off", 0)])
+@each_row(("annotate", "written"), [("both", 1), ("scorecard", 1), ("hold", 0), ("off", 0)])
 def test_the_span_is_written_where_it_is_asked_for(annotate: AnnotateMode, written: int):
     assert len(spans(scorecard(call_result(passed())), annotate=annotate)) == written
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests.certificates import certificates
 from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink
 from tests.export.test_regression_events import BEGAN, CAUSE_WORDS, ENDED, STREAM, UPDATED
+from tests.rows import each_row
 from tests.wire.support import free_port
 from toolgauge.export import webhooks
 from toolgauge.export.failed_runs import notice_sentence
@@ -304,7 +305,7 @@ def test_alerts_are_bounded_and_sent_in_parts():
     assert batch.add(many, 0.0) == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "path"),
     [
         ("http://a:9093", "http://a:9093/api/v2/alerts"),

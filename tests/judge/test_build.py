@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.cli.main import commands
 from toolgauge.config.load import load, shown
@@ -73,7 +74,7 @@ def test_without_the_extra_the_error_names_it(tmp_path: Path, monkeypatch: pytes
     assert error.hint == plugins.install_hint("judge")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("judge", "complaint"),
     [
         ("{}", "`judge.model` is missing"),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.judge.support import FORM, MAYBE, NO, YES, RightTool, WholeRun, inquiry, question, run
+from tests.rows import each_row
 from toolgauge.judge.inquiry import VerdictForm, dialogue, outcome_of, outcomes_of, questions, scripted
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
@@ -47,7 +48,7 @@ def test_a_script_that_ends_with_a_verdict_that_does_not_fit_says_what_is_wrong_
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdict", "problem"),
     [
         ("Yes", "the verdict must be an object"),
@@ -132,7 +133,7 @@ class Faulty(RightTool):
         raise KeyError("a secret of the span", question, verdict)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("how", "error"),
     [
         ("raises", "KeyError"),

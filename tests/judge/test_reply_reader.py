@@ -2,9 +2,8 @@
 
 import time
 
-import pytest
-
 from tests.judge.support import FORM, YES
+from tests.rows import each_row
 from toolgauge.judge.reply_reader import Unread, json_format, read_reply, text_format
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.prompts import DEEPEVAL_ARGUMENT_CORRECTNESS, FAITHFULNESS, STRANDS_TRAJECTORY_JUDGE
@@ -32,7 +31,7 @@ def score(text: str, of: JsonObject) -> Json:
     return None if isinstance(read, Unread) else read["score"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         "Yes",
@@ -93,7 +92,7 @@ def test_a_verdict_is_read_however_it_is_wrapped(reply: str):
     assert score(reply, FORM) == "Yes"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "reply",
     [
         "",
@@ -169,7 +168,7 @@ def test_an_ambiguous_reply_has_no_verdict(reply: str):
     assert score(reply, FORM) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "of", "verdict"),
     [
         ('{"reasoning": "fine", "score": "yes", "confidence": 0.9}', REASONED, {"reasoning": "fine", "score": "Yes"}),
@@ -183,7 +182,7 @@ def test_properties_that_the_form_does_not_have_are_left_out(reply: str, of: Jso
     assert read_reply(reply, "verdict", of) == verdict
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "label"),
     [
         ("I'd say: Correct - because the user named it", None),
@@ -212,7 +211,7 @@ def test_a_label_is_the_longest_that_fits_in_any_case(reply: str, label: str | N
     assert score(reply, LABELS) == label
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "label"),
     [
         ("Generally Yes", "Generally Yes"),
@@ -230,7 +229,7 @@ def test_labels_of_several_words_are_read_as_a_whole(reply: str, label: str | No
     assert score(reply, FAITHFULNESS.form) == label
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "of", "value"),
     [
         ("0.8", FRACTION, 0.8),
@@ -326,7 +325,7 @@ def test_verdicts_of_several_parts_are_read_from_json_alone():
     assert read_reply("Score: 1. Passed.", "trajectory_judge", STRANDS_TRAJECTORY_JUDGE.form) == Unread()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reply", "problem"),
     [
         ("Yes.\nNo.", "give one verdict, not several"),
@@ -346,7 +345,7 @@ def test_a_score_off_the_scale_has_its_reason():
     assert read_reply("Score: 7", "verdict", FRACTION) == Unread("the score is not on the scale that was asked for")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "piece",
     ["{", "[", '{"a":', "answer: yes ", "answer ", "not ", "score ", " ", "\n", "(", "yes ", "<think>", "</think>",
      "0.5 ", "1/", "n't ", "I would say ", "- ", "\\", "{}", '{"score": "Yes"} ', "if ", "said "],

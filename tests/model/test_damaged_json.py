@@ -5,19 +5,18 @@ import time
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.model.damaged_json import extent, is_broken_by_mask, was_cut
 
 WHOLE = json.dumps({"body": "x" * 150_000, "n": [1, 2]})
 
 
-@pytest.mark.parametrize(
-    "size", [250, 1000, 1023, 1028, 2048, 4095, 8191, 12_000, 12_288, 16_384, 32_766, 65_535, 131_072]
-)
+@each_row("size", [250, 1000, 1023, 1028, 2048, 4095, 8191, 12_000, 12_288, 16_384, 32_766, 65_535, 131_072])
 def test_json_that_ends_at_a_known_limit_was_cut(size: int):
     assert was_cut(WHOLE[:size])
 
 
-@pytest.mark.parametrize("size", [60, 1021, 1337, 4093])
+@each_row("size", [60, 1021, 1337, 4093])
 def test_json_that_ends_at_any_other_length_was_not(size: int):
     assert not was_cut(WHOLE[:size])
 
@@ -42,7 +41,7 @@ def test_a_limit_in_bytes_stops_before_a_character_that_does_not_fit():
     assert was_cut(fits)
 
 
-@pytest.mark.parametrize("limit", [250, 500, 1028, 1500, 4_095, 12_000, 65_535])
+@each_row("limit", [250, 500, 1028, 1500, 4_095, 12_000, 65_535])
 def test_every_common_limit_in_bytes_may_stop_before_a_character(limit: int):
     for text in ('{"n": "' + character * 40_000 for character in ("\u00fc", "\u20ac", "\U0001f389")):
         assert was_cut(text.encode()[:limit].decode(errors="ignore"))
@@ -66,7 +65,7 @@ def test_half_a_character_at_the_end_shows_a_cut(half: str):
     assert not was_cut('{"note": party ' + half)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         '{"a": "b...',
@@ -83,12 +82,12 @@ def test_a_marker_shows_a_cut_at_any_length(text: str):
     assert was_cut(text)
 
 
-@pytest.mark.parametrize("text", ["[see the notes for more...", '"Hello world...', "and so on...", '{a: "b...', ""])
+@each_row("text", ["[see the notes for more...", '"Hello world...', "and so on...", '{a: "b...', ""])
 def test_prose_was_not_cut(text: str):
     assert not was_cut(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "{",
@@ -113,7 +112,7 @@ def test_json_and_literals_without_their_end_are_valid_up_to_it(text: str):
     assert extent(text) == "cut"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         '{"a": "b"}}',
@@ -133,7 +132,7 @@ def test_json_that_is_wrong_before_its_end_is_broken(text: str):
     assert extent(text) == "broken"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         # The Collector's redaction processor and the transform processor, over numbers.
@@ -175,7 +174,7 @@ def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
     assert is_broken_by_mask(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         '{"email": "****", "n": }',
@@ -199,7 +198,7 @@ def test_masks_beside_the_damage_are_no_excuse(text: str):
     assert not is_broken_by_mask(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "part",
     ["x" * 50 + "a", "X-" * 50 + "!", "***a" * 50, "[redact" * 50, "__" * 50, "5d41" * 50, "1**-" * 50, "****x" * 50],
 )

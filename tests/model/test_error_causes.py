@@ -1,7 +1,6 @@
 """The cause of an error stays where its text is cut."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.plain_words import with_cause
 
 FRAMES = "".join(f'  File "/app/step{n}.py", line {n}, in step{n}\n    return next(call)\n' for n in range(20))
@@ -26,7 +25,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "cause"), CASES.values(), ids=CASES)
+@each_row(("text", "cause"), CASES.values(), ids=CASES)
 def test_a_long_error_keeps_its_cause(text: str, cause: str):
     shown = with_cause(text, 80)
     assert cause in shown
@@ -42,6 +41,6 @@ def test_a_cause_that_is_all_of_the_text_is_shown_once():
     assert with_cause(f"because {'of this ' * 20}", 20) == "because of this of \N{HORIZONTAL ELLIPSIS}"
 
 
-@pytest.mark.parametrize("text", [*(text for text, _ in CASES.values()), "x" * 500, "a: " * 200, "because " * 99])
+@each_row("text", [*(text for text, _ in CASES.values()), "x" * 500, "a: " * 200, "because " * 99])
 def test_no_text_is_longer_than_the_room(text: str):
     assert all(len(with_cause(text, length)) <= length for length in range(100))

@@ -1,7 +1,6 @@
 """Objects that report a failure, and objects that are data about one."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.error_objects import reported_failure
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallError
@@ -64,17 +63,17 @@ def failure(value: JsonObject, tool: str = "get_order", *, changes_state: bool =
     return reported_failure(value, tool, {"order_id": "A-17"}, changes_state=changes_state)
 
 
-@pytest.mark.parametrize("value", FAILURES)
+@each_row("value", FAILURES)
 def test_an_object_that_holds_only_a_failure_reports_it(value: JsonObject):
     assert failure(value) is not None
 
 
-@pytest.mark.parametrize("value", DATA)
+@each_row("value", DATA)
 def test_an_object_with_data_or_without_a_failure_reports_none(value: JsonObject):
     assert failure(value) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "value"),
     [
         ("list_errors", {"errors": ["disk full"]}),
@@ -94,7 +93,7 @@ def test_what_the_tool_was_asked_for_is_no_failure(tool: str, value: JsonObject)
     assert failure(value, tool, changes_state=True) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "value"),
     [
         ("check_order", {"error": "no such order"}),
@@ -114,7 +113,7 @@ def test_a_state_that_the_call_was_given_is_no_failure():
     assert reported_failure(value, "set_order", {"order_id": "A-17", "status": "paid"}, changes_state=True) is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "error"),
     [
         ({"error": "no such order"}, CallError(kind="_OTHER", message="no such order")),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.assemble.canonical import value_key
 from toolgauge.model.json import Json, is_large, spelled
 from toolgauge.score.equality import Identities, PythonEquality, canonical
@@ -65,7 +66,7 @@ def test_large_numbers_are_equal_where_they_were(keys: Callable[[], Callable[[Js
     assert len({key(value) for value in (10**22, -(10**22), 10**22 + 1, spelled(10**22), float("inf"), 10**400)}) == 6
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "large"),
     [(0, False), (2**64 - 1, False), (2**64, True), (-1e300, True), (10**400, True), (float("inf"), False)],
 )

@@ -1,12 +1,11 @@
 """What a judge said is opened before it is quoted: people read its reason, not its JSON."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.json import Json
 from toolgauge.model.judging import reason_in
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdict", "shown"),
     [
         ("It paid twice.", "It paid twice."),

@@ -1,11 +1,10 @@
 """Masks that redaction processors and SDKs write in place of a value."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.masks import is_digest, is_mask, is_redacted
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "****",
@@ -46,7 +45,7 @@ def test_a_value_that_was_masked_is_a_mask(text: str):
     assert is_mask(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -85,7 +84,7 @@ def test_a_text_is_redacted_as_a_whole_only_where_nothing_else_can_be_meant():
     assert not is_redacted("<EMAIL_ADDRESS>")
 
 
-@pytest.mark.parametrize("size", [32, 40, 56, 64, 96, 128])
+@each_row("size", [32, 40, 56, 64, 96, 128])
 def test_hex_of_the_length_of_a_hash_is_a_digest(size: int):
     assert is_digest(("5d4e" * 32)[:size])
     assert is_digest(("5D4E" * 32)[:size])

@@ -2,8 +2,7 @@
 
 import json
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.mcp_results import McpResult, failed_mcp_result, mcp_result
 
@@ -68,7 +67,7 @@ FAILURES: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("shape", FAILURES)
+@each_row("shape", FAILURES)
 def test_a_failure_flag_beside_content_blocks_is_found_in_every_shape(shape: str):
     found = failed_mcp_result(FAILURES[shape])
     assert found is not None
@@ -102,7 +101,7 @@ OTHERS: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("shape", OTHERS)
+@each_row("shape", OTHERS)
 def test_what_any_other_tool_returned_is_no_result_of_mcp(shape: str):
     assert mcp_result(OTHERS[shape]) is None
     assert failed_mcp_result(OTHERS[shape]) is None
@@ -144,6 +143,6 @@ SPELLINGS: list[Json] = [
 ]
 
 
-@pytest.mark.parametrize("written", SPELLINGS)
+@each_row("written", SPELLINGS)
 def test_text_blocks_are_opened_in_the_spelling_of_each_producer(written: Json):
     assert mcp_result(written) == McpResult(('{"a": 1}',))

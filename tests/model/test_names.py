@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.model.names import stable_name, stable_tool
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "kept"),
     [
         ("a338025ade30c2a3", ""),

@@ -1,10 +1,11 @@
 import pytest
 
+from tests.rows import each_row
 from toolgauge.model.json import Json
 from toolgauge.model.literals import parse_fields, parse_repr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("Call()", {"__class__": "Call"}),
@@ -23,7 +24,7 @@ def test_repr_becomes_an_object_of_its_arguments(text: str, expected: Json):
     assert parse_repr(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["", "A(", "A(b=1", "A)", "A(b=1+1)", "A(b=c + d)", "x=1", "A(=1)", "A(b=1j)", "A(b='", "lambda: 1", "(" * 500, "A(" * 500,
      "x" * 200_000, "A(b=\x00)", "A(b=`c`)", "{A()}"],
@@ -43,7 +44,7 @@ def test_fields_of_a_printed_object_become_an_object():
     }
 
 
-@pytest.mark.parametrize("text", ["", "'a'", "plain text", "a=", "a='b", "a=1 'b'", "a=" * 60_000])
+@each_row("text", ["", "'a'", "plain text", "a=", "a='b", "a=1 'b'", "a=" * 60_000])
 def test_anything_else_has_no_fields(text: str):
     with pytest.raises(ValueError, match=r"."):
         parse_fields(text)

@@ -1,7 +1,6 @@
 """Names of one tool: those that servers, gateways and providers' limits make of it, and those of other tools."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.tool_names import is_same_tool, known_as
 
 CUT = "mcp_customer_relationship_management_production_find_order_by_re"
@@ -39,14 +38,14 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@each_row(("one", "other"), SAME)
 def test_names_of_one_tool(one: str, other: str):
     assert is_same_tool(one, other)
     assert is_same_tool(other, one)
     assert (known_as(one, ["cancel", other]), known_as(other, [one])) == (other, one)
 
 
-@pytest.mark.parametrize(("one", "other"), OTHERS)
+@each_row(("one", "other"), OTHERS)
 def test_names_of_two_tools(one: str, other: str):
     assert not is_same_tool(one, other)
     assert not is_same_tool(other, one)

@@ -3,17 +3,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.model.errors import StartError
 from toolgauge.net.auth import BrowserGuard, TokenGuard
 from toolgauge.net.settings import Auth
 
 
-@pytest.mark.parametrize("value", ["Bearer s3cret", "bearer s3cret", "Bearer   s3cret", " Bearer s3cret "])
+@each_row("value", ["Bearer s3cret", "bearer s3cret", "Bearer   s3cret", " Bearer s3cret "])
 def test_right_token_gets_in(value: str):
     assert TokenGuard(Auth(tokens=("other", "s3cret"))).admits(value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [None, "", "Bearer", "Bearer ", "s3cret", "Basic s3cret", "Bearer s3cre", "Bearer s3crett", "Bearer \udcff"],
 )
@@ -85,14 +86,14 @@ def _basic(text: str | bytes) -> str:
     return "Basic " + b64encode(text if isinstance(text, bytes) else text.encode()).decode()
 
 
-@pytest.mark.parametrize("value", ["Bearer s3cret", _basic(":s3cret"), _basic("me:s3cret"), _basic("me:pass:word")])
+@each_row("value", ["Bearer s3cret", _basic(":s3cret"), _basic("me:s3cret"), _basic("me:pass:word")])
 def test_a_browser_sends_the_token_as_a_password(value: str):
     guard = BrowserGuard(Auth(tokens=("s3cret", "pass:word")))
     assert guard.admits(value)
     assert guard.challenge == 'Basic realm="toolgauge", charset="UTF-8"'
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         None,

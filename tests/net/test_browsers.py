@@ -1,5 +1,4 @@
-import pytest
-
+from tests.rows import each_row
 from toolgauge.net.auth import is_of_another_site, is_own_host
 
 _THIS_MACHINE = ("localhost", "localhost:8317", "LOCALHOST:1", "127.0.0.1:8317", "127.1.2.3", "[::1]:8317", "[::1]")
@@ -22,13 +21,13 @@ _OF_OTHERS = (
 )
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
+@each_row("host", ["localhost", "127.0.0.1", "::1"])
 def test_on_loopback_this_machine_alone_is_ours(host: str):
     assert [header for header in _THIS_MACHINE if not is_own_host(header, host)] == []
     assert [header for header in (*_NETWORK, *_OF_OTHERS) if is_own_host(header, host)] == []
 
 
-@pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 (nothing is bound)
+@each_row("host", ["", "0.0.0.0", "::", "192.0.2.1"])  # noqa: S104 (nothing is bound)
 def test_beyond_loopback_addresses_and_names_without_a_dot_are_ours(host: str):
     assert [header for header in (*_THIS_MACHINE, *_NETWORK) if not is_own_host(header, host)] == []
     assert [header for header in _OF_OTHERS if is_own_host(header, host)] == []
@@ -39,7 +38,7 @@ def test_the_name_that_an_endpoint_listens_on_is_ours():
     assert not is_own_host("other.corp.example:9000", "toolgauge.corp.example")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("site", "mode", "destination", "expected"),
     [
         ("same-origin", "cors", "empty", False),

@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import (
     expect,
     expected,
@@ -75,7 +76,7 @@ def test_arguments_are_ignored_where_asked():
     assert not_evaluated(ToolTrajectory(), called, reference) == "arguments_not_recorded"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "read"),
     [("in order", "IN_ORDER"), (" Any-Order ", "ANY_ORDER"), ("exact", "EXACT"), (1, "IN_ORDER"), (0, "EXACT")],
 )
@@ -83,7 +84,7 @@ def test_the_match_type_is_read_as_the_original_reads_it(written: object, read: 
     assert ToolTrajectory.model_validate({"match_type": written}).match_type == read
 
 
-@pytest.mark.parametrize("written", ["BOGUS", "", 3, -1, None])
+@each_row("written", ["BOGUS", "", 3, -1, None])
 def test_other_match_types_are_refused(written: object):
     with pytest.raises(ValidationError):
         ToolTrajectory.model_validate({"match_type": written})
@@ -173,7 +174,7 @@ CASES: list[tuple[JsonObject, JsonObject, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "made", "message"), CASES)
+@each_row(("wanted", "made", "message"), CASES)
 def test_cases_that_are_none_say_why(wanted: JsonObject, made: JsonObject, message: str):
     outcome = PARAMETERS.score_case(wanted, made).outcome
     assert isinstance(outcome, Errored)

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import (
     expect,
     expected,
@@ -59,7 +60,7 @@ def asked(*calls: ToolCall) -> Trajectory:
     return trajectory(*(replace(call, requested_by=MODEL) for call in calls))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "some_none", "none_some", "none_none"),
     [("strict", 0, 0, 1), ("unordered", 0, 0, 1), ("subset", 0, 1, 1), ("superset", 1, 0, 1)],
 )
@@ -97,7 +98,7 @@ def test_no_calls_and_an_empty_list_of_them_are_the_same_and_only_the_assistant_
     assert value(TrajectoryMatch(), made, [QUESTION]) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("made", "wanted", "same"),
     [
         (1, 1.0, 1),
@@ -117,7 +118,7 @@ def test_arguments_are_equal_as_in_python(made: Json, wanted: Json, same: float)
     assert value(evaluator, [assistant(("a", {"x": made}))], [assistant(("a", {"x": wanted}))]) == same
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "arguments", "more_made", "more_wanted"),
     [
         ("strict", "subset", 0, 1),
@@ -147,7 +148,7 @@ def test_the_first_call_that_fits_is_taken_even_if_another_needs_it():
     assert value(evaluator, made, [assistant(("a", {"y": 2}), ("a", {"x": 1}))]) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "same"),
     [
         (["x"], 1),
@@ -171,7 +172,7 @@ def test_an_override_names_a_mode_or_the_paths_that_count(override: Json, same: 
     assert value(evaluator, made, [assistant(("a", {"y": 2, "z": {"q": True, "r": 2}}))]) == same
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("override", "raised"), [(5, "ValueError"), (True, "ValueError"), ({"x": 1}, "ValueError"), ([1], "AttributeError")]
 )
 def test_a_wrong_override_is_an_error_once_a_call_of_its_tool_is_compared(override: Json, raised: str):
@@ -181,7 +182,7 @@ def test_a_wrong_override_is_an_error_once_a_call_of_its_tool_is_compared(overri
     assert value(evaluator, [assistant(("a", {}))], [assistant(("a", {})), QUESTION]) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "raised"),
     [
         ("{not json", "JSONDecodeError"),

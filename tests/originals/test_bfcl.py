@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
@@ -89,7 +90,7 @@ VALUES: list[tuple[Json, Json, list[Json], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value", "accepted", "found"), VALUES)
+@each_row(("kind", "value", "accepted", "found"), VALUES)
 def test_an_argument_has_an_accepted_value_of_the_right_type(
     kind: Json, value: Json, accepted: list[Json], found: str | None
 ):
@@ -150,7 +151,7 @@ RAISED: list[tuple[list[Json], list[Json], list[Json], type[Exception]]] = [
 ]
 
 
-@pytest.mark.parametrize(("calls", "allowed", "functions", "raised"), RAISED)
+@each_row(("calls", "allowed", "functions", "raised"), RAISED)
 def test_what_the_original_raises_is_raised(
     calls: list[Json], allowed: list[Json], functions: list[Json], raised: type[Exception]
 ):
@@ -186,7 +187,7 @@ def offering(*calls: ToolCall, name: str = "book", parameters: JsonObject | None
     return replace(trajectory(*calls), tools_offered=(ToolDefinition(name=name, parameters=parameters),))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("args", "is_accepted"),
     [
         ({"city": "new york"}, True),

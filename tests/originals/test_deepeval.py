@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, not_evaluated, scored, tool_call, trajectory
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.expected import ExpectedCall, ExpectedOutput
@@ -88,7 +89,7 @@ def test_outputs_count_where_asked_and_a_missing_one_is_null():
     assert not_evaluated(evaluator, trajectory(tool_call("a")), reference) == "results_not_recorded"
 
 
-@pytest.mark.parametrize("evaluator", [NAMES, ARGUMENTS, ORDERED, EXACT])
+@each_row("evaluator", [NAMES, ARGUMENTS, ORDERED, EXACT])
 def test_empty_sides(evaluator: ToolCorrectness):
     assert value(evaluator, [], []) == 1.0
     assert value(evaluator, [], [call("a")]) == 0.0
@@ -160,7 +161,7 @@ CASES: list[tuple[JsonObject, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "message"), CASES)
+@each_row(("wanted", "message"), CASES)
 def test_cases_that_are_none_say_why(wanted: JsonObject, message: str):
     outcome = NAMES.score_case(wanted, {"calls": []}).outcome
     assert isinstance(outcome, Errored)

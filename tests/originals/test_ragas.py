@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, not_evaluated, scored, tool_call, trajectory
 from toolgauge.model.content import NotRecorded, Unparsed
 from toolgauge.model.json import Json
@@ -37,7 +38,7 @@ VALUES: list[tuple[Json, Json, float, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "found", "as_python", "as_text"), VALUES)
+@each_row(("wanted", "found", "as_python", "as_text"), VALUES)
 def test_f1_compares_values_as_python_does_and_accuracy_their_texts(
     wanted: Json, found: Json, as_python: float, as_text: float
 ):

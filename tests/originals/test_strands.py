@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Question
@@ -51,14 +52,14 @@ STEPS: list[tuple[Json, Json, float | str, float | str, float | str]] = [
 ]
 
 
-@pytest.mark.parametrize(("made", "wanted", "exact", "in_order", "any_order"), STEPS)
+@each_row(("made", "wanted", "exact", "in_order", "any_order"), STEPS)
 def test_scorers_compare_steps(made: Json, wanted: Json, exact: object, in_order: object, any_order: object):
     assert offline(EXACT, made, wanted) == exact
     assert offline(IN_ORDER, made, wanted) == in_order
     assert offline(ANY_ORDER, made, wanted) == any_order
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("steps", "was_called"),
     [(["a", "b"], True), (["b"], False), ([], False), (None, False), ([{"name": "a"}], False), ("a", False)],
 )
@@ -91,7 +92,7 @@ def test_no_call_is_a_zero_and_calls_that_cannot_be_seen_are_none():
         assert outcome.error_type == "unsupported_reference"
 
 
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, 10**400])
+@each_row("score", [math.nan, math.inf, -math.inf, 10**400])
 def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
     judge_of_rubric = TrajectoryJudge(rubric="short")
     (_, asked), *_ = [asking for asking in judge_of_rubric.questions(trajectory(), None) if asking is not None]
@@ -102,7 +103,7 @@ def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
     )
 
 
-@pytest.mark.parametrize("judge", [ToolParameterAccuracy, ToolSelectionAccuracy, Faithfulness])
+@each_row("judge", [ToolParameterAccuracy, ToolSelectionAccuracy, Faithfulness])
 def test_a_definition_of_the_original_is_taken_as_it_is_written(judge: type[BaseModel]):
     written = {"name": "mine", "version": "v0", "model": None, "system_prompt": "Judge."}
     assert judge.model_validate(written).model_dump(exclude_defaults=True) == {

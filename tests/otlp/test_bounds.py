@@ -14,6 +14,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.otlp import stock
 from tests.otlp.stock import field
+from tests.rows import each_row
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.otlp_json import request_from_json
@@ -50,7 +51,7 @@ BROKEN_SPANS: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN_SPANS)
+@each_row("kind", BROKEN_SPANS)
 def test_a_span_beyond_the_bounds_goes_on_unread_and_is_counted(kind: str):
     broken = BROKEN_SPANS[kind]()
     body = stock.request_of([broken, SPAN])
@@ -110,7 +111,7 @@ BROKEN_REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("kind", BROKEN_REQUESTS)
+@each_row("kind", BROKEN_REQUESTS)
 def test_a_request_with_more_groups_or_spans_than_its_size_has_room_for_is_broken(kind: str):
     with pytest.raises(DecodeError, match="more fields than any producer writes"):
         stock.read_traces(decoder(), BROKEN_REQUESTS[kind])
@@ -121,7 +122,7 @@ def test_a_request_of_very_many_spans_is_read():
     assert stock.read_traces(decoder(), stock.request_of(spans)).span_count == 40_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     "broken",
     [b"\x80" * 100_000, b"\x00" + b"\xff" * 100_000, b"J\xff\xff\xff\xff\x0f" + bytes(100_000), b"J" * 100_001],
     ids=["tag", "number", "length", "cut off"],
@@ -234,7 +235,7 @@ def test_a_large_span_in_json_is_written_as_a_small_one_is():
     assert (len(many.attributes), many.attributes[-1]) == (5_000, one.attributes[0])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         (json_of(b'{"key":"abc","value":{"intValue":"x"}}', 10_000), r"`resourceSpans\[0\]\.scopeSpans\[0\]\.spans\[0\]"

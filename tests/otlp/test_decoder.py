@@ -1,6 +1,5 @@
 """What is viewed, what gives only its ids, what is left alone."""
 
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue, KeyValueList
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -8,6 +7,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.otlp import stock
+from tests.rows import each_row
 from toolgauge.model.records import SpanHead
 from toolgauge.otlp.decoder import Decoder
 
@@ -36,7 +36,7 @@ def test_marked_spans_are_viewed_and_others_give_their_ids():
     assert (decoded.span_count, decoded.undecodable) == (2, 0)
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 255, 256, 257, 700])
+@each_row("count", [2, 3, 4, 255, 256, 257, 700])
 def test_a_marked_span_is_found_wherever_it_stands_among_others(count: int):
     for place in (0, 1, count // 2, count - 1):
         spans = [PLAIN] * count
@@ -48,7 +48,7 @@ def test_a_marked_span_is_found_wherever_it_stands_among_others(count: int):
                 assert len(decoded.heads) == decoded.span_count - 1
 
 
-@pytest.mark.parametrize("place", [3, 255, 257, 299])
+@each_row("place", [3, 255, 257, 299])
 def test_a_marked_span_is_found_among_those_that_are_written_otherwise(place: int):
     raws = [stock.back_to_front(PLAIN), *[PLAIN.SerializeToString()] * 299]
     raws[place] = stock.back_to_front(MARKED)
@@ -84,7 +84,7 @@ def test_span_with_a_wanted_key_is_viewed():
     assert viewed_names(decoder(), scope_of("s", stock.span(stock.key_value("session.id"), name="w"))) == ["w"]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("named.x", ["plain"]), ("exact", ["plain"]), ("name", []), ("", [])])
+@each_row(("name", "expected"), [("named.x", ["plain"]), ("exact", ["plain"]), ("name", []), ("", [])])
 def test_span_of_a_named_scope_is_viewed_without_a_mark(name: str, expected: list[str]):
     assert viewed_names(decoder(), scope_of(name, PLAIN)) == expected
 

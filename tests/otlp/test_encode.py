@@ -2,13 +2,13 @@
 
 # pyright: reportUnknownMemberType=false
 
-import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from tests.rows import each_row
 from toolgauge.otlp.encode import (
     AttributeValue,
     RequestWriter,
@@ -28,7 +28,7 @@ def read(written: bytes) -> list[KeyValue]:
     return list(LogRecord.FromString(elements(ATTRIBUTES, [written])).attributes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         ("", AnyValue(string_value="")),
@@ -56,9 +56,7 @@ def test_several_attributes_are_elements_of_one_field():
     ]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "Gda\u0144sk", "x" * 127, "x" * 128, "x" * 256, "\u00e9" * 256, "\U0001f600" * 256]
-)
+@each_row("text", ["", "Gda\u0144sk", "x" * 127, "x" * 128, "x" * 256, "\u00e9" * 256, "\U0001f600" * 256])
 def test_a_text_of_every_length_reads_as_it_was_written(text: str):
     assert read(text_attribute("key", text)) == [KeyValue(key="key", value=AnyValue(string_value=text))]
 
@@ -70,7 +68,7 @@ def test_a_text_is_cut_and_cleaned():
     assert written.value.string_value == "a\ufffdb"
 
 
-@pytest.mark.parametrize("number", [0, 1, 127, 128, 1_700_000_000_000_000_000, 2**63 - 1])
+@each_row("number", [0, 1, 127, 128, 1_700_000_000_000_000_000, 2**63 - 1])
 def test_an_integer_reads_as_it_was_written(number: int):
     assert read(attribute("key", number)) == [KeyValue(key="key", value=AnyValue(int_value=number))]
 

@@ -8,6 +8,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.otlp import stock
+from tests.rows import each_row
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.envelope import Container, count_items, encode_spans, parse_request
@@ -136,7 +137,7 @@ def test_items_of_both_signals_are_counted():
         assert count_items(body) == sum(len(s.log_records) for r in request.resource_logs for s in r.scope_logs)
 
 
-@pytest.mark.parametrize("damage", ["cut off", "trailing bytes", "end of a group", "not protobuf"])
+@each_row("damage", ["cut off", "trailing bytes", "end of a group", "not protobuf"])
 def test_broken_envelope_is_a_decode_error(damage: str):
     body = request_of_three()
     broken = {

@@ -10,6 +10,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.otlp import stock
+from tests.rows import each_row
 from toolgauge.model.records import PackedHead, SpanHead
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.envelope import read_head
@@ -45,7 +46,7 @@ def test_heads_of_all_recorded_spans_equal_the_stock_class(written: Callable[[Sp
         )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "kind", "is_remote"),
     [
         (0x100, Span.SPAN_KIND_SERVER, False),
@@ -75,7 +76,7 @@ def test_span_without_a_parent_has_an_empty_one_and_nothing_remote():
     assert facts(read_head(zero)) == (stock.TRACE_ID, stock.SPAN_ID, b"", None)
 
 
-@pytest.mark.parametrize("length", [b"\x08", b"\x88\x00", b"\x88\x80\x00"])
+@each_row("length", [b"\x08", b"\x88\x00", b"\x88\x80\x00"])
 def test_a_parent_behind_everything_else_is_found_however_its_length_is_written(length: bytes):
     raw = stock.span(stock.key_value("k")).SerializeToString() + b'"' + length + stock.PARENT_ID
     assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
@@ -123,7 +124,7 @@ def test_an_id_that_ends_like_flags_is_not_taken_for_them():
     assert facts(read_head(raw)) == (stock.TRACE_ID, stock.SPAN_ID, parent, False)
 
 
-@pytest.mark.parametrize("raw", [b"", b"\x0a", b"\xff" * 60, b"\x0a\x10" + bytes(16) + b"\x12\x08" + bytes(8)])
+@each_row("raw", [b"", b"\x0a", b"\xff" * 60, b"\x0a\x10" + bytes(16) + b"\x12\x08" + bytes(8)])
 def test_span_without_ids_has_no_head(raw: bytes):
     assert read_head(raw) is None
 
@@ -161,13 +162,13 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
+@each_row("odd", ODD.values(), ids=ODD)
 def test_an_odd_span_costs_no_other_span_its_head(odd: bytes):
     plain = (stock.TRACE_ID, stock.SPAN_ID, stock.PARENT_ID, False)
     assert heads_of(child(), odd, child(0x100)) == [plain, plain]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "parent", "is_remote"),
     [
         (stock.span(parent=b"longer than it may be").SerializeToString(), b"", None),

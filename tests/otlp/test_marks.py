@@ -1,11 +1,11 @@
 """Byte patterns against a test of decoded keys."""
 
-import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.otlp import stock
+from tests.rows import each_row
 from toolgauge.otlp.marks import Marks, log_marks, span_marks
 
 MARKS = ("gen_ai.", "openinference.", "llm.", "tool.name", "traceloop.", "ai.", "haystack.", "uipath", "gcp.vertex.")
@@ -44,7 +44,7 @@ def test_filter_equals_the_exact_key_test_for_all_recorded_log_records():
     assert checked > 50
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each_row("size", SIZES)
 def test_key_is_found_in_front_of_and_behind_values_of_every_length(size: int):
     marks = span_marks(MARKS)
     big = stock.key_value("other", "J\n" * (size // 2) + "x" * (size % 2))
@@ -53,13 +53,13 @@ def test_key_is_found_in_front_of_and_behind_values_of_every_length(size: int):
     assert is_found(marks, stock.span(stock.key_value("gen_ai.a", big.value.string_value)).SerializeToString())
 
 
-@pytest.mark.parametrize("size", [127, 128, 16_383, 16_384])
+@each_row("size", [127, 128, 16_383, 16_384])
 def test_key_of_every_length_is_found(size: int):
     key = "gen_ai." + "k" * (size - 7)
     assert is_found(span_marks(MARKS), stock.span(stock.key_value(key)).SerializeToString())
 
 
-@pytest.mark.parametrize("key", WANTED)
+@each_row("key", WANTED)
 def test_wanted_key_is_found_and_a_longer_or_shorter_one_is_not(key: str):
     marks = span_marks((), WANTED)
     assert is_found(marks, stock.span(stock.key_value(key)).SerializeToString())
@@ -137,7 +137,7 @@ def test_keys_outside_ascii_are_found():
 OBJECTS = ('{"role":',)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "text", "found"),
     [
         ("judgment.span_kind", "tool", True),

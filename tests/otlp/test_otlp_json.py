@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.rows import each_row
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Json
@@ -40,7 +41,7 @@ def one_span(**fields: Json) -> ExportTraceServiceRequest:
     return ExportTraceServiceRequest.FromString(request_from_json("traces", span_document(**fields)))
 
 
-@pytest.mark.parametrize("folder", ["otel-util-genai", "openai-v2", "openinference-langgraph", "vercel-ai"])
+@each_row("folder", ["otel-util-genai", "openai-v2", "openinference-langgraph", "vercel-ai"])
 def test_captures_written_as_json_read_back_equal(folder: str):
     for file in sorted((CORPUS / folder).glob("*.otlp.pb")):
         stock = ExportLogsServiceRequest if ".logs." in file.name else ExportTraceServiceRequest
@@ -58,7 +59,7 @@ def test_ids_are_hex_in_either_case():
     assert ids.span_id.hex() == "b7ad6b7169203331"
 
 
-@pytest.mark.parametrize("trace_id", ["abc", "zz" * 16, "00" * 15, "0a f7" * 6, 7, ["00" * 16]])
+@each_row("trace_id", ["abc", "zz" * 16, "00" * 15, "0a f7" * 6, 7, ["00" * 16]])
 def test_an_id_that_is_not_hex_of_the_right_length_names_its_path(trace_id: Json):
     with pytest.raises(DecodeError, match=r"resourceSpans\[0\].scopeSpans\[0\].spans\[0\].traceId"):
         one_span(traceId=trace_id)
@@ -81,14 +82,14 @@ def test_integers_are_read_from_text_and_number_and_doubles_from_names():
     assert view.attributes[2].value.bytes_value == b"\x01\x02"
 
 
-@pytest.mark.parametrize("text", ["+/+/AQ==", "-_-_AQ==", "+/+/AQ", "-_-_AQ"])
+@each_row("text", ["+/+/AQ==", "-_-_AQ==", "+/+/AQ", "-_-_AQ"])
 def test_bytes_are_base64_of_either_alphabet_padded_or_not(text: str):
     span = one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
     value = span.resource_spans[0].scope_spans[0].spans[0].attributes[0].value
     assert value.bytes_value == b"\xfb\xff\xbf\x01"
 
 
-@pytest.mark.parametrize("text", ["!!", "A", "AQ=A", "AQ ==", "\u0661\u0661=="])
+@each_row("text", ["!!", "A", "AQ=A", "AQ ==", "\u0661\u0661=="])
 def test_what_is_no_base64_is_an_error(text: str):
     with pytest.raises(DecodeError, match="must be base64"):
         one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
@@ -101,7 +102,7 @@ def test_unknown_and_snake_case_keys_are_ignored():
     assert view.start_time_unix_nano == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [{"kind": "SERVER"}, {"kind": "2"}, {"kind": True}, {"startTimeUnixNano": "1e3"}, {"name": 5}, {"attributes": {}},
      {"startTimeUnixNano": -1}, {"flags": 1 << 40}, {"status": []}, {"attributes": [3]}],
@@ -139,7 +140,7 @@ def test_a_value_nested_too_deep_is_an_error():
         one_span(attributes=[{"key": "k", "value": value}])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         b"",
@@ -161,7 +162,7 @@ def test_what_is_no_otlp_document_is_an_error(text: bytes):
         requests_from_json(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "inside",
     ["{}," * 20_000, '"attributes":[' + '{"key":"a"},' * 20_000, '"x":"[[{{\\"","y":' + "[" + "[]," * 20_000],
     ids=["spans", "attributes", "unknown"],
@@ -206,7 +207,7 @@ def test_any_json_is_encoded_or_refused(value: object):
         return
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "read"),
     [
         (r"half \ud83e", "half \ufffd"),
@@ -259,7 +260,7 @@ def test_a_long_text_of_escapes_is_searched_for_surrogates_in_linear_time():
     assert time.process_time() - began < 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("signal", "text", "message"),
     [
         ("traces", '{"resource_spans": []}', "OTLP JSON spells its keys in lowerCamelCase: `resourceSpans`, not `resource_spans`"),
@@ -277,14 +278,12 @@ def test_an_object_with_keys_of_which_none_is_known_is_an_error(signal: Signal, 
     assert caught.value.reason == "unknown_keys"
 
 
-@pytest.mark.parametrize(
-    "text", ["{}", '{"resourceSpans": null, "future": 1}', '{"future": {}, "resourceSpans": [{}]}']
-)
+@each_row("text", ["{}", '{"resourceSpans": null, "future": 1}', '{"future": {}, "resourceSpans": [{}]}'])
 def test_unknown_keys_beside_a_known_one_are_ignored(text: str):
     assert ExportTraceServiceRequest.FromString(request_from_json("traces", text.encode())) is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("signal", "text"),
     [
         ("traces", b'{"resourceLogs": []}'),

@@ -1,7 +1,6 @@
-import pytest
-
 from tests.otlp import stock
 from tests.otlp.stock import field
+from tests.rows import each_row
 from toolgauge.otlp.request import count_undecodable
 
 GOOD = stock.span(stock.key_value("note")).SerializeToString()
@@ -11,7 +10,7 @@ CUT_OFF = GOOD + b"\x2a\x7f"
 MANY_EVENTS = GOOD + field(11, b"") * 110_000
 
 
-@pytest.mark.parametrize("broken", [NO_TEXT, NO_TEXT_IN_A_VALUE, CUT_OFF, MANY_EVENTS])
+@each_row("broken", [NO_TEXT, NO_TEXT_IN_A_VALUE, CUT_OFF, MANY_EVENTS])
 def test_spans_that_cannot_be_decoded_are_counted_one_by_one(broken: bytes):
     body = stock.request_of([GOOD, broken]) + stock.request_of([broken, GOOD])
     assert count_undecodable("traces", body) == 2

@@ -1,7 +1,7 @@
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
+from tests.rows import each_row
 from toolgauge.otlp.trace_state import NEVER, request_with_sampling, sampling_of, threshold_of, with_sampling
 
 # The example of the specification: 1 % of all traces, with five digits.
@@ -18,7 +18,7 @@ def state_of(raw: bytes) -> str:
     return read.trace_state
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("share", "threshold"),
     [(1.0, 0), (0.5, 0x80000000000000), (0.25, 0xC0000000000000), (0.0, NEVER), (1e-30, NEVER - 1)],
 )
@@ -54,9 +54,7 @@ def test_a_tracestate_keeps_to_the_32_members_that_it_may_have():
     assert (len(members), members[0], members[-1]) == (32, "ot=th:8", "v30=1")
 
 
-@pytest.mark.parametrize(
-    "state", ["ot=th:zz", "ot=th:", "ot=th:123456789abcdef", "ot=rv:12", "foot=th:8", "ot=", ",,,"]
-)
+@each_row("state", ["ot=th:zz", "ot=th:", "ot=th:123456789abcdef", "ot=rv:12", "foot=th:8", "ot=", ",,,"])
 def test_text_that_is_no_sampling_is_none(state: str):
     assert sampling_of(span(state)) == (None, None)
 

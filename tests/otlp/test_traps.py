@@ -3,13 +3,13 @@
 import gc
 import struct
 
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from tests.otlp import stock
+from tests.rows import each_row
 from toolgauge.model.json import Value
 from toolgauge.otlp.decoder import Decoder, ViewedSpan
 from toolgauge.otlp.envelope import encode_spans
@@ -77,7 +77,7 @@ UNKNOWN = {
 }
 
 
-@pytest.mark.parametrize("kind", UNKNOWN)
+@each_row("kind", UNKNOWN)
 def test_unknown_fields_and_groups_in_a_span_are_kept(kind: str):
     raw = MARKED + UNKNOWN[kind]
     decoded = decode(raw, PLAIN)
@@ -99,7 +99,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("damage", BROKEN)
+@each_row("damage", BROKEN)
 def test_marked_span_broken_inside_goes_on_unread_and_costs_no_other_span(damage: str):
     broken = MARKED + BROKEN[damage]
     decoded = decode(MARKED, broken, PLAIN, MARKED)
@@ -110,7 +110,7 @@ def test_marked_span_broken_inside_goes_on_unread_and_costs_no_other_span(damage
     assert decoded.body([(0, 0, 0), (0, 0, 3)]) == stock.request_of([broken, PLAIN])
 
 
-@pytest.mark.parametrize("damage", BROKEN)
+@each_row("damage", BROKEN)
 def test_unmarked_span_broken_inside_goes_on_and_is_no_fault(damage: str):
     decoded = decode(PLAIN + BROKEN[damage], PLAIN)
     assert (decoded.span_count, decoded.viewed, decoded.undecodable) == (2, (), 0)
@@ -153,7 +153,7 @@ def test_field_order_does_not_matter():
     assert viewed.span.parent_span_id == stock.PARENT_ID.hex()
 
 
-@pytest.mark.parametrize("body", [b"", b"\x0a\x00", stock.field(1, stock.field(2, b""))])
+@each_row("body", [b"", b"\x0a\x00", stock.field(1, stock.field(2, b""))])
 def test_request_without_spans_is_no_fault(body: bytes):
     decoded = stock.read_traces(Decoder(["gen_ai."], []), body)
     assert (decoded.span_count, decoded.viewed, decoded.heads, decoded.undecodable) == (0, (), (), 0)
@@ -176,7 +176,7 @@ NO_IDS = {
 }
 
 
-@pytest.mark.parametrize("case", NO_IDS)
+@each_row("case", NO_IDS)
 def test_marked_span_without_valid_ids_goes_on_unread(case: str):
     span = Span.FromString(NO_IDS[case].SerializeToString())
     span.attributes.append(stock.key_value("gen_ai.a"))

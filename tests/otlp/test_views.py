@@ -10,6 +10,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from tests.otlp import stock
+from tests.rows import each_row
 from toolgauge.model.json import Value
 from toolgauge.model.records import Resource, Scope, Span
 from toolgauge.otlp.decoder import Decoder
@@ -63,12 +64,12 @@ def test_types_of_values_stay_apart():
     }
 
 
-@pytest.mark.parametrize("number", [0, 1, 127, 128, 300, 2**31, 2**63 - 1, -1, -(2**63)])
+@each_row("number", [0, 1, 127, 128, 300, 2**31, 2**63 - 1, -1, -(2**63)])
 def test_integers_of_every_size_are_read(number: int):
     assert value(AnyValue(int_value=number).SerializeToString()) == number
 
 
-@pytest.mark.parametrize("number", [0.0, -0.5, 1e308, math.inf])
+@each_row("number", [0.0, -0.5, 1e308, math.inf])
 def test_floats_are_read(number: float):
     assert value(AnyValue(double_value=number).SerializeToString()) == number
 
@@ -79,7 +80,7 @@ def test_nan_stays_nan():
     assert math.isnan(found)
 
 
-@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 129, 16_383, 16_384, 2_097_151, 2_097_152])
+@each_row("size", [0, 1, 126, 127, 128, 129, 16_383, 16_384, 2_097_151, 2_097_152])
 def test_text_of_every_length_is_read(size: int):
     text = "é" * (size // 2) + "x" * (size % 2)
     assert value(AnyValue(string_value=text).SerializeToString()) == text
@@ -179,7 +180,7 @@ LARGE_VALUES = {
 }
 
 
-@pytest.mark.parametrize("large", LARGE_VALUES.values(), ids=LARGE_VALUES.keys())
+@each_row("large", LARGE_VALUES.values(), ids=LARGE_VALUES.keys())
 def test_a_nested_value_larger_than_any_producer_writes_reads_as_none_and_is_counted(large: AnyValue):
     values = Values()
     assert Attributes({"large": large.SerializeToString()}, values)["large"] is None
@@ -213,7 +214,7 @@ def test_unknown_kind_and_status_read_as_unspecified_and_unset():
     assert (viewed.kind, viewed.status) == ("unspecified", "unset")
 
 
-@pytest.mark.parametrize(("flags", "expected"), [(0, None), (1, None), (0x101, False), (0x301, True), (0x201, None)])
+@each_row(("flags", "expected"), [(0, None), (1, None), (0x101, False), (0x301, True), (0x201, None)])
 def test_remote_parent_is_known_only_when_the_flags_say_so(*, flags: int, expected: bool | None):
     raw = stock.span(parent=stock.PARENT_ID).SerializeToString() + b"\x85\x01" + struct.pack("<I", flags)
     assert view(raw).parent_is_remote is expected
@@ -274,7 +275,7 @@ def test_repeated_resource_and_scope_are_the_same_objects():
     assert first.scope is second.scope
 
 
-@pytest.mark.parametrize("number", [0, 1, 127, 128, 16_383, 16_384, 2**28, 2**63 - 1, -1, -(2**63)])
+@each_row("number", [0, 1, 127, 128, 16_383, 16_384, 2**28, 2**63 - 1, -1, -(2**63)])
 def test_whole_numbers_of_all_sizes_are_read(number: int):
     assert value(AnyValue(int_value=number).SerializeToString()) == number
 

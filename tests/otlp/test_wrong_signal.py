@@ -21,6 +21,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.rows import each_row
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.otlp.request import Divider, newest_time_ns, read_request
@@ -88,7 +89,7 @@ REQUESTS: list[tuple[Signal, bytes]] = [
 ]
 
 
-@pytest.mark.parametrize(("signal", "body"), REQUESTS, ids=[*SPANS, *(f"record {name}" for name in RECORDS), *METRICS])
+@each_row(("signal", "body"), REQUESTS, ids=[*SPANS, *(f"record {name}" for name in RECORDS), *METRICS])
 def test_a_request_is_read_as_its_own_signal_only(signal: Signal, body: bytes):
     assert read_request(signal, body, 0).count >= 1
     for other in SIGNALS:
@@ -114,18 +115,18 @@ def test_the_first_item_that_decides_decides():
     assert read_request("traces", traces.SerializeToString(), 0).count == 3
 
 
-@pytest.mark.parametrize("name", ["", "chat", "\n", "\nagent", "!", ": x", "*", "2"])
+@each_row("name", ["", "chat", "\n", "\nagent", "!", ": x", "*", "2"])
 def test_a_span_that_has_only_a_name_is_no_log_record(name: str):
     assert read_request("traces", of_span(Span(name=name)), 0).count == 2
 
 
-@pytest.mark.parametrize("body", [of_span(SPANS["whole"]), of_record(RECORDS["whole"]), of_record(RECORDS["observed"])])
+@each_row("body", [of_span(SPANS["whole"]), of_record(RECORDS["whole"]), of_record(RECORDS["observed"])])
 def test_spans_and_log_records_with_times_are_no_metrics(body: bytes):
     with pytest.raises(DecodeError, match="it holds no metrics"):
         read_request("metrics", body, 0)
 
 
-@pytest.mark.parametrize("folder", ["gemini-cli", "codex-cli", "google-adk", "openinference-langgraph", "vercel-ai"])
+@each_row("folder", ["gemini-cli", "codex-cli", "google-adk", "openinference-langgraph", "vercel-ai"])
 def test_recorded_requests_of_producers_are_told_apart(folder: str):
     for file in sorted((CORPUS / folder).glob("*.otlp.pb")):
         signal: Signal = "logs" if ".logs." in file.name else "traces"
@@ -137,7 +138,7 @@ def test_recorded_requests_of_producers_are_told_apart(folder: str):
                     read_request(other, body, 0)
 
 
-@pytest.mark.parametrize("raw", [b"", b"\xff", b"\x0a\x05ab", b"\x2a\x01a"])
+@each_row("raw", [b"", b"\xff", b"\x0a\x05ab", b"\x2a\x01a"])
 def test_an_item_that_is_broken_or_empty_decides_nothing(raw: bytes):
     scope = b"\x12" + bytes([len(raw)]) + raw
     resource = b"\x12" + bytes([len(scope)]) + scope

@@ -7,7 +7,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.walk.support import START_NS, MemoryJournal, Walk, attributes, key_value
 
-TRACES = 2500
+TRACES = 2100
 OPEN = 10
 # What waits to be scored, and what waits to be written as not scored.
 SCORED, UNSCORED = 1001, 1000

@@ -3,9 +3,8 @@
 import random
 from pathlib import Path
 
-import pytest
-
 from tests.assemble.support import assembler
+from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.metrics import MetricRegistry
@@ -54,7 +53,7 @@ def assembled(found: list[Reading | PackedHead]) -> dict[str, Trajectory]:
     return {trajectory.trace_id: trajectory for trajectory in box.close_all(1)}
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@each_row("folder", FOLDERS)
 def test_recorded_traffic_gives_the_same_trajectories_in_any_order(folder: str):
     found = arrivals(CORPUS / folder)
     expected = assembled(found)

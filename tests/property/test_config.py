@@ -103,14 +103,14 @@ def test_bytes_never_break_the_loading(content: bytes):
 @given(_SECTIONS)
 @example({"criteria": [{"<<": None}]})
 def test_values_of_any_kind_never_break_the_loading(sections: dict[str, object]):
-    load_all(yaml.safe_dump(sections, allow_unicode=True).encode("utf-8", "surrogatepass"))
+    load_all(yaml.safe_dump(sections, allow_unicode=True).encode("utf-8", "surrogatepass"))  # pyright: ignore[reportUnknownMemberType] - in newer stubs
 
 
 @given(st.lists(_VALUES, max_size=3) | st.lists(st.dictionaries(_WORDS, _VALUES, max_size=8), max_size=3))
 def test_criteria_of_any_kind_never_break_the_loading(criteria: list[object]):
     with TemporaryDirectory() as folder:
         path = Path(folder) / "c.yaml"
-        path.write_bytes(yaml.safe_dump(criteria).encode())
+        path.write_bytes(yaml.safe_dump(criteria).encode())  # pyright: ignore[reportUnknownMemberType] - in newer stubs
         with suppress(ConfigError):
             for criterion in load_criteria_files([path], {}):
                 assert criterion.canonical()["name"] == criterion.name

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-import pytest
 from msgspec.structs import replace
 
 from tests.assemble.support import SECOND_NS, Read
 from tests.captures import Captured, all_captures
 from tests.property.test_half_runs import recorded
+from tests.rows import each_row
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.metrics import MetricRegistry
@@ -105,7 +105,7 @@ def test_recorded_conversations_are_whole(captured: Captured):
     assert [one.trace_id for one in conversations(recorded(captured).values()) if one.incomplete] == []
 
 
-@pytest.mark.parametrize("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
+@each_row("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
 def test_without_their_first_turn_they_are_half_conversations(folder: str):
     traces = recorded(all_captures()[folder])
     whole = next(

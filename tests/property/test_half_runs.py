@@ -4,10 +4,10 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-import pytest
 from msgspec.structs import replace
 
 from tests.captures import Captured, all_captures
+from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
@@ -106,7 +106,7 @@ def test_a_call_that_is_scored_in_half_a_run_has_the_score_that_it_has_in_the_wh
             assert {key: values for key, values in found.items() if not values <= whole.get(key, set())} == {}
 
 
-@pytest.mark.parametrize("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
+@each_row("folder", ["google-adk", "otel-util-genai", "pydantic-ai", "strands", "vercel-ai"])
 def test_calls_that_were_seen_whole_are_scored_in_half_a_run(folder: str):
     halved = [
         half

@@ -2,10 +2,10 @@
 
 import random
 
-import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from tests.rows import each_row
 from tests.walk.support import SECOND, MemoryJournal, Walk
 from tests.walk.test_recovery import close_all, requests, sent_on
 from toolgauge.config.model import Defaults
@@ -97,7 +97,7 @@ class Lives:
                 pass
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_row("seed", range(40))
 def test_nothing_stays_in_the_journal_and_nothing_is_missing(seed: int):
     choose = random.Random(seed)  # noqa: S311 - chooses events, no secrets
     lives = Lives(choose)

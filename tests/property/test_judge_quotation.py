@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.llm_judges import (
     Faithfulness,
@@ -130,7 +131,7 @@ def test_no_text_of_a_span_changes_what_is_asked(evaluator: JudgeEvaluator, run:
     ]
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@each_row("attack", ATTACKS)
 def test_an_injected_text_is_quoted_as_one_value(attack: str):
     run = replace(ENDED, calls=(replace(ENDED.calls[0], result=Recorded(attack)), ENDED.calls[1]))
     *_, question = questions(ToolSelectionAccuracy(), run)
@@ -138,7 +139,7 @@ def test_an_injected_text_is_quoted_as_one_value(attack: str):
     assert {"call": "find", "arguments": {"order": "A-17"}, "result": attack} in lines
 
 
-@pytest.mark.parametrize("evaluator", EVALUATORS, ids=lambda evaluator: type(evaluator).__name__)
+@each_row("evaluator", EVALUATORS, ids=lambda evaluator: type(evaluator).__name__)
 def test_huge_and_deep_values_are_cut_and_never_raise(evaluator: JudgeEvaluator):
     deep: Json = "core"
     for _ in range(5_000):

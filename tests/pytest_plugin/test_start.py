@@ -41,7 +41,7 @@ TESTS = """
 
 
 def ran(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:langsmith_plugin", *options]
     return subprocess.run(command, cwd=directory, capture_output=True, check=False, text=True, timeout=120)
 
 

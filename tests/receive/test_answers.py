@@ -13,6 +13,7 @@ from google.rpc.status_pb2 import Status
 from grpc import StatusCode as Code
 
 from tests.receive.fakes import OWN_HOP, TRACES, FakeConsumer, call, call_once, post, receiving
+from tests.rows import each_row
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Unsupported
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.receive.grpc import GrpcReceiver
@@ -63,7 +64,7 @@ _HTTP_OF = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     "told",
     [
         refusal(Refused("full")),

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from tests.receive.fakes import gzipped, post, receiving
+from tests.rows import each_row
 from toolgauge.receive import unpack
 from toolgauge.receive.unpack import BrokenBodyError, TooLargeError, Unpack, zstd
 
@@ -39,7 +40,7 @@ def test_thousands_of_empty_members_are_refused():
         gunzip(gzip.compress(b"") * 5000, 1000)
 
 
-@pytest.mark.parametrize("cut", [1, 5, 9, 12, 20])
+@each_row("cut", [1, 5, 9, 12, 20])
 def test_gzip_cut_short_is_broken(cut: int):
     with pytest.raises(BrokenBodyError):
         gunzip(gzip.compress(b"some bytes that are compressed")[:cut], 1000)
@@ -86,7 +87,7 @@ async def test_large_compressed_bodies_arrive_in_parallel():
     assert sorted(receivers.consumer.taken) == sorted(("traces", body) for body in bodies)
 
 
-@pytest.mark.parametrize("size", [(4 << 20) - 1, 4 << 20, (4 << 20) + 1])
+@each_row("size", [(4 << 20) - 1, 4 << 20, (4 << 20) + 1])
 def test_large_bodies_are_decompressed_whole(size: int):
     body = random.Random(size).randbytes(size)  # noqa: S311 - bytes that do not compress
     compressed = gzip.compress(body, 0)
@@ -124,7 +125,7 @@ def test_zstd_frames_that_follow_each_other_are_joined_and_stay_within_the_limit
         unzstd(zstd.compress(b"") * 5000, 1000)
 
 
-@pytest.mark.parametrize("body", [zstd.compress(b"some bytes")[:-1], zstd.compress(b"some bytes")[:3], b"\x0a\x00\x0a\x00",
+@each_row("body", [zstd.compress(b"some bytes")[:-1], zstd.compress(b"some bytes")[:3], b"\x0a\x00\x0a\x00",
                                   zstd.compress(b"fine") + b"garbage", gzip.compress(b"another format", mtime=0)])  # fmt: skip
 def test_what_is_no_whole_zstd_is_broken(body: bytes):
     with pytest.raises(BrokenBodyError):
@@ -137,7 +138,7 @@ def test_zstd_window_that_takes_more_memory_than_any_exporter_needs_is_refused()
         unzstd(with_window(26), 1000)
 
 
-@pytest.mark.parametrize(("size", "level"), [((4 << 20) - 1, 1), ((4 << 20) + 1, 1), ((1 << 19) + 17, 19)])
+@each_row(("size", "level"), [((4 << 20) - 1, 1), ((4 << 20) + 1, 1), ((1 << 19) + 17, 19)])
 def test_large_zstd_bodies_are_decompressed_whole(size: int, level: int):
     body = random.Random(size).randbytes(size)  # noqa: S311 - bytes that do not compress
     compressed = zstd.compress(body, level)

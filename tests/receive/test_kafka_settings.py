@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from toolgauge.config.load import load
 from toolgauge.model.errors import ConfigError
 from toolgauge.receive.settings import KafkaReceiverSettings
@@ -21,7 +22,7 @@ def test_the_names_of_the_collector_are_understood(tmp_path: Path):
     assert settings.signals == {"otlp_spans": "traces"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "problem"),
     [
         ({"topics": {"traces": None, "logs": None}}, "reads nothing"),

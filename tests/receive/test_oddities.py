@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 from tests.receive.fakes import Reply, post, raw, receiving
+from tests.rows import each_row
 from toolgauge.net.settings import Auth
 from toolgauge.receive.settings import Cors
 
@@ -143,7 +144,7 @@ async def test_guard_answers_other_methods_without_reading_them(method: str):
     assert reply.status in (401, 405)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("allowed", "origin", "may"),
     [
         ("https://*.example.com", "https://a.example.com", True),

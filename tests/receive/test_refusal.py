@@ -1,7 +1,7 @@
-import pytest
 from google.rpc.error_details_pb2 import RetryInfo
 from grpc import StatusCode
 
+from tests.rows import each_row
 from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
 from toolgauge.receive.refusal import LOOP, Refusal, failed, refusal, too_large
 
@@ -14,7 +14,7 @@ def retry_delay_s(told: Refusal) -> float | None:
     return None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "code", "http_status", "retry_s"),
     [
         (Refused("queue is full", 0.4), StatusCode.UNAVAILABLE, 503, 0.4),
@@ -33,7 +33,7 @@ def test_answer_is_said_in_the_words_of_both_transports(
     assert retry_delay_s(told) == retry_s
 
 
-@pytest.mark.parametrize("told", [too_large(64), LOOP, failed(ValueError("secret"))])
+@each_row("told", [too_large(64), LOOP, failed(ValueError("secret"))])
 def test_refusal_for_good_carries_no_retry_info(told: Refusal):
     assert retry_delay_s(told) is None
     assert "secret" not in told.message

@@ -13,6 +13,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from tests.certificates import Certificates, certificates
 from tests.receive.fakes import ClaimedAct, call, call_once, post, raw, read_reply, receiving
+from tests.rows import each_row
 from toolgauge.model.errors import StartError
 from toolgauge.net.settings import Auth, ServerTls
 from toolgauge.receive.settings import Cors
@@ -186,7 +187,7 @@ async def test_other_pages_are_told_nothing(origin: str):
     assert not any(name.startswith("access-control") for name in (*asked.headers, *sent.headers))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("allowed", "origin", "is_allowed"),
     [
         ("*", "https://anything.example", True),

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recognize.support import log, observations, self_metrics, span
+from tests.rows import each_row
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.dialects.amazon import AgentCore, Strands
 from toolgauge.model.content import Recorded
@@ -183,7 +184,7 @@ def test_broken_bodies_are_no_calls(body: Value, scope: str):
     assert not [one for one in found if not isinstance(one, MessageSeen)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "scope", "body"),
     [
         (STRANDS, "other", {"input": {"messages": []}}),

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.recognize.support import observations, self_metrics, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json, Value
@@ -20,7 +21,7 @@ def executed(attributes: dict[str, Value], name: str = "span") -> CallExecuted:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "arguments"),
     [
         # Sentry's MCP server.
@@ -55,7 +56,7 @@ def test_the_mcp_integrations_of_sentry_write_json_text_for_each_argument():
     assert executed(MCP | written).arguments == Recorded({"location": "London", "days": 3, "note": "no JSON"})
 
 
-@pytest.mark.parametrize("whole", ["{}", "", {}])
+@each_row("whole", ["{}", "", {}])
 def test_empty_arguments_in_one_attribute_hide_no_other(whole: Value):
     written: dict[str, Value] = {"gen_ai.tool.call.arguments": whole, "gen_ai.tool.call.result": "ok"}
     assert executed(TOOL | written).arguments == Recorded({})

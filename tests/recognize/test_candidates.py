@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 
 from tests.recognize.support import span
+from tests.rows import each_row
 from toolgauge.model.json import Value
 from toolgauge.model.observations import Observation
 from toolgauge.model.ports import Dialect, Grounds
@@ -164,7 +165,7 @@ def test_all_installed_dialects_have_grounds():
     assert max(INSTALLED, key=lambda one: one.rank).name == "generic"
 
 
-@pytest.mark.parametrize("dialect", INSTALLED, ids=lambda dialect: dialect.name)
+@each_row("dialect", INSTALLED, ids=lambda dialect: dialect.name)
 def test_an_installed_dialect_is_asked_about_every_span_that_it_would_claim(dialect: Dialect):
     # One for all spans, as in a pipeline: what it remembers must not mislead it.
     among = Candidates(INSTALLED)

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recognize.support import event, log, observations, self_metrics, span
+from tests.rows import each_row
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.dialects.coding_agents import ClaudeCode
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
@@ -158,9 +159,7 @@ def test_a_users_own_mcp_tool_has_its_name_among_the_parameters():
     assert read(told("tool_result", tool_name="mcp_tool", success="true")) == [CallExecuted(name="mcp_tool")]
 
 
-@pytest.mark.parametrize(
-    ("source", "kind"), [("user_reject", "refused"), ("user_abort", "refused"), ("config", "permission_denied")]
-)
+@each_row(("source", "kind"), [("user_reject", "refused"), ("user_abort", "refused"), ("config", "permission_denied")])
 def test_a_call_that_was_not_permitted_did_not_run(source: str, kind: str):
     record = told("tool_decision", tool_name="Bash", tool_use_id="t", decision="reject", source=source)
     error = CallError(kind=kind, message=f"permission denied ({source})")

@@ -3,9 +3,8 @@
 import json
 from collections.abc import Mapping
 
-import pytest
-
 from tests.recognize.support import self_metrics, span
+from tests.rows import each_row
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import CallRequested
@@ -78,7 +77,7 @@ SHAPES: dict[str, tuple[dict[str, Value], str]] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_row("shape", SHAPES)
 def test_a_call_with_an_empty_name_is_a_call(shape: str):
     (call,) = requests(*SHAPES[shape])
     assert (call.name, call.call_id, call.arguments) == ("", "1", Recorded({}))

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-import pytest
 from msgspec.structs import replace
 
 from tests.recognize.support import REF, event, log, span
+from tests.rows import each_row
 from toolgauge.model.feedback import Feedback
 from toolgauge.model.json import Value
 from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, feedback_of_record, feedback_of_span
@@ -18,7 +18,7 @@ def given(attributes: Mapping[str, Value], *, trace: str | None = REF.trace_id) 
     return feedback_of_record(replace(record, ref=None, trace_id=trace))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "read"),
     [
         ({LABEL: "pass"}, (True, None)),
@@ -50,9 +50,7 @@ def test_without_a_trace_it_is_about_its_conversation():
     assert given({NAME: "thumbs", LABEL: "up"}, trace=None) is None
 
 
-@pytest.mark.parametrize(
-    "written", [{LABEL: "up"}, {NAME: 7, LABEL: "up"}, {NAME: "t", LABEL: "up", "error.type": "x"}]
-)
+@each_row("written", [{LABEL: "up"}, {NAME: 7, LABEL: "up"}, {NAME: "t", LABEL: "up", "error.type": "x"}])
 def test_without_a_name_or_with_an_error_it_is_no_verdict(written: Mapping[str, Value]):
     assert given(written) is None
 

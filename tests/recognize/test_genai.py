@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recognize.support import event, log, observations, recorded, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
@@ -295,7 +296,7 @@ def executed(**attributes: Value) -> CallExecuted:
     return only
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         ("{}", Recorded({})),
@@ -336,7 +337,7 @@ def test_a_span_name_tells_the_tool_when_no_attribute_does():
 EXCEPTION = event("exception", {"exception.type": "TimeoutError", "exception.message": "too slow"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("record", "expected"),
     [
         (span({}, status="error", status_message="boom"), CallError(kind="_OTHER", message="boom")),
@@ -401,7 +402,7 @@ def test_requested_calls_are_read_in_every_shape_producers_write(output: Json, *
 RAIN = CallAnswered(call_id="c1", result=Recorded({"rain": True}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "received",
     [
         [message("tool", {"type": "tool_call_response", "id": "c1", "response": {"rain": True}})],
@@ -418,7 +419,7 @@ def test_answers_are_read_in_every_shape_producers_write(received: Json):
     assert chat(received=json.dumps(received)) == [RAIN]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "picture",
     [
         {"type": "blob", "mime_type": "image/png", "content": "iVBO"},
@@ -496,14 +497,14 @@ def test_calls_keep_counting_over_several_output_messages():
     ]
 
 
-@pytest.mark.parametrize("operation", ["chat", "generate_content", "text_completion"])
+@each_row("operation", ["chat", "generate_content", "text_completion"])
 def test_operations_of_models_are_model_calls_with_their_agent(operation: str):
     attributes = {"gen_ai.operation.name": operation, "gen_ai.agent.name": "shopper"}
 
     assert read(span(attributes)) == [ModelCall(agent="shopper")]
 
 
-@pytest.mark.parametrize("operation", ["embeddings", "create_agent", "invoke_workflow", "plan", "something_new", "", 7])
+@each_row("operation", ["embeddings", "create_agent", "invoke_workflow", "plan", "something_new", "", 7])
 def test_other_operations_still_tell_the_conversation(operation: Value):
     attributes: dict[str, Value] = {
         "gen_ai.operation.name": operation,
@@ -520,7 +521,7 @@ def test_a_session_stands_in_for_a_conversation():
     assert read(span(CHAT | {"gen_ai.conversation.id": ""})) == [ModelCall()]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "definition",
     [
         {"type": "function", "name": "search", "description": "Finds.", "parameters": {"type": "object"}},
@@ -547,7 +548,7 @@ def test_a_tool_whose_parameters_are_not_told_has_none():
     assert chat(**{"gen_ai.tool.definitions": json.dumps(definitions)}) == [offered]
 
 
-@pytest.mark.parametrize("definitions", ['[{"name": "search"}]', [{"name": "search"}], ['{"name": "search"}']])
+@each_row("definitions", ['[{"name": "search"}]', [{"name": "search"}], ['{"name": "search"}']])
 def test_tools_that_are_offered_again_are_the_same_object(definitions: Value):
     dialect = GenAI()
     attributes = CHAT | {"gen_ai.tool.definitions": definitions}
@@ -566,7 +567,7 @@ def test_many_different_offers_are_all_read():
         assert observations(dialect, span(attributes))[1] == ToolsOffered(tools=(ToolDefinition(name=f"tool{number}"),))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     ["Be brief.", '[{"type": "text", "content": "Be brief."}]', [{"type": "text", "content": "Be brief."}]],
 )
@@ -651,7 +652,7 @@ def test_details_of_an_agents_run_are_read_for_text_alone():
     assert read(log(DETAILS, attributes=attributes)) == [MessageSeen(role="assistant", text="Done.")]
 
 
-@pytest.mark.parametrize("name", ["gen_ai.evaluation.result", "gen_ai.assistant.message", "other", ""])
+@each_row("name", ["gen_ai.evaluation.result", "gen_ai.assistant.message", "other", ""])
 def test_scores_history_and_strange_events_are_not_claimed(name: str):
     assert not GenAI().claims(log(name, body=CHOICE))
 
@@ -686,7 +687,7 @@ STRANGE: list[Value] = [
 ]
 
 
-@pytest.mark.parametrize("value", STRANGE)
+@each_row("value", STRANGE)
 def test_strange_values_never_raise_and_invent_no_calls(value: Value):
     keys = (
         "gen_ai.input.messages",
@@ -707,16 +708,14 @@ def test_strange_values_never_raise_and_invent_no_calls(value: Value):
         assert not any(isinstance(seen, CallRequested) for seen in found), operation
 
 
-@pytest.mark.parametrize(
-    "name", ["gen_ai.choice", "gen_ai.tool.message", "gen_ai.system.message", "gen_ai.user.message"]
-)
+@each_row("name", ["gen_ai.choice", "gen_ai.tool.message", "gen_ai.system.message", "gen_ai.user.message"])
 def test_strange_event_bodies_never_raise(name: str):
     for value in STRANGE:
         assert not any(isinstance(seen, CallRequested) for seen in read(log(name, body=value))), value
         assert isinstance(read(span(CHAT, events=[event(name, {"content": value, "message": value})])), list)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "[" + "{}," * 100_000 + "{}]",

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.recognize.support import log, observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.google import GoogleAdk
 from toolgauge.dialects.python_frameworks import PydanticAI
@@ -49,7 +48,7 @@ def written(messages: str) -> list[object]:
     return list(conventions.written(read_messages(messages, "assistant"), None))
 
 
-@pytest.mark.parametrize(("dialect", "name"), RECORDINGS)
+@each_row(("dialect", "name"), RECORDINGS)
 def test_dialect_keeps_its_contract(dialect: Dialect, name: str):
     check_dialect(dialect, records(dialect, str(CASES / name)))
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.google import GoogleAdk
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
@@ -152,7 +153,7 @@ def test_schema_2_is_read_as_the_conventions_say():
     assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "result", "read"),
     [
         ('{"city": "Lima"}', '{"result": 7}', (Recorded({"city": "Lima"}), Recorded({"result": 7}))),
@@ -258,7 +259,7 @@ def test_an_agents_run_was_a_name_alone_once():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     ["", "[]", "7", '"x"', '{"content": 7}', '{"content": {"parts": [7, null, {}]}}', '{"config": []}', "\ud800"],
 )

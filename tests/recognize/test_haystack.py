@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.recognize.support import log, observations, span
+from tests.rows import each_row
 from toolgauge.dialects.python_frameworks import Haystack
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
@@ -61,7 +60,7 @@ def model(given: Json = None, output: Value = None, name: str = MODEL, prefix: s
 # -- which spans
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "attributes", "claimed"),
     [
         (TOOL, {"haystack.tool.name": "add"}, True),

@@ -1,25 +1,24 @@
 """Verdicts as people, spreadsheets and feedback buttons write them."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.recognize.feedback_reader import verdict_of
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value", ["passed", " Pass ", "TRUE", "yes", "1", "1.0", 1, 1.0, True, "thumbs up", "thumbs-up", "good", "👍"]
 )
 def test_is_a_pass(value: str | float):
     assert verdict_of(value) is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value", ["failed", "FAIL", "false", "No", "0", "-1", 0, -1.0, False, "Thumbs Down", "thumbs_down", "bad", "👎"]
 )
 def test_is_a_failure(value: str | float):
     assert verdict_of(value) is False
 
 
-@pytest.mark.parametrize("value", ["", "maybe", "0.5", 0.5, 5, "nan", "inf", float("nan"), "passed" * 10])
+@each_row("value", ["", "maybe", "0.5", 0.5, 5, "nan", "inf", float("nan"), "passed" * 10])
 def test_is_no_verdict(value: str | float):
     assert verdict_of(value) is None
 

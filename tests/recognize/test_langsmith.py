@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import event, log, observations, span
+from tests.rows import each_row
 from toolgauge.dialects.tracing_services import LangSmith
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
@@ -128,7 +129,7 @@ def test_inputs_that_langchain_has_as_text_are_opened():
     ]
 
 
-@pytest.mark.parametrize("value", ["Paris", "{unfinished", 5, {"a": 1}])
+@each_row("value", ["Paris", "{unfinished", 5, {"a": 1}])
 def test_a_tool_may_have_one_argument_called_input(value: Json):
     assert read("tool", {"input": value}, {"output": 3}) == [
         CallExecuted(name="add", arguments=Recorded({"input": value}), result=Recorded(3))
@@ -153,7 +154,7 @@ def test_the_class_of_an_error_is_in_its_text():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "error"),
     [
         ("KeyError('a')Traceback (most recent call last):", CallError(kind="KeyError", message="a")),

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.recognize.support import event, log, observations, span
+from tests.rows import each_row
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
@@ -101,7 +102,7 @@ def test_a_tool_call_is_read_from_attributes_and_from_inside_their_json():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "arguments"),
     [
         (None, NOT_RECORDED),
@@ -122,7 +123,7 @@ def test_arguments_that_are_not_there_are_not_recorded_and_never_empty(written: 
     assert executed(attributes).arguments == arguments
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "error"),
     [
         ({}, None),
@@ -155,7 +156,7 @@ def test_the_tool_may_stand_in_the_name_of_the_span():
     assert observations(dialect(mapping), span({"acme.kind": "tool"}, name="something else")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "expected"),
     [
         ({"event": "done", "attribute": "value"}, [1, 2]),
@@ -220,7 +221,7 @@ def test_an_agent_repeats_no_calls_of_its_models():
     assert found == [AgentRun(agent="clerk"), MessageSeen(role="assistant", text="done")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "scope", "name", "claimed"),
     [
         ({"kind": "tool", "size": 3}, "acme.tools", "call x", True),
@@ -260,7 +261,7 @@ def test_log_records_are_left_to_others():
     assert not dialect(TOOL).claims(log("acme", attributes={"acme.kind": "tool"}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("settings", "scope"),
     [
         ({"spans": [TOOL, MODEL]}, "any"),
@@ -287,7 +288,7 @@ def test_hostile_values_raise_nothing(step: str, written: str):
     executed({"acme.kind": "tool", "acme.tool": "refund", "acme.in": written}, mapping)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mapping", "problem"),
     [
         ({**TOOL, "match": {}}, "it would match every span"),

@@ -1,8 +1,7 @@
 """opentelemetry-instrumentation-openai-agents-v2 0.1.0, with the Responses and the chat completions interface."""
 
-import pytest
-
 from tests.recognize.support import CORPUS, observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import OpenAIAgents
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
@@ -94,7 +93,7 @@ def test_without_content_names_are_left():
     assert repr(CallExecuted(name="get_user", arguments=NOT_RECORDED)) in names
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "ResponseFunctionToolCall(",

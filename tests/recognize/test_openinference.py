@@ -4,9 +4,8 @@ import json
 from collections.abc import Mapping
 from itertools import product
 
-import pytest
-
 from tests.recognize.support import event, log, observations, span
+from tests.rows import each_row
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
@@ -55,7 +54,7 @@ def described(parameters: Value, *, producer: str = "llama_index", given: Value 
 A_TEXT: JsonObject = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "producer", "schema"),
     [
         (A_TEXT, "llama_index", A_TEXT),
@@ -110,7 +109,7 @@ def run(name: str, attributes: Mapping[str, Value], *, producer: str, kind: str 
 # -- which spans
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "scope", "claimed"),
     [
         ({KIND: "TOOL"}, "any", True),
@@ -143,7 +142,7 @@ def test_tool_span_without_a_tool_name_goes_by_the_spans_name():
 # -- arguments
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "producer", "expected"),
     [
         ({}, "agno", NOT_RECORDED),
@@ -183,7 +182,7 @@ def test_arguments(attributes: dict[str, Value], producer: str, expected: Conten
 # -- results
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "producer", "expected"),
     [
         ("18 degrees", "agno", Recorded("18 degrees")),
@@ -209,7 +208,7 @@ def test_results(output: str, producer: str, expected: Content):
     assert executed.error is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "producer"),
     [
         ('{"type": "tool", "data": {"content": "x", "tool_call_id": "call_1", "status": "success"}}', "langchain"),
@@ -223,7 +222,7 @@ def test_call_id_is_found_in_the_result(output: str, producer: str):
     assert tool({"output.value": output}, producer=producer).call_id == "call_1"
 
 
-@pytest.mark.parametrize("key", ["tool.id", "tool_call.id", "gen_ai.tool.call.id"])
+@each_row("key", ["tool.id", "tool_call.id", "gen_ai.tool.call.id"])
 def test_call_id_on_the_span_wins(key: str):
     output = '{"type": "tool", "data": {"content": "x", "tool_call_id": "other"}}'
     assert tool({key: "call_1", "output.value": output}, producer="langchain").call_id == "call_1"
@@ -248,7 +247,7 @@ def test_llama_index_result_says_that_it_is_an_error():
     assert executed.result == Recorded("no")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "kind", "expected"),
     [
         ("error", "ValueError", CallError(kind="ValueError", message="bad")),
@@ -274,7 +273,7 @@ def test_status_error_without_an_exception_is_a_failure():
 # -- special tools
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "name"),
     [
         ({"tool.name": "Delegate work to coworker"}, "delegate_work_to_coworker"),
@@ -374,7 +373,7 @@ def test_answers_come_from_the_history():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "producer", "result"),
     [
         ('{"result": {"sum": 3}}', "google_genai", {"sum": 3}),
@@ -422,7 +421,7 @@ ADD = ToolDefinition(name="add", description="Adds.", parameters=SCHEMA)
 GEMINI: JsonObject = {"type": "OBJECT", "properties": {"a": {"type": "INTEGER"}}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "definition",
     [
         {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": SCHEMA}},
@@ -454,7 +453,7 @@ def test_definition_by_fields_may_hold_the_bare_schema():
 # -- runs, conversations, attributes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "attributes", "producer", "agent"),
     [
         ("triage", {"agent.name": "Triage"}, "openai_agents", "Triage"),
@@ -471,7 +470,7 @@ def test_agents_have_names(name: str, attributes: dict[str, Value], producer: st
     assert run(name, attributes, producer=producer) == [AgentRun(agent=agent)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "kind", "metadata", "expected"),
     [
         # A graph named without the word "agent" is labelled as a chain.
@@ -514,7 +513,7 @@ def test_javascript_scopes_name_the_instrumentation_too():
     assert found == [CallExecuted(name="add", call_id="c1", result=Recorded("x"))]
 
 
-@pytest.mark.parametrize("key", ["session_id", "conversation_id", "thread_id"])
+@each_row("key", ["session_id", "conversation_id", "thread_id"])
 def test_conversation_named_in_metadata_is_a_frameworks(key: str):
     found = read(span({KIND: "CHAIN", "metadata": json.dumps({key: "t-1"})}))
     assert found == [ConversationSeen(conversation_id="t-1", rank=2)]
@@ -546,7 +545,7 @@ def test_endless_haystack_conversation_is_read_in_part():
 HOSTILE: list[Value] = [None, 7, True, 2.5, b"\xff", ["a"], {"a": 1}, "", "[" * 5000, "content='" + "\\" * 9999]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "producer",
     [
         "langchain",
@@ -591,7 +590,7 @@ def test_a_step_with_execution_logs_ran_code():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "message",
     [
         "AgentExecutionError: Code execution failed at line 'x' due to: InterpreterError: no variable `x`",
@@ -606,7 +605,7 @@ def test_a_step_whose_code_failed_ran_code(message: str):
     assert step_of(status=message) == [CodeExecuted(name="python_interpreter", error=error)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "output", "name"),
     [
         ("AgentExecutionError: Error when executing tool `pay`", None, "Step 3"),
@@ -623,7 +622,7 @@ def test_other_steps_ran_no_code(status: str, output: str | None, name: str):
 ROLE, CONTENT = "llm.output_messages.0.message.role", "llm.output_messages.0.message.content"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "ending"),
     [
         ({ROLE: "assistant"}, "empty"),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.assemble.support import joined
 from tests.recognize.support import event, observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Value
@@ -69,9 +70,7 @@ def test_answers_of_bedrock_are_blocks_with_a_status():
     ]
 
 
-@pytest.mark.parametrize(
-    "request_text", ["", '"tool_result"', '{"messages":["tool_result"]}', '{"messages":7,"toolResult"']
-)
+@each_row("request_text", ["", '"tool_result"', '{"messages":["tool_result"]}', '{"messages":7,"toolResult"'])
 def test_other_requests_have_no_answers(request_text: str):
     assert provider_answers(request_text) == []
 

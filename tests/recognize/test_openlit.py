@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.recognize.support import CORPUS, log, observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import OpenLit
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
@@ -116,15 +115,13 @@ def test_history_tells_the_newest_turn_and_what_langchain_could_not_parse():
     ]
 
 
-@pytest.mark.parametrize(
-    "output", ["tool_call_id=", '{"messages": "tool_call_id="}', '{"messages": [1, "tool_call_id="]}', 3]
-)
+@each_row("output", ["tool_call_id=", '{"messages": "tool_call_id="}', '{"messages": [1, "tool_call_id="]}', 3])
 def test_history_of_another_shape_says_nothing(output: Value):
     record = span({**INVOKE, "gen_ai.workflow.output": output}, scope=LANGCHAIN)
     assert observations(OpenLit(), record) == [AgentRun(agent="shop")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scope", "status", "attributes", "expected"),
     [
         (LANGCHAIN, "error", {"gen_ai.tool.call.id": RUN_ID}, None),
@@ -175,12 +172,12 @@ def test_only_records_of_openlit_are_claimed():
     assert not OpenLit().claims(log("gen_ai.client.inference.operation.details", scope="other"))
 
 
-@pytest.mark.parametrize("value", [{"a": []}, [1, None], b"\xff", True])
+@each_row("value", [{"a": []}, [1, None], b"\xff", True])
 def test_operation_of_another_type_is_none(value: Value):
     assert observations(OpenLit(), span({"gen_ai.operation.name": value}, scope=LANGCHAIN)) == []
 
 
-@pytest.mark.parametrize(("name", "expected"), [("shop", "shop"), ("LangGraph", None), (None, None), (3, None)])
+@each_row(("name", "expected"), [("shop", "shop"), ("LangGraph", None), (None, None), (3, None)])
 def test_workflow_is_a_run_of_the_agent_that_somebody_named(name: Value, expected: str | None):
     record = span(
         {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": name},
@@ -220,7 +217,7 @@ def test_recorded_arguments_that_openlit_could_not_parse_are_the_models_text():
     ]
 
 
-@pytest.mark.parametrize("arguments", [{"raw": "text"}, {"raw": '{"a": 1}'}, {"raw": "{", "more": 1}, {"raw": 1}])
+@each_row("arguments", [{"raw": "text"}, {"raw": '{"a": 1}'}, {"raw": "{", "more": 1}, {"raw": 1}])
 def test_argument_that_is_really_called_raw_stays(arguments: JsonObject):
     message = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "f", "arguments": arguments}]}
     attributes: dict[str, Value] = {

@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.recognize.support import observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.python_frameworks import PydanticAI
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, Value
@@ -94,7 +93,7 @@ def test_a_failed_call_keeps_what_the_model_was_told():
     ]
 
 
-@pytest.mark.parametrize("broken", ["[", "{}", "[1, null]", '[{"event.name": 3}]'])
+@each_row("broken", ["[", "{}", "[1, null]", '[{"event.name": 3}]'])
 def test_broken_lists_of_events_say_nothing(broken: str):
     assert read({"gen_ai.operation.name": "chat", "events": broken}) == [ModelCall()]
 

@@ -3,6 +3,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from tests.recognize.support import REF, log, resource, self_metrics, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
@@ -112,7 +113,7 @@ def test_a_log_record_is_read_for_the_span_it_names():
     assert recognizer.read(log("some.event", attributes={"fake.second": 1}, ref=None)) is None
 
 
-@pytest.mark.parametrize("fault", ["broken claim", "broken read", "ends in claim", "ends in read"])
+@each_row("fault", ["broken claim", "broken read", "ends in claim", "ends in read"])
 def test_a_dialect_that_fails_is_counted_and_costs_one_record(fault: str):
     metrics = self_metrics()
     recognizer = Recognizer([FIRST, SECOND], metrics=metrics, wanted=["case"])
@@ -213,7 +214,7 @@ def test_text_of_messages_is_not_an_attribute_that_leaks():
     assert MessageSeen(role="user", text="hello") in reading.observations
 
 
-@pytest.mark.parametrize(
+@each_row(
     "key",
     ["tool.call_id", "lmnr.association.properties.metadata.tool_call_id", "acme.toolCallId", "tool-call-id"],
 )
@@ -224,7 +225,7 @@ def test_the_id_of_a_call_is_taken_from_whatever_attribute_has_it(key: str):
     assert [seen.call_id for seen in reading.observations if isinstance(seen, CallExecuted)] == ["call_1"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "others",
     [{"metadata.parent_tool_call_id": "call_0"}, {"tool.call_id.length": "6"}, {"tool.call_id": ""}, {"call_id": "1"}],
 )

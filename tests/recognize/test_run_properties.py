@@ -1,8 +1,7 @@
 """What a run was made with, in the words of each convention."""
 
-import pytest
-
 from tests.recognize.support import recorded, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.javascript_frameworks import Vercel
 from toolgauge.dialects.openinference import OpenInference
@@ -18,7 +17,7 @@ def read(attributes: dict[str, Value]) -> dict[str, str]:
     return {} if seen is None else dict(seen.values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "found"),
     [
         (
@@ -62,7 +61,7 @@ def test_equal_properties_are_one_object() -> None:
     assert one is other is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dialect", "file", "model"),
     [
         (GenAI(), "openai-v2/content_off.otlp.pb", "stub-model"),
@@ -84,7 +83,7 @@ def test_texts_of_any_length_are_hashed_and_not_remembered() -> None:
     assert read({"llm.invocation_parameters": f'{{"top_p": 1, "tools": ["{long}"]}}'}) == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "cost"),
     [
         ({"gen_ai.usage.cost": 0.25}, 0.25),

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.recognize.support import CORPUS, log, observations, recorded, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.spring_ai import SpringAI
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Value
@@ -77,7 +78,7 @@ def test_a_tool_span_offers_its_tool_with_the_schema():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "result"),
     [
         ("no such order", Unparsed("no such order")),
@@ -116,7 +117,7 @@ def test_a_model_call_has_tokens_finish_and_offer_from_texts():
     ]
 
 
-@pytest.mark.parametrize("names", ["", "[", "{}", '["", 1]', "add, take", None])
+@each_row("names", ["", "[", "{}", '["", 1]', "add, take", None])
 def test_names_in_another_form_offer_nothing(names: Value):
     attributes = {"spring.ai.kind": "chat_client", "spring.ai.chat.client.tool.names": names}
     assert observations(SpringAI(), span(attributes)) == [AgentRun(agent=None)]

@@ -1,8 +1,7 @@
 """Strands Agents 1.62.0: what its tracer writes by default and with the latest conventions."""
 
-import pytest
-
 from tests.recognize.support import CORPUS, event, observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.amazon import Strands
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json
@@ -95,7 +94,7 @@ def test_a_session_that_the_application_sets_is_the_conversation():
     assert set(seen(readings, ConversationSeen)) == {ConversationSeen(conversation_id="sess-double", rank=1)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("blocks", "result"),
     [
         ('[{"text": "20"}]', Recorded(20)),
@@ -135,7 +134,7 @@ def test_a_tool_that_answers_with_an_error_has_failed_though_its_span_went_well(
     ]
 
 
-@pytest.mark.parametrize("value", ["{", "[[[", '[{"toolUse": 7}]', '[{"toolUse": {"name": 3}}, null, 5]', 7, ["a"]])
+@each_row("value", ["{", "[[[", '[{"toolUse": 7}]', '[{"toolUse": {"name": 3}}, null, 5]', 7, ["a"]])
 def test_broken_blocks_are_no_calls(value: str | int | list[str]):
     chat = {"gen_ai.operation.name": "chat"}
     events = [event("gen_ai.choice", {"message": value}), event("gen_ai.tool.message", {"content": value})]

@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.recognize.support import observations, span
+from tests.rows import each_row
 from toolgauge.dialects.coding_agents import ClaudeCode
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.javascript_frameworks import Vercel
@@ -59,7 +58,7 @@ def test_what_was_in_a_cache_counts_with_the_input():
     assert read(ClaudeCode(), attributes, name="claude_code.llm_request") == (1023, 7)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     ["42", "", True, -1, -0.5, 1.5, 1e300, float("nan"), float("inf"), 10**13, None, [42], {"input": 42}, b"42"],
     ids=repr,
@@ -69,7 +68,7 @@ def test_what_is_no_count_is_not_recorded(value: Value):
     assert read(GenAI(), CHAT | {"gen_ai.usage.input_tokens": value, "gen_ai.usage.output_tokens": 7}) == (None, 7)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [None, "", "many", "[1, 2]", '{"input": "42", "output": -1}', '{"total": 4}', "[" * 5000, "{" * 5000, 7],
     ids=lambda value: str(value)[:20],

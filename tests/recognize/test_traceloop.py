@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.traceloop import Traceloop
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
 from toolgauge.model.json import Value
@@ -47,7 +48,7 @@ def executed(scope: str, attributes: dict[str, Value]) -> CallExecuted:
     return found
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@each_row("folder", FOLDERS)
 def test_dialect_keeps_its_contract(folder: str):
     names = [f"{folder}/{path.name}" for path in sorted((CORPUS / folder).glob("*.otlp.pb"))]
     check_dialect(Traceloop(), records(Traceloop(), *names))
@@ -117,13 +118,13 @@ def test_legacy_langgraph_has_its_arguments_in_the_entity_and_its_id_in_the_resu
     assert seen(readings, AgentRun) == [AgentRun(agent="shop_agent")]
 
 
-@pytest.mark.parametrize("name", ["LangGraph", "RunnableSequence", "AgentExecutor"])
+@each_row("name", ["LangGraph", "RunnableSequence", "AgentExecutor"])
 def test_graph_without_a_name_of_its_own_is_a_run_without_a_name(name: str):
     record = span({"traceloop.span.kind": "workflow", "traceloop.entity.name": name}, scope=LANGCHAIN)
     assert observations(Traceloop(), record) == [AgentRun(agent=None)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("envelope", "expected"),
     [
         ({"input_str": "{'a': None}", "tags": []}, Recorded({"a": None})),
@@ -266,7 +267,7 @@ def test_decorated_tool_is_named_by_its_entity_and_keeps_its_exception():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "expected"),
     [
         ({"args": [], "kwargs": {}}, Recorded({})),
@@ -337,7 +338,7 @@ def test_first_form_of_function_calling_has_no_ids():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "key",
     [
         "gen_ai.prompt.99999999999.role",
@@ -418,7 +419,7 @@ def test_spans_of_other_producers_that_the_sdk_only_touched_are_not_claimed():
     assert not Traceloop().claims(log("gen_ai.choice", scope=LANGCHAIN))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "name", "claimed"),
     [
         ({"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 3}, "chat m", False),
@@ -439,7 +440,7 @@ def test_the_name_of_a_scope_that_other_packages_share_is_no_evidence(
     assert Traceloop().claims(record) is claimed
 
 
-@pytest.mark.parametrize("key", ["conversation_id", "session_id", "thread_id", "chat_id"])
+@each_row("key", ["conversation_id", "session_id", "thread_id", "chat_id"])
 def test_associated_properties_name_the_conversation_and_answer_criteria(key: str):
     record = span({"traceloop.entity.name": "x", f"traceloop.association.properties.{key}": "c-1"})
     assert observations(Traceloop(), record) == [ConversationSeen(conversation_id="c-1", rank=2)]

@@ -1,8 +1,7 @@
 """UiPath: uipath-core 0.5.33 as recorded (`tests/corpus/uipath`), and the minimal form of its documents."""
 
-import pytest
-
 from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.openinference import UiPath
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Value
@@ -30,7 +29,7 @@ def test_the_agent_is_known_by_its_own_type():
     assert seen(recorded(UiPath(), "uipath/single.otlp.pb"), AgentRun) == [AgentRun(agent="shop_agent")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("attributes", "scope", "claimed"),
     [
         ({"tool.name": "add"}, SCOPE, True),
@@ -76,12 +75,12 @@ def test_arguments_that_cannot_be_read_are_kept_as_text():
     assert read(tool_name="add") == [CallExecuted(name="add", arguments=NOT_RECORDED)]
 
 
-@pytest.mark.parametrize("marked", [True, "true", "True"])
+@each_row("marked", [True, "true", "True"])
 def test_a_synthesized_span_is_no_call(marked: Value):
     assert read(tool_name="add", input_value="{}", tool_synthesized=marked) == []
 
 
-@pytest.mark.parametrize("marked", [False, "false", None])
+@each_row("marked", [False, "false", None])
 def test_a_span_that_is_not_synthesized_is_a_call(marked: Value):
     assert read(tool_name="add", tool_synthesized=marked) == [CallExecuted(name="add")]
 

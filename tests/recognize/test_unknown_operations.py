@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.recognize.support import observations, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
@@ -18,7 +17,7 @@ OUTPUT: dict[str, Value] = {"gen_ai.output.messages": json.dumps(ASKED)}
 CALL = CallRequested(position=0, name="find", call_id="c1", arguments=Recorded({"q": 1}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "operation",
     [
         "plan",
@@ -46,7 +45,7 @@ def test_a_span_without_an_operation_is_known_by_its_output_and_name():
     assert observations(GenAI(), span(OUTPUT, name="agent run")) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "operation",
     [
         "create_agent",

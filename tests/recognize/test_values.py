@@ -2,12 +2,13 @@ import json
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.recognize import values
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ('{"city": "Paris", "days": 3}', {"city": "Paris", "days": 3}),
@@ -38,7 +39,7 @@ def test_text_is_read_as_json_else_as_a_literal(text: str, expected: Json):
     assert json.dumps(read.value) == json.dumps(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -87,7 +88,7 @@ def nested_list(depth: int) -> Json:
     return value
 
 
-@pytest.mark.parametrize("text", ["x" * 1_000_000, "[" * 1_000_000, "[[]," * 250_000, '"' + "x" * 1_000_000])
+@each_row("text", ["x" * 1_000_000, "[" * 1_000_000, "[[]," * 250_000, '"' + "x" * 1_000_000])
 def test_huge_text_is_left_unparsed(text: str):
     assert values.parse_text(text) == Unparsed(text)
 
@@ -114,9 +115,7 @@ def test_json_inside_json_that_a_limit_cut_off_is_truncated_too():
     assert values.result(json.dumps(inner)) == Unparsed(inner, "truncated")
 
 
-@pytest.mark.parametrize(
-    "text", ['{"to": ****, "n": 1}', '"{\\"to\\": ****}"', '{"to": <EMAIL_ADDRESS>}', "{'to': [REDACTED]}"]
-)
+@each_row("text", ['{"to": ****, "n": 1}', '"{\\"to\\": ****}"', '{"to": <EMAIL_ADDRESS>}', "{'to': [REDACTED]}"])
 def test_json_that_a_mask_broke_is_redacted(text: str):
     assert values.arguments(text) == NotRecorded("redacted")
     assert values.result(text) == NotRecorded("redacted")
@@ -129,15 +128,13 @@ def test_json_that_is_broken_beside_a_mask_is_the_model_s():
     assert values.result(text) == Recorded(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["[REDACTED]", "<redacted>", "__REDACTED__", "***", "<elided>", "[Filtered]", '"[REDACTED]"']
-)
+@each_row("text", ["[REDACTED]", "<redacted>", "__REDACTED__", "***", "<elided>", "[Filtered]", '"[REDACTED]"'])
 def test_a_value_that_was_taken_out_is_redacted(text: str):
     assert values.arguments(text) == NotRecorded("redacted")
     assert values.result(text) == NotRecorded("redacted")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         (None, NOT_RECORDED),
@@ -154,7 +151,7 @@ def test_content_takes_any_value(value: Value, expected: Content):
     assert values.content(value) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         ({}, Recorded({})),
@@ -188,7 +185,7 @@ def test_arguments_encoded_without_end_stay_text():
     assert isinstance(values.arguments(text), Unparsed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "expected"),
     [
         ("It is raining.", Recorded("It is raining.")),

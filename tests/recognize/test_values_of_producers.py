@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 from tests.recognize.support import span
+from tests.rows import each_row
 from toolgauge.assemble.failures import rejection
 from toolgauge.dialects.genai import GenAI, OpenLit
 from toolgauge.dialects.python_frameworks import LlamaIndex
@@ -17,7 +16,7 @@ CHAT = {"gen_ai.operation.name": "chat"}
 CALL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "refund"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written",
     [
         {"gen_ai.request.tools": json.dumps([json.dumps(TOOLS)])},
@@ -33,7 +32,7 @@ def test_tools_on_offer_in_other_keys(written: dict[str, str]):
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("Error running tool (non-fatal): {'tool_name': 'refund', 'error': 'card declined'}", "card declined"),

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from tests.rows import each_row
 from toolgauge.dialects.javascript_frameworks import Vercel
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
@@ -179,7 +180,7 @@ def test_the_operation_may_be_told_in_its_older_attribute_alone():
     assert observations(Vercel(), span(attributes, name="tool", scope="mine")) == [CallExecuted(name="f")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("part", "result", "error"),
     [
         ({"output": {"type": "text", "value": "20"}}, Recorded(20), None),
@@ -236,7 +237,7 @@ def test_attributes_are_looked_up_where_the_sdk_puts_them():
     assert Vercel().attribute(record, "absent") is None
 
 
-@pytest.mark.parametrize("value", ["", "{", "7", "[7, null]", '[{"toolName": 7}]', '[{"role": "tool", "content": 7}]'])
+@each_row("value", ["", "{", "7", "[7, null]", '[{"toolName": 7}]', '[{"role": "tool", "content": 7}]'])
 def test_broken_content_is_no_call(value: str):
     keys = ("ai.response.toolCalls", "ai.prompt.messages", "ai.prompt.tools")
     assert model(**dict.fromkeys(keys, value)) == []

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from itertools import chain
 
 import msgspec
-import pytest
 
 from tests import recovery_table
 from tests.captures import Captured
 from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectories, recordings
+from tests.rows import each_row
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import Fact, Row, producer_of, remedy, table
 from toolgauge.recordings.conformance import Cell, MadeRun, Truth, cells, compared
@@ -70,7 +70,7 @@ def assert_problems_are_of_the_truth(folder: str, scenario: str) -> None:
         assert lost <= problems, scenario
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scope", "version", "sdk_language", "language"),
     [
         ("@arizeai/openinference-instrumentation-openai", "4.2.7", "", "nodejs"),
@@ -98,7 +98,7 @@ def test_the_language_is_that_of_the_sdk_or_the_form_of_the_scope(
     assert producer_of("shop", scope, version, sdk_language).language == language
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dialect", "scope", "language", "fact", "switch"),
     [
         ("google_adk", "gcp.vertex.agent", "python", "arguments", "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"),

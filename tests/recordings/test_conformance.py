@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.cli.command import run
 from tests.producers.stub.scenarios import TOOLS
 from tests.recordings.corpus import diagnosed_with_trajectories
+from tests.rows import each_row
 from toolgauge.recordings.conformance import (
     COLUMNS,
     SCENARIO,
@@ -131,6 +131,6 @@ def test_a_hostile_name_stays_in_its_cell(tmp_path: Path):
     assert len(row) < 400
 
 
-@pytest.mark.parametrize("tool", json.loads(SCENARIO.read_text())["tools"], ids=lambda tool: tool["name"])
+@each_row("tool", json.loads(SCENARIO.read_text())["tools"], ids=lambda tool: tool["name"])
 def test_the_stub_offers_the_tools_of_the_scenario(tool: dict[str, object]):
     assert TOOLS[str(tool["name"])] == (tool["description"], tool["parameters"])

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from tests.recordings.corpus import CORPUS, diagnosed, recordings
+from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.model.json import Json
 from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, producer_of, remedy, table
@@ -26,7 +27,7 @@ def facts(diagnosis: Diagnosis, grade: str) -> list[Fact]:
     return [missing.fact for missing in diagnosis.missing if missing.grade == grade]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("folder", "scope", "dialect", "problems", "notes", "switch"),
     [
         (
@@ -108,7 +109,7 @@ def test_producers_that_never_record_arguments_are_not_sent_after_a_switch(folde
             assert not missing.remedy.switches
 
 
-@pytest.mark.parametrize("folder", sorted({path.name for path in CORPUS.iterdir() if path.is_dir()} - NEVER_RECORDED))
+@each_row("folder", sorted({path.name for path in CORPUS.iterdir() if path.is_dir()} - NEVER_RECORDED))
 def test_healthy_producers_get_no_problem(folder: str):
     off = ("content_off", *WITHOUT_CONTENT.get(folder, ()))
     paths = [path for path in recordings(folder) if Path(path).name.split(".")[0] not in off]
@@ -165,7 +166,7 @@ def test_the_table_of_advice_names_dialects_that_there_are():
     assert named <= set(plugins.names(plugins.DIALECTS))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dialect", "scope", "fact", "switch"),
     [
         ("traceloop", "opentelemetry.instrumentation.openai.v1", "arguments", "TRACELOOP_TRACE_CONTENT"),

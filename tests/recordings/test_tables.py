@@ -3,11 +3,11 @@
 import json
 import re
 
-import pytest
 from markdown_it import MarkdownIt
 from msgspec.structs import replace
 
 from tests.recordings.support import ONE_LOOK, counts, stream
+from tests.rows import each_row
 from toolgauge.recordings.comparison import Comparison, Filters, Versions, compare
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, table_lines
 from toolgauge.recordings.conversation_means import Observed, StreamCounts
@@ -45,7 +45,7 @@ def compared(name: str, base: StreamCounts, new: StreamCounts) -> Comparison:
     return compare(observed, versions, Filters([("tool", name)]), ONE_LOOK)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_row("name", HOSTILE)
 def test_a_name_stays_a_name_in_markdown(name: str):
     text = "\n".join(markdown_lines(compared(name, counts(100, 95), counts(10, 5))))
     html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
@@ -57,7 +57,7 @@ def test_a_name_stays_a_name_in_markdown(name: str):
     assert all(raw not in text for raw in ("@", "http:", "https:", "www."))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_row("name", HOSTILE)
 def test_a_name_stays_a_name_on_a_terminal(name: str):
     comparison = compared(name, counts(100, 95), counts(10, 5))
     lines = [*table_lines(comparison), *conclusion(comparison)]

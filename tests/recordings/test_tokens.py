@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from toolgauge.config.model import Config
 from toolgauge.model.trajectory import Tokens
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
@@ -25,7 +25,7 @@ def tokens(pattern: str) -> Iterator[Tokens | None]:
         yield found and replace(found, cost=None, unpriced={})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("recording", "found"),
     [
         # Four model calls of 42 and 7 tokens each, and spans of agents that repeat the sum.
@@ -59,7 +59,7 @@ def test_each_model_call_counts_once(recording: str, found: list[tuple[int, int]
     assert list(tokens(f"corpus/{recording}")) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("recording", "found"),
     [
         ("mlflow/mlflow-3.17.2-openai*", (27, 15)),

@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.recordings.two_samples import PValue, Sample, always_valid_p, fixed_sample_p, interval
 
 ALPHA = 0.05
@@ -133,7 +134,7 @@ def test_a_test_for_one_look_would_be_wrong_far_more_often():
     assert ever_rejected(fixed_sample_p, zero_or_one, (0.7, 0.7), repetitions=50, most=300) > 3 * ALPHA
 
 
-@pytest.mark.parametrize(("means", "most"), [((0.95, 0.85), 700), ((1.0, 0.9), 300), ((0.8, 0.6), 600)])
+@each_row(("means", "most"), [((0.95, 0.85), 700), ((1.0, 0.9), 300), ((0.8, 0.6), 600)])
 def test_a_drop_is_found_while_looking(means: tuple[float, float], most: int):
     random = seeded(3)
     found = 0

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.captures import Captured
+from tests.rows import each_row
 from tests.walk.support import key_value
 from toolgauge.config.load import load
 from toolgauge.recordings.doctor import Doctor
@@ -43,7 +43,7 @@ def recording(path: Path, *spans: Span, scope: str = "acme") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "keys", "looks"),
     [
         ("execute_tool refund", (), True),

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.recordings.support import OFTEN, ONE_LOOK, counts, judged, pairing
+from tests.rows import each_row
 from toolgauge.recordings.conversation_means import StreamCounts
 from toolgauge.recordings.verdict import Question, Verdict, answer_of, judge_streams
 
@@ -11,7 +12,7 @@ FELL = (counts(200, 190), counts(200, 150))
 OPEN = (counts(30, 29), counts(30, 28))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "new", "verdict", "within"),
     [
         (counts(200, 190), counts(200, 150), "worse", False),
@@ -31,7 +32,7 @@ def test_the_verdict_of_one_stream(base: StreamCounts, new: StreamCounts, verdic
     assert (one.verdict, one.within_margin) == (verdict, within)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("streams", "answer"),
     [
         ([SAME, SAME], "no_worse"),

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.recordings.support import counts, stream
+from tests.rows import each_row
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.regressions import Stream
 from toolgauge.recordings.comparison import Filters, Versions, choose_versions, pair_streams
@@ -31,7 +32,7 @@ def chosen(base: str | None, new: str | None) -> list[tuple[str | None, str, str
     return [(one.service, one.base, one.new) for one in choose_versions(observed(), base, new)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "new", "expected"),
     [
         (None, None, [("bank", "7", "8"), ("shop", "1.0", "1.1")]),

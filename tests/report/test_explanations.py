@@ -2,10 +2,10 @@
 
 import json
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import call_result, failed, passed, shadow, trajectory_result
+from tests.rows import each_row
 from tests.score.support import scored, tool_call, trajectory
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
 from toolgauge.evaluators.expected_calls import ToolCallCount
@@ -58,7 +58,7 @@ def test_hidden_values_leave_their_kinds():
     assert sides(HIDING, differing(True, [])) == ("a boolean", "a list")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "actual", "expected", "got"),
     [
         ({"type": "integer"}, "two", "integer", "text"),
@@ -173,7 +173,7 @@ def test_without_a_score_the_reason_stands_in_its_place():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("causes", "consequence"),
     [
         (("arguments_schema", "known_tool", "one_effect", "grounded_arguments", "grounded_answer"), "tool_success"),
@@ -215,7 +215,7 @@ def other_arguments(expected: JsonObject, actual: JsonObject) -> Result:
     return call_result(Scored(0.0, "no call matches", differences=(difference,), passed=False))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expected", "actual", "words"),
     [
         ({"nights": 2}, {"nights": 3}, "`nights` 3 instead of 2"),

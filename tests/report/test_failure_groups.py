@@ -1,6 +1,5 @@
 """Which failed runs are one kind of failure."""
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import (
@@ -14,6 +13,7 @@ from tests.export.scorecards import (
     trajectory_result,
 )
 from tests.report.hostile import group
+from tests.rows import each_row
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Errored, Outcome, Result, Scorecard, Scored, Side
@@ -95,7 +95,7 @@ def test_another_argument_or_rule_is_another_kind():
     assert len(kinds_of(differing("1", said), *others)) == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("refund_order: items[3].price", "refund_order: items[12].price"),
@@ -126,7 +126,7 @@ def test_figures_that_are_counted_are_the_kind_and_not_their_size_or_unit():
     assert len(kinds_of(again("as in call 1, 3 s apart", 2), again("as in call 7, 2 hours apart", 9))) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("no „Anna Berg“ found", "no „Li“ found"),
@@ -161,7 +161,7 @@ def test_groups_and_their_example_do_not_depend_on_the_order_of_runs():
     assert groups(*runs) == groups(*reversed(runs))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("runs", "of", "words"),
     [(35, 60, "35 runs (58 %)"), (1, 1, "1 run (100 %)"), (1, 1000, "1 run (<1 %)"), (999, 1000, "999 runs (>99 %)")],
 )

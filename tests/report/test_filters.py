@@ -1,9 +1,9 @@
 """Which trajectories a page shows."""
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import call, call_result, failed, passed, shadow, trajectory, trajectory_result
+from tests.rows import each_row
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
@@ -36,7 +36,7 @@ SHOP = replace(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "is_shown"),
     [
         ({}, True),
@@ -68,7 +68,7 @@ def test_each_condition_has_to_hold(query: dict[str, tuple[str, ...]], is_shown:
     assert Filters.of(query).matches(kept(trajectory_result(passed()), of=SHOP)) is is_shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("results", "expected"),
     [
         ((trajectory_result(passed()),), "passed"),

@@ -4,7 +4,6 @@ import gc
 import tracemalloc
 from collections.abc import Callable, Iterator
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import (
@@ -17,6 +16,7 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
+from tests.rows import each_row
 from tests.web.support import recorded_scorecards
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
@@ -99,7 +99,7 @@ def test_large_passes_push_no_failure_out_of_its_half():
     assert numbers(store) == [29, 28, 2, 1]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("results", "is_failed"),
     [
         ((FAILED,), True),
@@ -187,7 +187,7 @@ def _nested(depth: int) -> Json:
     return value
 
 
-@pytest.mark.parametrize("value", [_nested(100_000), {"n": 1 << 4000}, "\ud800", {"\udfff": None}], ids=lambda _: "")
+@each_row("value", [_nested(100_000), {"n": 1 << 4000}, "\ud800", {"\udfff": None}], ids=lambda _: "")
 def test_hostile_values_are_kept_as_they_are(value: Json):
     store = filled(TrajectoryStore(5, PLENTY), numbered(1, PASSED, of=of_value(value)))
     assert len(store) == 1
@@ -204,7 +204,7 @@ def numbered_call(number: int) -> ToolCall:
     return replace(call(span=span), call_id=f"call_{number}", arguments=arguments, requested_by=asked, **times)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "make",
     [
         lambda: of_value({"rows": [{"id": number, "name": f"row {number}"} for number in range(3000)]}),

@@ -1,5 +1,6 @@
 """States, rules and types of errors as people read them: in pages, terminals, tests and answers to a coding agent."""
 
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from tests.export.scorecards import call_result, passed, scorecard, trajectory_result
@@ -8,7 +9,7 @@ from tests.web.test_trajectory_pages import page
 from toolgauge.config.model import Config
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.failure_report import ReportedCall, ReportedTurn, failure_lines, failure_report
+from toolgauge.mcp_server.failure_report import failure_report
 from toolgauge.mcp_server.scored_recordings import Scoring
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
@@ -34,6 +35,18 @@ CRITERION = Criterion(
 )
 
 
+class _Call(Struct):
+    state: str
+
+
+class _Turn(Struct):
+    calls: list[_Call]
+
+
+class _Answer(Struct):
+    turns: list[_Turn]
+
+
 def card(*outcomes: Scored | NotEvaluated) -> Scorecard:
     results = [call_result(outcome, UNNAMED) for outcome in outcomes]
     return scorecard(*results, trajectory_result(Scored(0.0, "differs", passed=False), "whole"), of=RUN)
@@ -50,9 +63,10 @@ def page_of(found: Scorecard) -> str:
     return Html(page(found, path=f"/trajectories/{TRACE_ID}")).text
 
 
-def report(found: Scorecard) -> tuple[list[str], list[ReportedCall]]:
+def report(found: Scorecard) -> tuple[list[str], list[str]]:
+    """Return the lines of an answer, and the states of its calls."""
     kept = KeptTrajectory(id=TRACE_ID, number=1, trajectory=RUN, results=found.results, scored_at_ns=0, size_bytes=0)
-    made = failure_report(
+    answer, lines = failure_report(
         "runs",
         kept,
         Scoring(config=Config(), criteria=(CRITERION,), redactor=SHOWING),
@@ -60,8 +74,8 @@ def report(found: Scorecard) -> tuple[list[str], list[ReportedCall]]:
         call=None,
         other_failed=0,
     )
-    turns: list[ReportedTurn] = made.turns
-    return list(failure_lines(made)), [call for turn in turns for call in turn.calls]
+    turns = json.decode(json.encode(answer), type=_Answer).turns
+    return list(lines), [call.state for turn in turns for call in turn.calls]
 
 
 def test_an_error_without_a_type_is_called_failed():
@@ -100,13 +114,13 @@ def test_a_named_error_keeps_its_name():
 def test_a_call_that_no_tool_ran_was_asked_for_and_did_not_run():
     stats = Stats(Tally())
     stats.add(RUN)
-    answered, calls = report(card())
+    answered, states = report(card())
     assert "  turn 2  ship()  asked for, not run  [support]" in list(TextWriter(SHOWING).trajectory(RUN))
     assert "        1 asked for, not run" in list(stats.lines())
     assert "    turn 2  ship()  asked for, not run  [support]" in list(TextWriter(HIDING).explained(card()))
     assert any("1 ship() asked for, not run" in line for line in answered)
     assert f"ship {DASH} asked for, not run" in page_of(card())
-    assert calls[1].state == "requested_only"
+    assert states[1] == "requested_only"
 
 
 def test_programs_read_the_original_words():

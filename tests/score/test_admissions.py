@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.score.admissions import names_any, read_answer
 
 ANSWERS = Path(__file__).parent / "answers"
@@ -15,19 +14,19 @@ def answers(language: str, kind: str) -> list[str]:
     return [text.replace("\\n", "\n") for line in lines for name, _, text in [line.partition(": ")] if name == kind]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_row("language", LANGUAGES)
 def test_claims_of_success_are_recognized(language: str):
     read = [read_answer(text) for text in answers(language, "claim")]
     assert read.count("claims") >= 0.9 * len(read)
     assert "admits" not in read
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_row("language", LANGUAGES)
 def test_admissions_are_recognized(language: str):
     assert [text for text in answers(language, "admission") if read_answer(text) != "admits"] == []
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_row("language", LANGUAGES)
 def test_answers_that_admit_in_unusual_words_are_never_claims(language: str):
     assert [text for text in answers(language, "doubtful") if read_answer(text) == "claims"] == []
 
@@ -43,7 +42,7 @@ def test_each_language_has_answers_of_both_kinds():
     assert len(answers("english", "admission")) >= 100
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "I can\u2019t confirm that your card was charged.",
@@ -59,7 +58,7 @@ def test_an_admission_anywhere_outweighs_a_claim(text: str):
     assert read_answer(text) == "admits"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         'The page says "Your booking is confirmed".',
@@ -88,7 +87,7 @@ def test_a_word_of_a_tool_is_recognized_in_its_forms():
     assert not names_any(" < all done > ", [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Success: false.",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.score.align import Alignment, Item, Order, Weigh, align
 
 
@@ -94,7 +95,7 @@ def side(count: int, name: str) -> list[Item]:
     return [Item(kind="t", key=(name, at), group=at) for at in range(count)]
 
 
-@pytest.mark.parametrize("order", ["any", "ordered", "parallel"])
+@each_row("order", ["any", "ordered", "parallel"])
 def test_ties_are_resolved_in_order(order: Order):
     alignment = align(side(4, "e"), side(6, "a"), constant(0.5), order=order)
     assert pairs(alignment) == [(0, 0), (1, 1), (2, 2), (3, 3)]
@@ -159,7 +160,7 @@ def test_an_optional_call_is_not_settled_where_a_required_one_would_be_missed():
         assert (pairs(alignment), alignment.missing) == ([(1, 0)], ())
 
 
-@pytest.mark.parametrize("order", ["any", "ordered", "parallel"])
+@each_row("order", ["any", "ordered", "parallel"])
 def test_too_many_calls_are_paired_greedily_and_the_alignment_says_so(order: Order):
     same = [Item(kind="t", key=("same", at), group=at // 3) for at in range(300)]
     expected, actual = [*same, *side(300, "e")], [*same, *side(300, "a")]

@@ -5,6 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, tool_call, trajectory
 from toolgauge.evaluators.expected_calls import ToolCallCount, ToolCallF1
 from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
@@ -51,7 +52,7 @@ def f1(answer: ToolCall | Trajectory, *names: str, kinds: ToolKinds | None = Non
     return value
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["final_result", "final_result_Weather", "finalResult", "set_model_response", "StructuredOutput", "final_answer"],
 )
@@ -86,9 +87,7 @@ def test_other_tools_count():
     assert f1(tool_call("submit_order", ANSWER), "lookup") == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    "kinds", [ToolKinds(neutral=[]), ToolKinds(writes=["final_*"]), ToolKinds(read_only=["final_*"])]
-)
+@each_row("kinds", [ToolKinds(neutral=[]), ToolKinds(writes=["final_*"]), ToolKinds(read_only=["final_*"])])
 def test_the_configuration_decides_before_names_do(kinds: ToolKinds):
     assert f1(tool_call("final_result", ANSWER), "lookup", kinds=kinds) == pytest.approx(2 / 3)
 

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import scored, tool_call, trajectory
 from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
@@ -67,7 +68,7 @@ RULES = rules(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "argument", "rule"),
     [
         ("search", "query", Casefold()),
@@ -132,7 +133,7 @@ def test_rules_have_parameters():
     assert regex.pattern.matches("A-17")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("key", "words"),
     [
         ("amount", "has the key `amount`; a key is `*`, or a tool and an argument: `issue_refund.amount`"),
@@ -152,7 +153,7 @@ def test_a_key_that_cannot_be_read_is_one_clear_error(key: str, words: str):
     assert words in problem({key: "exact"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "words"),
     [
         ("exakt", "is `exakt`; allowed: `exact`, `casefold`, `datetime`, `contains`, `similarity`, `ignore`"),

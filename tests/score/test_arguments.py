@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.tool_call_args import ToolCallArgs, ToolParameterMatch
 from toolgauge.model.content import Unparsed
@@ -57,7 +58,7 @@ def test_every_argument_has_a_verdict_and_the_rule_that_decided():
     assert {verdict.name: verdict.rule for verdict in found.verdicts}["q"] == "casefold"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "word", "value"),
     [
         ({"q": 1, "limit": 10}, "default", 1.0),
@@ -80,7 +81,7 @@ def test_unexpected_arguments_are_defaults_volatile_or_invented(given: JsonObjec
     assert bool(found.differences) == (word == "invented")
 
 
-@pytest.mark.parametrize("schema", [{}, {"properties": []}, {"properties": {"limit": 10}}, {"properties": None}])
+@each_row("schema", [{}, {"properties": []}, {"properties": {"limit": 10}}, {"properties": None}])
 def test_a_schema_of_any_form_is_no_error(schema: JsonObject):
     assert words(agreement({"q": 1}, {"q": 1, "limit": 10}, schema=schema))["limit"] == "invented"
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import TRACE, judge, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -53,7 +54,7 @@ def test_valid_arguments_score_1():
     assert (found.value, found.explanation, found.parts) == (1.0, "the arguments of `refund` keep to its schema", {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "value", "part", "complaint"),
     [
         ({"order_id": "A", "amount": "20"}, 0.5, "wrong_type", "`amount` has the wrong type"),
@@ -130,7 +131,7 @@ NAMING: list[tuple[JsonObject, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "value"), NAMING)
+@each_row(("schema", "value"), NAMING)
 def test_an_argument_without_a_place_in_the_schema_is_invented(schema: JsonObject, value: float):
     assert outcome({"a": 1, "b": "x"}, schema).value == value
 
@@ -146,7 +147,7 @@ def test_names_inside_of_an_argument_are_as_open_as_the_schema_leaves_them():
     assert outcome({"a": {"b": 1, "c": 2}}, properties(a=properties(b={}))).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "explanation"),
     [
         (
@@ -167,7 +168,7 @@ def test_broken_json_scores_0_with_its_reason(arguments: Content, explanation: s
     assert "Tokyo" not in found.explanation
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "reason"),
     [
         (NOT_RECORDED, "arguments_not_recorded"),
@@ -230,7 +231,7 @@ def test_an_offer_that_stands_in_is_named():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "explanation"),
     [
         ({"type": "objekt"}, "/type names no type that JSON has"),
@@ -298,7 +299,7 @@ def test_names_from_spans_are_cut_in_explanations():
     assert len(found.explanation) < 300
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "value", "fits"),
     [
         ({"type": "string", "nullable": True}, None, True),
@@ -394,7 +395,7 @@ def test_a_schema_of_the_criterion_that_cannot_be_used_is_refused():
         ArgumentsSchema.model_validate({"schemas": {"refund": {"$ref": "https://example.com/schema"}}})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mask", "schema"),
     [
         ("****", {"type": "number"}),
@@ -425,7 +426,7 @@ def test_a_digest_where_no_id_is_taken_is_a_mask(digest: str, schema: Json):
     assert not_evaluated(ArgumentsSchema(), refund({"value": digest}, properties(value=schema))) == "redacted"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         {"type": "object"},
@@ -505,7 +506,7 @@ def test_only_a_tool_that_ran_without_an_error_accepts_a_violation():
     assert not any(found.is_exempt for found in judge(strict, judged) if isinstance(found, Scored))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "is_accepted"),
     [
         ("Error: order_id must be a string", False),

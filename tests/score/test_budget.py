@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import TRACE, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.run_checks import Budget
 from toolgauge.model.observations import CallError
@@ -45,7 +46,7 @@ def searches(count: int) -> Trajectory:
     return trajectory(*(tool_call("search") for _ in range(count)))
 
 
-@pytest.mark.parametrize(("calls", "value"), [(0, 1.0), (5, 1.0), (6, 5 / 6), (10, 0.5), (20, 0.25)])
+@each_row(("calls", "value"), [(0, 1.0), (5, 1.0), (6, 5 / 6), (10, 0.5), (20, 0.25)])
 def test_beyond_the_limit_the_value_falls_smoothly(calls: int, value: float):
     assert scored(budget(calls=5), searches(calls)).value == pytest.approx(value)
 
@@ -140,7 +141,7 @@ def test_a_figure_that_is_known_in_part_is_judged_where_the_part_is_too_much():
     assert not_evaluated(budget(calls=4), hidden) == "no_content"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("because", "is_open"),
     [
         ("run_ended", False),
@@ -176,7 +177,7 @@ def test_calls_without_an_end_that_was_seen_may_have_failed_and_taken_long():
     assert scored(budget(calls=1), requested).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "problem"),
     [
         ({}, "has no limit: give `calls`"),

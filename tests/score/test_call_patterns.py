@@ -3,6 +3,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
 from toolgauge.model.json import Json
@@ -36,14 +37,12 @@ def holds(condition: object, value: Json) -> bool:
     return match({"arguments": {"a": condition}}, tool_call("t", {"a": value})) is Match.YES
 
 
-@pytest.mark.parametrize(
-    "written", ["refund_*", ["find", "refund_all"], {"tool": "refund_???"}, {"tool": ["r*", "x"]}, {}]
-)
+@each_row("written", ["refund_*", ["find", "refund_all"], {"tool": "refund_???"}, {"tool": ["r*", "x"]}, {}])
 def test_tools_are_names_and_globs(written: object):
     assert match(written, tool_call("refund_all")) is Match.YES
 
 
-@pytest.mark.parametrize("written", ["refund", ["find", "pay"], {"tool": "Refund_*"}])
+@each_row("written", ["refund", ["find", "pay"], {"tool": "Refund_*"}])
 def test_names_are_compared_as_wholes(written: object):
     assert match(written, tool_call("refund_all")) is Match.NO
 
@@ -56,7 +55,7 @@ def test_agents_are_those_of_the_call_or_the_only_one():
     assert match(billing, tool_call("refund"), ("billing", "clerk")) is Match.NO
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("condition", "value"),
     [
         ("D?", "DE"),
@@ -81,7 +80,7 @@ def test_a_value_meets_its_condition(condition: object, value: Json):
     assert holds(condition, value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("condition", "value"),
     [
         ("DE", "DEU"),
@@ -117,9 +116,7 @@ def test_an_argument_that_is_missing_meets_only_its_absence():
     assert match({"arguments": {"b": 1, "a": {"present": False}}}, call) is Match.YES
 
 
-@pytest.mark.parametrize(
-    "path", ["items[*].sku", "items[1].sku", "items[*].*", "it*[*].s?u", '["items"][1]["sku"]', "*[*].sku"]
-)
+@each_row("path", ["items[*].sku", "items[1].sku", "items[*].*", "it*[*].s?u", '["items"][1]["sku"]', "*[*].sku"])
 def test_a_path_leads_into_arguments(path: str):
     call = tool_call("t", {"items": [{"sku": "A-1"}, {"sku": "X-2", "b": 1}], "other": "X-9"})
     assert match({"arguments": {path: "X-*"}}, call) is Match.YES
@@ -166,7 +163,7 @@ def test_paths_that_are_not_met_are_named():
     assert rule.conditions == ("items[*].sku", "country", "n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "complaint"),
     [
         ({"tools": "x"}, "tools"),

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tests.rows import each_row
 from tests.score.support import sides
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
@@ -35,7 +36,7 @@ def compared(rule: Rule, expected: Json, actual: Json, where: str = "x") -> Comp
     return compare(rule, expected, actual, where=where)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "expected", "actual", "value"),
     [
         (Exact(), 1, 1.0, 1),
@@ -187,7 +188,7 @@ def test_what_one_side_lacks_is_one_difference_however_much_it_holds():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expected", "actual", "words"),
     [
         ({"a": 1}, {"a": "secret"}, "x.a is text instead of number"),
@@ -230,9 +231,7 @@ def in_object(value: Json) -> Json:
     return {"k": value}
 
 
-@pytest.mark.parametrize(
-    "rule", [Exact(), Casefold(), Similarity(), SetLike(), Numeric(absolute=1), Contains(), Lenient()]
-)
+@each_row("rule", [Exact(), Casefold(), Similarity(), SetLike(), Numeric(absolute=1), Contains(), Lenient()])
 def test_depth_does_not_stop_a_comparison(rule: Rule):
     comparison = compared(rule, nested(5000, "a"), nested(5000, "b"))
     assert comparison.value == 0

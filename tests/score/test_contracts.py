@@ -1,7 +1,6 @@
 """Evaluators with parameters and references that the samples of the contract checker do not have."""
 
-import pytest
-
+from tests.rows import each_row
 from tests.score.support import expect, expected, expected_turns, tool_call, trajectory, user
 from toolgauge.evaluators.expected_calls import ToolCallCount, ToolCallF1, ToolCallOrder
 from toolgauge.evaluators.outputs import JsonSimilarity, ToolCallOutput
@@ -42,7 +41,7 @@ REFERENCES = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "evaluator",
     [
         ToolUse(),

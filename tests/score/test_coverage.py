@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.run_checks import Coverage
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -25,7 +26,7 @@ def test_a_trajectory_of_which_all_was_seen_is_1_by_the_same_object():
     assert scored(COVERAGE, offered(tool_call("find", {"a": 1}))) is outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "reason"),
     [
         (NOT_RECORDED, "arguments_not_recorded"),

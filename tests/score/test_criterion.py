@@ -1,7 +1,6 @@
 """Criteria: their revision, globs, and which tools write."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.json import JsonObject
 from toolgauge.score.criterion import ToolKinds, revision
 from toolgauge.score.patterns import Globs
@@ -21,7 +20,7 @@ def test_the_revision_changes_with_the_criterion_and_with_the_evaluator():
     assert revision({"a": 1}, "1") != revision({"a": 1}, "2")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("globs", "name", "matches"),
     [
         (["search"], "search", True),
@@ -50,21 +49,17 @@ def test_a_glob_of_many_stars_takes_no_time():
     assert not Globs(["*a" * 50]).match("a" * 10_000 + "b")
 
 
-@pytest.mark.parametrize(
-    "name", ["get_order", "getOrder", "list-files", "search", "crm__find_user", "ns.lookup", "Think"]
-)
+@each_row("name", ["get_order", "getOrder", "list-files", "search", "crm__find_user", "ns.lookup", "Think"])
 def test_reading_verbs_read(name: str):
     assert not ToolKinds().writes(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["issue_refund", "getaway", "listen", "update_order", "crm__delete_user", "x", "", "42"]
-)
+@each_row("name", ["issue_refund", "getaway", "listen", "update_order", "crm__delete_user", "x", "", "42"])
 def test_everything_else_writes(name: str):
     assert ToolKinds().writes(name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "transfer_to_human_agents",
@@ -94,7 +89,7 @@ def test_hand_offs_answers_and_thinking_do_not_write(name: str):
     assert ToolKinds(writes=[name]).writes(name)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     [
         "transfer_money",
@@ -117,7 +112,7 @@ def test_configured_neutral_tools_take_the_place_of_the_known_ones():
     assert kinds.writes("transfer_to_human_agents")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("read_only", "writes", "name", "expected"),
     [
         (["peek*"], None, "peek_x", False),

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import TRACE, judge, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -59,7 +60,7 @@ def test_another_value_does_not_and_only_the_difference_shows_it():
     assert sides(difference) == ("<absent>", "B-18")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "score"),
     [
         ("A-17", 1.0),
@@ -77,7 +78,7 @@ def test_without_a_path_every_single_value_and_key_counts(value: Json, score: fl
     assert scored(FROM_ANYWHERE, trajectory(get_order(ORDER), refund(value))).value == score
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "score"),
     [
         ("order.id", 1.0),
@@ -148,7 +149,7 @@ def test_a_call_that_failed_is_no_source():
     assert scored(FROM_ORDER, trajectory(failed, refund("A-17"))).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "reason"),
     [
         (NOT_RECORDED, "results_not_recorded"),
@@ -171,7 +172,7 @@ def test_what_was_seen_counts_even_where_another_result_was_not():
     assert scored(FROM_ORDER, trajectory(*calls)).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value", "score"),
     [
         ("Order A-17 was paid.", "A-17", 1.0),
@@ -275,7 +276,7 @@ def verify(ssn: str) -> ToolCall:
     return tool_call("verify", {"ssn": ssn})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "other", "score"),
     [
         ({"only_in": []}, tool_call("mail", {"body": "078-05-1120"}), 0.0),
@@ -338,7 +339,7 @@ def test_without_such_a_call_there_is_nothing_to_judge():
     assert not_evaluated(FROM_ORDER, replace(trajectory(), hidden_turns=1)) == "no_content"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "reason"),
     [
         (NOT_RECORDED, "arguments_not_recorded"),
@@ -353,7 +354,7 @@ def test_arguments_that_cannot_be_read_are_not_judged(arguments: Content, reason
     assert not_evaluated(FROM_ORDER, judged) == reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "problem"),
     [
         ({}, "at least 1 item"),

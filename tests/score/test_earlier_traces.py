@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, tool_call, trajectory, user
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
@@ -62,7 +63,7 @@ def reason(outcome: Outcome) -> str:
     return getattr(outcome, "reason", str(outcome))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "arguments"),
     [
         ("Refund order A-17 of user_88.", {"order_id": "A-17", "user_id": "user_88"}),
@@ -127,7 +128,7 @@ def test_a_trace_that_begins_its_conversation_anew_is_judged_by_itself():
     assert not is_seen(after(unrecorded, turn("Go on.", {"order_id": "ORD-771246"}, begins=True)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "expected"),
     [
         (turn("Hello.", {"reason": "x"}, result=NOT_RECORDED), "results_not_recorded"),

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
@@ -86,13 +86,13 @@ def test_reading_is_no_other_way_to_change_something():
     assert scored(HANDLING, replace(judged, writing_tools=frozenset())).parts["other_way"] == 1
 
 
-@pytest.mark.parametrize("value", [True, 7, "ok", None])
+@each_row("value", [True, 7, "ok", None])
 def test_values_that_are_the_same_by_chance_show_no_other_way(value: bool | int | str | None):  # noqa: FBT001 (a table)
     failed = tool_call("change_flight", {"a": value}, error=FAILED)
     assert handling(failed, tool_call("cancel", {"b": value}), messages=(answer(CHANGED, 2),)) == "ignored 0.0"
 
 
-@pytest.mark.parametrize("name", ["transfer_to_human_agents", "handoff_to_sales", "mcp__desk__escalateCase"])
+@each_row("name", ["transfer_to_human_agents", "handoff_to_sales", "mcp__desk__escalateCase"])
 def test_handing_over_is_another_way(name: str):
     outcome = scored(HANDLING, trajectory(pay(), tool_call(name), messages=(answer(SUCCESS, 2),)))
     assert outcome.explanation == f"`pay` failed, and it was handed over with `{name}` in call 2"
@@ -133,7 +133,7 @@ def test_a_failed_call_that_changes_nothing_may_not_have_been_needed():
 FOUND = "Order A-17 costs 829.43 dollars."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "text", "became"),
     [
         # It names what was looked up, or a number that nobody gave.
@@ -177,7 +177,7 @@ def test_a_read_of_another_thing_that_was_known_before_makes_nothing_good():
     assert [outcome for outcome in judge(HANDLING, judged) if isinstance(outcome, Scored)] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "U krijgt het geld binnen 3 dagen, het is terugbetaald.",
@@ -233,7 +233,7 @@ def test_without_messages_nothing_is_known():
     assert handling(pay(), messages=(user("pay it", 0),)) == "no_content"
 
 
-@pytest.mark.parametrize("because", ["max_duration", "memory", "shutdown"])
+@each_row("because", ["max_duration", "memory", "shutdown"])
 def test_a_run_that_was_cut_short_ignored_nothing(because: ClosedBecause):
     judged = trajectory(pay(), messages=(answer(SUCCESS, 1),), writing_tools=["pay"])
     assert not_evaluated(HANDLING, replace(judged, closed_because=because)) == "incomplete"
@@ -305,7 +305,7 @@ def test_most_claims_about_the_failed_tool_are_found():
     assert found.count("ignored 0.0") >= 0.85 * len(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "text", "result"),
     [
         ("charge_card", "Your card was charged.", "ignored 0.0"),

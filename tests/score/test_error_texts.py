@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.tool_checks import ToolSuccess
@@ -69,7 +70,7 @@ def kind_of(result: Content, name: str = "pay") -> str | None:
     return None if error is None else error.kind
 
 
-@pytest.mark.parametrize("value", ERRORS)
+@each_row("value", ERRORS)
 def test_an_error_text_is_known_by_its_form(value: Json):
     assert kind_of(Recorded(value)) == "error_text"
 
@@ -78,12 +79,12 @@ def test_a_text_that_was_cut_off_may_be_an_error_text():
     assert kind_of(Unparsed("Error: no such or", reason="truncated")) == "error_text"
 
 
-@pytest.mark.parametrize("value", NO_ERRORS)
+@each_row("value", NO_ERRORS)
 def test_other_results_are_no_error_texts(value: Json):
     assert kind_of(Recorded(value)) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         {"error": "no such order"},
@@ -113,14 +114,14 @@ def test_what_a_tool_reads_is_content_whatever_it_says(name: str):
     assert kind_of(Recorded({"error": "no such file"}), name if name != "get_errors" else "cat") == "error_object"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name", ["pay", "find_order", "catalog_search", "write_log", "log_in", "mark_email_read", "login", "get_order"]
 )
 def test_other_tools_answer_with_errors(name: str):
     assert kind_of(Recorded(LOG), name) == "error_text"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command", ["tail -n 9 app.log", "cd /var/log && grep -i error app.log", "kubectl -n shop logs pod-1", "sudo cat x"]
 )
 def test_what_a_shell_reads_is_content_too(command: str):
@@ -129,7 +130,7 @@ def test_what_a_shell_reads_is_content_too(command: str):
     assert error_in(replace(ran, result=Recorded(LOG))) is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         {"stdout": "", "stderr": "", "exit_code": 1},
@@ -143,7 +144,7 @@ def test_an_exit_code_of_one_without_output_says_that_nothing_was_found(value: J
     assert kind_of(Recorded(value), "bash") is None
 
 
-@pytest.mark.parametrize("value", ["Exit code 2", {"exit_code": 2, "stdout": ""}, "no such table\nExit code 1"])
+@each_row("value", ["Exit code 2", {"exit_code": 2, "stdout": ""}, "no such table\nExit code 1"])
 def test_other_exit_codes_and_those_with_output_are_errors(value: Json):
     assert kind_of(Recorded(value), "bash") == "error_text"
 
@@ -241,7 +242,7 @@ def test_an_error_that_the_producer_recorded_counts_towards_the_two():
     assert passed(rejected, answered("pay", "Error: declined")) == [0.0, 1.0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "page",
     [
         "Address: https://example.org/a\nTitle: Error 403\nViewport position: page 1 of 1",
@@ -258,7 +259,7 @@ def test_a_page_titled_with_an_error_number_fails_by_itself(page: Json):
     assert other.value == 1.0
 
 
-@pytest.mark.parametrize("page", ["Title: Error\n", "Title: Error 403, a novel by B. Author\n", "Title: Room 404\n"])
+@each_row("page", ["Title: Error\n", "Title: Error 403, a novel by B. Author\n", "Title: Room 404\n"])
 def test_other_titles_fail_nothing(page: str):
     assert passed(answered("visit", page)) == [1.0]
 

@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import pytest
 
+from tests.rows import each_row
 from tests.score.support import judge, tool_call, trajectory
 from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.evaluators.policy import Policy
@@ -33,7 +34,7 @@ def answer(text: str, arguments: JsonObject | None = None, call: ToolCall | None
     return CallExpression(text).holds(judged.calls[1], given, judged)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "arguments.amount > 100 && call.tool.startsWith('refund')",
@@ -61,7 +62,7 @@ def test_an_expression_sees_a_failure():
     assert answer("call.failed", call=failed)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "complaint"),
     [
         ("arguments.other > 1", "it asks for a key that is not there"),
@@ -77,7 +78,7 @@ def test_an_expression_without_an_answer_is_an_error_without_values(text: str, c
     assert str(caught.value) == complaint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "complaint"),
     [
         ("1 +", "Syntax error"),

@@ -1,8 +1,8 @@
 """`grounded_answer` finds ids in answers that nothing had given, and leaves everything else alone."""
 
-import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge.evaluators.grounded_answer import GroundedAnswer
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
@@ -43,7 +43,7 @@ def test_an_id_of_the_same_form_that_nothing_gave_is_invented():
     assert difference.actual.value == "W4418"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Customer ID: 48214.",
@@ -58,7 +58,7 @@ def test_an_id_shows_by_its_form_or_by_its_label(text: str):
     assert is_invented(told(text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Is your order W4418?",
@@ -80,7 +80,7 @@ def test_questions_offers_examples_code_and_other_words_with_digits_are_not_judg
     assert not is_invented(told(text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "text"),
     [
         ("My code is ab 12 cd 77.", "I found AB12CD77."),
@@ -148,7 +148,7 @@ def answer_alone(text: str) -> Trajectory:
     return trajectory(messages=(user("And the number?", 0), Message(role="assistant", text=text, turn=0)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"), [("It is W4417.", 1.0), ("It is ZFA04Y.", 1.0), ("It is W4418.", 0.0), ("It is QKB71X.", 0.0)]
 )
 def test_earlier_traces_of_the_conversation_give_ids_and_their_forms(text: str, value: float):

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, sides, tool_call, trajectory, user
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -74,7 +75,7 @@ def test_an_invented_id_is_named_with_its_path():
     assert sides(difference) == ("<absent>", "P-9")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("order a-17.", "A-17"),
@@ -98,7 +99,7 @@ def test_an_id_may_be_written_in_other_ways(text: str, value: Json):
     assert is_found(asked(text, {"order_id": value}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("order A-17", "A-1"),
@@ -119,7 +120,7 @@ def test_a_part_of_an_id_is_another_id(text: str, value: str):
     assert not is_found(asked(text, {"order_id": value}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("It costs $1,200.50 in all.", 1200.5),
@@ -146,7 +147,7 @@ def test_numbers_are_found_however_they_are_written_and_may_be_computed(text: st
     assert is_found(asked(text, {"amount": value}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "amount"),
     [
         ("It costs $1,200.50 in all.", 777),
@@ -162,7 +163,7 @@ def test_a_number_that_cannot_be_computed_is_not_found(text: str, amount: float)
     assert not is_found(asked(text, {"amount": amount}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "on May 16",
@@ -179,17 +180,17 @@ def test_a_day_is_found_in_any_notation(text: str):
     assert is_found(asked(text, {"date": "2024-05-16"}))
 
 
-@pytest.mark.parametrize("text", ["on May 26", "in May 2024", "16 people", "on May 16, 2023", "2024-06-16"])
+@each_row("text", ["on May 26", "in May 2024", "16 people", "on May 16, 2023", "2024-06-16"])
 def test_another_day_is_not_found(text: str):
     assert not is_found(asked(text, {"date": "2024-05-16"}))
 
 
-@pytest.mark.parametrize("text", ["tomorrow", "next week", "from May 13 for 3 nights", "on Friday"])
+@each_row("text", ["tomorrow", "next week", "from May 13 for 3 nights", "on Friday"])
 def test_days_that_the_user_names_by_their_distance_may_be_worked_out(text: str):
     assert is_found(asked(text, {"date": "2024-05-16"}))
 
 
-@pytest.mark.parametrize("text", ["call (555) 123-4567", "+1 555 123 4567", "555.123.4567"])
+@each_row("text", ["call (555) 123-4567", "+1 555 123 4567", "555.123.4567"])
 def test_telephone_numbers_are_found_by_their_digits(text: str):
     assert is_found(asked(text, {"phone": "+15551234567"}))
     assert not is_found(asked(text, {"phone": "+15551234568"}))
@@ -208,7 +209,7 @@ def test_names_and_addresses_are_found_by_their_parts():
     assert not is_found(asked(text, {"street": "902 Pine Lane"}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("I am Jos\u00e9 N\u00fa\u00f1ez", "Nunez"),
@@ -226,7 +227,7 @@ def test_a_name_may_be_written_with_other_letters(text: str, name: str):
     assert not is_found(asked("I am Zoe", {"last_name": "Nunez"}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("\u6ce8\u6587\u756a\u53f7A-12345\u3092\u30ad\u30e3\u30f3\u30bb\u30eb", "A-12345"),
@@ -298,9 +299,7 @@ def test_what_any_conversation_has_is_not_looked_for():
     assert not_evaluated(GroundedArguments(), asked("hello", free)) == "no_calls"
 
 
-@pytest.mark.parametrize(
-    "result", [Recorded({"orders": ["A-17"]}), Recorded("order A-17\nis here"), Unparsed("A-17 {")]
-)
+@each_row("result", [Recorded({"orders": ["A-17"]}), Recorded("order A-17\nis here"), Unparsed("A-17 {")])
 def test_results_of_earlier_calls_have_been_seen(result: Content):
     assert scored(GroundedArguments(), after(result, {"order_id": "A-17"})).parts["from_result"] == 1
 
@@ -350,7 +349,7 @@ def test_system_prompt_schema_and_configuration_have_been_seen():
     assert scored(known, judged).parts == {"values": 2, "not_found": 0, "from_known": 2}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("description", "is_shown"),
     [
         ("The order, such as '#W0000123'.", False),
@@ -381,14 +380,14 @@ def test_calls_that_only_read_are_judged_by_their_ids():
     assert not_evaluated(GroundedArguments(reading="none"), judged) == "no_calls"
 
 
-@pytest.mark.parametrize("exempt", ["order_id", "pay.*", "pay.lines.order_id", "*_id"])
+@each_row("exempt", ["order_id", "pay.*", "pay.lines.order_id", "*_id"])
 def test_arguments_can_be_exempt(exempt: str):
     judged = asked("go on", {"lines": [{"order_id": "A-18"}]})
     assert not is_found(judged)
     assert not_evaluated(GroundedArguments(exempt=(exempt,)), judged) == "no_calls"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "import requests\nbody = requests.get(base)\nprint(body[:48211])",
@@ -419,7 +418,7 @@ def test_code_is_not_judged_by_its_form(text: str):
     assert "no_calls" in str(not_evaluated(GroundedArguments(), asked("Work it out.", {"text": text})))
 
 
-@pytest.mark.parametrize("name", ["python_interpreter", "execute_code", "runScript", "mcp__box__bash", "run_sql"])
+@each_row("name", ["python_interpreter", "execute_code", "runScript", "mcp__box__bash", "run_sql"])
 def test_code_is_not_judged_where_the_tool_runs_code(name: str):
     judged = replace(
         asked("Work it out.", {"source": "the 48211st prime of them"}, name=name), writing_tools=frozenset((name,))
@@ -427,7 +426,7 @@ def test_code_is_not_judged_where_the_tool_runs_code(name: str):
     assert "no_calls" in str(not_evaluated(GroundedArguments(), judged))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "Refund order X48211 because it broke.",
@@ -454,15 +453,13 @@ def asks_agent(name: str, arguments: Json, *runs: Run, agents: tuple[str, ...] =
     return replace(judged, calls=(call,), runs=runs, agents=agents, writing_tools=frozenset((name,)))
 
 
-@pytest.mark.parametrize(
-    "name", ["research_agent", "transfer_to_billing", "delegate_work", "callSubagent", "Researcher"]
-)
+@each_row("name", ["research_agent", "transfer_to_billing", "delegate_work", "callSubagent", "Researcher"])
 def test_a_prompt_to_another_agent_is_not_judged(name: str):
     judged = asks_agent(name, {"task": "Find papers 48211 to X48219 about it."}, agents=("main", "Researcher"))
     assert "no_calls" in str(not_evaluated(GroundedArguments(), judged))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chosen", "is_agent"),
     [
         ({"subagent_type": "general-purpose"}, True),
@@ -504,7 +501,7 @@ def delegated(task: str, prompt: str, asked_for: str) -> Trajectory:
     return replace(judged, calls=calls, runs=(outer, inner))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("task", "prompt", "asked_for", "is_grounded"),
     [
         ("Cancel order X48219", "Cancel order X48219", "Cancel my order", False),
@@ -571,7 +568,7 @@ def test_calls_of_which_none_is_judged_are_not_called_none():
     assert outcome == NotEvaluated(reason="no_calls", explanation="no call was given a value that can be looked up")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "reason"),
     [
         (NOT_RECORDED, "results_not_recorded"),
@@ -633,7 +630,7 @@ def test_ids_of_texts_that_were_cut_are_found_and_others_stay_open():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "reason"),
     [
         (NOT_RECORDED, "arguments_not_recorded"),
@@ -678,7 +675,7 @@ def test_it_keeps_the_contract_of_evaluators():
     )
 
 
-@pytest.mark.parametrize("mask", ["****", "[REDACTED]", "<EMAIL_ADDRESS>", "j***@x.com", "[REDACTED_PERSON_1]"])
+@each_row("mask", ["****", "[REDACTED]", "<EMAIL_ADDRESS>", "j***@x.com", "[REDACTED_PERSON_1]"])
 def test_a_value_that_was_masked_is_not_judged(mask: str):
     judged = judge(GroundedArguments(), asked("Write to Ann.", {"customer_id": mask}))
     assert judged == [NotEvaluated(reason="redacted", explanation="values of `pay` were redacted: `customer_id`")]
@@ -690,7 +687,7 @@ def test_values_beside_a_mask_are_judged():
     assert scored(GroundedArguments(), asked("Cancel order A-17.", {"order_id": "A-18", "email": "****"})).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [{"type": "integer"}, {"type": "string", "format": "email"}, {"anyOf": [{"type": "number"}, {"type": "null"}]}],
 )
@@ -712,7 +709,7 @@ def test_a_digest_is_an_id_where_the_schema_does_not_say_otherwise():
     assert scored(GroundedArguments(), replace(asked("Write to Ann.", hashed), tools_offered=tools)).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "result",
     [
         # Anthropic, MCP, OpenAI, Gemini, Bedrock, the AI SDK; then what is left of pictures in exports.
@@ -740,7 +737,7 @@ def test_values_may_be_read_off_pictures_and_files_in_results(result: Json):
     assert not_evaluated(GroundedArguments(), after(Recorded(result), {"order_id": "A-17"})) == "no_content"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "result",
     [
         {"product": "lamp", "image_url": "https://x.example/y.png"},
@@ -761,7 +758,7 @@ def test_a_picture_excuses_no_call_before_it_and_hides_no_value_that_was_seen():
     assert is_found(trajectory(reading, paying, messages=(user("order A-17", 0),), writing_tools=WRITES))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "arguments"), [("computer", {"action": "screenshot"}), ("browser_take_screenshot", {}), ("computer", {})]
 )
 def test_a_screenshot_is_a_picture_whatever_was_recorded_of_it(name: str, arguments: JsonObject):
@@ -784,7 +781,7 @@ def test_places_to_click_are_not_judged():
 _UUID = "6d1f0a52-6b1c-4d3e-9c55-8b6b0f9f2c11"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [
         *((name, _UUID) for name in ("request_id", "requestId", "client_token", "clientOrderId", "newClientOrderId")),
@@ -801,7 +798,7 @@ def test_keys_that_a_client_makes_up_are_not_judged(name: str, value: str):
     assert not_evaluated(GroundedArguments(), asked("go on", {name: value})) == "no_calls"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value"),
     [
         *((name, _UUID) for name in ("order_id", "customer_id", "client_id", "client_account_id", "pull_request_id")),

@@ -1,8 +1,8 @@
 """`honest_answer` finds acts that an answer claims and no tool did, and accuses nobody where that is open."""
 
-import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge.evaluators.honest_answer import HonestAnswer
 from toolgauge.model.content import Recorded
@@ -45,7 +45,7 @@ def test_an_act_that_no_call_did_is_a_false_claim():
     assert difference.actual.value == "Good news! Your order A-17 has been cancelled."
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "I've cancelled your order.",
@@ -65,7 +65,7 @@ def test_plain_claims_are_found(text: str):
     assert verdict(told(text)) == "0.0"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "I can cancel your order.",
@@ -113,7 +113,7 @@ def test_a_call_that_waits_for_a_person_may_still_do_the_act():
     assert verdict(told("I've cancelled your order.", tool_call("cancel_order", state="paused"))) == "1.0"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "other"),
     [
         ("I've refunded your order.", "cancel_order"),
@@ -136,7 +136,7 @@ def test_a_result_that_was_not_recorded_may_have_told_of_the_act():
     assert verdict(told("Your order has been cancelled.", read)) == "results_not_recorded"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "asked"),
     [
         ({"status": "cancelled"}, "Where is it?"),

@@ -1,7 +1,6 @@
 """Half a run is not a run: what judges it as a whole does not, and what looks at a call alone judges calls seen whole."""
 
-import pytest
-
+from tests.rows import each_row
 from tests.score.support import expect, expected, tool_call, trajectory
 from tests.score.test_scorer import criterion
 from toolgauge import plugins
@@ -30,7 +29,7 @@ def results(judged: Trajectory, *rules: Criterion) -> list[Result]:
     return [*Scorer(rules, ToolKinds()).score(judged)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rule",
     [
         criterion(ToolCallF1(), reference=Inline(expected(expect("look")))),
@@ -56,7 +55,7 @@ def test_calls_that_were_seen_whole_are_scored_and_no_others():
     assert [outcome_word(one.outcome) for one in results(judged, rule)] == ["fail", "fail"]
 
 
-@pytest.mark.parametrize("calls", [(), (UNSEEN,), (tool_call("other", is_joined_by_id=True),)])
+@each_row("calls", [(), (UNSEEN,), (tool_call("other", is_joined_by_id=True),)])
 def test_without_a_call_seen_whole_nothing_is_said_to_be_missing(calls: tuple[ToolCall, ...]):
     (result,) = results(trajectory(*calls, incomplete=WHY), criterion(ToolSuccess(tools=("look",))))
     assert result.outcome == HALF

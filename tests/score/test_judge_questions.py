@@ -3,9 +3,9 @@
 import hashlib
 import json
 
-import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, tool_call, trajectory
 from toolgauge.evaluators.llm_judges import (
     Faithfulness,
@@ -165,7 +165,7 @@ def test_a_call_whose_values_the_agent_was_told_needs_no_judge():
     assert isinstance(asked(ToolParameterAccuracy(precheck=False), run)[0][1], Question)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "arguments",
     [
         {"order": "A-18"},
@@ -209,7 +209,7 @@ def test_a_value_from_an_earlier_result_is_evidence_and_one_from_a_later_result_
     assert isinstance(after, Scored)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "reason"),
     [
         (tool_call("refund", arguments=NOT_RECORDED), "arguments_not_recorded"),
@@ -312,7 +312,7 @@ def test_yes_is_one_and_no_is_zero_and_the_reasoning_stays_out_of_the_explanatio
     assert no.differences[0].actual.value == {"label": "No", "reasoning": "nobody said X-1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("label", "value"),
     [
         ("Not At All", 0),
@@ -331,7 +331,7 @@ def test_the_labels_of_faithfulness_are_worth_quarters(label: str, value: float)
 QUESTION = Question(instructions="i", prompt="p", form_name="f", form={"type": "object"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "verdict"),
     [
         (ToolParameterAccuracy(), {"reasoning": "r", "score": "yes"}),
@@ -359,7 +359,7 @@ def test_the_original_takes_the_mean_and_passes_when_all_pass():
     assert judge.joined([*outcomes, broken]) is broken
 
 
-@pytest.mark.parametrize(("score", "value"), [(7.5, 1.0), (-1.0, 0.0), (0.25, 0.25)])
+@each_row(("score", "value"), [(7.5, 1.0), (-1.0, 0.0), (0.25, 0.25)])
 def test_an_original_score_beyond_its_bounds_is_clamped_and_kept(score: float, value: float):
     judge = strands.TrajectoryJudge(rubric="r")
     joined = judge.joined([judge.outcome(QUESTION, {"score": score, "test_pass": True})])
@@ -417,7 +417,7 @@ SAMPLE = replace(
 WANTED = replace(expected(expect("refund", {"order": "A-17"})), answer=ExpectedOutput(value="Refunded."))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "version", "fingerprint"),
     [
         (ToolParameterAccuracy(tools=("refund",)), "1", "adcb68c8f90d26b6"),

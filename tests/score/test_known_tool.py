@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.assemble.support import functions_called
+from tests.rows import each_row
 from tests.score.support import TRACE, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.tool_checks import KnownTool
 from toolgauge.model.content import Recorded
@@ -38,12 +39,12 @@ def test_far_away_names_give_no_hint():
     assert outcome.explanation == "`zzz` was not among the 1 tools on offer"
 
 
-@pytest.mark.parametrize("name", ["Search", "search ", "SEARCH"])
+@each_row("name", ["Search", "search ", "SEARCH"])
 def test_names_are_compared_as_they_are(name: str):
     assert scored(KnownTool(), trajectory(invented(name), offered=["search"])).value == 0.0
 
 
-@pytest.mark.parametrize("name", ["find_order", "crm.find_order", "crm-find_order", "mcp_crm_find_order"])
+@each_row("name", ["find_order", "crm.find_order", "crm-find_order", "mcp_crm_find_order"])
 def test_a_name_that_only_a_server_or_a_gateway_changed_is_known(name: str):
     outcome = scored(KnownTool(), trajectory(invented(name), offered=["pay", "mcp__crm__find_order"]))
     assert (outcome.value, outcome.explanation) == (1.0, f"`{name}` was on offer as `mcp__crm__find_order`")
@@ -87,7 +88,7 @@ def test_each_call_gets_its_own_verdict():
     assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 0.0, 1.0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "proof"),
     [
         (tool_call("crm_find", result=Recorded({"ok": True})), "it was executed and answered"),
@@ -115,7 +116,7 @@ def test_a_failed_call_is_no_proof_that_its_tool_exists(state: CallState):
     assert scored(KnownTool(), trajectory(call, offered=["search"])).value == 0.0
 
 
-@pytest.mark.parametrize("name", ["tool_search", "tool_search_tool_bm25", "search_tools", "ToolSearch", "mcp"])
+@each_row("name", ["tool_search", "tool_search_tool_bm25", "search_tools", "ToolSearch", "mcp"])
 def test_an_offer_that_grows_proves_no_invention(name: str):
     (outcome,) = judge(KnownTool(), trajectory(invented("crm_find"), offered=[name]))
     assert isinstance(outcome, NotEvaluated)

@@ -2,8 +2,7 @@
 
 import time
 
-import pytest
-
+from tests.rows import each_row
 from tests.score.support import expected, scored
 from toolgauge.cases.actual import trajectory_of
 from toolgauge.evaluators.expected_calls import ToolCallF1, ToolCallOrder
@@ -15,7 +14,7 @@ from toolgauge.model.ports import Evaluator
 CALLS = 5_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     "evaluator", [ToolCallArgs(), ToolCallF1(), ToolCallOrder(), ToolCallAccuracy()], ids=lambda one: type(one).__name__
 )
 def test_calls_that_are_all_missing_and_all_unexpected_take_little_time(evaluator: Evaluator):

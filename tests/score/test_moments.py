@@ -1,12 +1,11 @@
 """Dates and times: the forms that are read, which are equal, and what is none."""
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.score.equality import moment
 from toolgauge.score.rules import offset
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second"),
     [
         ("2025-01-31", "20250131"),
@@ -27,7 +26,7 @@ def test_the_same_moment_is_equal_however_it_is_written(first: str, second: str)
     assert moment(first) == moment(second)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second"),
     [
         ("2025-01-31", "2025-02-01"),
@@ -44,7 +43,7 @@ def test_different_moments_and_kinds_of_moments_are_not_equal(first: str, second
     assert moment(first) != moment(second)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "", "2025", "2025-02-30", "2025-13-01", "0000-01-01", "31.01.2025", "Jan 31, 2025", "2025-W05-5", "2025-031",

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
 from toolgauge.evaluators.one_effect import OneEffect
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
@@ -87,7 +88,7 @@ def test_the_same_result_lowers_the_score_and_passes_once():
     assert scores == [1.0, 0.5, pytest.approx(1 / 3)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "then"),
     [
         ({"refund_id": "R-4"}, {"refund_id": "R-5"}),
@@ -107,7 +108,7 @@ def test_another_id_or_number_is_another_effect(first: Json, then: Json):
     assert results(first, then) == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "then"),
     [
         ({"id": "R-4", "at": "2026-05-01T10:00:00Z"}, {"id": "R-4", "at": "2026-05-01T10:00:23Z"}),
@@ -137,7 +138,7 @@ def test_arguments_are_equal_by_value():
     assert value(run(refund(), refund(5, {"amount": "20", "order_id": "ORD-7"}))) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "score"),
     [
         ("Thank you, that is all I needed.", 0),
@@ -188,9 +189,7 @@ def test_a_record_that_was_changed_in_another_way_in_between_may_be_changed_back
     assert value(run(calls[0], calls[2])) == 0
 
 
-@pytest.mark.parametrize(
-    "message", ["Request timed out", "connection reset by peer", "504 Gateway Timeout", "ETIMEDOUT"]
-)
+@each_row("message", ["Request timed out", "connection reset by peer", "504 Gateway Timeout", "ETIMEDOUT"])
 def test_a_call_that_works_after_a_lost_one_may_have_happened_twice(message: str):
     lost = replace(refund(), error=CallError(kind="Error", message=message), result=NotRecorded())
     outcomes = judge(ONE_EFFECT, run(lost, refund(5)))
@@ -215,7 +214,7 @@ def test_an_idempotency_key_makes_equal_calls_one_and_others_two():
     assert [value(run(*calls[:2])), value(run(calls[0], calls[2]))] == [1, 1]
 
 
-@pytest.mark.parametrize("name", ["set_address", "emailer", "add", "delete_card"])
+@each_row("name", ["set_address", "emailer", "add", "delete_card"])
 def test_settings_and_tools_whose_names_show_no_act_are_left_out(name: str):
     assert not_evaluated(ONE_EFFECT, run(refund(name=name), refund(5, name=name))) == "no_calls"
 
@@ -226,7 +225,7 @@ def test_tools_that_are_named_are_acts():
     assert not_evaluated(named, run(refund(), refund(5))) == "no_calls"
 
 
-@pytest.mark.parametrize("name", ["book_search", "order_status", "exchange_rate", "get_refund", "weather"])
+@each_row("name", ["book_search", "order_status", "exchange_rate", "get_refund", "weather"])
 def test_tools_that_look_are_left_out(name: str):
     calls = [replace(refund(number), name=name) for number in (4, 5)]
     looked = trajectory(*calls, writing_tools=[name], messages=(user("Go.", 0),), conversation_id="c")

@@ -2,8 +2,7 @@
 
 import json
 
-import pytest
-
+from tests.rows import each_row
 from tests.score.support import expected, judge, scored, tool_call, trajectory, user
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
@@ -44,7 +43,7 @@ SHAPES: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_row("shape", SHAPES)
 def test_the_value_in_content_blocks_is_the_output(shape: str):
     call = tool_call("find", result=Recorded(SHAPES[shape]))
     for wanted in (ORDER, RESULT):
@@ -54,7 +53,7 @@ def test_the_value_in_content_blocks_is_the_output(shape: str):
     assert scored(ToolCallOutput(), trajectory(call), expected(other)).value == 0.0
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each_row("shape", SHAPES)
 def test_argument_values_come_from_content_blocks(shape: str):
     found = tool_call("find", result=Recorded(SHAPES[shape]))
     pay = tool_call("pay", {"order_id": "Ä-17"})
@@ -108,7 +107,7 @@ def test_a_failure_of_mcp_can_be_expected():
     assert scored(ToolCallOutput(), trajectory(tool_call("find", result=Recorded("x"))), expected(want)).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "value"),
     [
         ({"content": [{"type": "text", "text": "one"}, {"type": "text", "text": "[2]"}]}, ["one", [2]]),
@@ -123,7 +122,7 @@ def test_blocks_become_the_values_in_them(result: Json, value: Json):
     assert result_value(result) == value
 
 
-@pytest.mark.parametrize("result", [ORDER, [ORDER], "prose", None, {"content": "text"}, {"result": ORDER}, ["a", "b"]])
+@each_row("result", [ORDER, [ORDER], "prose", None, {"content": "text"}, {"result": ORDER}, ["a", "b"]])
 def test_other_results_stay_as_they_are(result: Json):
     assert result_value(result) is result
     assert result_parts(result) == (result,)

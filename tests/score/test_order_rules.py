@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.model.content import NOT_RECORDED
@@ -37,7 +38,7 @@ def value(rule: object, judged: Trajectory, **parameters: object) -> float | str
     return outcome.value if isinstance(outcome, Scored) else getattr(outcome, "reason", "error")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "calls", "expected"),
     [
         (VERIFIED_FIRST, ["verify", "refund"], 1.0),
@@ -181,7 +182,7 @@ def test_hidden_calls_leave_open_what_they_could_change():
     assert value({"after": "pay", "call": "send_receipt"}, hidden) == "no_content"
 
 
-@pytest.mark.parametrize("because", ["max_open", "max_open_bytes", "memory", "shutdown", "max_duration", "open_idle"])
+@each_row("because", ["max_open", "max_open_bytes", "memory", "shutdown", "max_duration", "open_idle"])
 def test_what_must_follow_may_still_come_where_the_end_was_not_seen(because: ClosedBecause):
     assert value(RECEIPT_AFTER, replace(names("book"), closed_because=because)) == "incomplete"
     assert value(RECEIPT_AFTER, replace(names("book", "send_receipt"), closed_because=because)) == 1.0
@@ -268,7 +269,7 @@ def test_huge_names_are_cut_and_lists_bounded():
     assert len(outcome.differences) == 50
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "complaint"),
     [
         ({}, "exactly one of"),

@@ -2,8 +2,7 @@
 
 import time
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.json import Json
 from toolgauge.score.recorded_values import lasting
 
@@ -12,7 +11,7 @@ def are_same(first: Json, second: Json) -> bool:
     return lasting(first) == lasting(second)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second"),
     [
         ({"state": "open", "now": "2026-01-31T09:30:00.123Z"}, {"state": "open", "now": "2026-02-01 10:00:00+02:00"}),
@@ -43,7 +42,7 @@ def test_results_that_differ_in_what_changes_by_itself_are_the_same(first: Json,
     assert are_same(first, second)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second"),
     [
         ({"state": "open"}, {"state": "closed"}),

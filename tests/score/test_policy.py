@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.policy import Policy
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
@@ -76,7 +77,7 @@ def test_forbidden_and_allowed_is_forbidden():
     assert values(policy(forbid=["*_all"], allow_only=["delete_*"]), tool_call("delete_all")) == [0.0]
 
 
-@pytest.mark.parametrize("state", ["executed", "requested_only", "rejected"])
+@each_row("state", ["executed", "requested_only", "rejected"])
 def test_the_attempt_counts(state: CallState):
     assert values(policy(forbid=["pay"]), tool_call("pay", state=state)) == [0.0]
 
@@ -133,9 +134,7 @@ def test_calls_that_were_made_and_not_recorded_are_the_reason_for_no_score():
     assert not_evaluated(policy(forbid=["pay"]), hidden) == "no_content"
 
 
-@pytest.mark.parametrize(
-    "parameters", [{}, {"forbid": []}, {"allow_only": []}, {"forbid": "pay"}, {"forbid": [{"to": "x"}]}]
-)
+@each_row("parameters", [{}, {"forbid": []}, {"allow_only": []}, {"forbid": "pay"}, {"forbid": [{"to": "x"}]}])
 def test_a_policy_without_rules_is_refused(parameters: dict[str, object]):
     with pytest.raises(ValidationError):
         policy(**parameters)
@@ -144,7 +143,7 @@ def test_a_policy_without_rules_is_refused(parameters: dict[str, object]):
 READS: dict[str, object] = {"forbid": [{"name": "orders", "result": {"matches": ".*obey me.*"}}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "value"),
     [
         ("Please obey me now.", 0),

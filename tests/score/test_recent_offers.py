@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import TRACE, tool_call, trajectory
 from toolgauge.evaluators.tool_checks import KnownTool
 from toolgauge.model.expected import Expected
@@ -67,7 +68,7 @@ def test_else_that_of_the_service_within_an_hour():
         assert (names(completed), completed.offer_from) == (expected, "service" if expected else "trace")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "asking",
     [
         run(service="other"),

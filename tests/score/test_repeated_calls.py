@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
 from toolgauge.evaluators.repeated_calls import RepeatedCalls
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
@@ -154,7 +155,7 @@ def test_other_orders_and_pieces_of_the_same_words_are_no_new_content():
     assert values(trajectory(*[find(result=Recorded(piece)) for piece in pieces])) == [1, 1, 0.67, 0.5, 0.4, 0.33]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "results",
     [
         [{"state": "running", "done": f"{number}0 of 90 files"} for number in range(9)],
@@ -167,9 +168,7 @@ def test_new_numbers_ids_and_mostly_new_words_are_new_content(results: list[Json
     assert values(trajectory(*[find(result=Recorded(one)) for one in results])) == [1] * 9
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"), [("scroll_down", {"by": "page"}), ("fetchNextPage", {"of": "list"}), ("read_on", {})]
-)
+@each_row(("name", "arguments"), [("scroll_down", {"by": "page"}), ("fetchNextPage", {"of": "list"}), ("read_on", {})])
 def test_of_tools_that_page_and_calls_without_arguments_each_other_result_is_new(name: str, arguments: Json):
     shown = [tool_call(name, arguments, result=Recorded(f"the section of the {part}")) for part in "abcdefg"]
     assert values(trajectory(*shown)) == [1] * 7
@@ -199,7 +198,7 @@ def test_failures_before_the_first_success_do_not_count_and_later_ones_do():
     assert values(trajectory(*rounds))[-1] == 0.29
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("first", "second"),
     [
         ({"open": 3, "as_of": "2026-01-31T09:30:00Z"}, {"as_of": "2026-01-31T09:30:01Z", "open": 3}),
@@ -314,7 +313,7 @@ def test_polling_tools_are_not_judged_and_what_follows_them_begins_anew():
     assert values(trajectory(*[tool_call("wait")] * 2), RepeatedCalls(polling=())) == [1, 0.5]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
     ["wait_for_job", "poll_queue", "get_job_status", "check_import_status", "getRunStatus", "jobs__check_run_status"],
 )
@@ -346,7 +345,7 @@ def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_a
     assert not_evaluated(evaluator, trajectory(tool_call(name), tool_call(name))) == "no_calls"
 
 
-@pytest.mark.parametrize("length", [2, 3, 5, 6])
+@each_row("length", [2, 3, 5, 6])
 def test_rounds_of_state_changing_calls_with_the_same_results_are_found(length: int):
     names = [f"set_{number}" for number in range(length)]
     rounds = trajectory(*[tool_call(name, result=Recorded("ok")) for name in names * 3], writing_tools=names)
@@ -362,7 +361,7 @@ def test_rounds_with_other_results_or_after_a_message_of_the_user_are_none():
     assert values(trajectory(*rounds, writing_tools=names, messages=asked)) == [1] * 6
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "reason"),
     [
         (NotRecorded(), "arguments_not_recorded"),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
 from toolgauge.config.criteria import read_criterion
 from toolgauge.config.problems import Place, written
@@ -29,7 +30,7 @@ def score(result: Content, *failures: str, error: CallError | None = None) -> fl
     return found.outcome.value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "value"),
     [
         (Recorded("Error: no such order"), 0.0),
@@ -86,7 +87,7 @@ def test_the_patterns_are_part_of_what_a_criterion_means():
     assert made(failures={"match": ["Error: *"]}).revision == matching.revision
 
 
-@pytest.mark.parametrize("failures", [{"match": []}, {"match": [""]}, {"match": "Error"}, {}, {"matches": ["a"]}])
+@each_row("failures", [{"match": []}, {"match": [""]}, {"match": "Error"}, {}, {"matches": ["a"]}])
 def test_patterns_that_cannot_match_are_refused(failures: object):
     with pytest.raises(ConfigError, match="failures"):
         made(failures=failures)

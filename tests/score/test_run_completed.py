@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import not_evaluated, scored, tool_call, trajectory, user
 from toolgauge import evaluate
 from toolgauge.evaluators.run_checks import RunCompleted
@@ -59,7 +59,7 @@ def ended(ending: Ending | None, *calls: ToolCall, agents: tuple[str, ...] = ("s
     return replace(trajectory(*calls, messages=messages), runs=(run,), agents=agents)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ending", "explanation"),
     [
         ("empty", "the last answer is empty: it has neither text nor calls"),
@@ -74,15 +74,13 @@ def test_a_run_without_a_whole_answer_fails_with_the_reason(ending: Ending, expl
     assert scored(RunCompleted(), replace(ended(ending), closed_because="shutdown")).value == 1.0
 
 
-@pytest.mark.parametrize(
-    "tool", ["send_message", "slack_send", "mail__reply", "final_answer", "sendEmail", "notify_user"]
-)
+@each_row("tool", ["send_message", "slack_send", "mail__reply", "final_answer", "sendEmail", "notify_user"])
 def test_an_agent_that_answers_with_a_tool_may_say_nothing_more(tool: str):
     assert scored(RunCompleted(), ended("empty", tool_call(tool))).value == 1.0
     assert scored(RunCompleted(), ended("empty", tool_call(tool), tool_call("find"))).value == 0.0
 
 
-@pytest.mark.parametrize("tool", ["send_certificate", "find_order", "transfer_to_human_agents", "think"])
+@each_row("tool", ["send_certificate", "find_order", "transfer_to_human_agents", "think"])
 def test_other_tools_give_no_answer(tool: str):
     assert scored(RunCompleted(), ended("empty", tool_call(tool), texts=2)).value == 0.0
 
@@ -162,7 +160,7 @@ GOT_OVER = {
 }
 
 
-@pytest.mark.parametrize("recording", sorted(CRASHES | GOT_OVER))
+@each_row("recording", sorted(CRASHES | GOT_OVER))
 def test_recorded_crashes_fail_and_recorded_recoveries_pass(recording: str):
     path = Path(__file__).parents[1] / "corpus" / f"{recording}.otlp.pb"
     results = evaluate(str(path)).results

@@ -9,6 +9,7 @@ from typing import ClassVar, cast
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import expect, expected, tool_call, trajectory, user
 from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
@@ -116,9 +117,7 @@ def test_a_result_for_the_trajectory_targets_its_root():
     assert (result.target, result.call, result.version) == (judged.root, None, "7")
 
 
-@pytest.mark.parametrize(
-    ("value", "pass_at", "word"), [(0.8, 0.8, "pass"), (0.79, 0.8, "fail"), (1 - 1e-12, 1, "pass")]
-)
+@each_row(("value", "pass_at", "word"), [(0.8, 0.8, "pass"), (0.79, 0.8, "fail"), (1 - 1e-12, 1, "pass")])
 def test_the_threshold_decides_what_passes(value: float, pass_at: float, word: str):
     rule = criterion(Yields((None, Scored(value=value, explanation="x"))), pass_at=pass_at)
     assert outcome_word(only(trajectory(), rule)) == word
@@ -144,7 +143,7 @@ def test_without_criteria_the_result_is_empty():
     assert score(trajectory(tool_call("a"))) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("when", "applies"),
     [
         (When(service="shop"), True),
@@ -260,7 +259,7 @@ def test_an_exception_becomes_an_error_without_values_and_earlier_outcomes_stay(
     assert re.fullmatch(r"the evaluator raised an exception \(test_scorer\.py, line \d+\)", broken.message)
 
 
-@pytest.mark.parametrize("error", [SystemExit(0), GeneratorExit(), CancelledError(), BaseException()])
+@each_row("error", [SystemExit(0), GeneratorExit(), CancelledError(), BaseException()])
 def test_an_exception_that_would_end_a_thread_is_an_error_of_the_evaluator_that_raised_it(error: BaseException):
     class Ends(Yields):
         def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (a fake)
@@ -331,7 +330,7 @@ def test_an_evaluator_that_yields_outcomes_for_ever_is_stopped_at_the_first_repe
     assert [outcome_word(result.outcome) for result in results] == ["pass", "error"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "evaluator",
     [
         Yields((None, Scored(value=1.5, explanation="x"))),

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import (
     expect,
     expected,
@@ -65,9 +66,7 @@ def test_null_is_not_the_same_as_absent():
     assert scored(ToolCallArgs(), trajectory(tool_call("book", {})), expected(expect("book", {"x": None}))).value == 0.0
 
 
-@pytest.mark.parametrize(
-    ("wanted", "given", "value"), [(1, 1.0, 1.0), (1, True, 0.0), (1, "1", 0.0), ([1, 2], [2, 1], 0)]
-)
+@each_row(("wanted", "given", "value"), [(1, 1.0, 1.0), (1, True, 0.0), (1, "1", 0.0), ([1, 2], [2, 1], 0)])
 def test_booleans_are_not_numbers_and_whole_floats_are(wanted: Json, given: Json, value: float):
     called = trajectory(tool_call("book", {"seats": given}))
     assert scored(ToolCallArgs(), called, expected(expect("book", {"seats": wanted}))).value == value
@@ -139,7 +138,7 @@ def test_arguments_that_are_no_object_are_a_mismatch():
     assert scored(ToolCallArgs(), called, expected(expect("a", {"x": 1}))).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "reason"),
     [
         (NotRecorded(), "arguments_not_recorded"),
@@ -269,7 +268,7 @@ def test_an_evaluator_says_the_same_of_a_run_whatever_runs_it_has_seen_before():
         assert scored(seasoned, run, wanted) == scored(ToolCallArgs(), run, wanted)
 
 
-@pytest.mark.parametrize(("wanted", "found"), [(1, True), (0, False), (True, 1), (False, 0), (True, 1.0)])
+@each_row(("wanted", "found"), [(1, True), (0, False), (True, 1), (False, 0), (True, 1.0)])
 def test_a_boolean_is_no_number_in_a_call_that_stands_where_it_should(wanted: Json, found: Json):
     run, reference = trajectory(tool_call("book", {"seats": found})), expected(expect("book", {"seats": wanted}))
     assert scored(ToolCallArgs(), run, reference).value == 0.0

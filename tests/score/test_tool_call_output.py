@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.rows import each_row
 from tests.score.support import expected, expected_turns, not_evaluated, scored, sides, tool_call, trajectory, user
 from toolgauge.evaluators.outputs import ToolCallOutput
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
@@ -57,7 +58,7 @@ def test_an_output_is_the_same_in_every_form_on_both_sides(wanted: Json, found: 
 FALSY: list[Json] = [None, False, 0, "", [], {}]
 
 
-@pytest.mark.parametrize("value", FALSY)
+@each_row("value", FALSY)
 def test_falsy_outputs_are_values_like_any_other(value: Json):
     reference = expected(want("a", value))
     assert scored(STRICT, trajectory(gave("a", value)), reference).value == 1.0

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import (
     expect,
     expected,
@@ -67,7 +68,7 @@ def test_required_arguments_are_those_of_the_schema_and_without_one_all_expected
     assert scored(required, offering(judged, pay={"required": ["order_id"]}), reference).value == 0.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("strategy", "wanted", "given", "value"),
     [
         ("exact", "Paris", "paris", 0.0),
@@ -163,7 +164,7 @@ def test_expected_calls_without_arguments_are_met_by_name():
     assert scored(match(), trajectory(tool_call("a", {"x": 1})), expected(expect("a", {}))).value == 1.0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "words"),
     [
         ({"strategies": {"x": "fuzzy"}}, "'exact', 'casefold_exact', 'numeric' or 'contains'"),

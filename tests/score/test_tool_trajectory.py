@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from tests.rows import each_row
 from tests.score.support import (
     expect,
     expected,
@@ -46,7 +47,7 @@ def wanted(text: str) -> Expected:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "expected_calls", "calls", "value"),
     [
         # The same calls, one of them twice, one missing, one extra, two out of order.
@@ -94,7 +95,7 @@ def test_extra_calls_count_or_are_free_where_the_mode_leaves_it_open():
             value(mode, "free")
 
 
-@pytest.mark.parametrize("evaluator", [EXACT, PARTIAL, ToolTrajectory(mode="in_order", extra_calls="count")])
+@each_row("evaluator", [EXACT, PARTIAL, ToolTrajectory(mode="in_order", extra_calls="count")])
 def test_nothing_expected_and_something_called_is_no_success(evaluator: ToolTrajectory):
     outcome = scored(evaluator, made("a b"), wanted(""))
     assert (outcome.value, outcome.explanation) == (0.0, "no call was expected, 2 made; unexpected: `a`, `b`")
@@ -274,7 +275,7 @@ def test_too_early_calls_are_told_first_and_as_differences():
     assert sides(first) == ("<absent>", {"card": "4111"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "written", [{"confirm": []}, {"": ["a"]}, {"confirm": [""]}, {"confirm": 3}, ["a", "b"], {"confirm": [["a"]]}]
 )
 def test_rules_of_waiting_that_cannot_be_are_refused(written: object):
@@ -326,7 +327,7 @@ def test_hostile_names_are_bounded_and_without_control_characters():
     assert all(len(difference.where) <= 100 for difference in outcome.differences)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "evaluator",
     [
         EXACT,

@@ -1,8 +1,8 @@
 """`tool_use` tells runs that called a tool from runs that called none, and is silent about what is no agent's run."""
 
-import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.run_checks import ToolUse
 from toolgauge.model.observations import CallError
@@ -54,13 +54,13 @@ def test_calls_that_were_asked_for_and_not_recorded_are_calls():
     assert not_evaluated(ToolUse(tools=("pay",)), hidden) == "no_content"
 
 
-@pytest.mark.parametrize("because", ["max_duration", "max_open", "max_open_bytes", "memory", "shutdown"])
+@each_row("because", ["max_duration", "max_open", "max_open_bytes", "memory", "shutdown"])
 def test_nothing_is_said_of_a_run_that_was_closed_before_it_called_a_tool(because: ClosedBecause):
     assert not_evaluated(ToolUse(), replace(trajectory(), closed_because=because)) == "incomplete"
     assert scored(ToolUse(), replace(trajectory(tool_call("find")), closed_because=because)).value == 1.0
 
 
-@pytest.mark.parametrize("because", ["run_ended", "idle", "open_idle"])
+@each_row("because", ["run_ended", "idle", "open_idle"])
 def test_a_run_of_which_nothing_more_came_scores_0(because: ClosedBecause):
     assert scored(ToolUse(), replace(trajectory(), closed_because=because)).value == 0.0
 
@@ -78,7 +78,7 @@ def test_a_run_without_a_call_passes_at_0_and_fails_at_1():
     assert results(run, pass_at=1.0) == [(0.0, False)]
 
 
-@pytest.mark.parametrize("name", ["final_answer", "think", "submit", "transfer_to_billing", "agents/respond"])
+@each_row("name", ["final_answer", "think", "submit", "transfer_to_billing", "agents/respond"])
 def test_answers_thinking_and_hand_offs_are_no_tool_use(name: str):
     assert results(replace(trajectory(tool_call(name)), runs=(RUN,))) == [(0.0, True)]
     assert results(replace(trajectory(tool_call(name), tool_call("find")), runs=(RUN,))) == [(1.0, True)]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.evaluators.order_rules import OrderRules
@@ -145,7 +146,7 @@ def judged_by(evaluator: Evaluator) -> Criterion:
     return Criterion(name="a", evaluator_name="e", evaluator=evaluator, revision="r")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rule",
     [
         {"before": "cancel*", "call": "find_*"},
@@ -161,7 +162,7 @@ def test_rules_about_tools_that_are_never_called_found_no_call(rule: JsonObject)
     assert (found.description, found.keys) == ("found no call of its `rules`", "`rules`")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rules",
     [
         [{"never": "cancel*"}],
@@ -185,7 +186,7 @@ def test_places_in_tools_that_are_never_called_found_no_call(place: str, names: 
     assert [one.criterion.name for one in watched.so_far()] == names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "warnings"),
     [
         ({"tools": ["charge_crd"]}, ["criterion `a` expects nothing: its `tools` match none of its expected calls"]),

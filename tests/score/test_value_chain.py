@@ -2,9 +2,9 @@
 
 import time
 
-import pytest
 from msgspec.structs import replace
 
+from tests.rows import each_row
 from tests.score.support import tool_call, trajectory, user
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
@@ -76,7 +76,7 @@ def test_a_result_that_came_later_or_at_the_same_time_is_no_source():
     assert lines(judged) == ['`order_id` "A-17" is the model\'s own']
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "words"),
     [
         ("no longer needed", "from the user"),
@@ -206,7 +206,7 @@ def test_hostile_names_stay_on_one_line_and_short():
     assert len(line) < 300
 
 
-@pytest.mark.parametrize("code", ["B-2", "A-7", "ZB-1", "B 8", "B-54322", "ZB-54"])
+@each_row("code", ["B-2", "A-7", "ZB-1", "B 8", "B-54322", "ZB-54"])
 def test_a_code_of_which_only_pieces_were_seen_is_the_models_own(code: str):
     found = call("find_bike", {"model": "Roadster"}, {"bike_id": "B-54321", "stock": 3})
     tool = ToolDefinition(name="order_bike", description="Order a bike", parameters={"type": "object"})
@@ -215,7 +215,7 @@ def test_a_code_of_which_only_pieces_were_seen_is_the_models_own(code: str):
     assert lines(judged) == [f'`code` "{code}" is the model\'s own']
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "source"),
     [
         ("B-54321", "from the result of call 1 `find_bike`"),

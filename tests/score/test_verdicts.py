@@ -4,8 +4,7 @@ import math
 from functools import partial
 from typing import cast
 
-import pytest
-
+from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.tool_checks import KnownTool
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Result, Scored
@@ -80,7 +79,7 @@ class Figure(float):
         return cast("bool", "perhaps")
 
 
-@pytest.mark.parametrize(("value", "plain"), [(1, 1.0), (Figure(0.25), 0.25), (-0.0, 0.0)])
+@each_row(("value", "plain"), [(1, 1.0), (Figure(0.25), 0.25), (-0.0, 0.0)])
 def test_scores_are_plain_numbers_whatever_an_evaluator_counts_in(value: float, plain: float):
     for parts in ({}, {"share": 0.5}):
         said = Checker("call", CALLS, Marks(0.5)).passed(CALLS[0], Scored(value, "fine", parts))
@@ -89,7 +88,7 @@ def test_scores_are_plain_numbers_whatever_an_evaluator_counts_in(value: float, 
         assert said.passed is (plain == 1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "outcome",
     [
         Scored(10**400, "fine"),

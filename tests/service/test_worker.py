@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from tests.rows import each_row
 from tests.walk.support import CORPUS, Walk, spans_of
 from toolgauge.model.delivery import Accepted
 from toolgauge.model.expected import Expected
@@ -156,7 +157,7 @@ def test_work_that_was_posted_to_a_thread_that_has_ended_is_done():
     assert holds(lambda: done == ["posted"], worker.watch)
 
 
-@pytest.mark.parametrize("error", [SystemExit(), GeneratorExit(), BaseException(), ValueError()])
+@each_row("error", [SystemExit(), GeneratorExit(), BaseException(), ValueError()])
 def test_nothing_that_a_piece_of_work_raises_ends_the_thread(error: BaseException):
     walk = Walk()
     worker = Worker(walk.pipeline, Inbox(1 << 20), clock=time.monotonic_ns, faults=Faults(walk.metrics))

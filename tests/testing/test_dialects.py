@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.recognize.support import CORPUS, log, span
+from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import Recorded
@@ -40,7 +41,7 @@ def recorded(dialect: Dialect, folder: Path) -> Iterator[Record]:
             yield from (viewed.span for viewed in islice(decoder.traces(body).viewed, RECORDS_A_FILE))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "dialect",
     [dialect for dialect in dialects() if dialect.name not in NOT_RECORDED],
     ids=lambda dialect: dialect.name,
@@ -93,14 +94,14 @@ def test_dialect_that_keeps_its_contract_passes():
     check_dialect(Fake(), records())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "grounds", [Grounds(keys=("fake.kind",)), Grounds(scopes=("test.",)), Grounds(keys=("fake.name",), names=("ad",))]
 )
 def test_any_one_of_its_grounds_is_enough(grounds: Grounds):
     check_dialect(Fake(grounds=grounds), records())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fake", "message"),
     [
         (Fake(name="Fake Dialect"), "snake case"),
@@ -138,6 +139,6 @@ def test_dialect_without_a_record_of_its_own_is_plainly_claimed_so():
     assert "`tests/recognize/cases/<dialect>/*.otlp.pb`" in str(found.value)
 
 
-@pytest.mark.parametrize("value", [{"a": [1, None, "x"]}, True, None, 2.5])
+@each_row("value", [{"a": [1, None, "x"]}, True, None, 2.5])
 def test_any_json_is_a_fine_result(value: Json):
     check_dialect(Fake(observations=(CallExecuted(name="add", result=Recorded(value)),)), records())

@@ -5,6 +5,7 @@ from typing import ClassVar, cast
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation
@@ -39,7 +40,7 @@ REQUIRED: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("name", names(EVALUATORS))
+@each_row("name", names(EVALUATORS))
 def test_each_installed_evaluator_keeps_its_contract(name: str):
     installed = evaluator(name)(**REQUIRED.get(name, {}))
     if hasattr(installed, "questions"):
@@ -94,7 +95,7 @@ def test_evaluator_that_keeps_its_contract_passes():
     check_evaluator(Fake())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fake", "message"),
     [
         (Unversioned(), "`version` of Unversioned is empty"),

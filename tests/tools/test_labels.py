@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.authoring.firings import Share
 from toolgauge.cli.main import main
 from tools.bench.labels.chats import agent_process_bench, agentrx, request_of
@@ -115,7 +116,7 @@ def test_steps_of_trail_hold_the_spans_of_their_own_agent():
     assert encoded["status"] == {"code": 2, "message": REFUSED}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("location", "evidence", "placed"),
     [
         ("m2", f"Error:\n{REFUSED.partition(': ')[2]}", "Step1"),

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.deploy.helm import installed
+from tests.rows import each_row
 from tests.test_runner import pins
 from tools.release import (
     PARTS,
@@ -86,7 +87,7 @@ def test_a_wheel_with_a_cache_or_without_a_module_is_refused():
         check_wheel(held - {"toolgauge/py.typed"}, tracked, DIST_INFO)
 
 
-@pytest.mark.parametrize("stray", ["tests/test_cli.py", "docs/untracked.md", "shared.txt", ".github/workflows/ci.yml"])
+@each_row("stray", ["tests/test_cli.py", "docs/untracked.md", "shared.txt", ".github/workflows/ci.yml"])
 def test_a_source_distribution_with_a_stray_file_is_refused(stray: str):
     tracked = {"src/toolgauge/cli.py", "pyproject.toml", "tests/test_cli.py", ".github/workflows/ci.yml"}
     held = {"src/toolgauge/cli.py", "pyproject.toml", "PKG-INFO"}
@@ -225,7 +226,7 @@ def test_actions_are_pinned_by_their_commit():
     assert [line for line in uses if not re.fullmatch(r"(- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)] == []
 
 
-@pytest.mark.parametrize("command", [line for run in RUNS for line in run.splitlines() if "tools.release" in line])
+@each_row("command", [line for run in RUNS for line in run.splitlines() if "tools.release" in line])
 def test_a_workflow_calls_the_release_command_with_words_that_it_knows(command: str):
     words = shlex.split(command)
     found = options(words[words.index("tools.release") + 1 :])

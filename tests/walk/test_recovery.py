@@ -5,18 +5,20 @@
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from itertools import groupby
 
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.captures import Captured
+from tests.captures import Captured, all_captures
+from tests.rows import each_row
 from tests.walk.support import CORPUS, SECOND, MemoryJournal, Walk, attributes
 from toolgauge.config.model import Defaults
 from toolgauge.model.delivery import Signal
 from toolgauge.service.criteria_factory import default_criteria
 
 WITH_CONVERSATIONS = "defaults.scope=conversation"
+OF_TURNS = [folder for folder, each in all_captures().items() if "multi_turn" in each.scenarios]
 
 
 def requests(framework: str, scenario: str) -> list[tuple[Signal, bytes]]:
@@ -114,9 +116,12 @@ def test_a_process_that_ended_at_any_moment_leaves_no_trace_in_the_scores(captur
     assert captured.failures(assert_no_trace_is_left) == {}
 
 
-def test_nor_does_it_in_the_scores_of_conversations(captured: Captured):
-    with_conversations = partial(assert_no_trace_is_left, settings=(WITH_CONVERSATIONS,))
-    assert captured._replace(scenarios=captured.scenarios[::2]).failures(with_conversations) == {}
+@each_row(
+    "folder",
+    [name if number % 8 == 0 else pytest.param(name, marks=pytest.mark.long) for number, name in enumerate(OF_TURNS)],
+)
+def test_nor_does_it_in_the_scores_of_conversations(folder: str):
+    assert_no_trace_is_left(folder, "multi_turn", (WITH_CONVERSATIONS,))
 
 
 def test_a_run_that_closed_long_ago_and_was_not_delivered_is_not_scored_again():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.rows import each_row
 from tests.watch.support import HOUR, MINUTE, SECOND, START
 from toolgauge.watch.watcher import Budget
 
@@ -27,7 +28,7 @@ def test_at_a_steady_rate_the_run_length_is_the_observations_of_a_week(every_ns:
     assert budget.run_length == pytest.approx(max(1000, weekly), rel=0.1)
 
 
-@pytest.mark.parametrize("every_ns", [SECOND, MINUTE, HOUR])
+@each_row("every_ns", [SECOND, MINUTE, HOUR])
 def test_in_its_first_week_a_process_spends_no_more_than_in_any_other(every_ns: int) -> None:
     budget, count = Budget(), _WEEK_NS // every_ns
     assert spent(budget, every_ns=every_ns, count=count) <= 1

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.model.regressions import Change
 from toolgauge.settings import SECOND
 from toolgauge.watch.causes import MAX_OBSERVATIONS, MAX_VALUES, NewestObservations
@@ -72,7 +73,7 @@ def test_a_value_that_was_in_use_before_has_no_first_sight() -> None:
     assert (cause.since_ns, cause.conversations, cause.of) == (None, 20, 40)
 
 
-@pytest.mark.parametrize("begun", [140, 150, 155, 160])
+@each_row("begun", [140, 150, 155, 160])
 def test_behaviour_comes_after_the_model_that_began_when_the_scores_dropped(begun: int) -> None:
     # It fits the scores better than the model does: each of these conversations fails, and no other.
     def observations() -> Iterable[tuple[float, dict[str, str]]]:
@@ -108,9 +109,9 @@ def test_a_prompt_of_each_user_is_no_change_that_leads_to_behaviour() -> None:
 
 
 def test_no_update_of_an_alarm_names_behaviour_in_place_of_its_cause() -> None:
-    right, found, others = named("together", ("service version", "model"), streams=12, seed=3, through_arguments=True)
-    assert found >= 12
-    assert right >= found - 2
+    right, found, others = named("together", ("service version", "model"), streams=6, seed=3, through_arguments=True)
+    assert found >= 6
+    assert right >= found - 1
     assert "toolgauge.tool.arguments" not in others
 
 
@@ -189,7 +190,7 @@ def test_damaged_bytes_are_refused(cut: int) -> None:
         NewestObservations.load(filled(switched()).dump()[:-cut])
 
 
-@pytest.mark.parametrize("kind", [*CAUSES, "none", "together"])
+@each_row("kind", [*CAUSES, "none", "together"])
 def test_most_causes_are_named_first(kind: str) -> None:
     causes = ("service version", "model") if kind == "together" else () if kind == "none" else (kind,)
     right, alarms, _ = named(kind, causes, streams=4, seed=7)

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from tests.rows import each_row
 from toolgauge.watch.detector import Detector
 
 
@@ -68,7 +69,7 @@ def test_a_reset_learns_the_present_as_normal():
     assert detector.baseline == pytest.approx(0.5, abs=0.05)
 
 
-@pytest.mark.parametrize("score", [math.nan, -0.01, 1.01, math.inf])
+@each_row("score", [math.nan, -0.01, 1.01, math.inf])
 def test_a_score_outside_of_0_to_1_is_refused(score: float):
     detector = Detector(1000, 20)
     with pytest.raises(ValueError, match="between 0 and 1"):
@@ -77,13 +78,13 @@ def test_a_score_outside_of_0_to_1_is_refused(score: float):
         detector.observe({"": (score, 1)})
 
 
-@pytest.mark.parametrize("arl", [1, 0, -5, math.nan, math.inf])
+@each_row("arl", [1, 0, -5, math.nan, math.inf])
 def test_a_run_length_that_is_none_is_refused(arl: float):
     with pytest.raises(ValueError, match="arl"):
         Detector(arl, 20)
 
 
-@pytest.mark.parametrize("score", [0.0, 1.0, 0.7])
+@each_row("score", [0.0, 1.0, 0.7])
 def test_a_score_that_never_changes_never_raises_an_alarm(score: float):
     detector = Detector(1000, 20)
     assert not any(detector.update(score) for _ in range(20_000))

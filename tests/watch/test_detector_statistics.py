@@ -9,6 +9,7 @@ from statistics import mean
 
 import pytest
 
+from tests.rows import each_row
 from tests.watch.simulation import (
     Draw,
     binomial_limit,
@@ -32,10 +33,17 @@ STREAMS: dict[str, Callable[[], Draw]] = {
     "day and night": day_and_night,
     "mixed conversations": lambda: mixed_conversations,
 }
+# The others with `--long`.
+QUICK = ("0.95", "inflated", "conversations")
 
 
-@pytest.mark.parametrize(
-    ("name", "baseline_min"), [*((name, 20) for name in STREAMS), ("0.95", 100), ("mixed conversations", 100)]
+@each_row(
+    ("name", "baseline_min"),
+    [
+        *(pytest.param(name, 20, marks=() if name in QUICK else pytest.mark.long) for name in STREAMS),
+        pytest.param("0.95", 100, marks=pytest.mark.long),
+        ("mixed conversations", 100),
+    ],
 )
 def test_the_run_length_to_a_false_alarm_is_at_least_what_was_asked_for(name: str, baseline_min: int):
     result = false_alarms(STREAMS[name], 300, baseline_min, runs=60)
@@ -47,7 +55,7 @@ def test_a_stream_that_hardly_ever_fails_keeps_the_run_length_too():
     assert false_alarms(lambda: coins(0.999), 1000, 200, runs=40).least_run_length() >= 1000
 
 
-@pytest.mark.parametrize("name", ["0.95", "inflated", "conversations"])
+@each_row("name", ["inflated", *(pytest.param(name, marks=pytest.mark.long) for name in ("0.95", "conversations"))])
 def test_early_alarms_are_no_more_frequent_than_late_ones(name: str):
     result = false_alarms(STREAMS[name], 10_000, 200, runs=100, limit=0.1)
     assert result.early / 100 <= 0.12
@@ -64,7 +72,14 @@ DROPS = {
 }
 
 
-@pytest.mark.parametrize("drop", DROPS)
+@each_row(
+    "drop",
+    [
+        "0.95 to 0.85",
+        "inflated",
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("0.95 to 0.90", "0.80 to 0.70")),
+    ],
+)
 def test_a_drop_of_a_well_known_stream_is_noticed_nearly_as_soon_as_by_one_who_knows_it(drop: str):
     before, after = DROPS[drop]
     measured = mean(delay.observations for delay in delays(before, after, 5000, learned=8, drops=30))
@@ -81,7 +96,7 @@ def test_the_onset_of_a_clear_drop_is_placed_near_to_it():
     assert sum(error <= 20 for error in errors) >= 0.8 * len(errors)
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.8, 0.95), (0.5, 0.9), (0.9, 1.0)])
+@each_row(("low", "high"), [(0.8, 0.95), (0.5, 0.9), (0.9, 1.0)])
 def test_an_improvement_raises_no_alarm(low: float, high: float):
     alarms = 0
     for seed in range(100):

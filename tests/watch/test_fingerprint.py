@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import call, trajectory
+from tests.rows import each_row
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError, ToolDefinition
@@ -56,7 +57,7 @@ ORDER: JsonObject = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     "same",
     [
         {**ORDER, "required": ["description", "order_id"]},

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.rows import each_row
 from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, watcher
 from toolgauge.model.regressions import AlarmPeriod, ScoreBucket, StreamHistory
 from toolgauge.watch.stream import MAX_BUCKETS, ScoreHistory, WatchedStream
@@ -79,7 +80,7 @@ def test_merging_keeps_the_count_the_sum_and_the_order(observations: list[tuple[
     assert ScoreHistory.load(history.dump()).buckets() == buckets
 
 
-@pytest.mark.parametrize("saved", [b"\x01", b"\xff\xff\xff\xff", b"\x01\x00\x00\x00", b"\x00\x00\x00\x00\x00"])
+@each_row("saved", [b"\x01", b"\xff\xff\xff\xff", b"\x01\x00\x00\x00", b"\x00\x00\x00\x00\x00"])
 def test_damaged_bytes_are_no_history(saved: bytes) -> None:
     with pytest.raises(ValueError, match="damaged"):
         ScoreHistory.load(saved)

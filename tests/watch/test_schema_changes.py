@@ -2,8 +2,7 @@
 
 from time import process_time
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.watch.schema_changes import Difference, canonical, difference
@@ -25,7 +24,7 @@ def one(schema: Json) -> JsonObject:
     return {"type": "object", "properties": {"x": schema}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "same"),
     [
         (WEATHER, {"required": ["city"], "properties": {"unit": UNIT, "city": CITY}, "type": "object"}),
@@ -48,7 +47,7 @@ def test_another_spelling_is_no_change(schema: JsonObject, same: JsonObject) -> 
     assert change(schema, same) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("narrow", "wide", "place"),
     [
         ({**WEATHER, "required": ["city", "unit"]}, WEATHER, "required.unit"),
@@ -66,7 +65,7 @@ def test_a_narrower_schema_is_breaking_and_a_wider_one_additive(
     assert change(narrow, wide) == ("additive", f"$.parameters.{place}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "place"),
     [
         (one({"minLength": 1}), one({"minLength": 2}), "properties.x"),

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import trajectory
 from tests.recordings.corpus import diagnosed, recordings
+from tests.rows import each_row
 from tests.watch.support import START, result, scored
 from tests.web.streams import Parsed, page, shown
 from toolgauge.config.model import Config
@@ -50,7 +50,7 @@ def counted() -> MetricRegistry:
     return registry
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("folder", "scenario"),
     [
         ("google-adk", "multi_turn"),

@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import pytest
-
+from tests.rows import each_row
 from tests.web.streams import Parsed, page, shown
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.export.settings import MetricsSettings
@@ -115,14 +114,12 @@ def test_reasons_of_dropped_spans_are_those_of_the_page_of_metrics() -> None:
     assert ("a gRPC status in lower case, `http_<status>`", drop_reason("http_503")) in rows
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_660, "1 h 1 min"), (90_000, "1 d 1 h")]
-)
+@each_row(("seconds", "text"), [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_660, "1 h 1 min"), (90_000, "1 d 1 h")])
 def test_times_have_two_units(seconds: int, text: str) -> None:
     assert lasted(seconds * 1_000_000_000) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (64 << 20, "64.0 MiB"), (3 << 30, "3.0 GiB")]
 )
 def test_sizes_have_units(size: int, text: str) -> None:

@@ -2,13 +2,12 @@
 
 import re
 
-import pytest
-
+from tests.rows import each_row
 from toolgauge.report.html import static_file, visible
 from toolgauge.web.pages import Pages
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("plain, Größe, 漢字, 👩‍💻", "plain, Größe, 漢字, 👩‍💻"),

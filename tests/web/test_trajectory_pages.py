@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory, trajectory_result
+from tests.rows import each_row
 from tests.watch.support import watcher
 from tests.web.html_reader import Html
 from tests.web.streams import page as view
@@ -190,7 +191,7 @@ def test_hostile_text_adds_no_element_and_no_attribute(path: str, show_values: b
     assert not {"\u202e", "\x1b", "\x00", "\ud83d"} & set(html)
 
 
-@pytest.mark.parametrize("path", ["/", "/trajectories", f"/trajectories/{WRONG_REFUND}"])
+@each_row("path", ["/", "/trajectories", f"/trajectories/{WRONG_REFUND}"])
 def test_pages_have_one_outline(path: str):
     read_back = Html(page(*recorded(), path=path))
     assert read_back.headings[0] == 1
@@ -298,7 +299,7 @@ def test_ten_thousand_calls_are_shown_hundred_at_a_time():
     assert "call-7777" in Html(page(card, path=path, call="7777")).ids
 
 
-@pytest.mark.parametrize("wrong", ["2", "-1", "x", "9" * 400, "٣"])
+@each_row("wrong", ["2", "-1", "x", "9" * 400, "٣"])
 def test_call_that_is_not_there_is_passed_over(wrong: str):
     card = scorecard(of=trajectory(*many_calls(2)))
     path = "/trajectories/0af7651916cd43dd8448eb211c80319c"

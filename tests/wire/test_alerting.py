@@ -166,7 +166,7 @@ def monitoring(folder: Path, *, pushes: bool) -> Generator[Monitored]:
             alerts = yaml.safe_load((folder / "alerts.yaml").read_text())
             for group in alerts["groups"]:
                 group["rules"] = [rule for rule in group["rules"] if rule["alert"] != SINGLE["alertname"]]
-            (folder / "alerts.yaml").write_text(yaml.safe_dump(alerts))
+            (folder / "alerts.yaml").write_text(yaml.safe_dump(alerts))  # pyright: ignore[reportUnknownMemberType] - in newer stubs
         yield Monitored(toolgauge, stack.enter_context(prometheus_running(folder, config)), webhook)
 
 

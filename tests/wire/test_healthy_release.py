@@ -51,7 +51,7 @@ def test_a_healthy_release_of_the_sample_sender_raises_no_alert_not_even_a_pendi
         until(lambda: (prometheus.value("count_over_time(up[1m])") or 0) >= 1 and not names(prometheus), "scrapes")
         # One conversation of the worse release is the least.
         running.enter_context(
-            sending(toolgauge.grpc_port, "--healthy", str(CONVERSATIONS), "--worse", "1", "--rate", "25")
+            sending(toolgauge.grpc_port, "--healthy", str(CONVERSATIONS), "--worse", "1", "--rate", "70")
         )
         seen: set[str] = set()
 

@@ -11,8 +11,10 @@ from tests.wire.support import LISTEN, Process, Toolgauge, environment, until_eq
 
 # Runs the command, and sends itself a signal whenever one of these modules is asked for.
 SIGNALLED = """
-import os, runpy, sys
+import os, runpy, signal, sys
 number, *modules = sys.argv.pop(1).split(",")
+# A test run that was started with nohup ignores it, and its children inherit that.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 class Signalling:
     def find_spec(self, name, path=None, target=None):

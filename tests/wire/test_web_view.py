@@ -119,6 +119,6 @@ def test_the_catalogue_of_a_running_process_is_the_same_by_page_command_and_metr
         tokens = toolgauge.total("toolgauge_trajectory_tokens_sum")
         assert toolgauge.total("toolgauge_trajectory_cost_sum") == pytest.approx(tokens / 1000)
         assert f"tokens {tokens:,.0f}, time " in ended.out
-        assert f", cost {tokens / 1000:.4g}\n" in ended.out
+        assert f", cost {tokens / 1000:.4g} USD\n" in ended.out
         [link] = re.findall(r'href="(/agents/[0-9a-f]{16})"', get(port, "/agents"))
         assert "get_user" in get(port, link)

@@ -300,7 +300,7 @@ def shown(config: Config) -> str:
 
 def as_yaml(values: Json) -> str:
     """Write values so that reading them as configuration gives the same."""
-    return yaml.dump(_escaped(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.dump(_escaped(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)  # pyright: ignore[reportUnknownMemberType] - in newer stubs
 
 
 def _escaped(value: Json) -> Json:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NotRecorded, Recorded
+from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -94,10 +94,10 @@ _STATE = re.compile(r"(?:^|[._:-])(?:result[._-])?(?:status|outcome|state|succes
 _FAILURES = ("error", "failed", "failure", "false")
 # An attribute for each argument, or for each part of a result: how their keys begin.
 _EACH_ARGUMENT = re.compile(
-    r".{0,100}?(?:inputs?|arguments|args|param(?:eter)?s)[._](?:_params_\.)?(?=[^.])", re.IGNORECASE
+    r"\A.{0,100}?(?:inputs?|arguments|args|param(?:eter)?s)[._](?:_params_\.)?(?=[^.])", re.IGNORECASE
 )
-_EACH_RESULT = re.compile(r".{0,100}?(?:outputs?[._]results?|outputs?|results?)\.(?=[^.])", re.IGNORECASE)
-_EACH_TOOL = re.compile(r".{0,100}?(?:functions|tools|definitions)\.(?=\d{1,4}\.(?:function\.)?name$)", re.IGNORECASE)
+_EACH_RESULT = re.compile(r"\A.{0,100}?(?:outputs?[._]results?|outputs?|results?)\.(?=[^.])", re.IGNORECASE)
+_EACH_TOOL = re.compile(r"\A.{0,100}?(?:functions|tools|definitions)\.(?=\d{1,4}\.(?:function\.)?name$)", re.IGNORECASE)
 _OF_CONVENTIONS = frozenset((conventions.ARGUMENTS, conventions.RESULT, "input.value", "output.value"))
 _MESSAGES = frozenset((conventions.INPUT, conventions.OUTPUT))
 
@@ -129,7 +129,7 @@ class Generic(MappedDialect):
         # Asked of every span that is read: a loop costs half of what a generator does.
         for seen in observations:
             if type(seen) is CallExecuted:
-                if type(seen.arguments) is not NotRecorded and type(seen.result) is not NotRecorded:
+                if seen.arguments != NOT_RECORDED and seen.result != NOT_RECORDED:
                     return observations
                 call = seen
             elif type(seen) is ModelCall:
@@ -169,7 +169,7 @@ class Generic(MappedDialect):
     def _with_content(
         self, span: Span, observations: tuple[Observation, ...], call: CallExecuted
     ) -> tuple[Observation, ...]:
-        has_part = type(call.arguments) is not NotRecorded or type(call.result) is not NotRecorded
+        has_part = call.arguments != NOT_RECORDED or call.result != NOT_RECORDED
         # A tool may have nothing to take or to return: then only another convention on the same span is asked.
         if has_part and _OF_CONVENTIONS.isdisjoint(span.attributes):
             return observations
@@ -178,8 +178,8 @@ class Generic(MappedDialect):
             return observations
         whole = replace(
             call,
-            arguments=executed.arguments if type(call.arguments) is NotRecorded else call.arguments,
-            result=executed.result if type(call.result) is NotRecorded else call.result,
+            arguments=executed.arguments if call.arguments == NOT_RECORDED else call.arguments,
+            result=executed.result if call.result == NOT_RECORDED else call.result,
             call_id=call.call_id or executed.call_id,
             error=call.error or executed.error,
         )

@@ -20,7 +20,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
-from toolgauge.recognize import langchain, messages, values
+from toolgauge.recognize import conventions, langchain, messages, values
 from toolgauge.recognize import openinference_agents as agents
 from toolgauge.recognize import openinference_messages as flattened
 from toolgauge.recognize.conventions import (
@@ -254,8 +254,13 @@ class UiPath(PlainDialect):
         attributes = record.attributes
         is_own = record.scope.name.startswith(_SCOPE)
         if TOOL_NAME in attributes and KIND not in attributes:
-            # A shop for tools and a build write the name, too, and so do other conventions.
-            return is_own or INPUT in attributes or OUTPUT in attributes
+            if is_own or INPUT in attributes or OUTPUT in attributes:
+                return True
+            # A shop for tools and a build write the name, too, and so do other conventions in scopes of their own.
+            is_ordinary = not (
+                conventions.ORDINARY.isdisjoint(attributes) and conventions.TRANSPORT.isdisjoint(attributes)
+            )
+            return not record.scope.name and not is_ordinary
         return SPAN_TYPE in attributes and is_own
 
     def _read(self, span: Span) -> Iterator[Observation]:

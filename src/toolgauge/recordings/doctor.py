@@ -338,11 +338,11 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
         results, failures = sum(diagnosis.reported_errors.values()), diagnosis.reported_errors.get("fail", 0)
         yield f"  {style.doubtful('note')}: {counted(results, 'result')} read like errors, {failures} are counted as failures"
         yield "    do: where the others are failures too, put this line into the configuration; `toolgauge learn` proposes more"
-        yield f"    {yaml.safe_dump(_failures(diagnosis), default_flow_style=True, width=1000, sort_keys=False).strip()}"
+        yield f"    {yaml.safe_dump(_failures(diagnosis), default_flow_style=True, width=1000, sort_keys=False).strip()}"  # pyright: ignore[reportUnknownMemberType] - in newer stubs
     if diagnosis.sent.mappings:
         yield f"  {style.doubtful('note')}: no dialect knows this producer; read by what its values look like, whatever their keys"
         yield "    do: check these lines and put them into the configuration, which makes the reading firm"
-        yield from (f"    {line}" for line in yaml.safe_dump(_simple_dialect(diagnosis), sort_keys=False).splitlines())
+        yield from (f"    {line}" for line in yaml.safe_dump(_simple_dialect(diagnosis), sort_keys=False).splitlines())  # pyright: ignore[reportUnknownMemberType] - in newer stubs
 
 
 def _failures(diagnosis: Diagnosis) -> JsonObject:

@@ -5,6 +5,7 @@ unsound outcome become an `EvaluationError`; long texts are cut. After three lat
 that crashes the process or never releases the interpreter's lock.
 """
 
+import ctypes
 import os
 import sys
 import threading
@@ -34,6 +35,8 @@ from toolgauge.score.verdicts import cut, problem_of, raised
 
 _T = TypeVar("_T")
 _LIMIT_S = 10.0
+# How long a late call has to end when it is told to.
+_LAST_WAIT_S = 0.1
 # A wait for a call, in parts: while the whole process is stopped, only one of them passes.
 _WAITS = 10
 # After so many late calls, or so many in a row that keep so much memory, an evaluator is off.
@@ -51,6 +54,14 @@ class _LateError(EvaluationError):
         super().__init__("timeout", "the evaluator did not end in time and was left alone")
 
 
+class _ArrivedError(Exception):
+    """An exception that a thread has raised in itself."""
+
+
+def _raise_in(thread_id: int | None, error: "ctypes.py_object[type[BaseException]] | None") -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id or 0), error)
+
+
 class _SpareThread(threading.Thread):
     """Makes one call after the other."""
 
@@ -64,17 +75,32 @@ class _SpareThread(threading.Thread):
 
     def run(self) -> None:
         """Make calls until there is a `None` in their place."""
-        while (call := self.calls.get()) is not None:
-            failure: EvaluationError | None = None
-            try:
-                call()
-            except EvaluationError as error:
-                failure = error.with_traceback(None)
-            except BaseException as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-                outcome = raised(error, __file__)
-                failure = EvaluationError(outcome.error_type, outcome.message)
-            del call
-            self.ends.put(failure)
+        # `give_up` may strike after the call, too.
+        with suppress(SystemExit):
+            while (call := self.calls.get()) is not None:
+                failure: EvaluationError | None = None
+                try:
+                    call()
+                except EvaluationError as error:
+                    failure = error.with_traceback(None)
+                except BaseException as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
+                    outcome = raised(error, __file__)
+                    failure = EvaluationError(outcome.error_type, outcome.message)
+                del call
+                self.ends.put(failure)
+
+    def give_up(self) -> None:
+        """End a call that computes, once; one that waits or catches everything keeps the thread, which then does nothing more."""
+        self.calls.put(None)
+        _raise_in(self.ident, ctypes.py_object(SystemExit))
+        self.join(_LAST_WAIT_S)
+        # Up to Python 3.12, an exception that never arrives slows all threads down, and stops those that are traced: what takes its
+        # mark away is another one that arrives.
+        _raise_in(self.ident, None)
+        with suppress(_ArrivedError):
+            _raise_in(threading.get_ident(), ctypes.py_object(_ArrivedError))
+            while True:
+                time.sleep(0)
 
 
 def _exit(status: int) -> None:
@@ -116,8 +142,7 @@ class SpareThreads:
                     setattr(sys, name, stream)
             sys.setrecursionlimit(max(recursion, sys.getrecursionlimit()))
         if isinstance(failure, _LateError):
-            # It is left alone, and ends when the call does.
-            thread.calls.put(None)
+            thread.give_up()
         else:
             self._idle.append(thread)
         if self._is_ended:

@@ -1,0 +1,86 @@
+"""Run the tests that a change can reach: `python3 tests changed [--since COMMIT] [words for pytest]`.
+
+A change is what git tells: files that differ from COMMIT (where this branch left `main`, unless it is named), and files that git does not
+know. A test module is reached where it imports a changed module, directly or through others. Tests that start the command and
+import nothing are not found by that, so the walks, which send spans from one end to the other, always run.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import grimp
+
+ROOT = Path(__file__).resolve().parents[1]
+ALWAYS = ("tests/architecture", "tests/walk")
+
+
+def main() -> int:
+    """Find the tests and become pytest."""
+    parser = argparse.ArgumentParser("python3 tests changed", allow_abbrev=False, description=__doc__)
+    parser.add_argument("--since", metavar="COMMIT", help="the commit to compare with")
+    options, words = parser.parse_known_args()
+    paths = changed_paths(options.since or branching_point())
+    if not paths:
+        print("nothing has changed", file=sys.stderr)
+        return 0
+    tests = reached_tests(paths)
+    print(f"{len(paths)} changed files reach {len(tests)} test modules", file=sys.stderr)
+    command = [sys.executable, "-m", "pytest", *words, *tests, *ALWAYS]
+    return os.execv(sys.executable, command)  # noqa: S606 - our own interpreter
+
+
+def branching_point() -> str:
+    """Return the commit at which this branch left `main`; on `main`, the one that was fetched."""
+    for main_branch in ("origin/main", "main"):
+        if (found := git("merge-base", "HEAD", main_branch)) and found[0] != (git("rev-parse", "HEAD") or [""])[0]:
+            return found[0]
+    return "HEAD"
+
+
+def changed_paths(since: str) -> list[str]:
+    """List paths from the root that differ from a commit, or that git does not know."""
+    return [*git("diff", "--name-only", since), *git("ls-files", "--others", "--exclude-standard")]
+
+
+def git(*words: str) -> list[str]:
+    """Return the lines that git prints; none where it fails."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def reached_tests(paths: Iterable[str], root: Path = ROOT) -> list[str]:
+    """List the test modules that changes of these paths can reach."""
+    graph = grimp.build_graph("toolgauge", "tests", cache_dir=None)
+    reached: set[str] = set()
+    for path in paths:
+        for module in modules_of(Path(path), graph.modules, root):
+            reached |= {module, *graph.find_downstream_modules(module)}
+    found = {f"{module.replace('.', '/')}.py" for module in reached if module.rpartition(".")[2].startswith("test_")}
+    always = tuple(f"{folder}/" for folder in ALWAYS)
+    return sorted(path for path in found if (root / path).is_file() and not path.startswith(always))
+
+
+def modules_of(path: Path, modules: Iterable[str], root: Path) -> Iterator[str]:
+    """Name the modules that a changed file stands for: itself, those beside it that may read it, or tests that name it or its folder."""
+    first, *rest = path.parts
+    if path.suffix == ".py" and first in ("src", "tests"):
+        name = ".".join(rest if first == "src" else path.parts).removesuffix(".py").removesuffix(".__init__")
+        yield from (module for module in modules if module == name)
+    elif first == "src":
+        yield from (module for module in modules if module.rpartition(".")[0] == ".".join(rest[:-1]))
+    else:
+        folder = rest[0] if first == "tests" else first
+        for module in modules:
+            source = root / f"{module.replace('.', '/')}.py"
+            if module.startswith("tests.") and source.is_file():
+                text = source.read_text()
+                if f'"{folder}"' in text or f'"{path.name}"' in text:
+                    yield module
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -27,7 +27,7 @@ class StubModel(dspy.BaseLM):
         self.calls = []
         self.final = ""
 
-    def forward(self, prompt=None, messages=None, **kwargs):
+    def forward(self, prompt=None, messages=None, **kwargs):  # noqa: ARG002 - as DSPy calls it
         if "next_tool_name" not in messages[0]["content"]:
             fields = {"reasoning": "All is known.", "answer": self.final}
         else:

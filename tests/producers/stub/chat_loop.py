@@ -35,6 +35,6 @@ def _called(name: str, given: str, tools: Mapping[str, Callable[..., Any]], offe
         return f"Error: no tool called {name}"
     try:
         result = tools[name](**json.loads(given))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the model reads it
         return f"Error: {type(error).__name__}: {error}"
     return result if isinstance(result, str) else json.dumps(result)

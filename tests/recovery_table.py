@@ -86,8 +86,8 @@ def _of(folder: Path) -> Iterator[Compared]:
 def language(truths: Sequence[Truth]) -> str:
     """Name the language by the packages of the captured program."""
     packages = {name for truth in truths for name in truth.versions}
-    if "@openai/codex" in packages:
-        # The package has a program in it, not a script.
+    if packages & {"@openai/codex", "rust"}:
+        # Codex's package has a program in it, not a script.
         return "Rust"
     if "kotlin" in packages:
         return "Kotlin"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, MutableSequence, Sequence
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, json
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -208,6 +208,6 @@ def _has_input(reading: Reading) -> bool:
     )
 
 
-def shown(calls: Sequence[ToolCall]) -> list[tuple[str, str, bool]]:
-    """Return what is compared of calls: names, arguments and failures, in order."""
-    return [(call.name, repr(call.arguments), call.error is not None) for call in calls]
+def shown(calls: Sequence[ToolCall]) -> list[tuple[str, bytes, bool]]:
+    """Return what is compared of calls: names, arguments in any order, and failures, in the order of the calls."""
+    return [(call.name, json.encode(call.arguments, order="sorted"), call.error is not None) for call in calls]

@@ -25,7 +25,7 @@ GLUED = {("openinference-openai-js", "stream_parallel")}
 _SEEDS = 3
 
 
-def calls_after(recording: Recording, trace_id: str, span_id: str, damage: Damage) -> list[tuple[str, str, bool]]:
+def calls_after(recording: Recording, trace_id: str, span_id: str, damage: Damage) -> list[tuple[str, bytes, bool]]:
     requests = damaged(recording.requests, bytes.fromhex(span_id), damage)
     trajectory = BENCH.joined(requests, recording.logs).get(trace_id)
     return shown(trajectory.calls) if trajectory is not None else []

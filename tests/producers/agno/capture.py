@@ -1,4 +1,4 @@
-"""Agno under OpenInference or (`KIND=traceloop-agno`, `KIND=openlit-agno`) Traceloop or OpenLIT, over chat completions."""
+"""Agno under OpenInference or (`KIND=traceloop-agno`, `KIND=openlit-agno`, `KIND=genai-agno`) Traceloop, OpenLIT or OpenTelemetry, over chat completions."""
 
 import os
 import sys
@@ -23,6 +23,13 @@ if KIND == "traceloop-agno":
     from opentelemetry.instrumentation.agno import AgnoInstrumentor
 
     PACKAGE = "opentelemetry-instrumentation-agno"
+    AgnoInstrumentor().instrument(tracer_provider=provider)
+elif KIND == "genai-agno":
+    os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
+    from opentelemetry.instrumentation.genai.agno import AgnoInstrumentor
+
+    PACKAGE = "opentelemetry-instrumentation-genai-agno"
     AgnoInstrumentor().instrument(tracer_provider=provider)
 elif KIND == "openinference-agno":
     from openinference.instrumentation.agno import AgnoInstrumentor
@@ -69,7 +76,9 @@ capture(
     KIND,
     play,
     packages=("agno", PACKAGE, "opentelemetry-sdk"),
-    convention={"traceloop-agno": "Traceloop", "openlit-agno": "OpenLIT"}.get(KIND, "OpenInference"),
+    convention={"traceloop-agno": "Traceloop", "openlit-agno": "OpenLIT", "genai-agno": "GenAI"}.get(
+        KIND, "OpenInference"
+    ),
     flush=flush,
     # Traceloop's spans show no call that did not run.
     scenarios=tuple(name for name in SCENARIOS if KIND != "traceloop-agno" or name != "bad_json"),

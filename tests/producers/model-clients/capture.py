@@ -1,6 +1,6 @@
 """Clients of Anthropic and Gemini in a loop of an agent's own, each under OpenInference and another instrumentation.
 
-KIND is one of `openinference-anthropic`, `traceloop-anthropic`, `openinference-google-genai`, `otel-google-genai` (not captured).
+KIND is one of `openinference-anthropic`, `traceloop-anthropic`, `genai-anthropic`, `openinference-google-genai`, `otel-google-genai`.
 """
 
 import json
@@ -16,15 +16,20 @@ provider = traced("model-client")
 os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
 os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
 
-import anthropic
-from google import genai
-from google.genai import types
 from opentelemetry import trace
+
+if "anthropic" in KIND:
+    import anthropic
+else:
+    from google import genai
+    from google.genai import types
 
 if KIND == "openinference-anthropic":
     from openinference.instrumentation.anthropic import AnthropicInstrumentor as Instrumentor
 elif KIND == "traceloop-anthropic":
     from opentelemetry.instrumentation.anthropic import AnthropicInstrumentor as Instrumentor
+elif KIND == "genai-anthropic":
+    from opentelemetry.instrumentation.genai.anthropic import AnthropicInstrumentor as Instrumentor
 elif KIND == "openinference-google-genai":
     from openinference.instrumentation.google_genai import GoogleGenAIInstrumentor as Instrumentor
 else:
@@ -112,6 +117,7 @@ def play(scenario, text, number, state):
 PACKAGES = {
     "openinference-anthropic": ("anthropic", "openinference-instrumentation-anthropic"),
     "traceloop-anthropic": ("anthropic", "opentelemetry-instrumentation-anthropic"),
+    "genai-anthropic": ("anthropic", "opentelemetry-instrumentation-genai-anthropic"),
     "openinference-google-genai": ("google-genai", "openinference-instrumentation-google-genai"),
     "otel-google-genai": ("google-genai", "opentelemetry-instrumentation-google-genai"),
 }

@@ -125,6 +125,9 @@ class Handler(BaseHTTPRequestHandler):
                 self._talk(openai_api.response_asked(body), text, openai_api.response, openai_api.response_events)
             case "messages":
                 self._talk(other_apis.anthropic_asked(body), text, other_apis.anthropic, other_apis.anthropic_events)
+            case "resolve" | "token" | "start":
+                # What the SDKs of tracing services ask their service before they export.
+                self._json({"project_id": "project-1", "session_id": "session-1", "token": "none"})
             case "count_tokens":
                 self._json({"input_tokens": 40})
             case "converse" | "converse-stream":

@@ -103,6 +103,7 @@ class _Capture:
         self.texts: list[str] = []
         self.attributes: list[tuple[str, str]] = []
         self.spans: list[dict[str, Any]] = []
+        self.log_records: list[dict[str, Any]] = []
         self._values: set[str] = set()
         for signal, request in requests:
             whole = MessageToDict(request)
@@ -114,10 +115,22 @@ class _Capture:
                     for scope in resource.get("scopeSpans", [])
                     for span in scope.get("spans", [])
                 ]
+            else:
+                self.log_records += [
+                    record
+                    for resource in whole.get("resourceLogs", [])
+                    for scope in resource.get("scopeLogs", [])
+                    for record in scope.get("logRecords", [])
+                ]
         self.raw = "\n".join(self.texts)
 
     def has_text(self, text: str) -> bool:
         return text in self.raw or json.dumps(text)[1:-1] in self.raw
+
+    def has_name(self, name: str) -> bool:
+        """Look for a tool's name, or for the parts of `mcp__server__tool`."""
+        parts = name.split("__")
+        return self.has_text(name) or (parts[0] == "mcp" and all(f'"{part}"' in self.raw for part in parts[1:]))
 
     def has_value(self, value: Any) -> bool:
         if _canonical(value) in self._values or value == {}:
@@ -134,13 +147,16 @@ class _Capture:
         return [_hex(span["spanId"]) for span in self.spans if any(one == text for one in _attribute_texts(span))]
 
     def traces(self) -> list[tuple[str, int, str]]:
-        """Return each trace with its earliest start and all of its text."""
+        """Return each trace with its earliest start and all of its text; without spans, each session of the log records."""
         found: dict[str, tuple[int, list[str]]] = {}
-        for span in self.spans:
-            start = int(span.get("startTimeUnixNano", 0))
-            earliest, texts = found.setdefault(_hex(span["traceId"]), (start, []))
-            texts.append(json.dumps(span, ensure_ascii=False))
-            found[_hex(span["traceId"])] = min(earliest, start), texts
+        if self.spans:
+            parts = [(_hex(span["traceId"]), int(span.get("startTimeUnixNano", 0)), span) for span in self.spans]
+        else:
+            parts = [(_session(one), int(one.get("timeUnixNano", 0)), one) for one in self.log_records if _session(one)]
+        for name, start, part in parts:
+            earliest, texts = found.setdefault(name, (start, []))
+            texts.append(json.dumps(part, ensure_ascii=False))
+            found[name] = min(earliest, start), texts
         return sorted(((one, start, "\n".join(texts)) for one, (start, texts) in found.items()), key=lambda one: one[1])
 
     def _walk(self, value: Any) -> None:
@@ -233,6 +249,18 @@ def _in(leaf: Any, text: str) -> bool:
     )
 
 
+# What log events name their session by.
+_SESSION_KEYS = ("session.id", "ulid")
+
+
+def _session(record: Mapping[str, Any]) -> str:
+    """Return a log record's trace, else its session."""
+    if record.get("traceId"):
+        return _hex(record["traceId"])
+    values = (one.get("value", {}) for one in record.get("attributes", []) if one.get("key") in _SESSION_KEYS)
+    return str(next(values, {}).get("stringValue", ""))
+
+
 def _hex(base64_id: str) -> str:
     return b64decode(base64_id).hex()
 
@@ -273,6 +301,8 @@ def _traces(recording: Recording, capture: _Capture) -> list[dict[str, Any]]:
         failed = recording.run_errors.get(number)
         truth |= {"user_message": script.text, "final_text": None if failed else script.final, "run_error": failed}
         truth["tool_calls"] = [_call(order, asked, capture) for order, asked in enumerate(calls)]
+        if recording.scenario.control and not failed:
+            truth["tool_calls"].append(_control(recording.scenario.control, script.final, truth["tool_calls"]))
         found.append(truth)
     return [one for one in found if one["trace_id"]]
 
@@ -304,7 +334,7 @@ def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
         "rejected": not ran,
         "in_capture": {
             # A name that another call has too shows nothing of this one.
-            "name": capture.has_text(call.name) and (bool(call_id) or shown or ran),
+            "name": capture.has_name(call.name) and (bool(call_id) or shown or ran),
             "arguments": shown,
             "result": None if error or result is None else _has_result(result, capture),
             "call_id": True if call_id else None,
@@ -315,6 +345,28 @@ def _call(order: int, asked: Asking, capture: _Capture) -> dict[str, Any]:
     if asked.executed and asked.ran_with != call.arguments:
         truth["effective_arguments"] = asked.ran_with
     return truth
+
+
+def _control(control: Mapping[str, Any], final: str, before: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Describe the framework's own call that ends a run."""
+    arguments = {name: final if value == "FINAL" else value for name, value in control["arguments"].items()}
+    last: Mapping[str, Any] = before[-1] if before else {"order": -1, "turn": -1, "agent": "assistant"}
+    return {
+        "name": control["name"],
+        "arguments": arguments,
+        "result": None,
+        "error": None,
+        "call_id": None,
+        "order": last["order"] + 1,
+        "turn": last["turn"] + 1,
+        "agent": last["agent"],
+        "kind": "function",
+        "control": True,
+        "executed": True,
+        "rejected": False,
+        "in_capture": {"name": True, "arguments": True, "result": None, "call_id": None, "error": None},
+        "tool_span_ids": [],
+    }
 
 
 def _has_result(result: Any, capture: _Capture) -> bool:

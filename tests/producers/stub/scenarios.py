@@ -52,6 +52,7 @@ class Scenario:
     stream: bool = False
     content: bool = True
     note: str | None = None
+    control: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,8 @@ class Names:
     subagent_argument: str = "input"
     # What a framework puts before the names of all tools, up to a last `__` or `-`.
     prefix: str = ""
+    # A tool of the framework itself that ends each run, with `name` and `arguments`; the argument `FINAL` is the final text.
+    control: Mapping[str, Any] | None = None
     # A coding agent's tool that reads a file, and the arguments for one that exists and one that does not.
     read_tool: str = "read_file"
     read_arguments: Sequence[Mapping[str, Any]] = ({"file_path": "notes.txt"}, {"file_path": "missing.txt"})
@@ -429,7 +432,7 @@ SCENARIOS = tuple(_MAKERS)
 
 def scenario(name: str, names: Names) -> Scenario:
     """Make the scenario of this name, with the framework's names of hand-offs and sub-agents in it."""
-    made = _MAKERS[name](names)
+    made = replace(_MAKERS[name](names), control=names.control)
     return replace(made, runs=tuple(_prefixed(script, names.prefix) for script in made.runs)) if names.prefix else made
 
 

@@ -282,6 +282,58 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield CallAnswered(call_id=call_id, name=name, error=error)
 
 
+_QWEN_SCOPE = "qwen-code"
+_QWEN_PREFIX = "qwen-code."
+_HOOK = "hook_event"
+
+
+class QwenCode(PlainDialect):
+    """Qwen Code's log events, which hold what its spans leave out: a call's arguments, whether it worked, and the texts.
+
+    Its spans follow the conventions and are read so, but for those of hooks, whose failures are none of the tool.
+    """
+
+    name = "qwen_code"
+    rank = 80
+    marks = (_QWEN_PREFIX,)
+    scopes = (_QWEN_SCOPE,)
+    grounds = Grounds(scopes=(_QWEN_SCOPE,))
+
+    def claims(self, record: Record) -> bool:
+        """Claim log events by their scope and name, and spans of hooks."""
+        if not record.scope.name.startswith(_QWEN_SCOPE):
+            return False
+        if not isinstance(record, LogRecord):
+            return _HOOK in record.attributes
+        event = record.attributes.get(_EVENT)
+        return isinstance(event, str) and event.startswith(_QWEN_PREFIX)
+
+    def read(self, record: Record) -> Iterator[Observation]:
+        """Read one event."""
+        attributes = record.attributes
+        match attributes.get(_EVENT):
+            case "qwen-code.tool_call":
+                name = values.as_str(attributes.get("function_name"))
+                if name is not None:
+                    has_failed = str(attributes.get("success")).lower() == "false"
+                    kind = values.as_str(attributes.get("error_type")) or OTHER_ERROR
+                    message = values.as_str(attributes.get("error")) or ""
+                    yield CallExecuted(
+                        name=name,
+                        call_id=values.identifier(attributes.get("call_id")),
+                        arguments=values.arguments(attributes.get("function_args")),
+                        error=CallError(kind=_KINDS.get(kind, kind), message=message) if has_failed else None,
+                    )
+            case "qwen-code.user_prompt":
+                if text := values.as_str(attributes.get("prompt")):
+                    yield MessageSeen(role="user", text=text)
+            case "qwen-code.api_response":
+                if text := values.as_str(attributes.get("response_text")):
+                    yield MessageSeen(role="assistant", text=text)
+            case _:
+                return
+
+
 _GEMINI_SCOPE = "gemini-cli"
 _MODEL, _BATCH, _TOOL = "llm_call", "schedule_tool_calls", "tool_call"
 _KINDS = {"tool_not_registered": UNKNOWN_TOOL, "invalid_tool_params": INVALID_ARGUMENTS}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from tests.deploy.dashboards import FILES, Asked, everything, filled, queries, read, variables
 from tests.wire.destination import receiving
@@ -137,6 +138,7 @@ def queries_without_exemplars(prometheus: Prometheus) -> Iterator[Asked]:
 
 
 # One test, because all of it looks at one running Prometheus.
+@pytest.mark.long
 def test_every_query_finds_a_number_and_every_variable_a_value(tmp_path: Path):
     with both_releases(tmp_path) as prometheus:
         empty = set(ALL_QUERIES)

@@ -63,20 +63,7 @@ class NeverEnds(BaseModel):
             yield None
 
 
-class RunsAway(BaseModel):
-    """Computes without an end."""
-
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        del trajectory, expected
-        while True:
-            time.perf_counter()
-        yield None
-
-
-def criterion(evaluator: Raises | NeverEnds | RunsAway) -> Criterion:
+def criterion(evaluator: Raises | NeverEnds) -> Criterion:
     return Criterion(name="broken", evaluator_name="broken", evaluator=evaluator, revision="0" * 12)
 
 
@@ -142,24 +129,7 @@ async def test_a_broken_evaluator_is_an_error_for_itself_and_nothing_for_spans_a
         assert not any("secret" in str(event) for event in destination.events())
 
 
-async def test_an_evaluator_that_runs_away_keeps_no_sender_waiting_and_costs_no_span():
-    with receiving() as destination:
-        async with running(destination, criterion(RunsAway())) as service:
-            sent = await send(service, *SCENARIOS)
-            await wait_for(lambda: service.pipeline.admission.spans_held == 0)
-            took_s: list[float] = []
-            for _ in range(20):
-                began = time.monotonic()
-                sent += await send(service, "one_call")
-                took_s.append(time.monotonic() - began)
-            # Most of them: a busy machine delays some.
-            assert sorted(took_s)[len(took_s) // 2] < 5
-            await wait_for(lambda: service.pipeline.admission.spans_held == 0)
-            await wait_for(lambda: len(destination.spans()) == sent)
-            assert_books_balance(service)
-
-
-@pytest.mark.parametrize("jump_ns", [DAY_NS, -DAY_NS, -400 * DAY_NS], ids=["a day on", "a day back", "a year back"])
+@pytest.mark.parametrize("jump_ns", [DAY_NS, -400 * DAY_NS], ids=["a day on", "a year back"])
 async def test_a_wall_clock_that_jumps_ends_no_run_early_and_keeps_none_open(
     jump_ns: int, monkeypatch: pytest.MonkeyPatch
 ):
@@ -186,15 +156,14 @@ async def test_a_wall_clock_that_jumps_ends_no_run_early_and_keeps_none_open(
         assert all(point.start_time_unix_nano <= point.time_unix_nano for point in points)
 
 
-@pytest.mark.parametrize("jump_ns", [DAY_NS, -DAY_NS], ids=["a day on", "a day back"])
-async def test_a_wall_clock_that_jumps_moves_nothing_that_health_tells(jump_ns: int, monkeypatch: pytest.MonkeyPatch):
+async def test_a_wall_clock_that_jumps_moves_nothing_that_health_tells(monkeypatch: pytest.MonkeyPatch):
     real_ns, set_by_ns = time.time_ns, 0
     began_ns = real_ns()
     # Before it starts: whoever keeps the clock's function keeps this one.
     monkeypatch.setattr(time, "time_ns", lambda: real_ns() + set_by_ns)
     with receiving() as destination:
         async with running(destination) as service:
-            set_by_ns = jump_ns
+            set_by_ns = -DAY_NS
             _, told = service.health.simple()
             service.health.enter("stopping")
             _, stopping = service.health.detailed(verbose=False)

@@ -165,6 +165,11 @@ def receiving(*, strict: bool = False) -> Generator[Destination]:
     """Run a destination on both transports."""
     destination = Destination(strict=strict)
     pool = ThreadPoolExecutor(4)
+    # All of its threads begin here: one that began in a test would seem to be left behind by it.
+    begun = threading.Barrier(5)
+    for _ in range(4):
+        pool.submit(begun.wait)
+    begun.wait()
     server = grpc.server(pool, options=[("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)])
     server.add_generic_rpc_handlers((_Methods(destination),))
     destination.grpc_port = server.add_insecure_port("127.0.0.1:0")

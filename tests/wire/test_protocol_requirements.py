@@ -145,6 +145,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 }
 
 _SERVE, _RELOAD, _HEALTH = "wire/test_serve.py::test_", "wire/test_reload.py::test_", "wire/test_health.py::test_"
+_MEMORY = f"{_HEALTH}memory_that_is_short_is_plainly_claimed_with_the_time_to_come_back_and_passes"
 # What operators expect to find (H).
 OPERATORS: dict[str, tuple[str, ...]] = {
     "command line": (
@@ -163,9 +164,8 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     "exit codes": (
         f"{_SERVE}a_signal_scores_what_is_open_sends_it_and_ends_with_0",
         f"{_SERVE}a_destination_that_is_dead_or_silent_at_the_end_is_plainly_claimed_with_what_is_lost_and_exit_code_1",
-        f"{_SERVE}a_port_in_use_is_an_error_with_exit_code_1",
+        f"{_SERVE}ports_in_use_are_one_error_with_keys_and_settings_to_copy_and_exit_code_1",
         f"{_SERVE}a_bad_configuration_is_one_error_with_file_line_and_hint_and_exit_code_2",
-        f"{_SERVE}a_criteria_file_that_does_not_exist_is_named",
     ),
     "signals": (
         f"{_SERVE}a_second_signal_ends_it_at_once",
@@ -175,10 +175,9 @@ OPERATORS: dict[str, tuple[str, ...]] = {
     "health": (
         "service/test_health.py::test_running_is_available_with_its_uptime",
         "service/test_health.py::test_status_is_short_unless_asked_for_more",
-        f"{_HEALTH}a_destination_that_is_away_is_plainly_claimed_and_requests_are_taken_all_the_same",
+        f"{_HEALTH}a_destination_that_is_away_is_plainly_claimed_and_health_says_no_to_the_last_once_the_signal_came",
         f"{_HEALTH}a_destination_that_wants_another_token_is_a_permanent_error_of_the_signals_it_refuses",
-        f"{_HEALTH}memory_that_is_short_is_plainly_claimed_and_passes",
-        f"{_HEALTH}health_says_no_as_soon_as_the_signal_came_and_is_there_to_the_last",
+        _MEMORY,
     ),
     "self-telemetry": (
         "test_docs.py::test_every_metric_is_on_the_page_of_metrics",
@@ -189,7 +188,7 @@ OPERATORS: dict[str, tuple[str, ...]] = {
         "wire/test_descriptors.py::test_clients_that_take_all_descriptors_cost_a_line_in_the_log_and_no_more",
     ),
     "memory": (
-        "wire/test_faults_destination.py::test_memory_that_is_short_is_plainly_claimed_with_the_time_to_come_back",
+        _MEMORY,
         "wire/test_faults_destination.py::test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself",
     ),
     "tls": (
@@ -202,20 +201,11 @@ OPERATORS: dict[str, tuple[str, ...]] = {
 }
 
 
-def test_every_requirement_is_in_the_table():
+def test_every_requirement_is_in_the_table_and_its_tests_exist():
     counts = {"A": 13, "B": 7, "C": 11, "D": 9, "E": 14}
-    assert list(REQUIREMENTS) == [
-        f"{letter}{number}" for letter, last in counts.items() for number in range(1, last + 1)
-    ]
-
-
-def test_the_tests_of_every_requirement_exist():
+    assert list(REQUIREMENTS) == [f"{letter}{each}" for letter, last in counts.items() for each in range(1, last + 1)]
     named = {**REQUIREMENTS, **VARIABLES, **OPERATORS}
     assert [requirement for requirement, tests in named.items() if not tests] == []
-    places = {test.partition("::")[::2] for tests in named.values() for test in tests}
+    places = [test.split("::") for tests in named.values() for test in tests]
     texts = {file: (TESTS / file).read_text() for file, _ in places}
-    assert [
-        (file, name)
-        for file, name in sorted(places)
-        if not re.search(rf"^(async )?def {name}\(", texts[file], re.MULTILINE)
-    ] == []
+    assert [place for place in places if not re.search(rf"(?m)^(async )?def {place[1]}\(", texts[place[0]])] == []

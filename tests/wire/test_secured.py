@@ -75,10 +75,9 @@ def presented(port: int, made: Certificates) -> str:
     return ssl.get_server_certificate(("127.0.0.1", port), ca_certs=str(made.ca_file))
 
 
-@pytest.mark.parametrize("bind", ["0.0.0.0:0", "[::]:0"])
-def test_nobody_gets_in_on_any_port_without_what_was_asked_for(tmp_path: Path, made: Certificates, bind: str):
+def test_nobody_gets_in_on_any_port_without_what_was_asked_for(tmp_path: Path, made: Certificates):
     (tmp_path / "tokens").write_text("first\n")
-    toolgauge = Toolgauge(tmp_path, listen=configured(tmp_path, made, bind))
+    toolgauge = Toolgauge(tmp_path, listen=configured(tmp_path, made, "[::]:0"))
     try:
         toolgauge.wait_until_up()
         for name in PATHS:

@@ -55,8 +55,9 @@ def test_hang_ups_during_the_start_are_answered_by_one_reload_after_it(workers: 
         toolgauge.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(
+    ("module", "number"), [*zip(MODULES, (signal.SIGTERM, signal.SIGINT) * 3, strict=True)], ids=MODULES
+)
 def test_a_stop_during_the_start_ends_it_in_order(module: str, number: signal.Signals, tmp_path: Path):
     toolgauge = Signalled(tmp_path, number, (module,), *serve())
     try:

@@ -19,14 +19,14 @@ def test_half_sent_bodies_stay_within_the_limit_of_memory(tmp_path: Path):
     head = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 60000000\r\n\r\n"
     with serving(tmp_path, "memory.limit=256MiB") as toolgauge, contextlib.ExitStack() as connections:
         senders: list[socket.socket] = []
-        for _ in range(15):
+        for _ in range(9):
             sender = connections.enter_context(socket.create_connection(("127.0.0.1", toolgauge.http_port), 60))
             sender.sendall(head)
             senders.append(sender)
             with contextlib.suppress(OSError):
                 for _ in range(50):
                     sender.sendall(b"\0" * MIB)
-        # All that they have sent would be 750 MiB.
+        # All that they have sent would be 450 MiB.
         assert toolgauge.memory_mib() < 256
         answers: list[bytes] = []
 
@@ -50,10 +50,10 @@ def test_half_sent_messages_stay_within_the_limit_of_memory(tmp_path: Path):
     (body,) = recorded("pydantic-ai", "tool_error")
     with serving(tmp_path, "memory.limit=256MiB") as toolgauge, contextlib.ExitStack() as connections:
         most = toolgauge.memory_mib()
-        for _ in range(3):
+        for _ in range(4):
             sender = connections.enter_context(contextlib.closing(HalfSender(toolgauge.grpc_port)))
-            streams = [sender.begin(64 * MIB) for _ in range(4)]
-            for _ in range(60):
+            streams = [sender.begin(32 * MIB) for _ in range(4)]
+            for _ in range(30):
                 for stream in streams:
                     sender.send(stream, b"\0" * MIB)
                     most = max(most, toolgauge.memory_mib())
@@ -64,9 +64,9 @@ def test_half_sent_messages_stay_within_the_limit_of_memory(tmp_path: Path):
 
             # What they sent is no longer there.
             until(are_told, "all of them to be told to come back")
-        # All that they had to say would be 720 MiB.
+        # All that they had to say would be 480 MiB.
         assert most < 256
-        until_equal(lambda: toolgauge.total("toolgauge_requests_total"), 12, "all of them to be counted")
+        until_equal(lambda: toolgauge.total("toolgauge_requests_total"), 16, "all of them to be counted")
         # Others may be told to come back for a moment, and are taken then.
         toolgauge.send(body)
 

@@ -1,7 +1,6 @@
 """A worker that cannot keep up costs scores, never spans, and never a false score."""
 
 import asyncio
-import ctypes
 import threading
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -25,7 +24,6 @@ from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
@@ -62,24 +60,8 @@ def run_of_an_agent(number: int) -> bytes:
     return ExportTraceServiceRequest(resource_spans=groups).SerializeToString()
 
 
-class Computes:
-    """Computes for ever."""
-
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
-
-    def __init__(self) -> None:
-        self.gate = threading.Event()
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        del trajectory, expected
-        while not self.gate.is_set():
-            pass
-        yield None, Scored(value=1.0, explanation="at last")
-
-
 @asynccontextmanager
-async def running(evaluator: Waits | Computes, *settings: str) -> AsyncGenerator[Service]:
+async def running(evaluator: Waits, *settings: str) -> AsyncGenerator[Service]:
     criterion = Criterion(name="waits", evaluator_name="waits", evaluator=evaluator, revision="0" * 12)
     config = load((), (*LISTEN, *SOON, *IN_TEST, "inbox.max_bytes=16KiB", "hold.timeout=1s", *settings), {})
     service = make_service(config, (criterion,))
@@ -179,47 +161,6 @@ async def test_a_stuck_worker_does_not_keep_the_process_from_its_end_and_no_span
         assert service.pipeline.admission.spans_held == 0
         assert service.metrics.spans.value(("consumed", "", "")) == 8
     assert service_.pipeline.admission.spans_held == 0
-
-
-async def test_an_evaluator_that_never_ends_is_an_error_and_after_three_of_them_it_is_asked_no_more():
-    evaluator = Computes()
-    async with running(evaluator) as service:
-        for _, late in plug_ins(service.pipeline.scorer.criteria):
-            late.threads.limit_s = 0.1
-        for number in range(1, 6):
-            await send(service, number)
-        await until(service, {("error", ""): 3, ("not_evaluated", "overload"): 2})
-        assert service.metrics.criteria_switched_off.value(("waits",)) == 1
-        assert service.metrics.spans_unread.value() == 0
-        _, status = service.health.detailed(verbose=True)
-        assert "processor:criterion/waits" in str(status["components"])
-        assert service.health.simple()[0] == 200
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_a_scoring_thread_that_ends_fails_health_and_every_span_goes_on(caplog: pytest.LogCaptureFixture):
-    evaluator = Waits()
-    evaluator.gate.set()
-    with receiving() as destination:
-        async with running(evaluator, to_http(destination.http_port)) as service:
-            await send(service, 1)
-            # What strikes a thread between two instructions could lose a request that is in neither of two places.
-            while len(destination.spans()) < 2:
-                await asyncio.sleep(0.02)
-            (thread,) = [one for one in threading.enumerate() if one.name == "toolgauge-worker"]
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
-            began = time.monotonic()
-            while service.health.simple()[0] == 200:
-                assert time.monotonic() - began < 5
-                await asyncio.sleep(0.02)
-            await send(service, *range(2, 40))
-            async with asyncio.timeout(60):
-                while len(destination.spans()) < 39 * 2:
-                    await asyncio.sleep(0.02)
-            assert service.pipeline.admission.spans_held == 0
-        assert [one.levelname for one in caplog.records if "the thread that scores has ended" in one.message] == [
-            "ERROR"
-        ]
 
 
 def journal_left(directory: Path) -> list[tuple[bool, bool]]:

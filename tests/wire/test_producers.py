@@ -1,4 +1,4 @@
-"""Real producers: agents of pydantic-ai and calls of the openai client, instrumented and exported by their own SDKs.
+"""A real producer: an agent of pydantic-ai, instrumented and exported by the SDK of OpenTelemetry.
 
 The model is a script: it calls a tool that works, one that raises and one that nobody offered. The scores
 that come out of the far end must say exactly that.
@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import http.server
 import json
-import threading
 from collections.abc import Generator
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from pydantic_ai import Agent, ModelMessage, ModelResponse, ModelRetry, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
+from tests.http_server import Quiet, answering
 from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import OPENMETRICS, Toolgauge, serving, to_grpc, to_http, until, until_equal
 
@@ -158,10 +158,7 @@ def model_server(answers: list[bytes]) -> Generator[str]:
     """A stand-in for the model's API that gives these answers in order."""
     left = iter(answers)
 
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            del format, args
-
+    class Answer(Quiet, http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             body = next(left)
@@ -171,18 +168,11 @@ def model_server(answers: list[bytes]) -> Generator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(Answer) as url:
+        yield f"{url}/v1"
 
 
-# -- what both must see -------------------------------------------------------------------------------------------------
+# -- what must be seen --------------------------------------------------------------------------------------------------
 
 
 def judged(destination: Destination) -> dict[tuple[object, object], object]:

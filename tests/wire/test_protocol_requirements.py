@@ -1,4 +1,4 @@
-"""Every requirement on OTLP receivers (A to D) and exporters (E), what operators expect (H), and the tests that prove it.
+"""Every requirement on OTLP receivers (A to D) and exporters (E), and the tests that prove it.
 
 The letters are those of the black-box probe (`tools/scripts/otlp_probe.py`), which proves a part of A to D too.
 """
@@ -62,7 +62,6 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
         f"{_HTTP}half_sent_body_is_plainly_claimed_408_and_closed",
         f"{_HTTP}long_body_that_breaks_off_is_plainly_claimed_408_as_soon_as_a_short_one",
         "wire/test_uploads.py::test_half_sent_bodies_stay_within_the_limit_of_memory",
-        "wire/test_uploads.py::test_half_sent_messages_stay_within_the_limit_of_memory",
     ),
     "C11": (
         PROBE,
@@ -123,89 +122,10 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_ENVIRONMENT = "config/test_environment.py::test_"
-# `OTEL_EXPORTER_OTLP_<name>`, and the form of a signal, which wins.
-VARIABLES: dict[str, tuple[str, ...]] = {
-    "ENDPOINT": (
-        f"{_ENVIRONMENT}a_destination_appears_with_an_endpoint_and_speaks_http_as_specified",
-        f"{_ENVIRONMENT}a_base_with_a_path_is_kept",
-        f"{_ENVIRONMENT}each_signal_may_have_its_own_endpoint_beside_the_general_one",
-    ),
-    "INSECURE": (
-        f"{_ENVIRONMENT}grpc_without_a_scheme_means_tls_unless_told_otherwise",
-        f"{_ENVIRONMENT}a_scheme_decides_before_the_variable",
-    ),
-    "CERTIFICATE": (f"{_ENVIRONMENT}certificates_by_either_variable",),
-    "CLIENT_KEY": (f"{_ENVIRONMENT}certificates_by_either_variable",),
-    "CLIENT_CERTIFICATE": (f"{_ENVIRONMENT}certificates_by_either_variable",),
-    "HEADERS": (f"{_ENVIRONMENT}headers_are_percent_decoded_and_those_for_traces_win",),
-    "COMPRESSION": (f"{_ENVIRONMENT}compression_and_timeout_in_milliseconds",),
-    "TIMEOUT": (f"{_ENVIRONMENT}compression_and_timeout_in_milliseconds",),
-    "PROTOCOL": (f"{_ENVIRONMENT}protocol_by_either_variable",),
-}
-
-_SERVE, _RELOAD, _HEALTH = "wire/test_serve.py::test_", "wire/test_reload.py::test_", "wire/test_health.py::test_"
-_MEMORY = f"{_HEALTH}memory_that_is_short_is_plainly_claimed_with_the_time_to_come_back_and_passes"
-# What operators expect to find (H).
-OPERATORS: dict[str, tuple[str, ...]] = {
-    "command line": (
-        "config/test_load.py::test_later_files_are_laid_over_earlier_ones_key_by_key",
-        "config/test_load.py::test_overrides_win_over_files_and_the_last_one_over_the_others",
-        "config/test_load.py::test_an_unknown_key_is_an_error_with_path_line_and_hint",
-        "cli/test_configuration.py::test_a_valid_configuration_is_reported_on_stdout",
-        "cli/test_configuration.py::test_print_config_can_be_read_again",
-        "cli/test_configuration.py::test_components_are_listed_as_text_and_as_json",
-        "cli/test_main.py::test_version_is_printed_to_stdout",
-    ),
-    "config file": (
-        "config/test_load.py::test_variables_are_filled_in_and_typed_like_any_scalar",
-        "test_docs.py::test_the_default_file_loads_as_no_file_does",
-    ),
-    "exit codes": (
-        f"{_SERVE}a_signal_scores_what_is_open_sends_it_and_ends_with_0",
-        f"{_SERVE}a_destination_that_is_dead_or_silent_at_the_end_is_plainly_claimed_with_what_is_lost_and_exit_code_1",
-        f"{_SERVE}ports_in_use_are_one_error_with_keys_and_settings_to_copy_and_exit_code_1",
-        f"{_SERVE}a_bad_configuration_is_one_error_with_file_line_and_hint_and_exit_code_2",
-    ),
-    "signals": (
-        f"{_SERVE}a_second_signal_ends_it_at_once",
-        f"{_RELOAD}a_wrong_configuration_is_plainly_claimed_with_file_line_and_hint_and_leaves_the_running_one",
-        f"{_RELOAD}reloads_under_load_that_change_receivers_and_destinations_lose_nothing",
-    ),
-    "health": (
-        "service/test_health.py::test_running_is_available_with_its_uptime",
-        "service/test_health.py::test_status_is_short_unless_asked_for_more",
-        f"{_HEALTH}a_destination_that_is_away_is_plainly_claimed_and_health_says_no_to_the_last_once_the_signal_came",
-        f"{_HEALTH}a_destination_that_wants_another_token_is_a_permanent_error_of_the_signals_it_refuses",
-        _MEMORY,
-    ),
-    "self-telemetry": (
-        "test_docs.py::test_every_metric_is_on_the_page_of_metrics",
-        "wire/test_prometheus.py::test_scores_exemplars_and_the_books_are_stored",
-    ),
-    "logs": (
-        "wire/test_end.py::test_at_debug_the_log_is_one_object_a_line_and_tells_neither_content_nor_secrets",
-        "wire/test_descriptors.py::test_clients_that_take_all_descriptors_cost_a_line_in_the_log_and_no_more",
-    ),
-    "memory": (
-        _MEMORY,
-        "wire/test_faults_destination.py::test_a_long_outage_under_load_stays_within_memory_and_ends_by_itself",
-    ),
-    "tls": (
-        "wire/test_secured.py::test_nobody_gets_in_on_any_port_without_what_was_asked_for",
-        "wire/test_secured.py::test_tokens_and_certificates_are_renewed_on_every_port_while_it_runs",
-        "wire/test_uploads.py::test_messages_of_strangers_are_turned_away_before_they_are_read",
-        "export/test_tls.py::test_client_certificate_is_shown_where_it_is_asked_for",
-        "export/test_tls.py::test_renewed_authority_is_trusted_without_a_restart",
-    ),
-}
-
 
 def test_every_requirement_is_in_the_table_and_its_tests_exist():
     counts = {"A": 13, "B": 7, "C": 11, "D": 9, "E": 14}
     assert list(REQUIREMENTS) == [f"{letter}{each}" for letter, last in counts.items() for each in range(1, last + 1)]
-    named = {**REQUIREMENTS, **VARIABLES, **OPERATORS}
-    assert [requirement for requirement, tests in named.items() if not tests] == []
-    places = [test.split("::") for tests in named.values() for test in tests]
+    places = [test.split("::") for tests in REQUIREMENTS.values() for test in tests]
     texts = {file: (TESTS / file).read_text() for file, _ in places}
     assert [place for place in places if not re.search(rf"(?m)^(async )?def {place[1]}\(", texts[place[0]])] == []

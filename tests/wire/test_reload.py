@@ -225,36 +225,6 @@ def test_a_trace_with_spans_before_and_after_is_one_trajectory_scored_by_what_ho
         assert not any(".early." in key for key in on_spans)
 
 
-def test_a_reference_that_changes_is_another_revision_and_the_metrics_of_the_old_one_stand_still(tmp_path: Path):
-    cases = tmp_path / "cases.jsonl"
-    criterion: dict[str, Json] = {
-        "name": "named",
-        "evaluator": "tool_call_f1",
-        "reference": {"file": str(cases), "key": "service.name"},
-    }
-    config: dict[str, Json] = {"criteria": [criterion]}
-    (body,) = recorded("pydantic-ai", "tool_error")
-    case = service_of(body)
-
-    def write(tool: str) -> None:
-        cases.write_text(json.dumps({"case": case, "expected": [{"name": tool}]}) + "\n")
-
-    write("no_such_tool")
-    with running(tmp_path, config) as toolgauge:
-        toolgauge.send(body)
-        (first,) = until(lambda: sums(toolgauge), "a score").items()
-        write("another_tool")
-        assert "criterion named has changed" in toolgauge.reload(config)
-        toolgauge.send(other_trace(body))
-        both = until(lambda: sums(toolgauge) if len(sums(toolgauge)) == 2 else None, "a score of the other revision")
-        assert both[first[0]] == first[1] == 1
-
-
-def service_of(body: bytes) -> str:
-    (group,) = ExportTraceServiceRequest.FromString(body).resource_spans
-    return next(pair.value.string_value for pair in group.resource.attributes if pair.key == "service.name")
-
-
 def other_trace(body: bytes, number: int = 1) -> bytes:
     """The same run with ids of its own."""
     request = ExportTraceServiceRequest.FromString(body)
@@ -263,16 +233,6 @@ def other_trace(body: bytes, number: int = 1) -> bytes:
             for span in scope.spans:
                 span.trace_id = number.to_bytes(8, "big") + span.trace_id[8:]
     return request.SerializeToString()
-
-
-def sums(toolgauge: Toolgauge) -> dict[str, float]:
-    """How many scores of the criterion `named` there are by revision; a series is there before its first score."""
-    return {
-        labels["toolgauge_criterion_revision"]: value
-        for (name, pairs), value in toolgauge.samples().items()
-        for labels in (dict(pairs),)
-        if value and name == "toolgauge_evaluation_score_count" and labels["gen_ai_evaluation_name"] == "named"
-    }
 
 
 class Load:

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.walk.support import key_value
+from tests.wire.agent_runs import request, run_of
 from tests.wire.alertmanager import (
     Alertmanager,
     Webhook,
@@ -96,27 +95,15 @@ class Agent:
 
     def works(self, runs: int, *, version: str, fails_every: int, model: str = "large-05") -> None:
         """Send runs in which every so many-th call of `find_order` fails, and wait until they are scored."""
-        resource = ResourceSpans()
-        for key, value in (
-            ("service.name", "shop"),
-            ("service.version", version),
-            ("deployment.environment.name", "prod"),
-        ):
-            resource.resource.attributes.append(key_value(key, value))
-        spans = [span for run in range(1, runs + 1) for span in self._run(model, fails=run % fails_every == 0)]
-        resource.scope_spans.append(ScopeSpans(spans=spans))
-        self._toolgauge.send(ExportTraceServiceRequest(resource_spans=[resource]).SerializeToString())
+        spans: list[Span] = []
+        for run in range(1, runs + 1):
+            self._sent += 1
+            failing = "find_order" if run % fails_every == 0 else ""
+            of_run = {"gen_ai.agent.name": "helper", "gen_ai.response.model": model}
+            start_ns = self._sent * 1_000_000
+            spans += run_of(self._sent, "find_order", "list_orders", failing=failing, start_ns=start_ns, run=of_run)
+        self._toolgauge.send(request(spans, service_version=version, deployment_environment_name="prod"))
         until(lambda: self._scored() == 2 * self._sent, f"the scores of {self._sent} runs")
-
-    def _run(self, model: str, *, fails: bool) -> list[Span]:
-        self._sent += 1
-        trace, start = self._sent.to_bytes(16), self._sent * 1_000_000
-        root = Span(trace_id=trace, span_id=(1).to_bytes(8), name="invoke_agent helper")
-        root.start_time_unix_nano, root.end_time_unix_nano = start, start + 900_000
-        root.attributes.append(key_value("gen_ai.operation.name", "invoke_agent"))
-        root.attributes.append(key_value("gen_ai.agent.name", "helper"))
-        root.attributes.append(key_value("gen_ai.response.model", model))
-        return [root, _call(root, 2, "find_order", fails=fails), _call(root, 3, "list_orders", fails=False)]
 
     def _scored(self) -> float:
         criterion = ("gen_ai_evaluation_name", "default.tool_success")
@@ -125,19 +112,6 @@ class Agent:
             for (name, labels), value in self._toolgauge.samples().items()
             if name == "toolgauge_evaluation_score_count" and criterion in labels
         )
-
-
-def _call(root: Span, number: int, tool: str, *, fails: bool) -> Span:
-    start = root.start_time_unix_nano + number
-    span = Span(
-        trace_id=root.trace_id, span_id=number.to_bytes(8), parent_span_id=root.span_id, name=f"execute_tool {tool}"
-    )
-    span.start_time_unix_nano, span.end_time_unix_nano = start, start + 1
-    span.attributes.append(key_value("gen_ai.operation.name", "execute_tool"))
-    span.attributes.append(key_value("gen_ai.tool.name", tool))
-    if fails:
-        span.status.code = Status.STATUS_CODE_ERROR
-    return span
 
 
 @dataclass

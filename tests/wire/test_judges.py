@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.judge.stub import Manner, stub
-from tests.judge.support import NO, YES, RightTool, WholeRun
+from tests.judge.support import NO, YES, RightTool
 from tests.wire.destination import attributes, receiving
 from tests.wire.support import IN_TEST, LISTEN, SOON, post, recorded, to_http
 from toolgauge.config.load import load
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored
-from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import default_criteria, load_configuration
@@ -51,17 +50,12 @@ class Seen:
         return [result for scorecard in self.by_judges for result in scorecard.results if result.criterion == criterion]
 
 
-def right(scope: TrajectoryScope = "trace") -> Criterion:
-    of_tool = {"name": "right", "evaluator_name": "right_tool", "revision": "r1"}
-    return Criterion(**of_tool, evaluator=RightTool(), scope=scope, pass_at=0.5)
-
-
-WHOLE = Criterion(name="whole", evaluator_name="whole_run", evaluator=WholeRun(), revision="r1")
+RIGHT = Criterion(name="right", evaluator_name="right_tool", evaluator=RightTool(), revision="r1", pass_at=0.5)
 
 
 @asynccontextmanager
 async def running(
-    url: str, *settings: str, criteria: Sequence[Criterion] = (right(),), observed_by: type[Seen] = Seen
+    url: str, *settings: str, criteria: Sequence[Criterion] = (RIGHT,), observed_by: type[Seen] = Seen
 ) -> AsyncGenerator[tuple[Service, Seen]]:
     sinks: list[Seen] = []
 
@@ -132,17 +126,6 @@ async def test_judges_write_a_second_scorecard_that_counts_nothing_twice():
         assert count.as_int == calls == 1
     assert service.metrics.judge.calls.value(("answered",)) == 1
     assert service.metrics.judge.tokens.value(("input",)) == 120
-
-
-async def test_pass_at_sample_and_scope_are_those_of_other_criteria():
-    criteria = (right("conversation"), WHOLE)
-    async with stub(NO) as serving, running(serving.url, criteria=criteria) as (service, seen):
-        await send(service, "one_call")
-        await until(lambda: seen.results("whole"))
-    (whole,) = seen.results("whole")
-    assert whole.outcome == Scored(value=0.0, explanation="1 questions", passed=False)
-    assert whole.call is None
-    assert whole.target == seen.first[0].trajectory.root
 
 
 @pytest.mark.parametrize(("manner", "error"), [("hang", "timeout"), ("broken", "http_500")])

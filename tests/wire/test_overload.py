@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.state.support import opened
-from tests.walk.support import key_value
+from tests.wire.agent_runs import request, run_of
 from tests.wire.destination import receiving
 from tests.wire.support import IN_TEST, LISTEN, SOON, get, post, to_http
 from toolgauge.config.load import load
@@ -47,17 +45,7 @@ class Waits:
 
 def run_of_an_agent(number: int) -> bytes:
     """One whole run of an agent with one tool call, and 2 KB of something else."""
-    trace = number.to_bytes(16)
-    root = Span(
-        trace_id=trace, span_id=(1).to_bytes(8), name="invoke_agent", start_time_unix_nano=1, end_time_unix_nano=9
-    )
-    root.attributes.append(key_value("gen_ai.operation.name", "invoke_agent"))
-    tool = Span(trace_id=trace, span_id=(2).to_bytes(8), parent_span_id=(1).to_bytes(8), name="execute_tool look")
-    tool.attributes.append(key_value("gen_ai.operation.name", "execute_tool"))
-    tool.attributes.append(key_value("gen_ai.tool.name", "look"))
-    tool.attributes.append(key_value("other", "x" * 2000))
-    groups = [ResourceSpans(scope_spans=[ScopeSpans(spans=[root, tool])])]
-    return ExportTraceServiceRequest(resource_spans=groups).SerializeToString()
+    return request(run_of(number, "look", call={"other": "x" * 2000}))
 
 
 @asynccontextmanager

@@ -1,7 +1,4 @@
-"""The dashboards, as far as they can be checked without Grafana: fields, types, rules and expressions.
-
-Whether their queries find anything in a real Prometheus is checked in `tests/wire/test_dashboards_live.py`.
-"""
+"""The dashboards, as far as they can be checked without Grafana: fields, rules and expressions."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -22,6 +19,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from deploy.dashboards.generate import files
 from tests.deploy.dashboards import BUILT_IN, FILES, everything, filled, panels, queries, read, variables
 from tests.deploy.files import DEPLOY, document
+from tests.deploy.promql import known, unknown
 from tests.rows import each_row
 
 PERSES = sorted((DEPLOY / "perses").glob("*.json"))
@@ -158,6 +156,21 @@ def test_the_stat_of_alarms_links_to_the_table_which_is_sorted_by_evidence_and_l
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_metric_and_label_of_an_expression_is_there():
+    series, chosen = known(), {file.stem: everything(read(file)) for file in FILES}
+    missing = {
+        (asked.dashboard, asked.panel, asked.ref): found
+        for asked in queries()
+        if (found := list(unknown(filled(asked.expr, chosen[asked.dashboard]), series)))
+    }
+    assert missing == {}
+    for file in FILES:
+        for variable in variables(read(file)).values():
+            asked = filled(variable["query"]["query"], chosen[file.stem])
+            selector, _, label = asked.removeprefix("label_values(").removesuffix(")").rpartition(", ")
+            assert list(unknown(f"sum by ({label}) ({selector})", series)) == [], asked
 
 
 def test_promtool_accepts_every_expression(tmp_path: Path):

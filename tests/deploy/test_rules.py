@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ import pytest
 import yaml
 
 from tests.deploy.files import DEPLOY, ROOT, document
-from tests.deploy.promql import OF_PROMETHEUS, OF_TARGETS, Known, named, served, unknown
+from tests.deploy.promql import OF_TARGETS, Known, known, named, recording_rules, unknown
 from tests.page_commands import Command, steps
 from tests.rows import each_row
-from tests.walk.support import Walk
 from toolgauge.export.settings import PrometheusSettings
-from toolgauge.service.process import measure_process
 
 PROMETHEUS = DEPLOY / "prometheus"
 RULES, ALERTS = PROMETHEUS / "rules.yaml", PROMETHEUS / "alerts.yaml"
@@ -50,7 +47,7 @@ def groups(file: Path) -> list[dict[str, Any]]:
     return document(file)["groups"]
 
 
-RECORDS = [rule for group in groups(RULES) for rule in group["rules"]]
+RECORDS = recording_rules()
 BY_NAME = {rule["alert"]: rule for group in groups(ALERTS) for rule in group["rules"]}
 
 
@@ -61,16 +58,8 @@ def run(*command: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def series() -> dict[str, frozenset[str]]:
-    """All that rules may ask for: what toolgauge and Prometheus have, and what is recorded, with the labels."""
-    registry = Walk().registry
-    measure_process(registry)
-    recorded: dict[str, set[str]] = defaultdict(set)
-    for rule in RECORDS:
-        found = named(rule["expr"])
-        of_recorded = [recorded[metric] for metric in found.metrics if metric in recorded]
-        recorded[rule["record"]] |= found.grouping.union(rule.get("labels", {}), *of_recorded)
-    return {**OF_PROMETHEUS, **served(registry), **{name: frozenset(labels) for name, labels in recorded.items()}}
+def series() -> Known:
+    return known()
 
 
 # -- with the tools of Prometheus and Alertmanager --------------------------------------------------------------------
@@ -215,18 +204,6 @@ def test_the_command_on_the_page_writes_a_resource_with_all_groups(tmp_path: Pat
     resource = yaml.safe_load(written.read_text())
     assert resource["kind"] == "PrometheusRule"
     assert resource["spec"]["groups"] == [*groups(RULES), *groups(ALERTS)]
-
-
-def test_the_command_on_the_page_puts_addresses_into_alerts_and_their_tests(tmp_path: Path):
-    shutil.copytree(PROMETHEUS, tmp_path / "deploy" / "prometheus")
-    subprocess.run(["sh", "-c", documented("sed -i")], cwd=tmp_path, check=True, timeout=60)
-    written = {file: file.read_text() for file in tmp_path.rglob("*.yaml")}
-    assert [file.name for file, text in written.items() if ".example.com" in text] == []
-    # Each expected annotation is that of the alert: where promtool is installed, the page's next command checks them all.
-    assert (
-        "https://wiki.internal/toolgauge/alerting.html#toolgaugenoscores"
-        in written[tmp_path / "deploy" / "prometheus" / "tests" / "no_scores.yaml"]
-    )
 
 
 def documented(part: str) -> str:

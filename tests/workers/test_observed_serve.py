@@ -39,7 +39,7 @@ def test_a_worse_release_is_one_regression_of_two_workers_and_is_known_after_a_r
 
         def events() -> list[str]:
             texts = [each.body.string_value for each in destination.events() if each.event_name == REGRESSION]
-            return [text for text in texts if "`list_orders` fell from" in text]
+            return [text for text in texts if "`default.tool_success` of `list_orders` fell from" in text]
 
         more = (f"exporters.webhook.url={webhook.url}", to_grpc(destination.grpc_port))
         with serving(tmp_path, *settings, *more, options=("--print", "all")) as toolgauge:

@@ -1,5 +1,7 @@
 """What an orchestrator and a person hear from the admin endpoint of a running toolgauge."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import contextlib
 import http.client
 import json

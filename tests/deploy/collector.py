@@ -79,8 +79,7 @@ def collecting(folder: Path, file: Path, addresses: Mapping[str, str], *, backen
     quiet.write_text(_QUIET)
     command = [str(binary), f"--config={configuration}", f"--config={quiet}"]
     variables = {"BACKEND": f"127.0.0.1:{backend}", "BACKEND_INSECURE": "true"}
-    process = Process(command, configuration.with_suffix(".log"), environment(**variables))
-    try:
+    with contextlib.closing(Process(command, configuration.with_suffix(".log"), environment(**variables))) as process:
 
         def is_ready() -> bool:
             assert process.is_running(), process.said()
@@ -90,5 +89,3 @@ def collecting(folder: Path, file: Path, addresses: Mapping[str, str], *, backen
         yield process
         process.signal()
         assert process.ended() == 0, process.said()
-    finally:
-        process.close()

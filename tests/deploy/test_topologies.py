@@ -74,16 +74,13 @@ def gauging(
     folder: Path, file: Path, addresses: Mapping[str, str], *settings: str, **variables: str
 ) -> Generator[Pasted]:
     """Run one pasted toolgauge; it must have delivered everything at the end."""
-    toolgauge = Pasted(folder, file, addresses, settings, **variables)
-    try:
+    with contextlib.closing(Pasted(folder, file, addresses, settings, **variables)) as toolgauge:
         toolgauge.wait_until_up()
         yield toolgauge
         if toolgauge.is_running():
             toolgauge.signal()
             assert toolgauge.ended() == 0, toolgauge.said()
         assert "Traceback" not in toolgauge.said()
-    finally:
-        toolgauge.close()
 
 
 def local(port: int) -> str:

@@ -274,12 +274,9 @@ def running_broker(
     folder: Path, *, certificates: Certificates | None = None, more: Mapping[str, str] | None = None
 ) -> Generator[Broker]:
     """Run a broker with its data in a folder; `more` are further settings of it."""
-    broker = Broker(folder, certificates=certificates, more=more)
-    try:
+    with contextlib.closing(Broker(folder, certificates=certificates, more=more)) as broker:
         broker.start()
         yield broker
-    finally:
-        broker.close()
 
 
 def _in_pkcs8(key: Path) -> bytes:

@@ -272,15 +272,14 @@ def serving(
     patched: Mapping[str, float] | None = None,
 ) -> Generator[Toolgauge]:
     """Run one toolgauge; at the end it must stop in order, unless the test ended it."""
-    toolgauge = Toolgauge(folder, *settings, env=env, options=options, stdout=stdout, patched=patched)
-    try:
+    with contextlib.closing(
+        Toolgauge(folder, *settings, env=env, options=options, stdout=stdout, patched=patched)
+    ) as toolgauge:
         yield toolgauge.wait_until_up()
         if toolgauge.is_running():
             toolgauge.signal()
             toolgauge.ended()
         assert "Traceback" not in toolgauge.said()
-    finally:
-        toolgauge.close()
 
 
 def to_grpc(port: int, *more: str) -> str:

@@ -54,15 +54,12 @@ def of_trace(destination: Destination, trace_id: str) -> Sequence[Span]:
 
 def ends(folder: Path, *settings: str, bodies: Sequence[bytes] = ()) -> None:
     """Run a process that ends itself, at once or when it is sent something."""
-    toolgauge = Toolgauge(folder, *settings)
-    try:
+    with closing(Toolgauge(folder, *settings)) as toolgauge:
         if bodies:
             toolgauge.wait_until_up()
         for body in bodies:
             toolgauge.send(body, "http")
         assert toolgauge.ended() == -signal.SIGKILL
-    finally:
-        toolgauge.close()
 
 
 def arrived(destination: Destination) -> int:

@@ -56,12 +56,9 @@ class Recording(Process):
 
 @contextlib.contextmanager
 def recording(folder: Path, file: Path, *arguments: str, blocks: int | None = None) -> Generator[Recording]:
-    process = Recording(folder, file, *arguments, blocks=blocks)
-    try:
+    with contextlib.closing(Recording(folder, file, *arguments, blocks=blocks)) as process:
         yield process.wait_until_up()
         assert "Traceback" not in process.said()
-    finally:
-        process.close()
 
 
 def captured(*frameworks: str) -> list[Path]:

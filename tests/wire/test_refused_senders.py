@@ -29,11 +29,8 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toolgauge]:
         f'receivers.otlp.protocols.grpc={{endpoint: "127.0.0.1:0", {auth}, max_recv_msg_size: 64KiB}}',
         f'receivers.otlp.protocols.http={{endpoint: "127.0.0.1:0", {auth}, max_request_body_size: 64KiB}}',
     )
-    toolgauge = Toolgauge(tmp_path_factory.mktemp("guarded"), listen=listen)
-    try:
+    with contextlib.closing(Toolgauge(tmp_path_factory.mktemp("guarded"), listen=listen)) as toolgauge:
         yield toolgauge.wait_until_up()
-    finally:
-        toolgauge.close()
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +45,8 @@ def mutual(tmp_path_factory: pytest.TempPathFactory, made: Certificates) -> Iter
     receivers = (
         f'receivers.otlp.protocols.{name}={{endpoint: "127.0.0.1:0", tls: {{{tls}}}}}' for name in ("grpc", "http")
     )
-    toolgauge = Toolgauge(tmp_path_factory.mktemp("mutual"), listen=(*LISTEN, *receivers))
-    try:
+    with contextlib.closing(Toolgauge(tmp_path_factory.mktemp("mutual"), listen=(*LISTEN, *receivers))) as toolgauge:
         yield toolgauge.wait_until_up()
-    finally:
-        toolgauge.close()
 
 
 def refused(toolgauge: Toolgauge, beginning: str) -> str:
@@ -188,8 +182,9 @@ def test_a_failed_handshake_of_grpc_is_logged_as_long_as_no_call_has_come(
 ):
     tls = f'cert_file: "{made.server_cert}", key_file: "{made.server_key}", client_ca_file: "{made.ca_file}"'
     secured = f'receivers.otlp.protocols.grpc={{endpoint: "127.0.0.1:0", tls: {{{tls}}}}}'
-    toolgauge = Toolgauge(tmp_path, listen=(*LISTEN, secured), patched={"receive.grpc._FIRST_CALL_WITHIN_S": 1})
-    try:
+    with contextlib.closing(
+        Toolgauge(tmp_path, listen=(*LISTEN, secured), patched={"receive.grpc._FIRST_CALL_WITHIN_S": 1})
+    ) as toolgauge:
         toolgauge.wait_until_up()
         credentials = grpc.ssl_channel_credentials(made.ca_file.read_bytes())
         address = f"127.0.0.1:{toolgauge.grpc_port}"
@@ -199,8 +194,6 @@ def test_a_failed_handshake_of_grpc_is_logged_as_long_as_no_call_has_come(
                     channel.unary_unary(TRACES)(BODY, timeout=60)
         line = refused(toolgauge, "refused a sender over gRPC: a connection brought no call within 1 s")
         assert "`receivers.otlp.protocols.grpc.tls.client_ca_file`" in line
-    finally:
-        toolgauge.close()
 
 
 def test_a_sender_of_grpc_with_a_certificate_and_a_health_check_that_only_connects_are_not_logged(

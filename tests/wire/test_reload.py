@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -92,16 +92,13 @@ class Reloadable(Toolgauge):
 
 @contextmanager
 def running(folder: Path, config: Mapping[str, Json]) -> Generator[Reloadable]:
-    toolgauge = Reloadable(folder, config)
-    try:
+    with closing(Reloadable(folder, config)) as toolgauge:
         toolgauge.wait_until_up()
         yield toolgauge
         if toolgauge.is_running():
             toolgauge.signal()
             assert toolgauge.ended() == 0, toolgauge.said()
         assert "Traceback" not in toolgauge.said()
-    finally:
-        toolgauge.close()
 
 
 def sending_to(*destinations: Destination) -> dict[str, Json]:

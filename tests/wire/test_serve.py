@@ -45,15 +45,12 @@ LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFF
 @pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="needs /proc to see who listens")
 def test_it_listens_on_loopback_only_and_says_on_which_ports(tmp_path: Path):
     listen = tuple(setting.replace("127.0.0.1", "localhost") for setting in LISTEN)
-    toolgauge = Toolgauge(tmp_path, listen=listen)
-    try:
+    with contextlib.closing(Toolgauge(tmp_path, listen=listen)) as toolgauge:
         toolgauge.wait_until_up()
         assert listening_addresses(toolgauge.pid) <= LOOPBACK
         assert post(toolgauge.http_port, b"") == (200, b"")
         toolgauge.signal()
         assert toolgauge.ended() == 0
-    finally:
-        toolgauge.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -74,15 +71,14 @@ def test_a_signal_scores_what_is_open_sends_it_and_ends_with_0(tmp_path: Path, n
 
 def test_interrupts_that_were_ignored_at_the_start_stay_ignored(tmp_path: Path):
     command = toolgauge_command("serve", *(word for setting in LISTEN for word in ("--set", setting)))
-    process = Process(["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command], tmp_path / "toolgauge.log")
-    try:
+    with contextlib.closing(
+        Process(["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command], tmp_path / "toolgauge.log")
+    ) as process:
         until(lambda: "metrics on port" in process.said(), "the ports in the log")
         process.signal(signal.SIGINT)
         process.signal(signal.SIGTERM)
         assert process.ended() == 0
         assert "second signal" not in process.said()
-    finally:
-        process.close()
 
 
 @contextlib.contextmanager
@@ -132,12 +128,11 @@ def test_the_log_begins_with_all_addresses_and_warnings_come_after_them(tmp_path
     made = certificates(tmp_path)
     tls = f'tls: {{cert_file: "{made.server_cert}", key_file: "{made.server_key}"}}'
     http = f'receivers.otlp.protocols.http={{endpoint: ":0", insecure: true, {tls}}}'
-    toolgauge = Toolgauge(tmp_path, "workers=2", "exporters.prometheus.endpoint=localhost:0", http)
-    try:
+    with contextlib.closing(
+        Toolgauge(tmp_path, "workers=2", "exporters.prometheus.endpoint=localhost:0", http)
+    ) as toolgauge:
         warning = "WARNING toolgauge: `state.directory` is not set"
         said = until(lambda: toolgauge.said() if warning in toolgauge.said() else None, "the warning")
-    finally:
-        toolgauge.close()
     addresses = (
         r"receiving OTLP/gRPC on port (\d+) \(http://127\.0\.0\.1:\1\)",
         r"receiving OTLP/HTTP on port (\d+) \(https://\[::\]:\1\)",
@@ -153,11 +148,10 @@ def test_ports_in_use_are_one_error_with_keys_and_settings_to_copy_and_exit_code
     keys = [setting.partition("=")[0] for setting in LISTEN]
     with contextlib.ExitStack() as stack:
         taken = {key: stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for key in keys}
-        toolgauge = Toolgauge(tmp_path, listen=tuple(f"{key}=127.0.0.1:{port}" for key, port in taken.items()))
-        try:
+        with contextlib.closing(
+            Toolgauge(tmp_path, listen=tuple(f"{key}=127.0.0.1:{port}" for key, port in taken.items()))
+        ) as toolgauge:
             assert toolgauge.ended() == 1
-        finally:
-            toolgauge.close()
         said = toolgauge.said()
     assert said.startswith(f"error: {len(keys)} endpoints cannot be had\n")
     assert "Traceback" not in said
@@ -167,11 +161,8 @@ def test_ports_in_use_are_one_error_with_keys_and_settings_to_copy_and_exit_code
 
 
 def test_a_memory_limit_below_what_it_needs_without_any_request_is_refused_at_the_start(tmp_path: Path):
-    toolgauge = Toolgauge(tmp_path, "memory.limit=32MiB")
-    try:
+    with contextlib.closing(Toolgauge(tmp_path, "memory.limit=32MiB")) as toolgauge:
         assert toolgauge.ended() == 1
-    finally:
-        toolgauge.close()
     assert re.match(r"error: `memory.limit` is 32 MiB, and toolgauge needs \d+ MiB before", toolgauge.said())
     assert "hint: set it to more than" in toolgauge.said()
 
@@ -212,11 +203,8 @@ def test_a_destination_that_is_its_own_receiver_is_refused(tmp_path: Path):
 
 def refused_to_start(folder: Path, *arguments: str) -> str:
     """Start with what is wrong and return what was said."""
-    process = Process(toolgauge_command("serve", *arguments), folder / "said")
-    try:
+    with contextlib.closing(Process(toolgauge_command("serve", *arguments), folder / "said")) as process:
         assert process.ended() == 2
-    finally:
-        process.close()
     said = process.said()
     assert said.startswith("error: ")
     assert said.count("error: ") == 1

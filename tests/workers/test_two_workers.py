@@ -2,6 +2,7 @@
 
 import signal
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -152,9 +153,6 @@ def test_what_no_worker_can_start_with_is_one_error(tmp_path: Path):
         (state(tmp_path), 1, "worker-1"),
         ("receivers.kafka={brokers: ['127.0.0.1:9']}", 2, "`workers` cannot be more than 1 with `receivers.kafka`"),
     ):
-        toolgauge = Toolgauge(tmp_path, TWO, setting)
-        try:
+        with closing(Toolgauge(tmp_path, TWO, setting)) as toolgauge:
             assert toolgauge.ended() == code
             assert said in toolgauge.said()
-        finally:
-            toolgauge.close()

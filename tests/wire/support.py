@@ -57,6 +57,8 @@ _FIRST_PORT = 12_000 + (os.getpid() % 25 * 8 + _WORKER % 8) * 100
 _PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 100))
 _ENDING = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
+# On a busy machine a worker may take longer than 30 s to start.
+_PATIENT_WITH_WORKERS = {"service.workers.worker_process._KILLED_AFTER": 600}
 # How long it tries to send what is queued at its end, which is 24 s.
 SENDING_SHORTLY = {"service.service._SENDING_UNTIL_S": 2.0}
 
@@ -184,6 +186,7 @@ class Toolgauge(Process):
         for setting in (*listen, *SOON, *settings):
             arguments += ["--set", setting]
         output = folder / f"toolgauge-{time.monotonic_ns()}.log"
+        patched = {**_PATIENT_WITH_WORKERS, **(patched or {})}
         command = toolgauge_command(*arguments)
         super().__init__(command, output, environment(**(env or {})), stdout=stdout, patched=patched)
         self.grpc_port = self.http_port = self.metrics_port = 0

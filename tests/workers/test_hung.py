@@ -32,6 +32,7 @@ SOON_SILENT = {
     "service.workers.worker_process._REFUSED_AFTER": 4,
     "service.workers.worker_process._KILLED_AT_THE_END_AFTER": 6,
 }
+SOON_KILLED = {"service.workers.worker_process._KILLED_AFTER": 60}
 HOLDS_THE_INTERPRETER = """
 import ctypes
 
@@ -107,7 +108,7 @@ def test_a_worker_that_responds_again_is_kept_and_takes_each_span_once(tmp_path:
 def test_a_stopped_worker_is_replaced_and_the_other_goes_on(tmp_path: Path):
     with receiving() as destination:
         settings = (TWO, to_grpc(destination.grpc_port), state(tmp_path), "assemble.run_end_grace=2s")
-        with serving(tmp_path, *settings) as toolgauge, ThreadPoolExecutor(1) as pool:
+        with serving(tmp_path, *settings, patched=SOON_KILLED) as toolgauge, ThreadPoolExecutor(1) as pool:
             toolgauge.send(runs(1, 20))
             toolgauge.settled(20 * SPANS)
             with stopped(workers_of(toolgauge)[0]):
@@ -142,7 +143,7 @@ def test_workers_that_hang_at_the_end_are_not_waited_for(tmp_path: Path):
 def test_a_worker_that_hangs_in_its_start_or_in_a_reload_is_replaced(tmp_path: Path):
     file = tmp_path / "toolgauge.yaml"
     file.write_text("defaults: {enabled: true}\n")
-    with serving(tmp_path, TWO, options=("--config", str(file))) as toolgauge:
+    with serving(tmp_path, TWO, options=("--config", str(file)), patched=SOON_KILLED) as toolgauge:
         first, second = workers_of(toolgauge)[0], workers_of(toolgauge)[1]
         os.kill(first, signal.SIGKILL)
         until(lambda: workers_of(toolgauge).get(0, first) != first, "another process")
@@ -191,7 +192,7 @@ def test_a_worker_that_takes_requests_and_answers_nothing_is_replaced():
         registry = MergedRegistry(clock)
         workers = Workers(registry, SelfMetrics(registry), has_journal=False)
         command = (sys.executable, "-S", "-E", "-c", MUTE)
-        process = WorkerProcess(0, command, max_bytes=1 << 20, on_workers=workers, clock=clock, tick_s=0.04)
+        process = WorkerProcess(0, command, max_bytes=1 << 20, on_workers=workers, clock=clock, tick_s=0.08)
         workers.processes = (process,)
         await process.start()
         first = process.pid

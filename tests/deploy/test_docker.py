@@ -16,7 +16,6 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.command import run
 from tests.deploy.files import DEPLOY, ROOT, document, ports
-from tests.wire.support import environment
 
 DOCKER = DEPLOY / "docker"
 DOCKERFILE = DOCKER / "Dockerfile"
@@ -184,16 +183,6 @@ def test_the_trial_keeps_its_state_in_the_volume_of_the_image_and_is_given_time_
     assert "toolgauge" in COMPOSE["volumes"]
     assert int(service["stop_grace_period"].removesuffix("s")) > 30
     assert f":{next(iter(ports(CONFIGURATION['admin'])))}/" in service["healthcheck"]["test"][-1]
-
-
-def test_compose_itself_accepts_the_file():
-    docker = shutil.which("docker")
-    known = docker and subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode == 0
-    if not docker or not known:
-        pytest.skip("no `docker compose` on this machine")
-    command = [docker, "compose", "-f", str(DOCKER / "compose.yaml"), "config", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
-    assert done.returncode == 0, done.stderr
 
 
 def test_prometheus_and_alertmanager_accept_their_configurations(tmp_path: Path):

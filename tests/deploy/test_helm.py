@@ -5,7 +5,6 @@
 import json
 import tarfile
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -316,19 +315,6 @@ def wrong(values: Any) -> list[tuple[str, str]]:  # noqa: ANN401 (any YAML)
     return [(error.json_path, error.message) for error in Draft7Validator(SCHEMA).iter_errors(values)]
 
 
-def test_schema_and_values_have_the_same_keys():
-    schema = {**SCHEMA, "properties": {name: part for name, part in SCHEMA["properties"].items() if name != "global"}}
-    assert list(different_keys(schema, VALUES, "$")) == []
-
-
-def different_keys(schema: dict[str, Any], values: Any, path: str) -> Iterator[str]:  # noqa: ANN401 (any YAML)
-    if schema.get("additionalProperties") is not False:
-        return
-    yield from (f"{path}.{name}" for name in schema["properties"].keys() ^ values.keys())
-    for name in schema["properties"].keys() & values.keys():
-        yield from different_keys(schema["properties"][name], values[name], f"{path}.{name}")
-
-
 def test_the_page_has_every_key_and_every_example():
     for name in VALUES:
         assert f"`{name}" in PAGE, name
@@ -416,13 +402,3 @@ def test_helm_refuses_what_cannot_work_and_names_it(helm: str, setting: str, rea
     done = run(helm, "template", "toolgauge", str(CHART), "--kube-version", "1.34.0", "--set", setting)
     assert done.returncode == 1
     assert reason in done.stderr
-
-
-def test_a_second_release_has_names_of_its_own(helm: str):
-    first = render(helm, "gateway")
-    done = run(helm, "template", "trial", str(CHART), "--namespace", "toolgauge", "--kube-version", "1.34.0")
-    second = [one for one in yaml.safe_load_all(done.stdout) if one]
-    names = [{(one["kind"], one["metadata"]["name"]) for one in manifests} for manifests in (first, second)]
-    assert names[0].isdisjoint(names[1])
-    pods = [spec["template"] for spec in workloads(second).values()]
-    assert not any(selected(pods, spec["selector"]["matchLabels"]) for spec in workloads(first).values())

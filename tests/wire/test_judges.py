@@ -55,12 +55,12 @@ RIGHT = Criterion(name="right", evaluator_name="right_tool", evaluator=RightTool
 
 @asynccontextmanager
 async def running(
-    url: str, *settings: str, criteria: Sequence[Criterion] = (RIGHT,), observed_by: type[Seen] = Seen
+    url: str, *settings: str, criteria: Sequence[Criterion] = (RIGHT,)
 ) -> AsyncGenerator[tuple[Service, Seen]]:
     sinks: list[Seen] = []
 
     def watch(sink: ScorecardSink) -> ScorecardSink:
-        sinks.append(observed_by(sink))
+        sinks.append(Seen(sink))
         return sinks[0]
 
     judge = f'judge={{model: stub, base_url: "{url}", api_key: sk-key}}'
@@ -163,19 +163,6 @@ async def test_an_installed_evaluator_asks_and_scores_from_a_file_to_a_scorecard
     outcomes = [result.outcome for name in ("tool", "run") for result in seen.results(name)]
     scored = [(each.value, each.passed) for each in outcomes if isinstance(each, Scored)]
     assert scored == [(1.0, True), (0.75, True)]
-
-
-async def test_a_fault_in_telling_what_judges_said_costs_one_scorecard_and_not_the_others():
-    class Fails(Seen):
-        def record(self, scorecard: Scorecard) -> None:
-            super().record(scorecard)
-            if scorecard.by_judges and len(self.by_judges) == 1:
-                raise KeyError("a secret of a span")
-
-    async with stub(YES) as serving, running(serving.url, observed_by=Fails) as (service, seen):
-        await send(service, *SCENARIOS)
-        await until(lambda: len(seen.by_judges) == len(SCENARIOS))
-    assert service.metrics.faults.value(("KeyError",)) == 1
 
 
 async def test_a_judge_that_asks_for_patience_gets_it():

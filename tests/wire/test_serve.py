@@ -18,7 +18,6 @@ from tests.wire.support import (
     Toolgauge,
     free_port,
     post,
-    recorded,
     serving,
     to_grpc,
     toolgauge_command,
@@ -210,40 +209,3 @@ def refused_to_start(folder: Path, *arguments: str) -> str:
     assert said.count("error: ") == 1
     assert "Traceback" not in said
     return said
-
-
-def test_requests_on_their_way_when_it_stops_are_taken_or_told_to_come_back(tmp_path: Path):
-    (body,) = recorded("pydantic-ai", "tool_error")
-    with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port)) as toolgauge:
-        toolgauge.signal()
-        taken = 0
-        while toolgauge.is_running():
-            try:
-                status, _ = post(toolgauge.http_port, body)
-            except OSError:
-                break
-            assert status in (200, 503)
-            taken += status == 200
-        assert toolgauge.ended() == 0
-        assert len(destination.spans()) == 3 * taken
-
-
-def test_a_body_that_is_half_sent_when_it_stops_may_be_sent_to_its_end(tmp_path: Path):
-    (body,) = recorded("pydantic-ai", "tool_error")
-    head = f"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: {len(body)}"
-    with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port)) as toolgauge:
-        with (
-            socket.create_connection(("127.0.0.1", toolgauge.http_port), 60) as in_time,
-            socket.create_connection(("127.0.0.1", toolgauge.http_port), 60) as too_late,
-        ):
-            for connection in (in_time, too_late):
-                connection.sendall(f"{head}\r\n\r\n".encode() + body[:100])
-            # An answer over another connection: what was sent before it has been read.
-            toolgauge.send(b"", "http")
-            toolgauge.signal()
-            until(lambda: "stopping" in toolgauge.said(), "the signal to be seen")
-            in_time.sendall(body[100:])
-            assert in_time.recv(100).startswith(b"HTTP/1.1 200 ")
-            assert too_late.recv(100).startswith(b"HTTP/1.1 503 ")
-        assert toolgauge.ended() == 0
-        assert len(destination.spans()) == 3

@@ -56,7 +56,8 @@ class Seen:
     address: str
 
 
-@pytest.fixture(scope="session")
+# Until its end no event loop can run on this thread: not for the session.
+@pytest.fixture(scope="module")
 def chromium() -> Generator[Browser]:
     with chromium_running() as browser:
         yield browser

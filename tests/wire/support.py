@@ -61,6 +61,11 @@ RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
 _PATIENT_WITH_WORKERS = {"service.workers.worker_process._KILLED_AFTER": 600}
 # How long it tries to send what is queued at its end, which is 24 s.
 SENDING_SHORTLY = {"service.service._SENDING_UNTIL_S": 2.0}
+# Whatever a busy machine does, it scores and sends all at its end.
+PATIENT_END = {
+    f"service.service._{deadline}_S": 240.0
+    for deadline in ("READING_DEADLINE", "SCORING_DEADLINE", "CLOSING_DEADLINE", "SENDING_UNTIL")
+}
 
 
 def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 120) -> _T:

@@ -105,6 +105,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         receiving() as destination,
         serving(tmp_path_factory.mktemp("hostile"), to_grpc(destination.grpc_port)) as toolgauge,
     ):
+        # Connections that began in a test would seem to be left behind by it.
+        assert_still_well(toolgauge)
+        until(lambda: destination.scorecards() and destination.events() and destination.metrics(), "the connections")
         yield Running(toolgauge, destination)
 
 

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import grimp
@@ -54,14 +55,33 @@ def git(*words: str) -> list[str]:
 
 def reached_tests(paths: Iterable[str], root: Path = ROOT) -> list[str]:
     """List the test modules that changes of these paths can reach."""
-    graph = grimp.build_graph("toolgauge", "tests", cache_dir=None)
-    reached: set[str] = set()
-    for path in paths:
-        for module in modules_of(Path(path), graph.modules, root):
-            reached |= {module, *graph.find_downstream_modules(module)}
-    found = {f"{module.replace('.', '/')}.py" for module in reached if module.rpartition(".")[2].startswith("test_")}
+    return sorted(distances(paths, root))
+
+
+def distances(paths: Iterable[str], root: Path = ROOT) -> dict[str, int]:
+    """Return the test modules that changes of these paths can reach, and over how many imports."""
+    graph = imports()
+    far: dict[str, int] = {}
+    steps, nearest = 0, {module for path in paths for module in modules_of(Path(path), graph.modules, root)}
+    while nearest:
+        far |= dict.fromkeys(nearest, steps)
+        steps += 1
+        nearest = {
+            above for module in nearest for above in graph.find_modules_that_directly_import(module)
+        } - far.keys()
     always = tuple(f"{folder}/" for folder in ALWAYS)
-    return sorted(path for path in found if (root / path).is_file() and not path.startswith(always))
+    tests = {
+        f"{module.replace('.', '/')}.py": n
+        for module, n in far.items()
+        if module.rpartition(".")[2].startswith("test_")
+    }
+    return {path: n for path, n in tests.items() if (root / path).is_file() and not path.startswith(always)}
+
+
+@cache
+def imports() -> grimp.ImportGraph:
+    """Read the imports of the project and its tests."""
+    return grimp.build_graph("toolgauge", "tests", cache_dir=None)
 
 
 def modules_of(path: Path, modules: Iterable[str], root: Path) -> Iterator[str]:

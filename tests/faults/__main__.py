@@ -129,10 +129,9 @@ def look_for(fault: Fault, copy: Path, without: Sequence[str] = (), *, own: bool
 def steps(fault: Fault) -> Iterator[list[str]]:
     """Yield the tests of the room, those that import what is faulty, and all."""
     far = distances([str(fault.path)])
-    reached = sorted(far, key=lambda path: (not is_named_after(path, fault.path), far[path], path))
-    own = [path for path in reached if path.startswith(fault.tests)]
-    yield own or [fault.tests]
-    yield [*(path for path in reached if path not in own), "tests/walk"]
+    own = {path.relative_to(ROOT).as_posix() for path in (ROOT / fault.tests).glob("test_*.py")}
+    yield sorted(own, key=lambda path: (not is_named_after(path, fault.path), far.get(path, len(far)), path))
+    yield [*sorted(far.keys() - own, key=far.__getitem__), "tests/walk"]
     yield ["tests"]
 
 

@@ -129,7 +129,8 @@ def look_for(fault: Fault, copy: Path, without: Sequence[str] = (), *, own: bool
 def steps(fault: Fault) -> Iterator[list[str]]:
     """Yield the tests of the room, those that import what is faulty, and all."""
     far = distances([str(fault.path)])
-    own = {path.relative_to(ROOT).as_posix() for path in (ROOT / fault.tests).glob("test_*.py")}
+    modules = (ROOT / fault.tests).glob("test_*.py") if (ROOT / fault.tests).is_dir() else [ROOT / fault.tests]
+    own = {path.relative_to(ROOT).as_posix() for path in modules}
     yield sorted(own, key=lambda path: (not is_named_after(path, fault.path), far.get(path, len(far)), path))
     yield [*sorted(far.keys() - own, key=far.__getitem__), "tests/walk"]
     yield ["tests"]

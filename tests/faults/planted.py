@@ -18,6 +18,8 @@ class Fault(Struct, frozen=True):
     file: str
     old: str
     new: str
+    # The folder or module below `tests` that tests the file, where it is not the one of its package.
+    tested_in: str = ""
 
     @property
     def path(self) -> Path:
@@ -31,8 +33,8 @@ class Fault(Struct, frozen=True):
 
     @property
     def tests(self) -> str:
-        """The folder of the tests of that package."""
-        return f"tests/{_TESTED_IN.get(self.room, self.room)}/"
+        """The tests of the file: a folder or a module."""
+        return f"tests/{self.tested_in or _TESTED_IN.get(self.room, self.room)}"
 
     def plant(self, root: Path) -> str:
         """Write the fault into the tree at `root`, and return what stood there; ValueError where `old` does not stand once."""

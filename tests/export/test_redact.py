@@ -135,7 +135,7 @@ def test_huge_and_deep_values_are_cut():
 
 
 def test_private_members_of_indented_json_are_masked():
-    text = Redactor(show_values=True).json({"user": {"password": "hunter2"}}, 1000, is_indented=True)
+    text = Redactor(show_values=True).json({"user": {"password": {"old": "hunter2"}}}, 1000, is_indented=True)
     assert '"password": [masked]' in text
     assert "hunter2" not in text
 

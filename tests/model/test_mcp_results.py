@@ -94,6 +94,7 @@ OTHERS: dict[str, Json] = {
     "hits": [{"text": "boom"}],
     "a text about it": "isError=True: the server said content=[TextContent(...)]",
     "broken": REPR[:-9],
+    "blocks in an unknown wrapper": {"payload": {"content": [BLOCK]}, "server": "ops"},
     "a number in a list": [1],
     "nothing": None,
     "an empty list": {"content": []},

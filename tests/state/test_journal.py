@@ -179,6 +179,7 @@ def test_full_journal_asks_to_refuse(tmp_path: Path):
         ids.append(first.append(bytes(32 * _MIB)))
         assert first.journal.refusal == ("the journal is full", "journal_full")
         assert first.journal.failure is None
+        assert first.metrics.unwritten.value(("full",)) == 0
         first.commit(JournalChange(removed=ids[:1]))
         assert first.journal.refusal is None
 

@@ -71,18 +71,6 @@ def test_a_message_is_needed_until_the_scores_of_its_trajectory_are_delivered():
     assert journal.take_closed() == [closed("a")]
 
 
-def test_a_message_is_needed_until_each_of_its_trajectories_is_closed():
-    journal, _, (entry,) = reading(7)
-    ledger = Ledger(journal)
-    ledger.add_message(entry)
-    ledger.claim_trajectories(entry, 2)
-    ledger.end_reading(entry)
-    ledger.close((entry,), (), ())
-    assert at(journal) == (7, 8, 70)
-    ledger.close((entry,), (), ())
-    assert at(journal) == (8, 8, 1000)
-
-
 class Changes:
     """A `JournalWriter` that keeps what it is given."""
 

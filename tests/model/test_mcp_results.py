@@ -88,6 +88,7 @@ OTHERS: dict[str, Json] = {
     "a list of results": [FAILED, FAILED],
     "a text about it": "isError=True: the server said content=[TextContent(...)]",
     "broken": REPR[:-9],
+    "blocks in an unknown wrapper": {"payload": {"content": [BLOCK]}, "server": "ops"},
     "nothing": None,
     "an empty list": {"content": []},
     "much too deep": {"result": '{"content":' * 5000},

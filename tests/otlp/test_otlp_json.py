@@ -91,7 +91,7 @@ def test_bytes_are_base64_of_either_alphabet_padded_or_not():
 @each_row(
     "fields",
     [{"kind": "SERVER"}, {"kind": "2"}, {"kind": True}, {"startTimeUnixNano": "1e3"}, {"name": 5}, {"attributes": {}},
-     {"startTimeUnixNano": -1}, {"flags": 1 << 40}, {"status": []}, {"attributes": [3]}],
+     {"startTimeUnixNano": -1}, {"startTimeUnixNano": "\u0661"}, {"flags": 1 << 40}, {"status": []}, {"attributes": [3]}],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_is_an_error_and_no_crash(fields: dict[str, Json]):
     with pytest.raises(DecodeError):

@@ -7,6 +7,7 @@ from tests.score.support import agent_run, judge, not_evaluated, tool_call, traj
 from toolgauge.evaluators.repeated_calls import RepeatedCalls
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.notices import OpenCall
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.records import SpanRef
@@ -30,6 +31,14 @@ def find(order: int = 1, result: Content | None = None, *, turn: int | None = No
 
 def failing(turn: int | None = None) -> ToolCall:
     return tool_call("pay", {"card": "a"}, error=FAILED, turn=turn)
+
+
+def test_the_tenth_identical_call_fails_a_run_that_is_still_open():
+    tenth = OpenCall(
+        name="find", writes=False, has_worked=True, arguments={}, identical=10, effects=10, by_tool={}, elapsed_ns=0
+    )
+    assert REPEATED.while_open(replace(tenth, identical=9)) is None
+    assert REPEATED.while_open(tenth) is not None
 
 
 def test_identical_calls_fall_smoothly():

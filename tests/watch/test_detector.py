@@ -60,6 +60,14 @@ def test_an_alarm_ends_when_the_mean_is_back():
     assert detector.state == "alarm"
 
 
+def test_an_alarm_lasts_while_the_mean_stays_down():
+    detector = learned()
+    first_alarm(detector, coins(3, 0.7, 500))
+    for score in coins(12, 0.7, 3000):
+        detector.update(score)
+        assert detector.state == "alarm"
+
+
 def test_a_reset_learns_the_present_as_normal():
     detector = learned()
     first_alarm(detector, coins(2, 0.5, 500))

@@ -63,18 +63,6 @@ async def test_a_request_that_is_refused_for_one_of_its_parts_loses_that_part_al
 
 
 @both
-async def test_log_records_that_are_refused_for_one_part_lose_that_part_alone(protocol: Transport):
-    async with (
-        sink(protocol, refusing(BAD, REFUSED)) as seen,
-        sending(seen.endpoint, protocol=protocol) as out,
-    ):
-        assert out.destination.put(together(ALL, signal="logs", spans=0))
-        await until(lambda: out.destination.queue.size_bytes == 0)
-    assert b"".join(body for body in seen.bodies if BAD not in body) == b"".join(GOOD)
-    assert sum(counted(out.metrics.requests_dropped).values()) == 1
-
-
-@both
 @pytest.mark.parametrize(
     ("code", "status"), [(Code.UNAUTHENTICATED, 401), (Code.NOT_FOUND, 404), (Code.UNIMPLEMENTED, 405)]
 )

@@ -19,6 +19,7 @@ from tests.export.fakes import (
     always,
     at_port,
     counted,
+    exchanging,
     first,
     grpc_sink,
     nowhere,
@@ -46,10 +47,7 @@ SLOW = RetrySettings(initial_interval=600 * SECOND, max_interval=600 * SECOND, m
 @both
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 async def test_recorded_request_arrives_byte_for_byte(protocol: Transport, compression: Compression):
-    async with (
-        sink(protocol, always(OK)) as seen,
-        sending(seen.endpoint, protocol=protocol, compression=compression, headers={"X-Tenant": "blue"}) as out,
-    ):
+    async with exchanging(protocol, always(OK), compression=compression, headers={"X-Tenant": "blue"}) as (seen, out):
         assert out.destination.put(request(RECORDED, spans=9))
         await until(lambda: out.destination.queue.spans == 0)
     body = seen.bodies[0]
@@ -64,7 +62,7 @@ async def test_recorded_request_arrives_byte_for_byte(protocol: Transport, compr
 @both
 async def test_each_signal_goes_to_its_own_place(protocol: Transport):
     signals: tuple[Signal, ...] = ("traces", "metrics", "logs")
-    async with sink(protocol, always(OK)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, always(OK)) as (seen, out):
         for signal in signals:
             out.destination.put(request(b"\n\0", signal=signal, spans=0))
             await until(lambda signal=signal: len(seen.arrived) == signals.index(signal) + 1)
@@ -94,7 +92,7 @@ async def test_each_signal_goes_to_its_own_place(protocol: Transport):
     ],
 )
 async def test_transient_answer_is_tried_again(protocol: Transport, said: Said, reason: str):
-    async with sink(protocol, first(2, said)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, first(2, said)) as (seen, out):
         out.destination.put(request(RECORDED, spans=4))
         await until(lambda: out.destination.queue.spans == 0)
     assert seen.bodies == [RECORDED] * 3
@@ -116,7 +114,7 @@ PERMANENT_CODES = (
     ],
 )
 async def test_permanent_answer_is_dropped_and_counted(protocol: Transport, said: Said, reason: str):
-    async with sink(protocol, always(said)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, always(said)) as (seen, out):
         out.destination.put(request(RECORDED, spans=4))
         await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
@@ -125,7 +123,7 @@ async def test_permanent_answer_is_dropped_and_counted(protocol: Transport, said
 
 async def test_exhausted_with_retry_info_is_tried_again():
     said = Said(code=Code.RESOURCE_EXHAUSTED, retry_s=0.01)
-    async with sink("grpc", first(1, said)) as seen, sending(seen.endpoint) as out:
+    async with exchanging("grpc", first(1, said)) as (seen, out):
         out.destination.put(request(RECORDED))
         await until(lambda: out.destination.queue.spans == 0)
     assert (len(seen.arrived), out.spans()) == (2, {("forwarded", "", "otlp"): 1})
@@ -139,7 +137,7 @@ async def test_exhausted_with_retry_info_is_tried_again():
     ],
 )
 async def test_the_wait_that_a_destination_asks_for_is_kept(protocol: Transport, said: Said, wait_s: float):
-    async with sink(protocol, first(1, said)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, first(1, said)) as (seen, out):
         out.destination.put(request(RECORDED))
         await until(lambda: len(seen.arrived) == 2)
     assert seen.times_s[1] - seen.times_s[0] >= wait_s
@@ -147,7 +145,7 @@ async def test_the_wait_that_a_destination_asks_for_is_kept(protocol: Transport,
 
 async def test_a_date_to_come_back_at_is_meant_by_the_clock_of_the_destination():
     later = Said(http_status=503, date="Wed, 21 Oct 2065 07:28:00 GMT", retry_after="Wed, 21 Oct 2065 07:28:00 GMT")
-    async with sink("http", first(1, later)) as seen, sending(seen.endpoint, protocol="http") as out:
+    async with exchanging("http", first(1, later)) as (_, out):
         out.destination.put(request(RECORDED, spans=4))
         await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 4}
@@ -155,10 +153,7 @@ async def test_a_date_to_come_back_at_is_meant_by_the_clock_of_the_destination()
 
 @both
 async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol: Transport):
-    async with (
-        sink(protocol, first(1, Said(hang=True))) as seen,
-        sending(seen.endpoint, protocol=protocol, timeout=200 * MS) as out,
-    ):
+    async with exchanging(protocol, first(1, Said(hang=True)), timeout=200 * MS) as (seen, out):
         out.destination.put(request(RECORDED))
         await until(lambda: out.destination.queue.spans == 0)
     # On a busy machine another attempt may take too long.
@@ -168,10 +163,7 @@ async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol
 
 @both
 async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Transport):
-    async with (
-        sink(protocol, first(1, Said(hang=True))) as seen,
-        sending(seen.endpoint, protocol=protocol, timeout=600 * SECOND) as out,
-    ):
+    async with exchanging(protocol, first(1, Said(hang=True)), timeout=600 * SECOND) as (_, out):
         for _ in range(21):
             out.destination.put(request(RECORDED))
         await until(lambda: out.spans() == {("forwarded", "", "otlp"): 20})
@@ -184,7 +176,7 @@ async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Transpor
 async def test_partial_success_is_counted_and_never_retried(protocol: Transport, rejected: int, books: tuple[int, int]):
     partial = ExportTracePartialSuccess(rejected_spans=rejected)
     said = Said(response=ExportTraceServiceResponse(partial_success=partial).SerializeToString())
-    async with sink(protocol, always(said)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, always(said)) as (seen, out):
         out.destination.put(request(RECORDED, spans=10))
         await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
@@ -199,7 +191,7 @@ async def test_a_destination_that_wants_another_token_is_plainly_claimed_apart_u
 ):
     refused = Said(code=Code.UNAUTHENTICATED, http_status=401)
 
-    async with sink(protocol, first(2, refused)) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, first(2, refused)) as (seen, out):
         for number in range(2):
             out.destination.put(request(RECORDED, spans=2))
             await until(lambda number=number: len(seen.arrived) == number + 1 and not out.destination.queue.spans)
@@ -214,7 +206,7 @@ async def test_a_destination_that_wants_another_token_is_plainly_claimed_apart_u
 @both
 async def test_a_request_that_is_broken_says_nothing_about_the_destination(protocol: Transport):
     broken = always(Said(code=Code.INVALID_ARGUMENT, http_status=400))
-    async with sink(protocol, broken) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, broken) as (_, out):
         out.destination.put(request(RECORDED, spans=2))
         await until(lambda: not out.destination.queue.spans)
         assert out.destination.health.refusing() == ()
@@ -243,10 +235,7 @@ async def test_answer_that_is_no_http_is_tried_again(noise: bytes):
 
 @both
 async def test_enormous_answer_is_a_permanent_error(protocol: Transport):
-    async with (
-        sink(protocol, always(Said(response=b"\0" * (5 << 20)))) as seen,
-        sending(seen.endpoint, protocol=protocol) as out,
-    ):
+    async with exchanging(protocol, always(Said(response=b"\0" * (5 << 20)))) as (seen, out):
         out.destination.put(request(RECORDED, spans=2))
         await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
@@ -301,10 +290,7 @@ async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Transp
 @both
 async def test_the_time_for_retries_begins_with_the_first_attempt(protocol: Transport):
     retry = RetrySettings(initial_interval=10 * MS, max_interval=10 * MS, max_elapsed_time=200 * MS)
-    async with (
-        sink(protocol, always(Said(hang=True))) as seen,
-        sending(seen.endpoint, protocol=protocol, retry=retry, timeout=300 * MS) as out,
-    ):
+    async with exchanging(protocol, always(Said(hang=True)), retry=retry, timeout=300 * MS) as (_, out):
         out.destination.put(request(RECORDED, spans=5))
         await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
@@ -315,10 +301,9 @@ async def test_the_time_in_the_queue_is_no_time_for_retries():
     retry = RetrySettings(initial_interval=10 * MS, max_interval=10 * MS, max_elapsed_time=1 * SECOND)
     one_at_a_time = QueueSettings(num_consumers=1)
     answers = iter((Said(hang=True), Said(code=Code.UNAVAILABLE)))
-    async with (
-        sink("grpc", lambda _count, _what, _body: next(answers, OK)) as seen,
-        sending(seen.endpoint, retry=retry, timeout=1200 * MS, queue=one_at_a_time) as out,
-    ):
+    async with exchanging(
+        "grpc", lambda _count, _what, _body: next(answers, OK), retry=retry, timeout=1200 * MS, queue=one_at_a_time
+    ) as (_, out):
         out.destination.put(request(RECORDED, spans=1))
         out.destination.put(request(RECORDED, spans=2))
         await until(lambda: out.destination.queue.spans == 0)
@@ -327,7 +312,7 @@ async def test_the_time_in_the_queue_is_no_time_for_retries():
 
 @pytest.mark.parametrize("own", [True, False])
 async def test_lost_requests_of_our_own_and_of_senders_are_counted_apart(*, own: bool):
-    async with sink("grpc", always(Said(code=Code.INVALID_ARGUMENT))) as seen, sending(seen.endpoint) as out:
+    async with exchanging("grpc", always(Said(code=Code.INVALID_ARGUMENT))) as (_, out):
         out.destination.put(request(b"\n\0", spans=0, own=own, signal="logs"))
         await until(lambda: not out.destination.queue.size_bytes)
     assert out.spans() == {}
@@ -337,10 +322,7 @@ async def test_lost_requests_of_our_own_and_of_senders_are_counted_apart(*, own:
 
 @both
 async def test_drain_delivers_what_is_queued(protocol: Transport):
-    async with (
-        sink(protocol, always(OK)) as seen,
-        sending(seen.endpoint, protocol=protocol, queue=QueueSettings(num_consumers=1)) as out,
-    ):
+    async with exchanging(protocol, always(OK), queue=QueueSettings(num_consumers=1)) as (seen, out):
         for _ in range(20):
             out.destination.put(request(RECORDED, spans=2))
         assert await out.destination.drain(60) == Undelivered()
@@ -352,10 +334,7 @@ async def test_drain_delivers_what_is_queued(protocol: Transport):
 @both
 async def test_drain_ends_the_waits_and_tries_again_at_once(protocol: Transport):
     refused = Said(code=Code.UNAVAILABLE, http_status=503)
-    async with (
-        sink(protocol, first(3, refused)) as seen,
-        sending(seen.endpoint, protocol=protocol, retry=SLOW) as out,
-    ):
+    async with exchanging(protocol, first(3, refused), retry=SLOW) as (seen, out):
         for _ in range(3):
             out.destination.put(request(RECORDED, spans=2))
         await until(lambda: len(seen.arrived) == 3)
@@ -376,10 +355,7 @@ async def test_drain_of_a_dead_destination_says_what_was_lost(protocol: Transpor
 
 @both
 async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Transport):
-    async with (
-        sink(protocol, always(Said(hang=True))) as seen,
-        sending(seen.endpoint, protocol=protocol) as out,
-    ):
+    async with exchanging(protocol, always(Said(hang=True))) as (_, out):
         for _ in range(30):
             out.destination.put(request(RECORDED, spans=2))
         began_s = asyncio.get_running_loop().time()
@@ -401,7 +377,7 @@ async def test_close_works_without_a_start(protocol: Transport):
 
 async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO, "toolgauge")
-    async with sink("grpc", first(40, Said(code=Code.UNAVAILABLE))) as seen, sending(seen.endpoint) as out:
+    async with exchanging("grpc", first(40, Said(code=Code.UNAVAILABLE))) as (_, out):
         for _ in range(20):
             out.destination.put(request(b"\x0a\x06secret"))
         await until(lambda: out.destination.queue.spans == 0)

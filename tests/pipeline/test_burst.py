@@ -67,13 +67,3 @@ def test_a_journal_keeps_nothing_of_traces_that_were_shed():
     walk.wait(1000)
     assert walk.metrics.trajectories_shed.value(()) > 0
     assert journal.left() == []
-
-
-def test_a_late_span_of_a_trace_that_was_shed_opens_no_other():
-    walk = Walk(f"assemble.max_open={OPEN}")
-    walk.send(burst())
-    before = walk.pipeline.trajectories_open
-    walk.send(burst())
-    assert walk.pipeline.trajectories_open == before
-    walk.wait(1000)
-    assert walk.books()["balance"] == 0

@@ -152,16 +152,6 @@ async def test_a_date_to_come_back_at_is_meant_by_the_clock_of_the_destination()
 
 
 @both
-async def test_hanging_attempt_ends_with_its_timeout_and_is_tried_again(protocol: Transport):
-    async with exchanging(protocol, first(1, Said(hang=True)), timeout=200 * MS) as (seen, out):
-        out.destination.put(request(RECORDED))
-        await until(lambda: out.destination.queue.spans == 0)
-    # On a busy machine another attempt may take too long.
-    assert len(seen.arrived) >= 2
-    assert out.spans() == {("forwarded", "", "otlp"): 1}
-
-
-@both
 async def test_hanging_request_does_not_hold_up_twenty_others(protocol: Transport):
     async with exchanging(protocol, first(1, Said(hang=True)), timeout=600 * SECOND) as (_, out):
         for _ in range(21):
@@ -276,15 +266,6 @@ def test_scores_of_the_spans_that_fill_a_queue_have_room_beside_them(queue_mib: 
     while destination.put(request(body)):
         pass
     assert all(destination.put(request(body, own=True)) for _ in range(max(16, queue_mib)))
-
-
-@both
-async def test_retries_that_last_too_long_end_in_a_counted_drop(protocol: Transport):
-    retry = RetrySettings(initial_interval=10 * MS, max_interval=10 * MS, max_elapsed_time=100 * MS)
-    async with sending(nowhere(protocol), protocol=protocol, retry=retry) as out:
-        out.destination.put(request(RECORDED, spans=5))
-        await until(lambda: out.destination.queue.spans == 0)
-    assert out.spans() == {("dropped", "retries_exhausted", "otlp"): 5}
 
 
 @both

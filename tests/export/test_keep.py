@@ -145,13 +145,6 @@ def test_a_run_that_passed_is_dropped_whole_and_counted_where_its_randomness_is_
     assert keeping.metrics.requests_dropped.value(("backend", "logs", "sampled")) == 1
 
 
-def test_spans_of_a_run_that_failed_stay_as_they_came():
-    keeping = Keeping()
-    keeping.send(LOW, state="vendor=a")
-    keeping.score(card(failed()))
-    assert [span.trace_state for span in keeping.spans()] == ["vendor=a"]
-
-
 BROKEN = Run(
     span=ROOT,
     above=None,

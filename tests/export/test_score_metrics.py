@@ -1,9 +1,5 @@
-import gc
 import math
-import tracemalloc
-from itertools import product
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.fakes import counted
@@ -20,7 +16,6 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
-from toolgauge.export import results
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.content import Recorded
@@ -247,17 +242,6 @@ def test_label_values_are_short_and_without_control_characters():
     assert len(labels[4]) == 128
 
 
-def test_each_measurement_over_a_cap_is_counted_however_often_it_comes():
-    registry = MetricRegistry()
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=1)), registry)
-    unnamed = scorecard(call_result(passed()), of=replace(trajectory(), service=None))
-    nobody = scorecard(call_result(passed(), replace(call(""), agent=None)), of=replace(trajectory(), service=None))
-    for card in (unnamed, unnamed, nobody, nobody, nobody):
-        counter.record(card)
-    # Each scorecard is a run, too.
-    assert counts(registry, "toolgauge.labels.capped") == {("label_sets",): 3 + 5}
-
-
 def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_back():
     registry = MetricRegistry()
     # One for the tool calls, one for the runs, one for a criterion.
@@ -268,21 +252,6 @@ def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_bac
     counter.record(another)
     counter.record(one)
     assert {labels[4:6] for labels in scores(registry).cells} == {("issue_refund", "another"), ("_other", "one")}
-
-
-def test_names_of_many_services_take_no_more_memory_than_their_cells(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(results, "_MAX_ENTRIES", 10)
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=2000)))
-    tracemalloc.start()
-    for first, second in product(range(12), repeat=2):
-        # Cleaned, all these services have the same label.
-        of = replace(trajectory(), service=chr(first) + chr(second))
-        counter.record(scorecard(call_result(passed(), call("t" * 10_000)), of=of))
-    # What the interpreter keeps of freed tuples for its next ones is not ours.
-    gc.collect()
-    kept = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert kept < 400_000
 
 
 def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():

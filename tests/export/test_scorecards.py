@@ -155,13 +155,6 @@ def test_a_repeat_is_a_duplicate_and_not_a_second_span():
     assert one.span_id.hex() == two.span_id.hex() == "cf3b1ae3695f3f86"
 
 
-def test_version_and_environment_are_attributes_of_the_span():
-    of = replace(trajectory(call()), resource={"service.version": "1.1", "deployment.environment.name": "prod"})
-    (span,) = spans(scorecard(call_result(passed()), of=of))
-    attributes = plain(span.attributes)
-    assert (attributes["service.version"], attributes["deployment.environment.name"]) == ("1.1", "prod")
-
-
 def test_what_says_something_else_is_another_span():
     one = call_result(passed())
     cards = (
@@ -193,12 +186,6 @@ def test_a_root_in_another_trace_is_no_parent():
     (span,) = spans(scorecard(call_result(passed()), of=conversation))
     assert span.trace_id.hex() == TRACE
     assert span.parent_span_id == b""
-
-
-def test_without_a_root_the_span_stands_alone_in_its_trace():
-    (span,) = spans(scorecard(call_result(passed()), of=replace(trajectory(call()), root=None)))
-    assert span.parent_span_id == b""
-    assert span.trace_id.hex() == TRACE
 
 
 def test_shadow_results_stay_off_the_span():

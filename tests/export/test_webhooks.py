@@ -238,14 +238,6 @@ def test_streams_that_join_one_by_one_are_few_updates_and_none_waits_more_than_a
     assert len(sent) == 13
 
 
-def test_a_stream_that_joins_after_a_quiet_time_does_not_wait():
-    events = webhooks.Events(None)
-    events.add([BEGAN], 0.0)
-    events.settle(events.take(2.0)[0])
-    events.add([REFUND], 500.0)
-    assert events.due_s == 502.0
-
-
 def test_an_end_that_was_delivered_is_forgotten_and_one_that_was_overtaken_is_not():
     events = webhooks.Events(None)
     events.add([BEGAN], 0.0)

@@ -1,4 +1,3 @@
-import asyncio
 import gzip
 import random
 import zlib
@@ -7,7 +6,6 @@ from functools import partial
 
 import pytest
 
-from tests.receive.fakes import gzipped, post, receiving
 from tests.rows import each_row
 from toolgauge.receive import unpack
 from toolgauge.receive.unpack import BrokenBodyError, TooLargeError, Unpack, zstd
@@ -58,19 +56,6 @@ def test_deflate_without_the_header_of_zlib_is_read_and_bounded():
         inflate(raw, 89)
     with pytest.raises(BrokenBodyError):
         inflate(raw + b"more", 90)
-
-
-async def test_large_compressed_bodies_arrive_in_parallel():
-    chance = random.Random(3)  # noqa: S311 - not for secrets
-    bodies = [chance.randbytes(300_000) for _ in range(4)]
-    async with receiving() as receivers:
-        replies = await asyncio.gather(
-            *(post(receivers.http.port, gzipped(body), Content_Encoding="gzip") for body in bodies)
-        )
-        broken = await post(receivers.http.port, gzipped(bodies[0])[:-9], Content_Encoding="gzip")
-    assert [reply.status for reply in replies] == [200] * 4
-    assert broken.status == 400
-    assert sorted(receivers.consumer.taken) == sorted(("traces", body) for body in bodies)
 
 
 @each_row("size", [(4 << 20) - 1, 4 << 20, (4 << 20) + 1])

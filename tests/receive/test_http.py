@@ -258,20 +258,6 @@ async def test_half_a_body_is_plainly_claimed_to_come_back_when_memory_is_short(
     assert receivers.outcomes() == {("http", "traces", "refused"): 1, ("http", "traces", "accepted"): 1}
 
 
-async def test_half_a_body_that_is_silent_is_plainly_claimed_to_come_back_when_memory_runs_short():
-    memory = {"is short": False}
-    async with receiving(limit=10 << 20, has_memory=lambda _size: not memory["is short"]) as receivers:
-        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
-        writer.write(HEAD + b"Content-Length: 8000000\r\n\r\n" + b"\0" * 4_000_000)
-        await writer.drain()
-        assert (await post(receivers.http.port, RECORDED)).status == 200
-        memory["is short"] = True
-        reply = await read_reply(reader)
-        writer.close()
-    assert (reply.status, status_of(reply).message, reply.headers["retry-after"]) == (503, "memory is short", "1")
-    assert receivers.outcomes() == {("http", "traces", "refused"): 1, ("http", "traces", "accepted"): 1}
-
-
 async def test_sender_that_hangs_up_in_the_middle_does_no_harm():
     async with receiving() as receivers:
         _, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)

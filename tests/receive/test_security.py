@@ -214,13 +214,6 @@ async def test_connection_that_says_nothing_is_closed_in_time():
         writer.close()
 
 
-async def test_grpc_health_of_a_service_says_serving():
-    service = HealthCheckRequest(service="opentelemetry.proto.collector.trace.v1.TraceService").SerializeToString()
-    async with receiving() as receivers:
-        told = await call_once(receivers.grpc.port, service, method="/grpc.health.v1.Health/Check")
-    assert HealthCheckResponse.FromString(told.response).status == HealthCheckResponse.SERVING
-
-
 async def test_grpc_health_says_not_serving_while_stopping():
     async with receiving() as receivers, grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel:
         watch = channel.unary_stream("/grpc.health.v1.Health/Watch")(HealthCheckRequest().SerializeToString())

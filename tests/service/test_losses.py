@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from tests.wire.support import IN_TEST, LISTEN, free_port, to_http
 from toolgauge.config.load import load
 from toolgauge.export.destination import Undelivered
@@ -48,6 +50,7 @@ def test_earlier_drops_are_named_by_kind_and_reason_and_leave_the_exit_code():
     assert both.earlier["spans were dropped (retries_exhausted, otlp)"] == 14
 
 
+@pytest.mark.long
 async def test_metrics_that_the_end_drops_are_named_beside_what_the_journal_keeps(tmp_path: Path):
     settings = (*LISTEN, *IN_TEST, to_http(free_port()), f"state.directory={tmp_path}")
     service = make_service(load((), settings, {}), ())

@@ -258,6 +258,7 @@ def test_an_evaluator_that_computes_for_ever_loses_its_thread():
     assert not thread.is_alive()
 
 
+@pytest.mark.long
 def test_a_debugger_can_go_on_after_an_evaluator_that_waits():
     # In a process of its own: with a mark of Python 3.11 left behind, the traced function never begins, and nothing ends it.
     code = """

@@ -75,6 +75,12 @@ def test_a_long_time_without_observations_breaks_the_line() -> None:
     assert len(drawn.lines) == len(drawn.bands) == 2
 
 
+def test_one_observation_is_one_point() -> None:
+    drawn = draw(history(bucket(0, 1, 0.0), baseline=None), NARROW, MIDNIGHT, MIDNIGHT)
+    assert len(drawn.points) == 1
+    assert drawn.baseline_y is None
+
+
 def test_a_small_chart_stays_in_its_frame() -> None:
     assert sparkline(history()) is None
     spark = sparkline(history(*(bucket(second * 600, 3, 3.0 if second % 3 else 0.0) for second in range(120))))

@@ -113,11 +113,6 @@ def test_the_process_has_the_names_that_dashboards_know_and_no_others(accept: st
     ]
 
 
-@pytest.mark.parametrize("accept", ["", OPENMETRICS])
-def test_no_cell_has_a_further_series_for_when_it_began(accept: str):
-    assert "_created" not in exposition(scored_registry(), accept)
-
-
 def test_failures_carry_an_exemplar_and_passes_begin_with_them():
     registry = MetricRegistry()
     emitter(registry=registry).record(scorecard(call_result(failed(0.25))))

@@ -73,6 +73,7 @@ async def test_requests_of_a_process_that_ended_have_to_leave_before_anything_is
     await asyncio.wait([starting])
 
 
+@pytest.mark.long
 async def test_metrics_that_the_end_drops_are_named_beside_what_the_journal_keeps(tmp_path: Path):
     settings = (*LISTEN, *IN_TEST, to_http(free_port()), f"state.directory={tmp_path}")
     service = make_service(load((), settings, {}), ())

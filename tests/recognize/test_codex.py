@@ -2,8 +2,7 @@
 
 from msgspec.structs import replace
 
-from tests.recognize.support import log, observations, records
-from tests.recordings.corpus import diagnosed, recordings
+from tests.recognize.support import log, observations
 from toolgauge.dialects.coding_agents import Codex
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Value
@@ -17,7 +16,6 @@ from toolgauge.model.observations import (
     Observation,
 )
 from toolgauge.model.records import LogRecord, Scope
-from toolgauge.testing.dialects import check_dialect
 
 CALL: dict[str, Value] = {"tool_name": "exec_command", "call_id": "c1", "arguments": '{"cmd": "ls"}'}
 
@@ -29,10 +27,6 @@ def event(name: str, **attributes: Value) -> LogRecord:
 
 def read(name: str, **attributes: Value) -> list[Observation]:
     return observations(Codex(), event(name, **attributes))
-
-
-def test_it_keeps_the_contract():
-    check_dialect(Codex(), records(Codex(), "codex-cli/coding.01.logs.otlp.pb"))
 
 
 def test_a_call_is_one_event():
@@ -79,11 +73,3 @@ def test_events_of_one_session_have_one_conversation():
 def test_other_events_and_scopes_are_not_claimed():
     assert not Codex().claims(log("x", attributes={"event.name": "codex.tool_result"}))
     assert not Codex().claims(replace(event("x"), attributes={"event.name": "other.tool_result"}))
-
-
-def test_the_doctor_finds_nothing_wrong_with_its_events():
-    found = {
-        one.producer.scope: (one.producer.language, one.calls, one.has_problems)
-        for one in diagnosed(recordings("codex-cli"))
-    }
-    assert found == {"codex_otel.log_only": ("rust", 3, False)}

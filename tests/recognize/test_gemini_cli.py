@@ -2,7 +2,7 @@
 
 import json
 
-from tests.recognize.support import observations, recorded, records, seen, span
+from tests.recognize.support import observations, span
 from toolgauge.dialects.coding_agents import GeminiCli
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
@@ -16,7 +16,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.testing.dialects import check_dialect
 
 REQUEST: Json = {"callId": "c1", "name": "add", "args": {"a": 1}}
 
@@ -31,10 +30,6 @@ def read(operation: str, **attributes: Json) -> list[Observation]:
 def completed(status: str, answer: Json, kind: str | None = None) -> Json:
     parts: Json = [{"functionResponse": {"name": "add", "response": answer}}]
     return {"status": status, "request": REQUEST, "response": {"responseParts": parts, "errorType": kind}}
-
-
-def test_it_keeps_the_contract():
-    check_dialect(GeminiCli(), records(GeminiCli(), "gemini-cli/coding.otlp.pb"))
 
 
 def test_a_tool_has_id_arguments_and_result():
@@ -73,10 +68,3 @@ def test_a_model_has_its_tools_and_no_calls():
         ModelCall(),
         ToolsOffered(tools=(ToolDefinition(name="add", description="Adds", parameters={"type": "object"}),)),
     ]
-
-
-def test_recorded_calls_are_read_once():
-    readings = recorded(GeminiCli(), "gemini-cli/coding.otlp.pb")
-    asked = [one.name for one in seen(readings, CallRequested) if isinstance(one, CallRequested)]
-    assert sorted(asked) == ["get_forecast", "read_file", "read_file"]
-    assert len(seen(readings, CallExecuted)) == 2

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from tests.recognize.support import event, observations, recorded, records, span
+from tests.recognize.support import event, observations, span
 from toolgauge.dialects.google import Genkit
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded
 from toolgauge.model.json import Json, Value
@@ -21,7 +21,6 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import StatusCode
-from toolgauge.testing.dialects import check_dialect
 
 SCHEMA: Json = {"type": "object", "properties": {"city": {"type": "string"}}}
 
@@ -143,19 +142,3 @@ def test_redacted_content_is_not_recorded():
     assert read(type="action", metadata__subtype="tool", name="add", input="<redacted>", output="<redacted>") == [
         CallExecuted(name="add", arguments=NotRecorded("redacted"), result=NotRecorded("redacted"))
     ]
-
-
-def test_hostile_values_are_no_observations():
-    for value in ("", "null", "[1]", '{"message":7}', '{"message":{"content":[7,{"toolRequest":7},{"text":7}]}}'):
-        assert read(type="action", metadata__subtype="model", input=value, output=value) == [ModelCall()]
-
-
-def test_it_keeps_the_contract():
-    check_dialect(Genkit(), records(Genkit(), "genkit-js/parallel.otlp.pb"))
-
-
-def test_recorded_calls_of_a_sub_agent_are_read_once():
-    read_calls = [one for reading in recorded(Genkit(), "genkit-js/subagent.otlp.pb") for one in reading.observations]
-    executed = [one.name for one in read_calls if isinstance(one, CallExecuted)]
-    asked = [one.name for one in read_calls if isinstance(one, CallRequested)]
-    assert sorted(executed) == sorted(asked) == ["flight_agent", "get_weather", "search_flights"]

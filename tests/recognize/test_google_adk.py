@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from tests.recognize.support import event, log, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.google import GoogleAdk
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
@@ -15,14 +15,11 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
-    ModelCall,
     Observation,
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.testing.dialects import check_dialect
 
 SCOPE = "gcp.vertex.agent"
 TOOL: dict[str, Value] = {
@@ -46,111 +43,6 @@ def llm(request: Json = None, response: Json = None) -> list[Observation]:
     if response is not None:
         attributes["gcp.vertex.agent.llm_response"] = json.dumps(response)
     return observations(GoogleAdk(), span(attributes, name="call_llm", scope=SCOPE))
-
-
-def weather(city: str, unit: str, call_id: str, position: int) -> CallRequested:
-    arguments = Recorded({"city": city, "unit": unit})
-    return CallRequested(position=position, name="get_weather", call_id=call_id, arguments=arguments)
-
-
-def test_schema_1_requests_are_read_from_googles_response():
-    readings = recorded(GoogleAdk(), "google-adk/parallel_legacy.otlp.pb")
-    assert seen(readings, CallRequested) == [
-        weather("København", "celsius", "call_17156075", 0),
-        weather("東京", "celsius", "call_b54cda26", 1),
-        weather("Lima", "fahrenheit", "call_538453d7", 2),
-    ]
-
-
-def test_schema_1_tool_spans_are_read_and_the_merged_one_is_not():
-    readings = recorded(GoogleAdk(), "google-adk/parallel_legacy.otlp.pb")
-    executed = seen(readings, CallExecuted)
-    assert executed[0] == CallExecuted(
-        name="get_weather",
-        call_id="call_17156075",
-        arguments=Recorded({"city": "København", "unit": "celsius"}),
-        result=Recorded({"city": "København", "temp": 11.5, "unit": "celsius"}),
-        agent="assistant",
-    )
-    assert [found.call_id for found in executed if isinstance(found, CallExecuted)] == [
-        "call_17156075",
-        "call_b54cda26",
-        "call_538453d7",
-    ]
-
-
-def test_schema_1_request_tells_tools_instructions_and_the_users_text():
-    readings = recorded(GoogleAdk(), "google-adk/parallel_legacy.otlp.pb")
-    offered = seen(readings, ToolsOffered)[0]
-    assert isinstance(offered, ToolsOffered)
-    assert offered.tools[0] == ToolDefinition(
-        name="get_user",
-        description="Look up a user record by its numeric id.",
-        parameters={
-            "properties": {"user_id": {"title": "User Id", "type": "integer"}},
-            "required": ["user_id"],
-            "title": "get_userParams",
-            "type": "object",
-        },
-    )
-    roles = [found.role for found in seen(readings, MessageSeen) if isinstance(found, MessageSeen)]
-    assert roles.count("system") == 2
-    assert MessageSeen(role="assistant", text="11.5, 24.0 and 18.25.") in seen(readings, MessageSeen)
-    assert len(seen(readings, ModelCall)) == 4
-
-
-def test_answers_come_from_the_history_of_the_request():
-    readings = recorded(GoogleAdk(), "google-adk/one_call_legacy.otlp.pb")
-    answers = seen(readings, CallAnswered)
-    assert len(answers) == 1
-    assert isinstance(answers[0], CallAnswered)
-    assert (answers[0].name, answers[0].result) == (
-        "get_weather",
-        Recorded({"city": "Lima", "temp": 18.25, "unit": "celsius"}),
-    )
-
-
-def test_a_tool_that_raised_has_an_error_and_neither_id_nor_result():
-    readings = recorded(GoogleAdk(), "google-adk/tool_error_legacy.otlp.pb")
-    assert seen(readings, CallExecuted) == [
-        CallExecuted(
-            name="delete_file",
-            arguments=Recorded({"path": "/etc/shadow"}),
-            error=CallError(kind="PermissionError", message="PermissionError: permission denied: /etc/shadow"),
-            agent="assistant",
-        )
-    ]
-
-
-def test_the_session_stands_in_for_the_conversation():
-    readings = recorded(GoogleAdk(), "google-adk/one_call_legacy.otlp.pb")
-    assert {
-        (found.conversation_id, found.rank)
-        for found in seen(readings, ConversationSeen)
-        if isinstance(found, ConversationSeen)
-    } == {
-        ("adk-one-call-legacy", 0),
-        ("adk-one-call-legacy", 2),
-    }
-
-
-def test_schema_2_is_read_as_the_conventions_say():
-    readings = recorded(GoogleAdk(), "google-adk/sequence3_full.otlp.pb")
-    assert seen(readings, CallRequested)[1] == CallRequested(
-        position=0,
-        name="get_weather",
-        call_id="call_3c6ef362",
-        arguments=Recorded({"city": "København", "unit": "celsius"}),
-        agent="assistant",
-    )
-    assert seen(readings, CallExecuted)[0] == CallExecuted(
-        name="get_user",
-        call_id="call_9e3779b1",
-        arguments=Recorded({"user_id": 7}),
-        result=Recorded({"user_id": 7, "name": "Zoë Ågren", "city": "København"}),
-        agent="assistant",
-    )
-    assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
 
 
 @each_row(
@@ -259,15 +151,6 @@ def test_an_agents_run_was_a_name_alone_once():
     ]
 
 
-@each_row(
-    "value",
-    ["", "[]", "7", '"x"', '{"content": 7}', '{"content": {"parts": [7, null, {}]}}', '{"config": []}', "\ud800"],
-)
-def test_broken_content_is_a_model_call_all_the_same(value: str):
-    attributes: dict[str, Value] = {"gcp.vertex.agent.llm_request": value, "gcp.vertex.agent.llm_response": value}
-    assert observations(GoogleAdk(), span(attributes, name="call_llm", scope=SCOPE)) == [ModelCall()]
-
-
 def test_a_schema_without_end_is_cut_off():
     schema: Json = {"type": "OBJECT"}
     for _ in range(40):
@@ -281,22 +164,6 @@ def test_its_keys_are_enough_whatever_the_scope():
     assert GoogleAdk().claims(span({"gcp.vertex.agent.tool_call_args": "{}"}, scope="wrapped"))
     assert not GoogleAdk().claims(span(TOOL, scope="somebody.else"))
     assert not GoogleAdk().claims(span({}, events=[event("x", {"gcp.vertex.agent.event_id": "1"})]))
-
-
-def test_the_kit_for_java_has_the_calls_of_the_model_and_the_id_under_another_key():
-    readings = recorded(GoogleAdk(), "google-adk-java/unknown_tool.otlp.pb")
-    requests = [found.name for found in seen(readings, CallRequested) if isinstance(found, CallRequested)]
-    ran = [found for found in seen(readings, CallExecuted) if isinstance(found, CallExecuted)]
-    assert requests == ["get_forecast", "get_weather", "get_weather"]
-    assert [(call.call_id or "")[:4] for call in ran] == ["adk-", ""]
-    assert [call.error is not None for call in ran] == [False, True]
-    instructions = [found.text for found in seen(readings, MessageSeen) if isinstance(found, MessageSeen)]
-    assert instructions[0].startswith("Help the user.")
-
-
-def test_it_keeps_the_contract():
-    captures = sorted(f"google-adk/{path.name}" for path in (CORPUS / "google-adk").glob("*.otlp.pb"))
-    check_dialect(GoogleAdk(), records(GoogleAdk(), *captures))
 
 
 def test_the_kit_for_javascript_tells_failures_in_its_answers_alone():

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
+from tests.recognize.support import event, log, observations, recorded, seen, span
 from toolgauge.dialects.tracing_services import Langfuse
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -21,8 +21,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.otlp.decoder import Decoder
-from toolgauge.testing.dialects import check_dialect
 
 PREFIX = "langfuse.observation."
 FOLDER = "langfuse-langgraph"
@@ -42,116 +40,6 @@ def read(kind: str, name: str = "add", **attributes: Value) -> list[Observation]
 
 def requested(name: str, call_id: str, arguments: Json, agent: str | None = "shop_agent") -> CallRequested:
     return CallRequested(position=0, name=name, call_id=call_id, arguments=Recorded(arguments), agent=agent)
-
-
-# -- recorded traffic
-
-
-def test_the_dialect_keeps_its_contract_on_recorded_spans():
-    dialect = Langfuse()
-    decoder = Decoder(dialect.marks, dialect.scopes)
-    for path in sorted((CORPUS / FOLDER).glob("*.otlp.pb")):
-        check_dialect(dialect, [viewed.span for viewed in decoder.traces(path.read_bytes()).viewed])
-
-
-def test_a_tool_span_is_a_call_named_after_the_span():
-    assert seen(readings("single"), CallExecuted) == [
-        CallExecuted(
-            name="get_weather",
-            call_id="call_w1",
-            arguments=Recorded({"city": "Paris", "unit": "celsius"}),
-            result=Recorded("18 degrees, light rain"),
-            agent="shop_agent",
-        )
-    ]
-
-
-def test_a_call_that_raised_has_its_error_and_no_result():
-    assert seen(readings("error"), CallExecuted) == [
-        CallExecuted(
-            name="charge_card",
-            call_id="call_e1",
-            arguments=Recorded({"customer_id": 7731, "amount": 20.0}),
-            error=CallError(kind="_OTHER", message="card declined: code 51"),
-            agent="shop_agent",
-        )
-    ]
-
-
-def test_definitions_among_the_messages_are_tools_on_offer_and_no_answers():
-    found = readings("single")
-    offered = seen(found, ToolsOffered)[0]
-    assert isinstance(offered, ToolsOffered)
-    assert [tool.name for tool in offered.tools] == [
-        "get_weather",
-        "find_customer",
-        "list_orders",
-        "refund_order",
-        "charge_card",
-        "lookup_stock",
-        "create_ticket",
-    ]
-    assert offered.tools[1].parameters == {
-        "properties": {"email": {"type": "string"}},
-        "required": ["email"],
-        "type": "object",
-    }
-    # The second is the tool node's own, with the name.
-    assert seen(found, CallAnswered) == [
-        CallAnswered(call_id="call_w1", name="get_weather", result=Recorded("18 degrees, light rain")),
-        CallAnswered(call_id="call_w1", result=Recorded("18 degrees, light rain")),
-    ]
-
-
-def test_an_invented_tool_is_requested_and_its_refusal_is_an_answer():
-    found = readings("unknown_tool")
-    assert seen(found, CallRequested) == [
-        requested("cancel_order", "call_u1", {"order_id": "A-1001"}),
-        requested("refund_order", "call_u2", {"order_id": "A-1001", "amount": 42.5}),
-    ]
-    refusal = (
-        "Error: cancel_order is not a valid tool, try one of "
-        "[get_weather, find_customer, list_orders, refund_order, charge_card, lookup_stock, create_ticket]."
-    )
-    assert CallAnswered(
-        call_id="call_u1",
-        name="cancel_order",
-        result=Recorded(refusal),
-        error=CallError(kind="_OTHER", message=refusal),
-    ) in seen(found, CallAnswered)
-
-
-def test_a_hand_off_is_a_call_and_its_nodes_are_not_agents_twice():
-    found = readings("handoff")
-    assert seen(found, CallExecuted) == [
-        CallExecuted(
-            name="transfer_to_refund_agent",
-            call_id="call_h1",
-            arguments=Recorded({}),
-            result=Recorded("Transferred to refund_agent"),
-            agent="triage_agent",
-        ),
-        CallExecuted(
-            name="refund_order",
-            call_id="call_h2",
-            arguments=Recorded({"order_id": "A-1001", "amount": 42.5, "reason": "customer request"}),
-            result=Recorded({"refund_id": "R-A-1001", "status": "accepted", "amount": 42.5}),
-            agent="refund_agent",
-        ),
-    ]
-    assert seen(found, AgentRun) == [
-        AgentRun(agent="triage_agent"),
-        AgentRun(agent="refund_agent"),
-        AgentRun(agent=None),
-    ]
-
-
-def test_what_was_said_is_read_from_the_model_call():
-    assert seen(readings("single"), MessageSeen)[-3:] == [
-        MessageSeen(role="system", text="You are a shop assistant."),
-        MessageSeen(role="user", text="What is the weather in Paris?"),
-        MessageSeen(role="assistant", text="It is 18 degrees with light rain in Paris."),
-    ]
 
 
 # -- by hand
@@ -296,16 +184,6 @@ def test_a_wanted_attribute_may_be_in_the_metadata():
     record = span({f"{PREFIX}type": "span", "langfuse.trace.metadata.eval.case.id": '"case-1"'})
     assert Langfuse().attribute(record, "eval.case.id") == "case-1"
     assert Langfuse().attribute(record, "other") is None
-
-
-def test_values_of_other_shapes_are_no_error():
-    assert (
-        read("generation", input="[1, null, [[]]]", output='{"tool_calls": 5, "content": {"a": 1}}')[0] == ModelCall()
-    )
-    assert read("tool", input='"text"', output="null") == [
-        CallExecuted(name="add", arguments=Unparsed("text"), result=Recorded(None))
-    ]
-    assert read("tool") == [CallExecuted(name="add", arguments=NOT_RECORDED, result=NOT_RECORDED)]
 
 
 # -- LangChain with SDK 3.15.0 (`cases/langfuse`)

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.recognize.support import observations, recorded, records, seen, span
+from tests.recognize.support import observations, span
 from toolgauge.dialects.javascript_frameworks import Mastra
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
@@ -17,7 +17,6 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.testing.dialects import check_dialect
 
 
 def read(kind: str, **attributes: Value) -> list[Observation]:
@@ -35,10 +34,6 @@ def step(*calls: Json, body: Json = None) -> list[Observation]:
 
 def called(given: Json) -> Json:
     return {"toolCallId": "c1", "toolName": "add", "args": given}
-
-
-def test_it_keeps_the_contract():
-    check_dialect(Mastra(), records(Mastra(), "mastra/parallel.otlp.pb"))
 
 
 def test_a_run_has_its_agent_its_tools_and_the_users_text():
@@ -99,9 +94,3 @@ def test_a_tools_own_answer_of_an_error_is_its_result():
     assert read("tool_call", gen_ai__tool__name="add", gen_ai__tool__call__result=json.dumps(answer)) == [
         CallExecuted(name="add", result=Recorded({"error": True, "message": "sold out"}))
     ]
-
-
-def test_what_repeats_the_steps_is_not_read_again():
-    readings = recorded(Mastra(), "mastra/unknown_tool.otlp.pb")
-    asked = [one.name for one in seen(readings, CallRequested) if isinstance(one, CallRequested)]
-    assert sorted(asked) == ["get_forecast", "get_weather"]

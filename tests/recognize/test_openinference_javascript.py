@@ -5,42 +5,20 @@ The recordings are in `tests/corpus`; their truths name the versions.
 
 import json
 
-import pytest
-
 from tests.assemble.support import joined
-from tests.recognize.support import event, observations, recorded, records, seen, span
+from tests.recognize.support import event, observations, recorded, span
 from tests.rows import each_row
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Value
-from toolgauge.model.observations import CallAnswered, CallError, CallExecuted, ConversationSeen, ToolsOffered
+from toolgauge.model.observations import CallAnswered, CallError, CallExecuted
 from toolgauge.model.records import SpanEvent
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.provider_messages import provider_answers
-from toolgauge.testing.dialects import check_dialect
 
 
 def trajectory(name: str) -> Trajectory:
     return joined(*recorded(OpenInference(), f"{name}.otlp.pb"))
-
-
-def outcomes(found: Trajectory) -> list[tuple[str, str, str | None]]:
-    """Name, state and failure of each call."""
-    return [(call.name, call.state, call.error.message if call.error else None) for call in found.calls]
-
-
-NO_ANSWER = "Error: TimeoutError: the archive did not answer"
-MIXED = [
-    ("fetch_report", "executed", NO_ANSWER),
-    ("fetch_report", "executed", None),
-    ("get_weather", "executed", None),
-]
-
-
-@pytest.mark.parametrize("folder", ["openinference-anthropic-js", "openinference-bedrock-js"])
-def test_failures_and_answers_that_the_flattened_messages_lack_are_in_the_request(folder: str):
-    check_dialect(OpenInference(), records(OpenInference(), f"{folder}/mixed_error.otlp.pb"))
-    assert outcomes(trajectory(f"{folder}/mixed_error")) == MIXED
 
 
 def test_answers_of_anthropic_are_text_or_blocks():
@@ -75,14 +53,6 @@ def test_other_requests_have_no_answers(request_text: str):
     assert provider_answers(request_text) == []
 
 
-def test_a_status_that_the_ai_sdks_processor_copied_is_no_failure():
-    assert outcomes(trajectory("openinference-vercel/mixed_error")) == [
-        ("fetch_report", "executed", "the archive did not answer"),
-        ("fetch_report", "executed", None),
-        ("get_weather", "executed", None),
-    ]
-
-
 def tool_span(output: str | None, *events: SpanEvent) -> list[CallError | None]:
     attributes: dict[str, Value] = {
         "openinference.span.kind": "TOOL",
@@ -101,25 +71,3 @@ def test_a_failed_call_of_the_ai_sdk_has_the_exception_or_no_result():
     assert tool_span("no answer") == [CallError(kind="_OTHER", message="no answer")]
     assert tool_span('{"a":1}', raised) == [CallError(kind="TimeoutError", message="no answer")]
     assert tool_span('{"a":1}') == [None]
-
-
-def test_the_ai_sdks_own_attributes_are_read_beside_openinferences():
-    readings = recorded(OpenInference(), "openinference-vercel/multi_turn.otlp.pb")
-    assert set(seen(readings, ConversationSeen)) == {ConversationSeen(conversation_id="conv-zoë-42", rank=2)}
-    offered = {tool.name for one in seen(readings, ToolsOffered) if isinstance(one, ToolsOffered) for tool in one.tools}
-    assert offered == {"get_weather"}
-
-
-def test_a_hand_off_of_the_agents_sdk_has_the_name_that_the_model_called():
-    assert outcomes(trajectory("openai-agents-js/handoff")) == [
-        ("transfer_to_refund_agent", "executed", None),
-        ("refund_order", "executed", None),
-    ]
-
-
-def test_a_failed_tool_with_a_bare_value_as_its_arguments_was_executed():
-    # LangChain.js reports every failure in the words that LangChain has for arguments that it refuses.
-    (failed,) = trajectory("openinference-langchain-js/tool_error").calls
-    assert (failed.state, failed.error is not None) == ("executed", True)
-    refused, corrected = trajectory("openinference-langchain-js/bad_args").calls
-    assert (refused.state, corrected.state) == ("rejected", "executed")

@@ -2,8 +2,7 @@
 
 import json
 
-from tests.recognize.support import observations, recorded, records, seen, span
-from tests.rows import each_row
+from tests.recognize.support import observations, recorded, span
 from toolgauge.dialects.python_frameworks import PydanticAI
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, Value
@@ -20,27 +19,12 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import StatusCode
-from toolgauge.testing.dialects import check_dialect
 
 SCOPE = "pydantic-ai"
-LEGACY = "pydantic-ai/legacy_v2.otlp.pb"
 
 
 def read(attributes: dict[str, Value], name: str = "span", status: StatusCode = "unset") -> list[Observation]:
     return observations(PydanticAI(), span(attributes, name=name, scope=SCOPE, status=status))
-
-
-def test_tool_spans_of_format_2_are_read():
-    found = seen(recorded(PydanticAI(), LEGACY), CallExecuted)
-    assert [one for one in found if isinstance(one, CallExecuted) and one.name == "get_weather"] == [
-        CallExecuted(
-            name="get_weather",
-            call_id="call_aa66d130",
-            arguments=Recorded({"city": "København", "unit": "celsius"}),
-            result=Recorded({"city": "København", "temp": 11.5, "unit": "celsius"}),
-            agent="assistant",
-        )
-    ]
 
 
 def test_later_formats_are_left_to_the_conventions():
@@ -91,12 +75,3 @@ def test_a_failed_call_keeps_what_the_model_was_told():
             error=CallError(kind="_OTHER", message=""),
         )
     ]
-
-
-@each_row("broken", ["[", "{}", "[1, null]", '[{"event.name": 3}]'])
-def test_broken_lists_of_events_say_nothing(broken: str):
-    assert read({"gen_ai.operation.name": "chat", "events": broken}) == [ModelCall()]
-
-
-def test_it_keeps_the_contract():
-    check_dialect(PydanticAI(), records(PydanticAI(), LEGACY))

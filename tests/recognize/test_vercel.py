@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from tests.recognize.support import event, log, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.javascript_frameworks import Vercel
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
@@ -19,12 +19,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
-    ToolDefinition,
-    ToolsOffered,
 )
-from toolgauge.testing.dialects import check_dialect
-
-WEATHER: Json = {"city": "København", "unit": "celsius"}
 
 
 def model(operation: str = "ai.generateText.doGenerate", **attributes: Value) -> list[Observation]:
@@ -39,81 +34,6 @@ def tool(**attributes: Value) -> CallExecuted:
     assert len(found) == 1
     assert isinstance(found[0], CallExecuted)
     return found[0]
-
-
-def test_requests_and_executions_are_read():
-    readings = recorded(Vercel(), "vercel-ai/sequence3_legacy.otlp.pb")
-    requests = [found for found in seen(readings, CallRequested) if isinstance(found, CallRequested)]
-    assert [(found.name, found.arguments) for found in requests] == [
-        ("get_user", Recorded({"user_id": 7})),
-        ("get_weather", Recorded(WEATHER)),
-        (
-            "send_email",
-            Recorded({"to": "zoe@example.com", "subject": "Vejret i København", "body": "11.5 °C, Zoë Ågren"}),
-        ),
-    ]
-    assert seen(readings, CallExecuted)[1] == CallExecuted(
-        name="get_weather",
-        call_id=requests[1].call_id,
-        arguments=Recorded(WEATHER),
-        result=Recorded({"city": "København", "temp": 11.5, "unit": "celsius"}),
-        agent="assistant",
-    )
-    assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
-    assert len(seen(readings, ModelCall)) == 4
-
-
-def test_tools_on_offer_are_an_array_of_json_texts():
-    readings = recorded(Vercel(), "vercel-ai/nested_legacy.otlp.pb")
-    offered = seen(readings, ToolsOffered)[0]
-    assert isinstance(offered, ToolsOffered)
-    assert offered.tools[0] == ToolDefinition(
-        name="get_user",
-        description="Look up a user record by its numeric id.",
-        parameters={
-            "$schema": "http://json-schema.org/draft-07/schema#",
-            "type": "object",
-            "properties": {"user_id": {"type": "number"}},
-            "required": ["user_id"],
-            "additionalProperties": False,
-        },
-    )
-
-
-def test_messages_and_answers_are_read_without_their_envelope():
-    readings = recorded(Vercel(), "vercel-ai/nested_legacy.otlp.pb")
-    assert seen(readings, CallAnswered) == [
-        CallAnswered(
-            call_id="call_d5336898",
-            name="create_order",
-            result=Recorded({"order_id": "o-778", "lines": 2, "total": 99.99}),
-        )
-    ]
-    assert set(seen(readings, MessageSeen)) == {
-        MessageSeen(role="system", text="You are a helpful assistant."),
-        MessageSeen(role="user", text="Bestil for Łukasz — 冷蔵 items too."),
-        MessageSeen(role="assistant", text="Order o-778 créée ✓"),
-    }
-
-
-def test_a_tool_that_raised_has_its_error():
-    readings = recorded(Vercel(), "vercel-ai/tool_error_legacy.otlp.pb")
-    assert seen(readings, CallExecuted) == [
-        CallExecuted(
-            name="delete_file",
-            call_id="call_e3779b10",
-            arguments=Recorded({"path": "/etc/shadow"}),
-            error=CallError(kind="Error", message="permission denied: /etc/shadow"),
-            agent="assistant",
-        )
-    ]
-    answers = [found.error for found in seen(readings, CallAnswered) if isinstance(found, CallAnswered)]
-    assert answers == [CallError(kind="_OTHER", message="Error: permission denied: /etc/shadow")]
-
-
-def test_the_session_is_among_what_the_application_gave():
-    readings = recorded(Vercel(), "vercel-ai/multi_turn_legacy.01.otlp.pb", "vercel-ai/multi_turn_legacy.02.otlp.pb")
-    assert seen(readings, ConversationSeen) == [ConversationSeen(conversation_id="vercel-sess-1", rank=2)] * 2
 
 
 @pytest.mark.parametrize(
@@ -237,19 +157,6 @@ def test_attributes_are_looked_up_where_the_sdk_puts_them():
     assert Vercel().attribute(record, "absent") is None
 
 
-@each_row("value", ["", "{", "7", "[7, null]", '[{"toolName": 7}]', '[{"role": "tool", "content": 7}]'])
-def test_broken_content_is_no_call(value: str):
-    keys = ("ai.response.toolCalls", "ai.prompt.messages", "ai.prompt.tools")
-    assert model(**dict.fromkeys(keys, value)) == []
-    run = span({"ai.operationId": "ai.generateText", "ai.prompt": value}, scope="ai")
-    assert observations(Vercel(), run) == [AgentRun(agent=None)]
-
-
 def test_log_records_and_spans_of_others_are_left_alone():
     assert not Vercel().claims(log("ai.something"))
     assert not Vercel().claims(span({"gen_ai.operation.name": "chat"}, events=[event("ai.x", {})], scope="ai"))
-
-
-def test_it_keeps_the_contract():
-    captures = sorted(f"vercel-ai/{path.name}" for path in (CORPUS / "vercel-ai").glob("*legacy*.otlp.pb"))
-    check_dialect(Vercel(), records(Vercel(), *captures))

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Hashable
 
 from tests.assemble.support import agent, answered, args, assembler, executed, log, model, only_call, reading, requested
-from toolgauge.assemble.cutting import Cutter, cut, cut_text
+from toolgauge.assemble.cutting import Cutter, cut_text
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
@@ -43,20 +43,6 @@ def test_text_that_was_broken_from_the_start_stays_broken():
     arguments = only_call(trajectory).arguments
     assert isinstance(arguments, Unparsed)
     assert arguments.reason == "unparsable"
-
-
-def test_short_texts_stay_whole_beside_a_long_one():
-    trajectory = closed(
-        reading(
-            "ask",
-            model(),
-            MessageSeen(role="user", text="u" * 9000),
-            MessageSeen(role="system", text="be kind"),
-            size=9100,
-        ),
-        max_content_bytes=1000,
-    )
-    assert [len(message.text) for message in trajectory.messages] == [512, 7]
 
 
 def test_repeated_history_does_not_push_anything_out():
@@ -107,13 +93,6 @@ def test_what_is_left_does_not_depend_on_the_order_of_arrival():
     assert len({str(calls) for calls in results}) == 1
 
 
-def test_memory_follows_what_is_kept_and_not_what_was_sent():
-    box, _ = assembler(AssembleSettings(max_content_bytes=10_000))
-    for number in range(100):
-        box.add(reading(f"t{number}", executed("f", result=Recorded("r" * 5000)), parent="run", size=5100), number)
-    assert box.open_bytes < 130_000
-
-
 def test_what_cannot_be_cut_further_stays_as_it_is():
     cutter = Cutter(1000)
     readings: dict[Hashable, Reading] = {
@@ -130,8 +109,3 @@ def test_cutting_twice_is_cutting_once():
     for high, low in ((1024, 512), (2048, 64), (128, 128)):
         assert cut_text(cut_text(text, high), low) == cut_text(text, low)
         assert len(cut_text(text, low)) == low
-
-
-def test_what_is_short_is_the_same_object():
-    observation = executed("f", args(n=1), result=Recorded("x"))
-    assert cut(observation, 64) is observation

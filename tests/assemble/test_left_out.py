@@ -2,14 +2,13 @@
 
 import itertools
 import time
-import tracemalloc
 
 from tests.assemble.support import agent, args, assembler, conversation, executed, model, only_call, reading, requested
 from tests.rows import each_row
-from toolgauge.assemble.cutting import Cutter, TruncatedIndex, cut_text, merged
+from toolgauge.assemble.cutting import Cutter, TruncatedIndex, merged
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut, is_cut
+from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut
 from toolgauge.model.observations import CallError, MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
 
@@ -140,13 +139,6 @@ def test_a_conversation_holds_what_was_cut_in_any_of_its_traces():
     assert [whole.left_out.holds(value) for value in ("A-1", "A-2", "A-3")] == [True, True, False]
 
 
-def test_a_text_is_known_to_be_cut_by_its_form():
-    assert is_cut(cut_text("x" * 5000, 512))
-    assert is_cut(cut_text("x" * 5000, 64))
-    assert not is_cut("x" * 512)
-    assert not is_cut("[... left out ...]")
-
-
 def test_a_number_that_was_cut_in_two_is_not_held_in_parts():
     cutter = Cutter(1000)
     cutter.fit({number: reading(f"t{number}", executed("f", result=Recorded("9" * 3000))) for number in range(30)})
@@ -165,14 +157,3 @@ def test_a_hostile_text_of_a_megabyte_costs_little_time_and_memory(text: str):
     collected.add(text)
     assert time.process_time() - started < 1
     assert collected.size_bytes <= 2 * 4096 * 100
-
-
-def test_memory_for_many_distinct_numbers_is_bounded():
-    collected = TruncatedIndex(1 << 20)
-    tracemalloc.start()
-    for block in range(30):
-        collected.add(" ".join(f"n{block}x{number}" for number in range(1000)))
-    kept, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert kept < 2_000_000
-    assert len(collected.left_out(1).hashes) == 4096 * 8

@@ -1,10 +1,8 @@
-from typing import SupportsIndex, overload
-
 from tests.assemble.support import head, reading
 from tests.rows import each_row
 from toolgauge.assemble.cross_trace import RecentSpans
 from toolgauge.model.observations import ConversationSeen
-from toolgauge.model.records import PackedHead, SpanHead, packed_head
+from toolgauge.model.records import SpanHead, packed_head
 
 TRACE = b"t" * 16
 CHILD = packed_head(TRACE, b"a" * 8, b"b" * 8, flags=0x100)
@@ -18,13 +16,6 @@ def test_ids_come_back_as_they_were(seen: SpanHead):
     recent.add_heads([seen])
     assert recent.take_heads(TRACE) == [seen]
     assert recent.take_heads(TRACE) == []
-
-
-def test_spans_of_a_trace_come_back_in_the_order_in_which_they_came():
-    recent = RecentSpans(2)
-    for seen in (CHILD, HANDED_OVER, ROOT):
-        recent.add_heads([seen])
-    assert recent.take_heads(TRACE) == [CHILD, HANDED_OVER, ROOT]
 
 
 def test_at_most_twice_the_capacity_is_remembered():
@@ -71,25 +62,3 @@ def test_what_was_given_away_leaves_room():
         recent.add(reading("s", session, trace=f"{number:032x}", size=100_000))
         assert len(recent.take(f"{number:032x}")) == 1
     assert recent.take_heads(TRACE) == [CHILD]
-
-
-class Counted(list[PackedHead]):
-    """Heads that count how many of them are copied."""
-
-    copied = 0
-
-    @overload
-    def __getitem__(self, at: SupportsIndex) -> PackedHead: ...
-    @overload
-    def __getitem__(self, at: slice) -> "Counted": ...
-    def __getitem__(self, at: SupportsIndex | slice) -> "PackedHead | Counted":
-        if not isinstance(at, slice):
-            return super().__getitem__(at)
-        some = Counted(super().__getitem__(at))
-        Counted.copied += len(some)
-        return some
-
-
-def test_the_heads_of_a_large_request_are_copied_once():
-    RecentSpans(50_000).add_heads(Counted([CHILD] * 100_000))
-    assert Counted.copied == 100_000

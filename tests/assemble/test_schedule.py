@@ -2,8 +2,6 @@
 
 import weakref
 
-from tests.assemble.support import head
-from toolgauge.assemble.cross_trace import RecentSpans
 from toolgauge.assemble.open_trajectories import Schedule
 
 
@@ -64,27 +62,3 @@ def test_what_was_forgotten_leaves_memory_before_its_time():
         schedule.forget(key)
         del key
     assert sum(ref() is not None for ref in watched) < 2000
-
-
-def test_recent_spans_are_bounded_and_given_away_once():
-    recent = RecentSpans(2)
-    heads = [head(f"h{number}") for number in range(6)]
-    for one in heads:
-        recent.add_heads([one])
-    assert [one.span_id for one in recent.take_heads(heads[0].trace_id)] == [one.span_id for one in heads[4:]]
-    assert recent.take_heads(heads[0].trace_id) == []
-
-
-def test_recent_spans_come_back_with_their_parents():
-    heads = [
-        head("root"),
-        head("child", parent="root", is_remote=False),
-        head("served", parent="child", is_remote=True),
-    ]
-    recent = RecentSpans(10)
-    for one in heads:
-        recent.add_heads([one])
-    assert [
-        (one.trace_id, one.span_id, one.parent_span_id, bool(one.parent_is_remote))
-        for one in recent.take_heads(heads[0].trace_id)
-    ] == [(one.trace_id, one.span_id, one.parent_span_id, bool(one.parent_is_remote)) for one in heads]

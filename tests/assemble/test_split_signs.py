@@ -44,10 +44,6 @@ def test_a_tool_without_call_ids_is_one_where_its_model_asked_for_it_before():
     assert sign(RUN, FIRST_ASK, FIRST_TOOL, again) == UNASKED
 
 
-def test_a_tool_that_ran_before_any_model_is_one_when_a_model_had_time_to_ask():
-    assert sign(*without(FIRST_ASK)) == UNASKED
-
-
 def test_a_tool_that_ran_when_its_run_began_is_none():
     # Approved by a person: the request is in an earlier trace.
     resumed = reading("t1", executed("find", id="c1"), parent="run", start=1, end=2)
@@ -92,10 +88,6 @@ def test_answers_of_earlier_turns_are_none_for_the_second_model_of_a_run():
     turn = MessageSeen(role="user", text="and now?", follows=True)
     talking = reading("m3", model(), turn, answered("c0"), parent="run", start=40, end=50)
     assert sign(RUN, FIRST_ASK, FIRST_TOOL, talking) is None
-
-
-def test_answers_before_the_first_model_are_one_when_a_model_had_time_to_ask():
-    assert sign(RUN, LAST_ANSWER) == UNSEEN
 
 
 def test_answers_that_a_run_began_with_are_none():

@@ -33,26 +33,6 @@ def test_nothing_of_interest_is_no_trajectory():
     assert join([], scope="trace", closed_because="idle") is None
 
 
-def test_an_agent_without_calls_is_a_trajectory():
-    trajectory = joined(reading("run", agent("a"), start=3, end=9))
-    assert (trajectory.calls, trajectory.agents, trajectory.tools_offered, trajectory.messages) == (
-        (),
-        ("a",),
-        None,
-        (),
-    )
-    assert (trajectory.start_ns, trajectory.end_ns) == (3_000_000, 9_000_000)
-
-
-def test_agents_are_found_through_spans_that_nobody_read():
-    trajectory = joined(
-        reading("run", agent("a"), start=0),
-        reading("tool", executed("f"), parent="wrapper2", start=2),
-        parents={"wrapper2": "wrapper1", "wrapper1": "run"},
-    )
-    assert only_call(trajectory).agent_path == ("a",)
-
-
 def test_the_nearest_agent_run_names_the_agent_before_the_span_itself_does():
     trajectory = joined(
         reading("run", agent("refunds"), start=0),
@@ -61,15 +41,6 @@ def test_the_nearest_agent_run_names_the_agent_before_the_span_itself_does():
     )
     assert [call.agent for call in trajectory.calls] == ["refunds", "OpenAI Agent"]
     assert trajectory.agents == ("refunds", "OpenAI Agent")
-
-
-def test_a_run_seen_by_two_instrumentations_is_one_agent_on_the_path():
-    trajectory = joined(
-        reading("run", agent("a"), start=0),
-        reading("again", agent("a"), parent="run", start=0),
-        reading("tool", executed("f"), parent="again", start=1),
-    )
-    assert only_call(trajectory).agent_path == ("a",)
 
 
 def test_root_is_the_outermost_agent_run():
@@ -149,18 +120,6 @@ def test_the_roots_attributes_win():
         reading("web", attributes=(("case", "web"), ("region", "eu")), start=9),
     )
     assert trajectory.attributes == {"case": "root", "region": "eu", "tier": "gold"}
-
-
-def test_circles_of_parents_end():
-    trajectory = joined(
-        reading("a", agent("a"), parent="b", start=1),
-        reading("b", executed("f"), parent="c", start=2),
-        reading("c", executed("g"), parent="a", start=3),
-        reading("self", executed("h"), parent="self", start=4),
-        reading("lost", executed("i"), parent="x", start=5),
-        parents={"x": "y", "y": "x"},
-    )
-    assert [call.name for call in trajectory.calls] == ["f", "g", "h", "i"]
 
 
 def test_the_resource_is_that_of_the_span_that_names_the_service():

@@ -4,7 +4,7 @@ from itertools import permutations
 
 from tests.assemble.support import answered, args, assembler, model, reading, requested
 from toolgauge.assemble.cross_trace import UnmatchedResults
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import CallAnswered, CallError, Reading
 from toolgauge.model.trajectory import ToolCall
 
@@ -27,11 +27,6 @@ def test_the_next_trace_tells_what_came_of_a_call():
     assert (one.state, one.result, one.error) == ("executed", Recorded("fine"), None)
     assert two.error is not None
     assert (two.state, two.error.kind) == ("executed", "ValueError")
-
-
-def test_nothing_is_known_of_a_call_that_no_trace_answers():
-    (call,) = calls(ASK)
-    assert (call.state, call.result) == ("requested_only", NOT_RECORDED)
 
 
 def test_neither_order_of_arrival_nor_of_closing_matters():
@@ -75,14 +70,6 @@ def test_of_a_long_answer_both_ends_are_kept():
     assert (len(answer.result.text), answer.result.reason) == (1024, "truncated")
 
 
-def test_answers_with_ids_or_names_of_a_megabyte_are_not_remembered():
-    some, vast = UnmatchedResults(), "1" * 1_000_000
-    asking = reading("ask", model(), requested("f", args(), id=vast), requested("f", args(), id="1"), trace=FIRST)
-    nameless = CallAnswered(call_id="1", name=vast, result=Recorded("fine"))
-    some.note(reading("next", model(), answered(vast, "fine"), nameless, start=5, trace=SECOND))
-    assert list(some.found([asking])) == []
-
-
 def test_what_is_remembered_of_answers_is_bounded_in_bytes_whatever_names_take():
     some = UnmatchedResults(max_bytes=2_500_000)
     for number in range(10):
@@ -92,11 +79,3 @@ def test_what_is_remembered_of_answers_is_bounded_in_bytes_whatever_names_take()
         asking = reading("ask", model(), requested("f", id=f"{number}"), trace=FIRST, service=service)
         assert len(list(some.found([asking]))) == 1
         assert 800_000 < some.size_bytes <= 2_500_000
-
-
-def test_an_answer_that_is_plainly_claimed_again_is_counted_once():
-    some = UnmatchedResults()
-    some.note(NEXT)
-    once = some.size_bytes
-    some.note(NEXT)
-    assert some.size_bytes == once

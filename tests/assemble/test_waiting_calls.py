@@ -36,12 +36,3 @@ def test_the_oldest_waiting_calls_are_forgotten():
         memory.explained(waiting(conversation_id))
     assert memory.explained(resumed("x")).split_sign is not None
     assert memory.explained(resumed("z")).split_sign is None
-
-
-def test_calls_of_one_conversation_share_the_bound_with_all_others():
-    memory = WaitingCalls(max_entries=6)
-    memory.explained(waiting("x"))
-    for number in range(4):
-        asked = reading("m", model(), requested("look", args(n=number), id=f"d{number}"), parent="run", start=1)
-        memory.explained(joined(reading("run", agent("clerk"), conversation("x"), end=9), asked))
-    assert memory.explained(resumed("x")).split_sign is not None

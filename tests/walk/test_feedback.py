@@ -190,26 +190,6 @@ def forwarded(walk: Walk) -> bytes:
     return b"".join(outgoing.body for outgoing in walk.bag.taken if outgoing.signal == "traces")
 
 
-def test_a_second_toolgauge_reads_neither_scores_nor_scorecards_of_the_first():
-    first, second = Walk(FORMS), Walk(FORMS)
-    first.send_folder(FRAMEWORK, SCENARIO)
-    first.wait(MINUTE_S)
-    (card,) = first.scorecards()
-    assert attributes(card)["gen_ai.operation.name"] == "evaluation"
-    second.send(forwarded(first))
-    second.wait(12 * MINUTE_S)
-    assert verdicts(second) == {}
-    assert len(second.scorecards()) == 2
-    bearing = [attributes(span) for span in second.arrived()]
-    ours = [one for one in bearing if "evaluations.0.evaluation.name" in one]
-    assert ours
-    assert [[key for key in one if key.startswith("evaluations.")] for one in ours] == [
-        [key for key in attributes(span) if key.startswith("evaluations.")]
-        for span in first.arrived()
-        if "evaluations.0.evaluation.name" in attributes(span)
-    ]
-
-
 def test_an_evaluation_of_others_is_compared_and_kept_beside_ours():
     request = ExportTraceServiceRequest.FromString((CORPUS / FRAMEWORK / f"{SCENARIO}.otlp.pb").read_bytes())
     for group in request.resource_spans[0].scope_spans:

@@ -141,17 +141,6 @@ def test_a_run_that_went_on_after_a_failure_of_its_own_keeps_its_agents():
     assert walk.scorecards() == []
 
 
-def test_a_run_that_raised_after_a_long_wait_is_found_with_the_next_look():
-    walk = Walk()
-    send(walk, [*failed_step(fails=False), *later_run("second", 10)])
-    walk.wait(200)
-    raised = span("Step 2", {KIND: "CHAIN"}, id="step2", parent=NEVER_ENDS, at=200, scope=SCOPE, status=ERROR)
-    send(walk, [raised, *later_run("third", 210)])
-    walk.wait(190)
-    assert closed(walk) == {"parent_missing": 1}
-    assert counted_calls(walk) == 2
-
-
 def test_a_run_below_a_run_that_raised_below_another_is_found():
     walk = Walk()
     again = span("Step 1", {KIND: "CHAIN"}, id="again", parent="second", at=11, scope=SCOPE, status=ERROR)
@@ -188,17 +177,6 @@ def test_a_trace_that_waits_is_named_once(caplog: pytest.LogCaptureFixture):
     assert walk.metrics.traces_waiting.current() == {(): 1}
     walk.wait(16 * 60)
     assert walk.metrics.traces_waiting.current() == {(): 0}
-
-
-def test_a_service_whose_upper_spans_never_come_is_not_named_again_and_again(caplog: pytest.LogCaptureFixture):
-    walk = Walk()
-    for number in range(3):
-        send(
-            walk, [span("find", {KIND: "TOOL", "tool.name": "find"}, id="call", parent="elsewhere", trace=f"t{number}")]
-        )
-        walk.wait(16 * 60)
-    named = [record for record in caplog.records if "has waited" in record.getMessage()]
-    assert len(named) == 1
 
 
 def test_the_runs_of_a_process_that_went_on_after_a_crash_are_found_in_a_recording():

@@ -98,11 +98,6 @@ def test_a_response_that_is_fetched_again_asks_for_nothing_more(tmp_path: Path):
     assert called(tmp_path, run, *fetched) == [FIND]
 
 
-def test_an_agents_messages_are_not_read_twice(tmp_path: Path):
-    assert called(tmp_path, span(1, "invoke_workflow", FIND, end=9), span(2, "chat", FIND, parent=1, start=2)) == [FIND]
-    assert called(tmp_path, span(1, "invoke_workflow", FIND)) == []
-
-
 def test_doctor_names_spans_from_which_nothing_was_read(tmp_path: Path):
     found = diagnosis(tmp_path, span(1, "invoke_workflow", FIND), span(2, "poll", start=2), span(3, "poll", start=3))
     assert diagnosis_object(found)["unread"] == [
@@ -116,9 +111,3 @@ def test_doctor_names_spans_from_which_nothing_was_read(tmp_path: Path):
         "    1 `invoke_workflow x`, operation `invoke_workflow`",
     ]
     assert "nothing to judge" not in "".join(lines)
-
-
-def test_doctor_names_none_where_calls_were_read(tmp_path: Path):
-    found = diagnosis(tmp_path, span(1, "poll"), span(2, "chat", FIND))
-    assert "unread" not in diagnosis_object(found)
-    assert "nothing was read" not in "".join(diagnosis_lines(found))

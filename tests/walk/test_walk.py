@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 from pydantic import BaseModel
@@ -23,7 +21,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_for_replay
 
-FRAMEWORKS = ("pydantic-ai", "openinference-langgraph", "openinference-crewai", "otel-util-genai", "vercel-ai")
+FRAMEWORKS = ("openinference-langgraph", "otel-util-genai")
 
 
 def identity(span: Span) -> tuple[bytes, bytes]:
@@ -70,17 +68,6 @@ def test_a_failed_tool_call_carries_its_score_and_the_scorecard_tells_of_it():
     assert event.event_name == "gen_ai.evaluation.result"
     assert (event.trace_id, event.span_id) == (tool.trace_id, tool.span_id)
     assert attributes(event)["gen_ai.evaluation.name"] == "default.tool_success"
-
-
-def test_an_invented_tool_is_found_although_it_has_no_span():
-    walk = Walk()
-    walk.send_folder("pydantic-ai", "unknown_tool")
-    walk.wait(20)
-    failed = [attributes(event) for event in walk.events() if attributes(event)["toolgauge.outcome"] == "fail"]
-    assert {(event["gen_ai.evaluation.name"], event["gen_ai.tool.name"]) for event in failed} == {
-        ("default.known_tool", "get_wether"),
-        ("default.tool_success", "get_wether"),
-    }
 
 
 def test_calls_that_were_made_and_not_recorded_are_never_a_score(tmp_path: Path):
@@ -285,37 +272,6 @@ def test_a_request_that_is_cut_off_is_invalid(signal: str):
     body = (CORPUS / "pydantic-ai" / "tool_error.otlp.pb").read_bytes()
     answer = walk.pipeline.consume("logs" if signal == "logs" else "traces", body[:-5], walk.now_ns)
     assert isinstance(answer, Invalid)
-    assert walk.books()["balance"] == 0
-
-
-_VALID = (CORPUS / "openinference-langgraph" / "error.otlp.pb").read_bytes()
-
-
-def cut_off(at: int) -> bytes:
-    return _VALID[:at]
-
-
-def damaged(at: int, put: bytes) -> bytes:
-    return _VALID[:at] + put + _VALID[at + len(put) :]
-
-
-_PLACES = st.integers(0, len(_VALID))
-_BODIES = (
-    st.binary(max_size=300)
-    | st.builds(cut_off, _PLACES)
-    | st.builds(damaged, _PLACES, st.binary(min_size=1, max_size=4))
-)
-
-
-@given(_BODIES)
-def test_any_bytes_are_answered_and_harm_nothing(body: bytes):
-    walk = Walk()
-    answer = walk.pipeline.consume("traces", body, walk.now_ns)
-    assert not isinstance(answer, Refused)
-    walk.wait(1)
-    walk.now_ns += 3600 * 10**9
-    walk.wait(1)
-    assert walk.books()["held"] == 0
     assert walk.books()["balance"] == 0
 
 

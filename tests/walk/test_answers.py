@@ -1,9 +1,8 @@
 """Answers are judged over the traces of a conversation."""
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
-from tests.walk.shapes import span, tool
+from tests.walk.shapes import request, span, tool
 from tests.walk.support import Walk, attributes
 from toolgauge.model.json import Json, JsonObject
 
@@ -39,7 +38,7 @@ def turn(trace: str, at: float, said: str, answer: str, call: JsonObject | None 
 def outcomes(criterion: str, *turns: list[ScopeSpans]) -> list[object]:
     walk = Walk("events=all")
     for spans in turns:
-        walk.send(ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=spans)]).SerializeToString())
+        walk.send(request(*spans).SerializeToString())
         walk.wait(10)
     found = (attributes(event) for event in walk.events())
     return [one["toolgauge.outcome"] for one in found if one["gen_ai.evaluation.name"] == f"default.{criterion}"]

@@ -5,23 +5,20 @@ documents conversations, which are written here by the GenAI conventions. Scores
 where ours are meant to differ the test says so.
 """
 
-# pyright: reportUnknownMemberType=false
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from tests.rows import each_row
-from tests.walk.support import SECOND, START_NS, Walk, attributes
+from tests.walk.shapes import asked, chat, request, run, span, tool
+from tests.walk.support import Walk, attributes
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.service.criteria_factory import load_for_replay
 
-TRACE = b"documented-trace"
+UIPATH = "uipath.core.tracing.decorators"
 
 
 @dataclass(frozen=True)
@@ -42,86 +39,28 @@ class Turn:
     calls: tuple[Call, ...] = ()
 
 
-class Request:
-    """The spans of one trace."""
-
-    def __init__(self) -> None:
-        self._body = ExportTraceServiceRequest()
-        self._spans = self._body.resource_spans.add().scope_spans.add().spans
-
-    def add(self, name: str, values: JsonObject, parent: Span | None = None) -> Span:
-        number = len(self._spans) + 1
-        span = self._spans.add(
-            trace_id=TRACE,
-            span_id=number.to_bytes(8, "big"),
-            name=name,
-            start_time_unix_nano=START_NS + number * SECOND,
-            end_time_unix_nano=START_NS + number * SECOND + SECOND // 2,
-        )
-        if parent is not None:
-            span.parent_span_id = parent.span_id
-        span.attributes.extend(KeyValue(key=key, value=any_value(value)) for key, value in values.items())
-        return span
-
-    def body(self) -> bytes:
-        return self._body.SerializeToString()
-
-
-def any_value(value: Json) -> AnyValue:
-    match value:
-        case str():
-            return AnyValue(string_value=value)
-        case bool():
-            return AnyValue(bool_value=value)
-        case int():
-            return AnyValue(int_value=value)
-        case float():
-            return AnyValue(double_value=value)
-        case dict():
-            members = [KeyValue(key=key, value=any_value(inner)) for key, inner in value.items()]
-            return AnyValue(kvlist_value=KeyValueList(values=members))
-        case _:
-            raise AssertionError(f"no example has {value!r}")
-
-
 def uipath(*calls: Call) -> bytes:
-    request = Request()
-    for call in calls:
-        values: JsonObject = {"tool.name": call.name}
+    spans: list[ScopeSpans] = []
+    for number, call in enumerate(calls):
+        values: dict[str, Json] = {"tool.name": call.name}
         if call.args is not None:
             values["input.value"] = repr(call.args)
         if call.output is not None:
             values["output.value"] = call.output
-        request.add(call.name, values)
-    return request.body()
+        spans.append(span(call.name, values, id=str(number), parent=None, at=number, scope=UIPATH))
+    return request(*spans).SerializeToString()
 
 
 def conversation(*turns: Turn) -> bytes:
     """Write a conversation by the GenAI conventions: one model call a turn, then the tools that it asked for."""
-    request = Request()
-    run = request.add("invoke_agent", {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "assistant"})
+    spans = [run()]
     for number, turn in enumerate(turns):
-        said: list[Json] = [{"type": "text", "content": turn.answer}]
-        for place, call in enumerate(turn.calls):
-            call_id = f"call_{number}_{place}"
-            said.append({"type": "tool_call", "id": call_id, "name": call.name, "arguments": call.args or {}})
-        asked: Json = [{"role": "user", "parts": [{"type": "text", "content": turn.user}]}]
-        told: Json = [{"role": "assistant", "parts": said, "finish_reason": "stop"}]
-        values: JsonObject = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": json.dumps(asked)}
-        request.add("chat", {**values, "gen_ai.output.messages": json.dumps(told)}, run)
-        for place, call in enumerate(turn.calls):
-            request.add(
-                f"execute_tool {call.name}",
-                {
-                    "gen_ai.operation.name": "execute_tool",
-                    "gen_ai.tool.name": call.name,
-                    "gen_ai.tool.call.id": f"call_{number}_{place}",
-                    "gen_ai.tool.call.arguments": json.dumps(call.args or {}),
-                },
-                run,
-            )
-    run.end_time_unix_nano = START_NS + 1000 * SECOND
-    return request.body()
+        calls = [(f"call_{number}_{place}", call) for place, call in enumerate(turn.calls)]
+        said: Json = {"type": "text", "content": turn.answer}
+        parts = [asked(id, call.name, call.args) for id, call in calls]
+        spans.append(chat(said, *parts, said=turn.user, at=9 * number + 1, id=f"chat{number}"))
+        spans += [tool(call.name, call.args or {}, call=id, id=id, at=9 * number + 2) for id, call in calls]
+    return request(*spans).SerializeToString()
 
 
 def score(body: bytes, evaluator: str, keys: JsonObject) -> float:
@@ -186,18 +125,16 @@ def envelope(output: JsonObject) -> JsonObject:
     return {"content": json.dumps(output)}
 
 
-def made(outputs: dict[str, JsonObject], *, as_text: bool) -> bytes:
-    enclosed = {name: envelope(output) for name, output in outputs.items()}
-    return uipath(*(Call(name, output=json.dumps(one) if as_text else one) for name, one in enclosed.items()))
+def made(outputs: dict[str, JsonObject]) -> bytes:
+    return uipath(*(Call(name, output=envelope(output)) for name, output in outputs.items()))
 
 
-@pytest.mark.parametrize("as_text", [True, False])
-def test_outputs_score_as_documented(*, as_text: bool):
-    right, wrong = made(OUTPUTS, as_text=as_text), {**OUTPUTS, "process_data": {"processed": 100, "errors": 5}}
+def test_outputs_score_as_documented():
+    right, wrong = made(OUTPUTS), made({**OUTPUTS, "process_data": {"processed": 100, "errors": 5}})
     for write in (dict[str, Json], json.dumps, envelope):
         expected: Json = [{"name": name, "output": write(output)} for name, output in OUTPUTS.items()]
         assert score(right, "tool_call_output", {"expected": expected, "strict": True}) == 1.0
-        assert score(made(wrong, as_text=as_text), "tool_call_output", {"expected": expected}) == pytest.approx(2 / 3)
+        assert score(wrong, "tool_call_output", {"expected": expected}) == pytest.approx(2 / 3)
 
 
 def called(names: Sequence[str]) -> bytes:

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
-from tests.walk.shapes import answered, asked, span
+from tests.walk.shapes import answered, asked, request, span
 from tests.walk.support import MemoryJournal, Walk, attributes
 from toolgauge.model.json import Json, JsonObject
 
@@ -36,7 +35,7 @@ def message(role: str, text: str) -> Json:
 
 def send(walk: Walk, *traces: list[ScopeSpans]) -> None:
     spans = [one for trace in traces for one in trace]
-    walk.send(ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=spans)]).SerializeToString())
+    walk.send(request(*spans).SerializeToString())
 
 
 def outcomes(*walks: Walk) -> Sequence[object]:

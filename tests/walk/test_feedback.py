@@ -146,16 +146,6 @@ def test_verdicts_that_wait_are_compared_at_the_end():
     assert verdicts(walk) == {"compared": 1}
 
 
-def test_names_beyond_a_few_are_one_label():
-    walk = Walk()
-    walk.send_folder(FRAMEWORK, SCENARIO)
-    for number in range(30):
-        walk.send(verdict("up", name=f"name-{number}", trace=trace_id()), "logs")
-    walk.wait(12 * MINUTE_S)
-    names = {labels[0] for labels in agreement(walk, "default.tool_success")}
-    assert (len(names), "_other" in names) == (21, True)
-
-
 def turn(number: int, failure: str, *, on_span: str = "", in_event: str = "") -> bytes:
     """Make one turn of conversation `c-1`: an agent's run with one call."""
     trace, start_ns = bytes([number + 1]) * 16, 1_800_000_000_000_000_000 + number * 1_000_000_000
@@ -204,19 +194,3 @@ def test_an_evaluation_of_others_is_compared_and_kept_beside_ours():
     assert tools
     assert {one["evaluations.0.evaluation.name"] for one in tools} == {"relevance"}
     assert {str(one["evaluations.1.evaluation.identifier"])[:10] for one in tools} == {"toolgauge:"}
-
-
-def test_an_evaluator_that_judges_later_is_about_the_trace_it_links():
-    walk = Walk()
-    walk.send_folder(FRAMEWORK, SCENARIO)
-    walk.wait(MINUTE_S)
-    carrier = Span(trace_id=bytes([7] * 16), span_id=bytes([7] * 8), name="hallucination evaluation")
-    carrier.links.add(trace_id=trace_id(), span_id=bytes([1] * 8))
-    written = {"openinference.span.kind": "EVALUATOR", "annotations.0.annotation.name": "people"}
-    carrier.attributes.extend(key_value(key, value) for key, value in written.items())
-    carrier.attributes.append(key_value("annotations.0.annotation.label", "incorrect"))
-    request = ExportTraceServiceRequest()
-    request.resource_spans.add().scope_spans.add(scope=InstrumentationScope(name="judges")).spans.append(carrier)
-    walk.send(request.SerializeToString())
-    walk.wait(12 * MINUTE_S)
-    assert agreement(walk, "default.tool_success") == {("people", "fail", "pass"): 1}

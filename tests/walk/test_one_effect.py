@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Status
 
-from tests.walk.shapes import ERROR, answered, asked, span
+from tests.walk.shapes import ERROR, answered, asked, request, span
 from tests.walk.support import MemoryJournal, Walk, attributes
 from toolgauge.model.json import Json, JsonObject
 
@@ -73,8 +72,7 @@ class Trace:
 
 def send(walk: Walk, *traces: Trace) -> None:
     for trace in traces:
-        request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=trace.ended())])
-        walk.send(request.SerializeToString())
+        walk.send(request(*trace.ended()).SerializeToString())
         walk.wait(10)
 
 

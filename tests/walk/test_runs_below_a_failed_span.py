@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from tests.cli.command import run
 from tests.recordings.corpus import diagnosed_with_trajectories
-from tests.walk.shapes import ERROR, OK, span
-from tests.walk.support import MemoryJournal, Walk, attributes, key_value
+from tests.walk.shapes import ERROR, OK, request, span
+from tests.walk.support import MemoryJournal, Walk, attributes
 from tests.walk.test_feedback import cells
 from tests.walk.test_half_runs import OF_CALLS, OF_THE_WHOLE, outcomes
 from toolgauge.model.json import Json, JsonObject
@@ -52,9 +50,7 @@ def end_of_all() -> list[ScopeSpans]:
 
 
 def send(walk: Walk, spans: Sequence[ScopeSpans]) -> None:
-    resource = Resource(attributes=[key_value("service.name", "smol-shop")])
-    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(resource=resource, scope_spans=spans)])
-    walk.send(request.SerializeToString())
+    walk.send(request(*spans, service="smol-shop").SerializeToString())
 
 
 def closed(walk: Walk) -> Counter[str]:

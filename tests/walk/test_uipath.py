@@ -4,16 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.walk.support import SECOND, START_NS, Walk, attributes, key_value
+from tests.walk.shapes import request, span
+from tests.walk.support import Walk, attributes
 from toolgauge.cases.case import Case, Line, parse
 from toolgauge.cases.scoring import Cases
+from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Scored
 from toolgauge.service.criteria_factory import load_for_replay
 
-TRACE = bytes(range(1, 17))
 # The restaurant of UiPath's documents: arguments as Python literals, outputs in an envelope.
 CALLED = (
     ("search restaurants", "{'city': 'Paris', 'open': True}", '{"content": "Chez Zoë"}'),
@@ -22,29 +21,14 @@ CALLED = (
 )
 
 
-def request(**more: str) -> bytes:
+def sent(**more: str) -> bytes:
     """One agent run with its tool spans, which may carry more attributes."""
-    sent = ExportTraceServiceRequest()
-    scope = sent.resource_spans.add().scope_spans.add()
-    scope.scope.name = "uipath.core.tracing.decorators"
-    scope.spans.append(span(0, b"", [("span_type", "agent")]))
+    scope = "uipath.core.tracing.decorators"
+    spans = [span("run", {"span_type": "agent"}, id="run", parent=None, seconds=9, scope=scope)]
     for number, (name, given, output) in enumerate(CALLED, 1):
-        told = [("tool.name", name), ("input.value", given), ("output.value", output)]
-        told += more.items()
-        scope.spans.append(span(number, bytes([1] * 8), told))
-    return sent.SerializeToString()
-
-
-def span(number: int, parent: bytes, told: list[tuple[str, str]]) -> Span:
-    return Span(
-        trace_id=TRACE,
-        span_id=bytes([number + 1] * 8),
-        parent_span_id=parent,
-        name="run" if not parent else "tool",
-        start_time_unix_nano=START_NS + number * SECOND,
-        end_time_unix_nano=START_NS + (9 if not parent else number) * SECOND + SECOND // 2,
-        attributes=[key_value(key, value) for key, value in told],
-    )
+        told: JsonObject = {"tool.name": name, "input.value": given, "output.value": output, **more}
+        spans.append(span("tool", told, id=str(number), at=number, scope=scope))
+    return request(*spans).SerializeToString()
 
 
 def live(folder: Path, evaluator: str, config: str, expected: str, **more: str) -> dict[str, object]:
@@ -53,7 +37,7 @@ def live(folder: Path, evaluator: str, config: str, expected: str, **more: str) 
     file.write_text(f"- {{name: original, evaluator: {evaluator}, {config} {expected}}}\n")
     _, criteria = load_for_replay((), (), (str(file),), {})
     walk = Walk("events=all", criteria=criteria)
-    walk.send(request(**more))
+    walk.send(sent(**more))
     walk.wait(400)
     (event,) = [told for told in map(attributes, walk.events()) if told["gen_ai.evaluation.name"] == "original"]
     return event

@@ -1,15 +1,14 @@
 """Text of an open trace is bounded: repetitions are kept once, long texts lose their middle."""
 
-import itertools
 from collections.abc import Hashable
 
-from tests.assemble.support import agent, answered, args, assembler, executed, log, model, only_call, reading, requested
+from tests.assemble.support import answered, args, assembler, executed, model, only_call, reading, requested
 from toolgauge.assemble.cutting import Cutter, cut_text
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import MARK
-from toolgauge.model.observations import CallError, MessageSeen, Reading
+from toolgauge.model.observations import MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
 
 
@@ -74,23 +73,6 @@ def test_an_answer_that_reads_like_another_one_is_no_repetition_of_it():
     assert [call.result for call in trajectory.calls] == [one.result for one in told]
     kinds = [type(call.result.value) for call in trajectory.calls if isinstance(call.result, Recorded)]
     assert kinds == [int, str, dict, str, bool, str]
-
-
-def test_what_is_left_does_not_depend_on_the_order_of_arrival():
-    readings = (
-        reading("run", agent("a"), MessageSeen(role="user", text="u" * 3000), size=3100),
-        reading("t1", executed("f", result=Recorded("r" * 700)), parent="run", start=1, size=800),
-        reading(
-            "t2",
-            executed("g", result=Recorded({"x": "y" * 900}), error=CallError(kind="E", message="m" * 400)),
-            parent="run",
-            start=2,
-            size=2000,
-        ),
-        log("ask", requested("h", Unparsed("q" * 1500)), start=3, size=1600),
-    )
-    results = {closed(*order, max_content_bytes=1500).calls for order in itertools.permutations(readings)}
-    assert len({str(calls) for calls in results}) == 1
 
 
 def test_what_cannot_be_cut_further_stays_as_it_is():

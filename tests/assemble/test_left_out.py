@@ -112,11 +112,6 @@ def test_a_full_index_says_so_and_denies_nothing():
     assert held.holds("A-17") is None
 
 
-def test_what_a_full_index_holds_does_not_depend_on_order():
-    texts = [f"id{number} {number}.5" for number in range(5000)]
-    assert index(*texts, max_content_size=1000) == index(*reversed(texts), max_content_size=1000)
-
-
 def test_indexes_of_traces_are_merged_in_any_order():
     parts = [index("A-1"), index("B-2", "C-3"), NOTHING_LEFT_OUT, index(*(str(n) for n in range(3000)))]
     wholes = {merged(order) for order in itertools.permutations(parts)}

@@ -10,11 +10,9 @@ from tests.assemble.support import (
     joined,
     log,
     model,
-    moved,
     only_call,
     reading,
     requested,
-    shown,
 )
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.observations import CallExecuted, MessageSeen, ToolDefinition, ToolsOffered
@@ -138,26 +136,6 @@ def test_without_a_service_the_resource_is_the_root_s():
     )
     trajectory = joined(*readings)
     assert (trajectory.service, trajectory.resource) == (None, {"service.version": "9"})
-
-
-def test_a_service_with_a_slow_clock_does_not_come_first():
-    readings = (
-        reading("run", agent("boss"), start=0, end=100),
-        reading("ask1", model(), requested("expert", id="1"), parent="run", start=1, end=5),
-        reading("tool", executed("expert", id="1"), parent="run", start=10, end=50),
-        reading("sub", agent("expert"), parent="tool", start=11, end=49),
-        reading("ask2", model(), requested("search", id="2"), parent="sub", start=12, end=20),
-        reading("ask3", model(), requested("finish", id="3"), parent="run", start=60, end=70),
-    )
-    expected = [
-        (0, 0, "expert", "executed"),
-        (1, 0, "search", "requested_only"),
-        (2, 0, "finish", "requested_only"),
-    ]
-    assert shown(joined(*readings)) == expected
-    for by_ms in (-3_600_000, -20, 3_600_000):
-        skewed = [moved(one, service="expert", by_ms=by_ms) if one in readings[3:5] else one for one in readings]
-        assert shown(joined(*skewed)) == expected
 
 
 def test_a_name_is_borrowed_where_the_outer_span_has_none():

@@ -1,7 +1,5 @@
 """One trace a model call: what came of a call is only in the history of the next trace."""
 
-from itertools import permutations
-
 from tests.assemble.support import answered, args, assembler, model, reading, requested
 from toolgauge.assemble.cross_trace import UnmatchedResults
 from toolgauge.model.content import Recorded, Unparsed
@@ -27,11 +25,6 @@ def test_the_next_trace_tells_what_came_of_a_call():
     assert (one.state, one.result, one.error) == ("executed", Recorded("fine"), None)
     assert two.error is not None
     assert (two.state, two.error.kind) == ("executed", "ValueError")
-
-
-def test_neither_order_of_arrival_nor_of_closing_matters():
-    found = {repr(calls(*order)) for order in permutations((ASK, NEXT, LAST))}
-    assert len(found) == 1
 
 
 def test_an_answer_before_the_call_is_about_another_call():

@@ -9,7 +9,7 @@ from tests.recognize.support import event, log, observations, self_metrics, span
 from tests.rows import each_row
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.dialects.coding_agents import ClaudeCode
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -113,10 +113,6 @@ def test_a_person_who_was_asked_may_refuse():
     assert read(of("tool.blocked_on_user", decision="reject", source="hook")) == []
 
 
-def test_hooks_are_no_calls():
-    assert read(of("hook", hook_event="PreToolUse")) == []
-
-
 def test_a_result_event_is_a_call():
     record = told(
         "tool_result",
@@ -137,11 +133,6 @@ def test_a_result_event_is_a_call():
             error=CallError(kind="ShellError", message="exit 1"),
         ),
     ]
-
-
-def test_parameters_are_no_arguments():
-    found = read(told("tool_result", tool_name="Bash", success="true", tool_parameters='{"full_command":"make"}'))
-    assert found == [CallExecuted(name="Bash", arguments=NOT_RECORDED)]
 
 
 def test_an_input_that_was_cut_off_says_so():
@@ -257,22 +248,6 @@ def test_events_alone_give_the_calls_in_order(*, ids: bool):
         ("Edit", 2, "executed"),
     ]
     assert trajectory.conversation_id == "s-1"
-
-
-def test_a_call_that_was_not_permitted_is_rejected_beside_calls_that_ran():
-    trajectory = joined(
-        said(told("tool_result", tool_name="Read", tool_use_id="t1", success="true"), "run", 10),
-        said(told("tool_decision", tool_name="Bash", tool_use_id="t2", decision="reject", source="config"), "run", 20),
-    )
-    assert {(call.name, call.state) for call in trajectory.calls} == {("Read", "executed"), ("Bash", "rejected")}
-
-
-def test_an_execution_whose_tool_is_not_known_is_no_call():
-    trajectory = joined(
-        placed(of("interaction"), "run", None, 0, 100),
-        placed(of("tool.execution", success="true", tool_use_id="t1"), "x", "run", 11, 19),
-    )
-    assert trajectory.calls == ()
 
 
 def test_spans_of_others_are_left_to_others():

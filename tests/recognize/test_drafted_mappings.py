@@ -69,19 +69,6 @@ def text(value: object) -> str:
 
 
 SHAPES = {
-    "langwatch": Shape(
-        "langwatch",
-        [
-            Made("shop", {"langwatch.span.type": "agent", "langwatch.thread.id": "t-1",
-                          "langwatch.input": text({"type": "text", "value": QUESTION})}),
-            Made("chat", {"langwatch.span.type": "llm", "langwatch.params": text({"tools": TOOLS}),
-                          "langwatch.input": text({"type": "chat_messages", "value": HISTORY}),
-                          "langwatch.output": text({"type": "chat_messages", "value": [ANSWER]})}),
-            Made("weather", {"langwatch.span.type": "tool", "langwatch.input": text({"type": "json", "value": ARGUMENTS}),
-                             "langwatch.output": text({"type": "json", "value": RESULT})}),
-        ],
-        conversation="t-1", agent="shop", question=True, offers=True,
-    ),
     "langwatch, its parameters one by one": Shape(
         "langwatch",
         [
@@ -126,26 +113,6 @@ SHAPES = {
         [Made("weather", {"tool.function_name": "weather", "tool.call_id": "call_1", "tool.arguments": text(ARGUMENTS),
                           "tool.result": "no route", "tool.result_status": "error"})],
         call_id="call_1", failed=True, result="no route",
-    ),
-    "tanstack ai": Shape(
-        "@tanstack/ai",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "call_1",
-            "gen_ai.tool.type": "function", "tanstack.ai.tool.outcome": "success",
-            "gen_ai.input.messages": text([{"role": "tool", "content": text(ARGUMENTS)}]),
-            "langfuse.observation.input": text([{"role": "tool", "content": text(ARGUMENTS)}]),
-            "gen_ai.output.messages": text([{"role": "tool", "content": text(RESULT)}]),
-        })],
-        call_id="call_1",
-    ),
-    "tanstack ai, a tool that failed": Shape(
-        "@tanstack/ai",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "call_1",
-            "gen_ai.tool.type": "function", "tanstack.ai.tool.outcome": "error",
-            "gen_ai.input.messages": text([{"role": "tool", "content": text(ARGUMENTS)}]),
-        }, failed=True)],
-        call_id="call_1", failed=True, result=None,
     ),
     "openhands": Shape(
         "lmnr",
@@ -253,17 +220,6 @@ SHAPES = {
             "gen_ai.tool.call.arguments": text(ARGUMENTS), "gen_ai.tool.call.result": text(RESULT), "gen_ai.session.id": "s-1",
         })],
         dialects=frozenset({"genai"}),
-    ),
-    "elastic": Shape(
-        "opentelemetry.instrumentation.openai",
-        [
-            Made("chat m", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.input.messages": text(HISTORY),
-                            "gen_ai.output.messages": text([{"role": "assistant", "parts": [
-                                {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": ARGUMENTS}]}])}),
-            Made("execute_tool weather", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather",
-                                          "gen_ai.tool.call.id": "call_1", "gen_ai.tool.call.result": text(RESULT)}),
-        ],
-        call_id="call_1", question=True, dialects=frozenset({"genai"}),
     ),
     "openinference behind gen_ai_normalizer": Shape(
         "openinference.instrumentation.langchain",

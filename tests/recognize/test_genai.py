@@ -465,11 +465,7 @@ def test_strange_values_never_raise_and_invent_no_calls(value: Value):
     "text",
     [
         "[" + "{}," * 100_000 + "{}]",
-        "[" + "1," * 100_000 + "1]",
-        '[{"parts": [' + "1," * 100_000 + "1]}]",
         '[{"parts": [' + '{"type":"tool_call_response"},' * 90_000 + "{}]}]",
-        "[" + '{"role":"system"},' * 90_000 + "{}]",
-        '["' + "x" * 300_000 + '"]',
     ],
 )
 def test_huge_messages_are_read_for_a_bounded_time(text: str):

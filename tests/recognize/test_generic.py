@@ -113,7 +113,7 @@ def without_its_own(captured: Captured) -> Callable[..., Recognizer]:
     ("reading", "share"),
     [
         pytest.param(alone, 0.8, id="alone"),
-        pytest.param(without_its_own, 0.8, id="beside all other dialects"),
+        pytest.param(without_its_own, 0.8, id="beside all other dialects", marks=pytest.mark.long),
     ],
 )
 def test_calls_of_unknown_producers_are_recovered_and_none_is_invented(

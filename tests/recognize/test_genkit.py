@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from tests.recognize.support import event, observations, span
 from toolgauge.dialects.google import Genkit
-from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -47,12 +47,6 @@ def request(name: str, ref: str | None, **given: Json) -> Json:
 
 def written(*parts: Json) -> Json:
     return {"role": "model", "content": list(parts)}
-
-
-def test_a_tool_is_read_with_arguments_and_result():
-    assert read(
-        type="action", metadata__subtype="tool", name="get_weather", input='{"city":"Paris"}', output='{"temp":21.5}'
-    ) == [CallExecuted(name="get_weather", arguments=Recorded({"city": "Paris"}), result=Recorded({"temp": 21.5}))]
 
 
 def test_the_result_of_a_multipart_tool_is_inside_its_output():
@@ -113,11 +107,6 @@ def test_the_first_candidate_of_early_releases_is_the_output():
     assert read_calls[1:] == [CallRequested(position=0, name="add", arguments=Recorded({"a": 1}))]
 
 
-def test_an_answer_without_output_is_not_recorded():
-    given: Json = {"messages": [{"role": "tool", "content": [{"toolResponse": {"name": "add"}}]}]}
-    assert model(given, {})[1:] == [CallAnswered(name="add", result=NOT_RECORDED)]
-
-
 def test_a_flow_is_a_run_and_its_text_is_the_users():
     assert read(type="action", metadata__subtype="flow", name="support", input='"Help me"', sessionId="s1") == [
         ConversationSeen(conversation_id="s1", rank=2),
@@ -135,10 +124,4 @@ def test_generate_is_a_run_where_it_is_no_turn_of_one():
     assert generate("/{support,t:flow}/{generate,t:util}") == []
     assert generate("/{support,t:flow}/{generate,t:util}/{flights,t:action}/{generate,t:util}") == [
         AgentRun(agent="flights")
-    ]
-
-
-def test_redacted_content_is_not_recorded():
-    assert read(type="action", metadata__subtype="tool", name="add", input="<redacted>", output="<redacted>") == [
-        CallExecuted(name="add", arguments=NotRecorded("redacted"), result=NotRecorded("redacted"))
     ]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.recognize.support import event, log, observations, span
+from tests.recognize.support import log, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.google import GoogleAdk
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
@@ -76,11 +76,6 @@ def test_an_error_in_place_of_a_result_is_a_failure_though_the_span_went_well(ke
     assert tool(**{key: '{"error": null}'}).error is None
 
 
-def test_the_conventions_keys_win_over_its_own():
-    found = tool(**{"gen_ai.tool.call.arguments": '{"city": "Lima"}', "gcp.vertex.agent.tool_call_args": "{}"})
-    assert found.arguments == Recorded({"city": "Lima"})
-
-
 def test_a_call_without_args_has_no_arguments_and_thoughts_are_no_text():
     parts: Json = [{"text": "hm", "thought": True}, {"function_call": {"name": "now"}}, {"text": "Wait."}]
     assert llm(response={"content": {"role": "model", "parts": parts}})[1:] == [
@@ -122,12 +117,6 @@ def test_googles_schemas_become_json_schema():
     ]
 
 
-def test_an_instruction_may_be_a_content():
-    assert llm(request={"config": {"system_instruction": {"parts": [{"text": "Be"}, {"text": "brief."}]}}})[1:] == [
-        MessageSeen(role="system", text="Be\nbrief.")
-    ]
-
-
 def test_log_events_with_googles_contents_are_read():
     call: Json = {"function_call": {"id": "c1", "name": "get_user", "args": {"user_id": 7}}}
     choice = log("gen_ai.choice", body={"index": 0, "content": {"role": "model", "parts": [call]}}, scope=SCOPE)
@@ -139,10 +128,6 @@ def test_log_events_with_googles_contents_are_read():
     assert observations(GoogleAdk(), history) == [
         CallAnswered(call_id="c1", name="get_user", result=Recorded({"name": "Zoë"}))
     ]
-
-
-def test_elided_log_events_say_nothing():
-    assert observations(GoogleAdk(), log("gen_ai.choice", body={"content": "<elided>", "index": 0}, scope=SCOPE)) == []
 
 
 def test_an_agents_run_was_a_name_alone_once():
@@ -158,12 +143,6 @@ def test_a_schema_without_end_is_cut_off():
     found = llm(request={"config": {"tools": [{"function_declarations": [{"name": "f", "parameters": schema}]}]}})
     assert isinstance(found[1], ToolsOffered)
     assert json.dumps(found[1].tools[0].parameters).count("properties") == 20
-
-
-def test_its_keys_are_enough_whatever_the_scope():
-    assert GoogleAdk().claims(span({"gcp.vertex.agent.tool_call_args": "{}"}, scope="wrapped"))
-    assert not GoogleAdk().claims(span(TOOL, scope="somebody.else"))
-    assert not GoogleAdk().claims(span({}, events=[event("x", {"gcp.vertex.agent.event_id": "1"})]))
 
 
 def test_the_kit_for_javascript_tells_failures_in_its_answers_alone():

@@ -2,10 +2,10 @@
 
 import json
 
-from tests.recognize.support import log, observations, span
+from tests.recognize.support import observations, span
 from tests.rows import each_row
 from toolgauge.dialects.python_frameworks import Haystack
-from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -17,8 +17,6 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
-    ToolDefinition,
-    ToolsOffered,
 )
 
 TOOL = "haystack.agent.step.tool"
@@ -72,24 +70,7 @@ def test_claims(name: str, attributes: dict[str, Value], claimed: bool):  # noqa
     assert Haystack().claims(span(attributes, name=name)) is claimed
 
 
-def test_log_records_are_nobodys():
-    assert Haystack().claims(log(TOOL)) is False
-
-
 # -- tools
-
-
-def test_a_tool_span_is_a_call():
-    assert tool({"a": 1}, '{"sum": 3}') == [
-        CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded({"sum": 3}))
-    ]
-    assert tool({"a": 1}, "three apples") == [
-        CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded("three apples"))
-    ]
-
-
-def test_without_content_tracing_the_name_is_all_there_is():
-    assert tool() == [CallExecuted(name="add", arguments=NOT_RECORDED, result=NOT_RECORDED)]
 
 
 def test_a_failure_is_plainly_claimed_by_the_output_alone():
@@ -168,16 +149,6 @@ def test_content_that_was_no_json_is_a_repr_of_all_of_it():
     ]
 
 
-def test_tools_on_offer_are_serialised_with_their_class():
-    data: Json = {"name": "add", "description": "Adds.", "parameters": {"type": "object"}, "function": "shop.add"}
-    one: Json = {"type": "haystack.tools.tool.Tool", "data": data}
-    offered = ToolsOffered(tools=(ToolDefinition(name="add", description="Adds.", parameters={"type": "object"}),))
-    several: Json = {"type": "haystack.tools.toolset.Toolset", "data": {"tools": [one]}}
-    assert model({"messages": [], "tools": [one]}) == [ModelCall(), offered]
-    assert model({"messages": [], "tools": several}) == [ModelCall(), offered]
-    assert read("haystack.agent.run", haystack__agent__tools=json.dumps([one])) == [AgentRun(agent=None), offered]
-
-
 def test_the_agents_of_release_two_are_made_of_components():
     output = json.dumps({"replies": [message("assistant", {"tool_call": CALL})]})
     assert model(output=output, name="haystack.component.run", prefix=COMPONENT) == [
@@ -187,14 +158,6 @@ def test_the_agents_of_release_two_are_made_of_components():
     answered = json.dumps({"tool_messages": [answer("3")]})
     assert read("haystack.component.run", haystack__component__output=answered) == [
         CallAnswered(call_id="call_1", name="add", result=Recorded(3))
-    ]
-
-
-def test_a_generator_of_text_is_a_model():
-    output = json.dumps({"replies": ["Three."], "meta": [{}]})
-    assert model(output=output, name="haystack.component.run", prefix=COMPONENT) == [
-        ModelCall(),
-        MessageSeen(role="assistant", text="Three."),
     ]
 
 

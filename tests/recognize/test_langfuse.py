@@ -3,13 +3,12 @@
 import json
 from pathlib import Path
 
-from tests.recognize.support import event, log, observations, recorded, seen, span
+from tests.recognize.support import event, observations, recorded, seen, span
 from toolgauge.dialects.tracing_services import Langfuse
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,
-    CallAnswered,
     CallError,
     CallExecuted,
     CallRequested,
@@ -18,8 +17,6 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
     Reading,
-    ToolDefinition,
-    ToolsOffered,
 )
 
 PREFIX = "langfuse.observation."
@@ -45,11 +42,6 @@ def requested(name: str, call_id: str, arguments: Json, agent: str | None = "sho
 # -- by hand
 
 
-def test_log_records_and_other_spans_are_nobodys():
-    assert Langfuse().claims(log("langfuse.observation.type")) is False
-    assert Langfuse().claims(span({"langfuse.trace.name": "x"})) is False
-
-
 def test_observed_functions_have_an_envelope_around_their_keywords():
     assert read("tool", input='{"args": [], "kwargs": {"a": 1}}', output="3") == [
         CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded(3))
@@ -67,12 +59,6 @@ def test_a_tool_of_langchain_may_have_arguments_called_args_and_kwargs():
     found = read("tool", input=arguments, **{"metadata.tool_call_id": '"call_1"'})
     assert found == [
         CallExecuted(name="add", call_id="call_1", arguments=Recorded({"args": [1], "kwargs": {}})),
-    ]
-
-
-def test_metadata_of_older_releases_has_no_quotes():
-    assert read("tool", **{"metadata.tool_call_id": "call_1", "metadata.lc_agent_name": "shop"}) == [
-        CallExecuted(name="add", call_id="call_1", agent="shop")
     ]
 
 
@@ -106,31 +92,6 @@ def test_a_call_that_langchain_could_not_parse_is_requested_and_not_usable():
     ]
 
 
-def test_the_openai_integration_writes_messages_and_tools_in_one_object():
-    tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
-    given = json.dumps({"tools": [tool], "messages": [{"role": "user", "content": "1 + 2?"}]})
-    output = json.dumps(
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}],
-        }
-    )
-    assert read("generation", input=given, output=output) == [
-        ModelCall(),
-        ToolsOffered(tools=(ToolDefinition(name="add", parameters={"type": "object"}),)),
-        MessageSeen(role="user", text="1 + 2?"),
-        requested("add", "call_1", {"a": 1}, agent=None),
-    ]
-
-
-def test_the_openai_integration_writes_output_items_of_the_responses_api():
-    output = json.dumps(
-        [{"type": "function_call", "call_id": "call_1", "id": "fc_1", "name": "add", "arguments": '{"a": 1}'}]
-    )
-    assert read("generation", output=output) == [ModelCall(), requested("add", "call_1", {"a": 1}, agent=None)]
-
-
 def test_a_call_that_anthropic_repeats_in_its_content_counts_once():
     block: Json = {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1}}
     output = json.dumps(
@@ -147,28 +108,12 @@ def test_a_call_that_anthropic_repeats_in_its_content_counts_once():
     ]
 
 
-def test_a_tool_that_returns_a_definition_like_object_is_still_answered():
-    given = json.dumps([{"role": "tool", "tool_call_id": "call_1", "content": {"name": "Zoë"}}])
-    assert read("generation", input=given) == [
-        ModelCall(),
-        CallAnswered(call_id="call_1", result=Recorded({"name": "Zoë"})),
-    ]
-
-
 def test_plain_text_is_what_the_user_and_the_model_said():
     assert read("generation", input="1 + 2?", output="3, I think") == [
         ModelCall(),
         MessageSeen(role="user", text="1 + 2?"),
         MessageSeen(role="assistant", text="3, I think"),
     ]
-
-
-def test_an_agent_made_by_hand_is_a_run():
-    assert read("agent", name="support", input="Where is it?") == [
-        AgentRun(agent="support"),
-        MessageSeen(role="user", text="Where is it?"),
-    ]
-    assert read("chain", name="support") == []
 
 
 def test_the_session_is_the_conversation_and_a_thread_stands_in_for_it():

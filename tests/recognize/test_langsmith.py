@@ -7,7 +7,7 @@ import pytest
 from tests.recognize.support import event, log, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.tracing_services import LangSmith
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -19,8 +19,6 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
-    ToolDefinition,
-    ToolsOffered,
 )
 
 MESSAGE: Json = {
@@ -76,27 +74,6 @@ def test_only_spans_with_a_kind_of_run_are_claimed():
 # -- tool runs
 
 
-def test_a_tool_run_is_a_call():
-    found = read(
-        "tool",
-        {"city": "Paris"},
-        {"output": MESSAGE},
-        gen_ai__operation__name="execute_tool",
-        gen_ai__tool__name="get_weather",
-        gen_ai__tool__call__id="call_1",
-        langsmith__metadata__lc_agent_name="shop",
-    )
-    assert found == [
-        CallExecuted(
-            name="get_weather",
-            call_id="call_1",
-            arguments=Recorded({"city": "Paris"}),
-            result=Recorded("18 degrees"),
-            agent="shop",
-        )
-    ]
-
-
 def test_without_a_tool_name_the_run_names_the_tool():
     assert read("tool", {}, {"output": 5}, name="span", langsmith__trace__name="add") == [
         CallExecuted(name="add", arguments=Recorded({}), result=Recorded(5))
@@ -112,12 +89,6 @@ def test_the_id_may_be_in_the_result_alone():
     ]
 
 
-def test_inputs_that_langchain_has_as_text_are_opened():
-    assert read("tool", {"input": "{'a': 1, 'dry': True}"}, {"output": "3"}) == [
-        CallExecuted(name="add", arguments=Recorded({"a": 1, "dry": True}), result=Recorded(3))
-    ]
-
-
 @each_row("value", ["Paris", "{unfinished", 5, {"a": 1}])
 def test_a_tool_may_have_one_argument_called_input(value: Json):
     assert read("tool", {"input": value}, {"output": 3}) == [
@@ -128,18 +99,6 @@ def test_a_tool_may_have_one_argument_called_input(value: Json):
 def test_a_tool_may_return_an_object_without_an_envelope():
     assert read("tool", {"a": 1}, {"output": {"sum": 3}, "unit": "m"}) == [
         CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded({"output": {"sum": 3}, "unit": "m"}))
-    ]
-
-
-def test_the_class_of_an_error_is_in_its_text():
-    text = "ValueError('card declined: code 51')\n\n\nTraceback (most recent call last):\n\n\n  File \"x.py\""
-    assert read("tool", {"a": 1}, {}, raised=text) == [
-        CallExecuted(
-            name="add",
-            arguments=Recorded({"a": 1}),
-            result=NOT_RECORDED,
-            error=CallError(kind="ValueError", message="card declined: code 51"),
-        )
     ]
 
 
@@ -224,32 +183,6 @@ def test_what_the_model_was_given_is_a_batch_of_one_conversation():
         MessageSeen(role="user", text="1 + 2?"),
         MessageSeen(role="assistant", text="I cannot."),
     ]
-
-
-def test_tools_on_offer_are_read():
-    tool: Json = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
-    offered = ToolsOffered(tools=(ToolDefinition(name="add", parameters={"type": "object"}),))
-    assert read("llm", {"messages": []}, gen_ai__tool__definitions=json.dumps([tool])) == [ModelCall(), offered]
-    assert read("llm", {"messages": [], "tools": [tool]}) == [ModelCall(), offered]
-
-
-def test_a_wrapped_client_answers_in_the_providers_form():
-    call: Json = {"id": "call_1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
-    completion: Json = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call]}}]}
-    assert read("llm", {"messages": [{"role": "user", "content": "1 + 2?"}]}, completion) == [
-        ModelCall(),
-        MessageSeen(role="user", text="1 + 2?"),
-        CallRequested(position=0, name="add", call_id="call_1", arguments=Recorded({"a": 1})),
-    ]
-
-
-def test_a_span_of_the_conventions_that_only_names_its_kind_is_read_by_them():
-    assert read(
-        "tool",
-        gen_ai__operation__name="execute_tool",
-        gen_ai__tool__name="add",
-        gen_ai__tool__call__arguments='{"a": 1}',
-    ) == [CallExecuted(name="add", arguments=Recorded({"a": 1}))]
 
 
 # -- chains

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from pydantic import ValidationError
 
-from tests.recognize.support import event, log, observations, span
+from tests.recognize.support import event, observations, span
 from tests.rows import each_row
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Value
@@ -203,17 +203,6 @@ def test_requests_and_answers_are_found_along_their_paths_in_order():
     assert ToolsOffered(tools=(ToolDefinition(name="find", parameters={"type": "object"}),)) in found
 
 
-def test_messages_in_a_form_that_is_known_need_no_paths():
-    mapping = {"match": {"acme.kind": "model"}, "reads": "model_call", "input": "acme.in", "output": "acme.out"}
-    out = '{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "find", "arguments": "{}"}}]}'
-    found = observations(
-        dialect(mapping),
-        span({"acme.kind": "model", "acme.in": '[{"role": "user", "content": "hello"}]', "acme.out": out}),
-    )
-    assert MessageSeen(role="user", text="hello") in found
-    assert CallRequested(position=0, name="find", call_id="1", arguments=Recorded({})) in found
-
-
 def test_an_agent_repeats_no_calls_of_its_models():
     mapping = {"match": {"acme.kind": "agent"}, "reads": "agent_run", "agent": "acme.agent", "output": "acme.out"}
     out = '{"role": "assistant", "content": "done", "tool_calls": [{"id": "1", "name": "find", "arguments": {}}]}'
@@ -255,10 +244,6 @@ def test_the_first_mapping_that_matches_reads_the_span():
     (found,) = observations(both, span({"acme.kind": "tool", "acme.tool": "second", "acme.first": "first"}))
     assert isinstance(found, CallExecuted)
     assert found.name == "first"
-
-
-def test_log_records_are_left_to_others():
-    assert not dialect(TOOL).claims(log("acme", attributes={"acme.kind": "tool"}))
 
 
 @each_row(

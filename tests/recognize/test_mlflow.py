@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.recognize.support import event, log, observations, recorded, seen, span
 from toolgauge.dialects.mlflow import MLflow
-from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -18,13 +18,10 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
     Reading,
-    ToolDefinition,
-    ToolsOffered,
 )
 from toolgauge.model.records import SpanEvent
 
 CASES = Path(__file__).parent / "cases" / "mlflow"
-CUT_OFF = '{"city": "Tokyo", "unit": '
 LIMITED: Json = {"customer_id": 7731, "limit": 1}
 ORDERS: Json = [{"id": "A-1001", "total": 42.5}]
 
@@ -78,22 +75,6 @@ def test_calls_of_the_export_in_the_conventions_are_the_same():
     assert seen(found, ConversationSeen)[0] == ConversationSeen(conversation_id="thread-9", rank=2)
 
 
-def test_the_model_asked_for_parallel_calls_in_its_order():
-    shop = "shop_agent"
-    assert seen(case("langgraph-sequence"), CallRequested)[2:] == [
-        CallRequested(
-            position=0, name="get_weather", call_id="call_3", arguments=Recorded({"city": "Zürich"}), agent=shop
-        ),
-        CallRequested(position=1, name="note", call_id="call_4", arguments=Recorded({"text": "20"}), agent=shop),
-    ]
-
-
-def test_the_graph_is_one_run_of_the_agent_in_a_thread():
-    found = case("langgraph-sequence")
-    assert seen(found, AgentRun) == [AgentRun(agent="shop_agent")]
-    assert set(map(str, seen(found, ConversationSeen))) == {str(ConversationSeen(conversation_id="thread-9", rank=2))}
-
-
 def test_the_refusal_of_an_invented_tool_is_an_answer():
     found = case("langgraph-unknown-tool")
     refusal = "Error: cancel_order is not a valid tool, try one of [get_weather, list_orders, charge_card, note]."
@@ -104,14 +85,6 @@ def test_the_refusal_of_an_invented_tool_is_an_answer():
         error=CallError(kind="_OTHER", message=refusal),
     )
     assert [call.name for call in seen(found, CallExecuted) if isinstance(call, CallExecuted)] == ["get_weather"]
-
-
-def test_broken_arguments_are_kept_as_text():
-    assert seen(case("langgraph-bad-json"), CallRequested) == [
-        CallRequested(
-            position=0, name="get_weather", call_id="call_b1", arguments=Unparsed(CUT_OFF), agent="shop_agent"
-        )
-    ]
 
 
 def test_decorated_functions_are_calls_of_the_agent_around_them():
@@ -134,20 +107,6 @@ def test_a_hand_off_is_a_call_and_leaving_a_graph_is_no_failure():
         executed("get_weather", "call_h2", {"city": "Oslo"}, "18 degrees, light rain", "refunds"),
     ]
     assert seen(found, AgentRun) == [AgentRun(agent="triage"), AgentRun(agent="refunds"), AgentRun(agent=None)]
-
-
-def test_tools_on_offer_are_read():
-    offered = seen(case("langgraph-bad-json"), ToolsOffered)[0]
-    assert isinstance(offered, ToolsOffered)
-    assert offered.tools[1] == ToolDefinition(
-        name="list_orders",
-        description="List orders.",
-        parameters={
-            "properties": {"customer_id": {"type": "integer"}, "limit": {"type": "integer"}},
-            "type": "object",
-            "required": ["customer_id"],
-        },
-    )
 
 
 # -- by hand

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from tests.recognize.support import event, log, observations, span
+from tests.recognize.support import event, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -119,15 +119,6 @@ def run(name: str, attributes: Mapping[str, Value], *, producer: str, kind: str 
 )
 def test_claims(attributes: dict[str, Value], scope: str, claimed: bool):  # noqa: FBT001 - a column of the table
     assert OpenInference().claims(span(attributes, scope=scope)) is claimed
-
-
-def test_log_records_are_nobodys():
-    assert OpenInference().claims(log("openinference.x", attributes={KIND: "TOOL"})) is False
-    assert list(OpenInference().read(log("openinference.x"))) == []
-
-
-def test_scores_of_an_evaluator_are_not_read():
-    assert read(span({KIND: "EVALUATOR", "tool.name": "add", "session.id": "s"})) == []
 
 
 def test_synthesized_tool_span_is_not_a_call():
@@ -491,25 +482,6 @@ def test_agents_have_names(name: str, attributes: dict[str, Value], producer: st
 def test_langchain_runs_are_told_from_nodes(name: str, kind: str, metadata: Json, expected: list[str | None]):
     found = run(name, {"metadata": json.dumps(metadata)}, producer="langchain", kind=kind)
     assert found == [AgentRun(agent=agent) for agent in expected]
-
-
-def test_claude_agent_prompt_is_the_users_text():
-    found = run("ClaudeAgentSDK.query", {"input.value": "Fix it", "session.id": "s-1"}, producer="claude_agent_sdk")
-    assert found == [
-        ConversationSeen(conversation_id="s-1", rank=1),
-        AgentRun(agent=None),
-        MessageSeen(role="user", text="Fix it"),
-    ]
-
-
-def test_javascript_scopes_name_the_instrumentation_too():
-    attributes: dict[str, Value] = {
-        KIND: "TOOL",
-        "tool.name": "add",
-        "output.value": '{"data": {"content": "x", "tool_call_id": "c1"}}',
-    }
-    found = read(span(attributes, scope="@arizeai/openinference-instrumentation-langchain"))
-    assert found == [CallExecuted(name="add", call_id="c1", result=Recorded("x"))]
 
 
 @each_row("key", ["session_id", "conversation_id", "thread_id"])

@@ -40,12 +40,6 @@ def test_history_tells_the_newest_turn_and_what_langchain_could_not_parse():
     ]
 
 
-@each_row("output", ["tool_call_id=", '{"messages": "tool_call_id="}', '{"messages": [1, "tool_call_id="]}', 3])
-def test_history_of_another_shape_says_nothing(output: Value):
-    record = span({**INVOKE, "gen_ai.workflow.output": output}, scope=LANGCHAIN)
-    assert observations(OpenLit(), record) == [AgentRun(agent="shop")]
-
-
 @each_row(
     ("scope", "status", "attributes", "expected"),
     [

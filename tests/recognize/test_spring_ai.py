@@ -3,7 +3,7 @@
 from tests.recognize.support import log, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.spring_ai import SpringAI
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -48,11 +48,6 @@ def test_a_tool_that_ends_the_run_failed():
     assert call == CallExecuted(name="add", error=CallError(kind="_OTHER", message="no connection"))
 
 
-def test_a_text_result_loses_the_quotes_of_its_json():
-    (call, _) = observations(SpringAI(), span(TOOL | {"spring.ai.tool.call.result": '"done"'}))
-    assert call == CallExecuted(name="add", result=Recorded("done"))
-
-
 def test_a_model_call_has_tokens_finish_and_offer_from_texts():
     attributes: dict[str, Value] = {
         "gen_ai.operation.name": "chat",
@@ -71,20 +66,6 @@ def test_a_model_call_has_tokens_finish_and_offer_from_texts():
 def test_names_in_another_form_offer_nothing(names: Value):
     attributes = {"spring.ai.kind": "chat_client", "spring.ai.chat.client.tool.names": names}
     assert observations(SpringAI(), span(attributes)) == [AgentRun(agent=None)]
-
-
-def test_an_advisor_is_no_call():
-    assert observations(SpringAI(), span({"spring.ai.kind": "advisor", "spring.ai.advisor.name": "call"})) == []
-
-
-def test_a_tool_without_a_name_is_no_call():
-    assert observations(SpringAI(), span({"spring.ai.kind": "tool_call"}, name="tool_call")) == []
-
-
-def test_arguments_are_not_recorded_without_content():
-    (call, _) = observations(SpringAI(), span(TOOL))
-    assert isinstance(call, CallExecuted)
-    assert call.arguments is NOT_RECORDED
 
 
 def test_model_calls_without_tools_and_log_records_are_not_claimed():

@@ -1,6 +1,6 @@
 """UiPath: uipath-core 0.5.33 as recorded (`tests/corpus/uipath`), and the minimal form of its documents."""
 
-from tests.recognize.support import event, log, observations, span
+from tests.recognize.support import event, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.openinference import UiPath
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
@@ -31,10 +31,6 @@ def read(scope: str = SCOPE, **attributes: Value) -> list[Observation]:
 )
 def test_claims(attributes: dict[str, Value], scope: str, claimed: bool):  # noqa: FBT001 - a column of the table
     assert UiPath().claims(span(attributes, scope=scope)) is claimed
-
-
-def test_log_records_are_nobodys():
-    assert UiPath().claims(log("tool.name", attributes={"tool.name": "add"})) is False
 
 
 def test_arguments_may_be_a_python_literal():
@@ -85,8 +81,3 @@ def test_a_span_that_failed_is_a_call_that_failed():
     assert observations(UiPath(), record) == [
         CallExecuted(name="add", error=CallError(kind="TimeoutError", message="2 s"))
     ]
-
-
-def test_a_name_that_is_no_text_names_no_call():
-    assert read(tool_name=5) == []
-    assert read(tool_name="") == []

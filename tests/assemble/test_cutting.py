@@ -1,9 +1,7 @@
 """Text of an open trace is bounded: repetitions are kept once, long texts lose their middle."""
 
-from collections.abc import Hashable
-
 from tests.assemble.support import answered, args, assembler, executed, model, only_call, reading, requested
-from toolgauge.assemble.cutting import Cutter, cut_text
+from toolgauge.assemble.cutting import cut_text
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
@@ -73,16 +71,6 @@ def test_an_answer_that_reads_like_another_one_is_no_repetition_of_it():
     assert [call.result for call in trajectory.calls] == [one.result for one in told]
     kinds = [type(call.result.value) for call in trajectory.calls if isinstance(call.result, Recorded)]
     assert kinds == [int, str, dict, str, bool, str]
-
-
-def test_what_cannot_be_cut_further_stays_as_it_is():
-    cutter = Cutter(1000)
-    readings: dict[Hashable, Reading] = {
-        number: reading(f"t{number}", executed("f", args(n=number), result=Recorded("r" * 60))) for number in range(100)
-    }
-    kept = list(readings.values())
-    cutter.fit(readings)
-    assert all(now is then for now, then in zip(readings.values(), kept, strict=True))
 
 
 def test_cutting_twice_is_cutting_once():

@@ -109,17 +109,11 @@ def equal_calls_wait(count: int) -> list[Reading]:
         all_log_records_of_one_span_show_calls,
         spans_that_are_no_models_ask,
         a_model_span_sums_up_those_within_it,
+        equal_calls_wait,
     ],
 )
 def test_four_times_as_many_calls_take_about_four_times_the_work(ask: Callable[[int], list[Reading]]):
     few, many = (_functions_called([reading("run", agent("boss"), end=10_000), *ask(count)]) for count in (100, 400))
-    assert many < 5 * few
-
-
-def test_each_of_many_equal_calls_that_wait_is_compared_with_few_later_ones():
-    few, many = (
-        _functions_called([reading("run", agent("boss"), end=10_000), *equal_calls_wait(count)]) for count in (200, 800)
-    )
     assert many < 5 * few
 
 
@@ -178,7 +172,7 @@ def test_four_times_as_many_failures_take_about_four_times_the_lines(
     readings: Callable[[int], list[Reading]], *, whole: bool
 ):
     run = [reading("run", agent("boss"), end=10_000)] if whole else []
-    few, many = (_lines_run([*run, *readings(count)]) for count in (100, 400))
+    few, many = (_lines_run([*run, *readings(count)]) for count in (50, 200))
     assert many < 5 * few
 
 

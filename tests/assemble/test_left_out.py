@@ -72,22 +72,6 @@ def test_nothing_is_held_where_nothing_was_cut():
     assert trajectory.left_out.holds("A-17") is False
 
 
-@each_row(
-    "text",
-    [
-        '{"id":"A-17"}',
-        "order:A-17.",
-        "https://shop.example/orders/A-17?full=1",
-        "id=A-17&x",
-        "see\\nA-17",
-        "(a-17)",
-        "A-17/2026",
-    ],
-)
-def test_an_id_is_found_however_it_is_wrapped(text: str):
-    assert index(text).holds("A-17") is True
-
-
 def test_numbers_within_longer_numbers_are_not_held():
     assert index("1201 and 20.5").holds("120") is False
     assert index("1201 and 20.5").holds("20") is True

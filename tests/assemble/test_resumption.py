@@ -31,18 +31,6 @@ def test_an_execution_that_shows_nothing_leaves_the_call_paused():
     assert only_call(joined(*asked(), reading("t", ran, parent="run", start=3))).state == "paused"
 
 
-def test_a_call_whose_result_asks_for_a_confirmation_waits_until_it_is_carried_out():
-    asks = Recorded({"error": "This tool call requires confirmation, please approve or reject."})
-    run = [
-        reading("run", agent("clerk"), end=100),
-        reading("m", model(), requested("wire", args(n=1)), parent="run"),
-        reading("t1", executed("wire", args(n=1), result=asks), parent="run", start=1),
-    ]
-    assert only_call(joined(*run)).state == "paused"
-    ran = reading("t2", executed("wire", args(n=1), result=Recorded("done")), parent="run", start=5)
-    assert only_call(joined(*run, ran)).state == "executed"
-
-
 def states(trajectory: Trajectory) -> list[str]:
     return [call.state for call in trajectory.calls]
 

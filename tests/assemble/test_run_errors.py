@@ -103,20 +103,6 @@ def test_the_error_of_a_tool_that_is_copied_upward_is_no_error_of_a_run_that_wen
     assert ended(*spans, reading("end", model(), said("Sorry."), failed("no answer"), parent="run", start=5)) == [None]
 
 
-def test_an_error_in_the_words_of_a_tool_is_the_runs_own_where_no_answer_came_after_it():
-    broke = CallError(kind="ConnectionError", message="Connection error.")
-    copied = failed("Connection error.", "APIConnectionError")
-    spans = [
-        reading("run", agent("shop"), copied, end=20),
-        reading("ask", model(), requested("find", id="1"), parent="run", start=1, end=2),
-        reading("tool", executed("find", args(), id="1", error=broke), parent="run", start=2, end=3),
-        reading("again", model(), requested("look", id="2"), parent="run", start=5, end=6),
-    ]
-    assert ended(*spans) == ["Connection error."]
-    assert ended(*spans, reading("end", model(), copied, parent="run", start=9)) == ["Connection error."]
-    assert ended(*spans, reading("end", model(), said("Sorry."), parent="run", start=9)) == [None]
-
-
 def test_a_cancellation_by_a_timeout_is_an_error():
     text = "The request was canceled due to the configured HttpClient.Timeout of 100 seconds elapsing."
     run = reading("run", agent("shop"), failed(text, "System.Threading.Tasks.TaskCanceledException"), end=20)

@@ -90,10 +90,6 @@ def test_a_trace_without_an_agent_run_is_one_run():
     assert not trajectory.has_agent_run
 
 
-def test_an_agent_without_a_name_is_an_agent():
-    assert joined(reading("run", agent(None)), reading("ask", model(), parent="run")).has_agent_run
-
-
 def test_a_run_whose_first_model_call_was_given_earlier_turns_has_a_history():
     trajectory = joined(
         reading("one", agent("shop"), start=0, end=10),

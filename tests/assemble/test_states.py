@@ -23,14 +23,6 @@ def test_a_missing_definition_and_broken_arguments_are_no_evidence_of_a_rejectio
     assert (call.state, call.error) == ("requested_only", None)
 
 
-def test_a_request_that_the_producer_marks_as_unusable_is_rejected():
-    call = only_call(joined(reading("ask", model(), OFFER, requested("get_weather", args(), usable=False))))
-    assert (call.state, call.error) == (
-        "rejected",
-        CallError(kind="invalid_arguments", message="the arguments cannot be parsed"),
-    )
-
-
 def test_arguments_that_we_cut_are_not_the_models_fault():
     call = only_call(joined(reading("ask", model(), requested("f", Unparsed('{"city": ', reason="truncated")))))
     assert (call.state, call.error) == ("requested_only", None)
@@ -79,14 +71,6 @@ def test_a_failed_tool_span_of_a_call_that_never_ran_is_a_rejected_call(kind: st
     error = CallError(kind=kind, message=message)
     call = only_call(joined(reading("tool", executed("refund", args(amount="forty"), error=error))))
     assert (call.state, call.error) == (state, error)
-
-
-def test_the_refusal_of_a_failed_tool_span_may_be_the_error_in_its_result():
-    result = Recorded({"error": "Invoking `refund()` failed as no tool with that name is available."})
-    error = CallError(kind="_OTHER", message="ValueError")
-    assert (
-        only_call(joined(reading("tool", executed("refund", args(), result=result, error=error)))).state == "rejected"
-    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from msgspec.structs import replace
 
 from tests.assemble.support import (
     agent,
-    args,
     conversation,
     executed,
     joined,
@@ -127,23 +126,6 @@ def test_the_resource_is_that_of_the_span_that_names_the_service():
         reading("ask", model(), parent="top", start=2, service="shop", version="1.0"),
     )
     assert (trajectory.service, trajectory.resource) == ("shop", {"service.version": "1.1"})
-
-
-def test_without_a_service_the_resource_is_the_root_s():
-    readings = (
-        reading("top", conversation("c"), service=None, version="9"),
-        reading("ask", model(), parent="top", service=None),
-    )
-    trajectory = joined(*readings)
-    assert (trajectory.service, trajectory.resource) == (None, {"service.version": "9"})
-
-
-def test_a_name_is_borrowed_where_the_outer_span_has_none():
-    trajectory = joined(
-        reading("client", executed("", mcp=True), start=0),
-        reading("server", executed("search", args(q=1), mcp=True), parent="client", start=1),
-    )
-    assert (only_call(trajectory).name, only_call(trajectory).arguments) == ("search", args(q=1))
 
 
 def test_a_deep_chain_of_agents_has_a_path_of_bounded_length():

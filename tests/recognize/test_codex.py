@@ -29,18 +29,6 @@ def read(name: str, **attributes: Value) -> list[Observation]:
     return observations(Codex(), event(name, **attributes))
 
 
-def test_a_call_is_one_event():
-    assert read("tool_result", **CALL, success="true", output="a.txt", agent_name="/root") == [
-        CallExecuted(
-            name="exec_command",
-            call_id="c1",
-            arguments=Recorded({"cmd": "ls"}),
-            result=Recorded("a.txt"),
-            agent="/root",
-        )
-    ]
-
-
 def test_a_result_that_was_cut_is_marked():
     (call,) = read("tool_result", **CALL, success="true", output="a.txt", output_truncated=True)
     assert isinstance(call, CallExecuted)

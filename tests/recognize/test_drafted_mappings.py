@@ -69,16 +69,6 @@ def text(value: object) -> str:
 
 
 SHAPES = {
-    "langwatch, its parameters one by one": Shape(
-        "langwatch",
-        [
-            Made("chat", {"langwatch.span.type": "llm", "langwatch.params.tools": text(TOOLS),
-                          "langwatch.input": text({"type": "chat_messages", "value": HISTORY})}),
-            Made("weather", {"langwatch.span.type": "tool", "langwatch.input": text(ARGUMENTS),
-                             "langwatch.output": text({"type": "text", "value": "clear"})}),
-        ],
-        result="clear", question=True, offers=True,
-    ),
     "monocle": Shape(
         "monocle_apptrace",
         [
@@ -90,13 +80,6 @@ SHAPES = {
         ],
         conversation="s-1", agent="shop",
     ),
-    "monocle, a tool that failed": Shape(
-        "monocle_apptrace",
-        [Made("langchain.tool", {"span.type": "agentic.tool.invocation", "entity.1.name": "weather"},
-              [("data.input", {"input": str(ARGUMENTS)}), ("data.output", {"response": "", "error_code": "TimeoutError"})],
-              failed=True)],
-        failed=True, result=None,
-    ),
     "pipecat": Shape(
         "pipecat",
         [
@@ -107,12 +90,6 @@ SHAPES = {
                              "tool.result": text(RESULT), "tool.result_status": "success"}),
         ],
         conversation="c-1", call_id="call_1", question=True, offers=True, dialects=frozenset({"generic", "genai"}),
-    ),
-    "pipecat, a tool that failed": Shape(
-        "pipecat",
-        [Made("weather", {"tool.function_name": "weather", "tool.call_id": "call_1", "tool.arguments": text(ARGUMENTS),
-                          "tool.result": "no route", "tool.result_status": "error"})],
-        call_id="call_1", failed=True, result="no route",
     ),
     "openhands": Shape(
         "lmnr",
@@ -156,11 +133,6 @@ SHAPES = {
                           "honeyhive_inputs.city": "Bonn", "honeyhive_inputs.days": 2, "honeyhive_outputs.result": text(RESULT)})],
         conversation="s-1",
     ),
-    "honeyhive, parts of the result": Shape(
-        "honeyhive",
-        [Made("weather", {"honeyhive_event_type": "tool", "honeyhive_inputs._params_.city": "Bonn", "honeyhive_inputs._params_.days": 2,
-                          "honeyhive_outputs.result.sky": "clear"})],
-    ),
     "judgeval": Shape(
         "judgeval",
         [
@@ -177,31 +149,6 @@ SHAPES = {
             "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "call_1",
             "gen_ai.tool.call.arguments": text(ARGUMENTS),
             "gen_ai.tool.call.result": text({"content": [{"type": "text", "text": text(RESULT)}], "state": "success", "id": "x"}),
-        })],
-        call_id="call_1", dialects=frozenset({"genai"}),
-    ),
-    "agentscope, a tool that failed": Shape(
-        "agentscope",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "call_1",
-            "gen_ai.tool.call.arguments": text(ARGUMENTS),
-            "gen_ai.tool.call.result": text({"content": [{"type": "text", "text": "no route"}], "state": "error", "id": "x"}),
-        })],
-        call_id="call_1", failed=True, result="no route", dialects=frozenset({"genai"}),
-    ),
-    "splunk": Shape(
-        "opentelemetry.util.genai.handler",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.arguments": str(ARGUMENTS),
-            "gen_ai.tool.call.result": f"content='{text(RESULT)}' name='weather' tool_call_id='call_1'",
-        })],
-        call_id="call_1", dialects=frozenset({"genai"}),
-    ),
-    "adot": Shape(
-        "amazon.opentelemetry.distro.instrumentation.langchain",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.arguments": str(ARGUMENTS),
-            "gen_ai.tool.call.result": f"ToolMessage(content='{text(RESULT)}', name='weather', tool_call_id='call_1')",
         })],
         call_id="call_1", dialects=frozenset({"genai"}),
     ),

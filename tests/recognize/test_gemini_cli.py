@@ -11,10 +11,7 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
-    ModelCall,
     Observation,
-    ToolDefinition,
-    ToolsOffered,
 )
 
 REQUEST: Json = {"callId": "c1", "name": "add", "args": {"a": 1}}
@@ -30,16 +27,6 @@ def read(operation: str, **attributes: Json) -> list[Observation]:
 def completed(status: str, answer: Json, kind: str | None = None) -> Json:
     parts: Json = [{"functionResponse": {"name": "add", "response": answer}}]
     return {"status": status, "request": REQUEST, "response": {"responseParts": parts, "errorType": kind}}
-
-
-def test_a_tool_has_id_arguments_and_result():
-    assert read(
-        "tool_call",
-        tool__name="add",
-        tool__call_id="c1",
-        input__messages=REQUEST,
-        output__messages=completed("success", {"output": '{"sum":3}'}),
-    ) == [CallExecuted(name="add", call_id="c1", arguments=Recorded({"a": 1}), result=Recorded({"sum": 3}))]
 
 
 def test_a_failed_tool_has_the_kind_of_its_error():
@@ -58,13 +45,4 @@ def test_a_refused_call_is_in_its_batch_alone():
 def test_a_batch_without_output_has_what_was_scheduled():
     assert read("schedule_tool_calls", input__messages=[REQUEST, "x"]) == [
         CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1}))
-    ]
-
-
-def test_a_model_has_its_tools_and_no_calls():
-    declared: Json = {"name": "add", "description": "Adds", "parametersJsonSchema": {"type": "object"}}
-    asked: Json = [{"role": "model", "parts": [{"functionCall": {"name": "add", "args": {}}}]}]
-    assert read("llm_call", output__messages=asked, tool__definitions=[{"functionDeclarations": [declared, {}]}]) == [
-        ModelCall(),
-        ToolsOffered(tools=(ToolDefinition(name="add", description="Adds", parameters={"type": "object"}),)),
     ]

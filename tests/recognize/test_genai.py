@@ -215,34 +215,6 @@ def test_history_is_read_for_answers_and_the_newest_user_text():
     ]
 
 
-def test_tools_that_the_provider_runs_are_requested_and_answered_in_one_output():
-    output = [
-        message(
-            "assistant",
-            {
-                "type": "server_tool_call",
-                "id": "s1",
-                "name": "code_interpreter",
-                "server_tool_call": {"type": "code_interpreter", "code": "1 + 1"},
-            },
-            {
-                "type": "server_tool_call_response",
-                "id": "s1",
-                "server_tool_call_response": {"type": "code_interpreter", "output": "2"},
-            },
-            {"type": "text", "content": "Two."},
-        )
-    ]
-
-    assert chat(output) == [
-        CallRequested(
-            position=0, name="code_interpreter", call_id="s1", arguments=Recorded({"code": "1 + 1"}), by_provider=True
-        ),
-        CallAnswered(call_id="s1", result=Recorded({"type": "code_interpreter", "output": "2"}), by_provider=True),
-        MessageSeen(role="assistant", text="Two."),
-    ]
-
-
 def test_calls_keep_counting_over_several_output_messages():
     output = [
         message("assistant", {"type": "text", "content": "One moment."}),
@@ -307,17 +279,6 @@ def test_a_tool_whose_parameters_are_not_told_has_none():
     definitions = [{"name": "search", "parameters": None}, {"type": "function"}, {"name": "find"}]
 
     assert chat(**{"gen_ai.tool.definitions": json.dumps(definitions)}) == [offered]
-
-
-@each_row("definitions", ['[{"name": "search"}]', [{"name": "search"}], ['{"name": "search"}']])
-def test_tools_that_are_offered_again_are_the_same_object(definitions: Value):
-    dialect = GenAI()
-    attributes = CHAT | {"gen_ai.tool.definitions": definitions}
-    first, second = (observations(dialect, span(attributes))[1] for _ in range(2))
-
-    assert isinstance(first, ToolsOffered)
-    assert isinstance(second, ToolsOffered)
-    assert first.tools is second.tools
 
 
 @each_row(
@@ -484,14 +445,6 @@ def test_an_answer_that_is_nested_too_deep_stays_text_and_costs_the_others_nothi
 
     assert isinstance(results[0], Unparsed)
     assert results[1:] == [Recorded([[1]])]
-
-
-def test_arguments_that_are_nested_too_deep_stay_text():
-    deep: Json = json.loads('{"a":' * 150 + "1" + "}" * 150)
-
-    found = chat(json.dumps([message("assistant", call("plan", arguments=deep))]))
-
-    assert [type(one.arguments) for one in found if isinstance(one, CallRequested)] == [Unparsed]
 
 
 def test_of_an_endless_history_the_newest_messages_count():

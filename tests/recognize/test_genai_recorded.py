@@ -132,20 +132,6 @@ def test_litellm_calls_in_flat_keys_are_read():
 # -- what others wrote
 
 
-def test_semantic_kernel_argument_of_the_wrong_type_is_an_error_of_the_span():
-    (first, _) = seen(case(GenAI(), "genai/semantic-kernel-1.45.0-bad-type.otlp.pb"), CallExecuted)
-    assert isinstance(first, CallExecuted)
-    assert first.error == CallError(
-        kind="FunctionExecutionException",
-        message="FunctionExecutionException: Parameter amount is expected to be parsed to <class 'float'> but is not.",
-    )
-
-
-def test_agent_framework_answers_arguments_that_it_cannot_use():
-    answers = seen(case(GenAI(), "genai/agent-framework-1.23.0-bad-type.otlp.pb"), CallAnswered)
-    assert CallAnswered(call_id="call_1", result=Recorded("Error: Argument parsing failed.")) in answers
-
-
 def test_google_genai_numbers_calls_anew_in_each_output():
     asked = seen(case(GenAI(), "genai/google-genai-1.3b0-ids-used-again.otlp.pb"), CallRequested)
     assert asked == [

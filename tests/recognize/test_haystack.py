@@ -8,12 +8,10 @@ from toolgauge.dialects.python_frameworks import Haystack
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
-    AgentRun,
     CallAnswered,
     CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     ModelCall,
     Observation,
@@ -108,34 +106,6 @@ def test_one_span_for_all_calls_of_a_step_holds_their_answers():
 # -- models
 
 
-def test_a_models_step_has_its_calls_and_what_was_said():
-    given: Json = {
-        "messages": [
-            message("system", {"text": "Add."}),
-            message("user", {"text": "1 + 2?"}),
-            message("assistant", {"tool_call": CALL}),
-            answer("no", error=True),
-        ]
-    }
-    output = json.dumps(
-        {"replies": [message("assistant", {"text": "Again."}, {"tool_call": CALL}, {"tool_call": {**_call("call_2")}})]}
-    )
-    assert model(given, output) == [
-        ModelCall(),
-        MessageSeen(role="system", text="Add."),
-        CallAnswered(call_id="call_1", name="add", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
-        MessageSeen(role="user", text="1 + 2?"),
-        CallRequested(position=0, name="add", call_id="call_1", arguments=Recorded({"a": 1})),
-        CallRequested(position=1, name="add", call_id="call_2", arguments=Recorded({"a": 1})),
-        MessageSeen(role="assistant", text="Again."),
-    ]
-
-
-def _call(call_id: str) -> dict[str, Json]:
-    assert isinstance(CALL, dict)
-    return {**CALL, "id": call_id}
-
-
 def test_content_that_was_no_json_is_a_repr_of_all_of_it():
     output = (
         "{'replies': [ChatMessage(_role=<ChatRole.ASSISTANT: 'assistant'>, _content=[TextContent(text='Adding.'), "
@@ -158,26 +128,4 @@ def test_the_agents_of_release_two_are_made_of_components():
     answered = json.dumps({"tool_messages": [answer("3")]})
     assert read("haystack.component.run", haystack__component__output=answered) == [
         CallAnswered(call_id="call_1", name="add", result=Recorded(3))
-    ]
-
-
-# -- agents
-
-
-def test_an_agent_is_named_by_its_component():
-    found = read(
-        "haystack.component.run",
-        haystack__component__name="support",
-        haystack__component__type="Agent",
-        haystack__component__output=json.dumps({"messages": [message("assistant", {"text": "Three."})]}),
-    )
-    assert found == [AgentRun(agent="support")]
-
-
-def test_the_question_is_in_the_agents_input():
-    given = json.dumps({"messages": [message("user", {"text": "1 + 2?"})]})
-    assert read("haystack.agent.run", haystack__agent__input=given, session__id="s-1") == [
-        ConversationSeen(conversation_id="s-1", rank=1),
-        AgentRun(agent=None),
-        MessageSeen(role="user", text="1 + 2?"),
     ]

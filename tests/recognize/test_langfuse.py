@@ -78,20 +78,6 @@ def test_an_error_without_level_counts_by_its_status_and_exception():
     ]
 
 
-def test_a_call_that_langchain_could_not_parse_is_requested_and_not_usable():
-    output = json.dumps(
-        {
-            "role": "assistant",
-            "content": "",
-            "invalid_tool_calls": [{"name": "add", "args": '{"a": ', "id": "call_1", "error": "no JSON"}],
-        }
-    )
-    assert read("generation", output=output) == [
-        ModelCall(),
-        CallRequested(position=0, name="add", call_id="call_1", arguments=Unparsed('{"a": '), usable=False),
-    ]
-
-
 def test_a_call_that_anthropic_repeats_in_its_content_counts_once():
     block: Json = {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": 1}}
     output = json.dumps(

@@ -16,7 +16,6 @@ from toolgauge.model.observations import (
     CallExecuted,
     CallRequested,
     ConversationSeen,
-    MessageSeen,
     ModelCall,
     Observation,
 )
@@ -159,29 +158,6 @@ def test_what_the_model_asked_for_is_in_langchains_result():
         CallRequested(position=0, name="add", call_id="call_1", arguments=Recorded({"a": 1})),
         CallRequested(position=1, name="add", call_id="call_2", arguments=Recorded({"a": 2})),
         CallRequested(position=2, name="add", call_id="call_3", arguments=Unparsed('{"a": '), usable=False),
-    ]
-
-
-def test_what_the_model_was_given_is_a_batch_of_one_conversation():
-    prompt: Json = {
-        "messages": [
-            [
-                serialised("SystemMessage", content="Add.", type="system"),
-                serialised("HumanMessage", content="1 + 2?", type="human"),
-                serialised(
-                    "AIMessage", content="", type="ai", tool_calls=[{"name": "add", "args": {}, "id": "call_1"}]
-                ),
-                serialised("ToolMessage", content="no", type="tool", tool_call_id="call_1", status="error"),
-            ]
-        ]
-    }
-    found = read("llm", prompt, generated(content="I cannot."), langsmith__metadata__lc_agent_name="shop")
-    assert found == [
-        ModelCall(agent="shop"),
-        MessageSeen(role="system", text="Add."),
-        CallAnswered(call_id="call_1", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
-        MessageSeen(role="user", text="1 + 2?"),
-        MessageSeen(role="assistant", text="I cannot."),
     ]
 
 

@@ -7,15 +7,10 @@ from toolgauge.dialects.javascript_frameworks import Mastra
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
-    AgentRun,
     CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
-    MessageSeen,
     Observation,
-    ToolDefinition,
-    ToolsOffered,
 )
 
 
@@ -34,23 +29,6 @@ def step(*calls: Json, body: Json = None) -> list[Observation]:
 
 def called(given: Json) -> Json:
     return {"toolCallId": "c1", "toolName": "add", "args": given}
-
-
-def test_a_run_has_its_agent_its_tools_and_the_users_text():
-    assert read(
-        "agent_run",
-        gen_ai__agent__name="support",
-        gen_ai__tool__definitions='["add","find"]',
-        gen_ai__system_instructions="Be brief.",
-        mastra__agent_run__input='[{"role":"user","content":"Hello"}]',
-        mastra__metadata__threadId="t1",
-    ) == [
-        ConversationSeen(conversation_id="t1", rank=2),
-        AgentRun(agent="support"),
-        ToolsOffered(tools=(ToolDefinition(name="add"), ToolDefinition(name="find"))),
-        MessageSeen(role="system", text="Be brief."),
-        MessageSeen(role="user", text="Hello"),
-    ]
 
 
 def test_a_step_has_what_the_model_asked_for():

@@ -60,16 +60,6 @@ def test_dspy_tool_is_named_without_its_method_and_its_arguments_are_opened():
     assert found.root is not None
 
 
-def test_beeai_events_are_neither_tools_nor_agents():
-    found = trajectory("beeai-0.1.85-tool-error")
-    assert calls(found) == [
-        (0, "refund", {"order_id": "BAD", "amount": 1.5}, "executed"),
-        (1, "final_answer", {"response": "Could not refund."}, "executed"),
-    ]
-    assert outcomes(found)[0] == ("call_1", "Tool Error")
-    assert found.agents == ("shop_agent",)
-
-
 def test_portkey_calls_and_offer_are_read_from_the_response_and_the_request():
     found = trajectory("portkey-0.1.22-parallel")
     assert calls(found) == weather_of("Paris", "Rome", "Oslo")
@@ -80,21 +70,6 @@ def test_portkey_calls_and_offer_are_read_from_the_response_and_the_request():
         "get_order",
         "refund",
         "book",
-    ]
-
-
-def test_mistral_call_ids_are_read_from_the_response():
-    found = trajectory("mistralai-2.2.2-single")
-    assert calls(found) == weather_of("Paris")
-    assert outcomes(found) == [("call_1", None)]
-    assert len(found.tools_offered or ()) == 5
-
-
-def test_litellm_answers_that_name_no_call_belong_to_the_calls_in_order():
-    found = trajectory("litellm-0.1.51-parallel")
-    assert calls(found) == weather_of("Paris", "Rome", "Oslo")
-    assert [call.result for call in found.calls] == [
-        Recorded({"city": city, "temp_c": 21}) for city in ("Paris", "Rome", "Oslo")
     ]
 
 
@@ -117,9 +92,3 @@ def test_old_langchain_call_that_could_not_be_parsed_counts_once():
     (call,) = trajectory("langchain-0.1.35-bad-json").calls
     assert (call.name, call.call_id, call.state) == ("get_weather", "call_1", "rejected")
     assert call.arguments == Unparsed('{"city": "Par')
-
-
-def test_crewai_calls_of_one_output_are_one_turn():
-    found = trajectory("crewai-1.1.21-parallel")
-    assert calls(found) == weather_of("Paris", "Rome", "Oslo")
-    assert outcomes(found) == [("call_1", None), ("call_2", None), ("call_3", None)]

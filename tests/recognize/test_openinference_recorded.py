@@ -8,7 +8,6 @@ from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import (
     AgentRun,
-    CallAnswered,
     CallExecuted,
     CallRequested,
     ConversationSeen,
@@ -85,33 +84,6 @@ def test_langchain_text_argument_written_bare_is_not_taken_for_a_value():
     )
 
 
-# -- LlamaIndex
-
-
-def test_llama_index_parallel_calls_keep_the_models_order_and_real_results():
-    spans = case("llama-index-4.6.1-parallel")
-    assert seen(spans, CallRequested) == [
-        requested("get_weather", "c1", {"city": "Paris"}, position=0),
-        requested("get_weather", "c2", {"city": "Tokyo"}, position=1),
-        requested("find_customer", "c3", {"email": "z@x"}, position=2),
-    ]
-    assert CallExecuted(
-        name="find_customer",
-        arguments=Recorded({"email": "z@x"}),
-        result=Recorded({"customer_id": 7731, "name": "Zoë"}),
-    ) in seen(spans, CallExecuted)
-    assert seen(spans, AgentRun) == [AgentRun(agent=None)]
-
-
-def test_llama_index_invented_tool_has_no_execution_but_an_answer():
-    spans = case("llama-index-4.6.1-unknown-tool")
-    assert seen(spans, CallRequested)[0] == requested("cancel", "c1", {"a": 1})
-    assert [call.name for call in seen(spans, CallExecuted) if isinstance(call, CallExecuted)] == ["find_customer"]
-    assert seen(spans, CallAnswered)[0] == CallAnswered(
-        call_id="c1", result=Recorded("Tool cancel not found. Please select a tool that is available.")
-    )
-
-
 # -- smolagents
 
 
@@ -169,13 +141,3 @@ def test_crewai_delegation_has_the_name_that_the_model_called():
             )
         )
     ]
-
-
-def test_crewai_invented_tool_is_only_in_the_history():
-    spans = case("crewai-1.1.21-unknown-tool")
-    assert [call.name for call in seen(spans, CallExecuted) if isinstance(call, CallExecuted)] == [
-        "get_weather",
-        "get_weather",
-    ]
-    assert seen(spans, CallRequested)[1] == requested("cancel", "c2", {"a": 1}, 1, "shop_agent", 4)
-    assert seen(spans, CallAnswered)[1] == CallAnswered(call_id="c2", name="cancel", result=Recorded("Tool not found"))

@@ -17,17 +17,6 @@ from toolgauge.model.observations import (
 TOOL: dict[str, Value] = {"spring.ai.kind": "tool_call", "spring.ai.tool.definition.name": "add"}
 
 
-def test_a_tool_span_offers_its_tool_with_the_schema():
-    attributes = TOOL | {
-        "spring.ai.tool.definition.description": "Adds",
-        "spring.ai.tool.definition.schema": '{"type": "object"}',
-    }
-    assert observations(SpringAI(), span(attributes, name="tool_call add")) == [
-        CallExecuted(name="add"),
-        ToolsOffered(tools=(ToolDefinition(name="add", description="Adds", parameters={"type": "object"}),)),
-    ]
-
-
 @each_row(
     ("written", "result"),
     [

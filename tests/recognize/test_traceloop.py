@@ -134,18 +134,6 @@ def test_graph_in_a_node_of_an_older_release_has_a_checkpoint_of_its_own():
 # -- LlamaIndex
 
 
-def test_llamaindex_step_and_the_tool_within_it_show_the_call():
-    assert seen(case("llamaindex-0.62.4-single"), CallExecuted) == [
-        CallExecuted(name="get_weather", arguments=Recorded({"city": "Paris"}), result=Recorded("18 degrees in Paris")),
-        CallExecuted(
-            name="get_weather",
-            call_id="c1",
-            arguments=Recorded({"city": "Paris"}),
-            result=Recorded("18 degrees in Paris"),
-        ),
-    ]
-
-
 def test_llamaindex_tool_that_failed_says_so_in_its_output():
     output = {"tool_name": "f", "tool_kwargs": {"a": 1}, "tool_id": "c1", "tool_output": {
         "blocks": [{"block_type": "text", "text": "no such tool"}], "tool_name": "f", "raw_output": None, "is_error": True,

@@ -95,15 +95,6 @@ def test_live_scores_are_those_of_the_case(
     assert offline(evaluator, config, written) == pytest.approx(value)
 
 
-@pytest.mark.parametrize(("strict", "value"), [("false", 1.0), ("true", 0.0)])
-def test_live_outputs_come_out_of_their_envelope(tmp_path: Path, strict: str, value: float):
-    expected = "expected: [{name: book_table, output: full}, {name: book_table, output: booked}]"
-    said = live(tmp_path, "uipath.tool_call_output", f"strict: {strict},", expected)
-    assert said["gen_ai.evaluation.score.value"] == value
-    outputs = [{"name": "book_table", "output": "full"}, {"name": "book_table", "output": "booked"}]
-    assert offline("uipath.tool_call_output", {"strict": strict == "true"}, {"tool_outputs": outputs}) == value
-
-
 @pytest.mark.parametrize("kind", [{}, {"openinference.span.kind": "TOOL"}])
 def test_the_id_of_a_tool_is_shared_by_its_calls_and_alone_decides(tmp_path: Path, kind: dict[str, str]):
     by_id = "expected: [{name: anything, id: res-1, repeat: 3}]"

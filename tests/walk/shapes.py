@@ -70,6 +70,7 @@ def chat(
     said: str = "go",
     at: float = 1,
     id: str = "chat1",
+    parent: str | None = "run",
     scope: str = "my.agent",
     trace: str = "t1",
 ) -> ScopeSpans:
@@ -81,7 +82,7 @@ def chat(
     }
     if tools is not None:
         attributes["gen_ai.tool.definitions"] = list(tools)
-    return span("chat m", attributes, id=id, at=at, scope=scope, trace=trace)
+    return span("chat m", attributes, id=id, at=at, scope=scope, parent=parent, trace=trace)
 
 
 def asked(id: str, name: str, arguments: Json = None) -> JsonObject:
@@ -101,8 +102,10 @@ def tool(
     call: str | None = None,
     result: Json = None,
     at: float = 2,
+    seconds: float = 0.1,
     id: str | None = None,
     scope: str = "my.agent",
+    parent: str | None = "run",
     trace: str = "t1",
     status: Status.StatusCode.ValueType = Status.STATUS_CODE_UNSET,
     message: str = "",
@@ -119,7 +122,9 @@ def tool(
         attributes,
         id=id or f"tool{at}",
         at=at,
+        seconds=seconds,
         scope=scope,
+        parent=parent,
         trace=trace,
         status=status,
         message=message,

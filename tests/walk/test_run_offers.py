@@ -3,7 +3,7 @@
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
-from tests.walk.shapes import ERROR, Attributes, asked, evaluated, span
+from tests.walk.shapes import ERROR, Attributes, asked, chat, evaluated, span, tool
 from toolgauge.model.json import Json, JsonObject
 
 SMOLAGENTS = "openinference.instrumentation.smolagents"
@@ -103,25 +103,9 @@ def invoke(agent: str | None, id: str, *, parent: str | None, at: float = 0, too
     return span("invoke_agent", attributes, id=id, parent=parent, at=at, seconds=60 - at)
 
 
-def chat(*output: Json, id: str, parent: str | None, at: float, tools: Json = None) -> ScopeSpans:
-    attributes: dict[str, Json] = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.output.messages": [{"role": "assistant", "parts": list(output)}],
-    }
-    if tools is not None:
-        attributes["gen_ai.tool.definitions"] = tools
-    return span("chat m", attributes, id=id, parent=parent, at=at)
-
-
-def execute(name: str, call: str, *, parent: str | None, at: float, more: Attributes | None = None) -> ScopeSpans:
-    attributes: dict[str, Json] = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": name,
-        "gen_ai.tool.call.id": call,
-        "error.type": "ToolError",
-        **(more or {}),
-    }
-    return span(f"execute_tool {name}", attributes, id=call, parent=parent, at=at, seconds=50 - at, status=ERROR)
+def execute(name: str, call: str, *, parent: str | None, at: float) -> ScopeSpans:
+    failed: Attributes = {"error.type": "ToolError"}
+    return tool(name, call=call, id=call, parent=parent, at=at, seconds=50 - at, status=ERROR, more=failed)
 
 
 FIND: list[Json] = [{"type": "function", "name": "find"}]

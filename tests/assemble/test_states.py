@@ -90,18 +90,34 @@ def test_a_failed_call_without_a_required_argument_is_rejected(arguments: JsonOb
 @each_row(
     ("told", "state"),
     [
-        ("Unknown tool name: 'f'. Available tools: 'g'", "rejected"),
-        ("ToolNotFound: f did not answer", "rejected"),
-        ("tool_not_found: there is no f here", "rejected"),
-        ("The tool call with name `f` is not part of the provided tools, please try again.", "rejected"),
+        ("Unknown tool name: 'refund'. Available tools: 'g'", "rejected"),
+        ("ToolNotFound: refund did not answer", "rejected"),
+        ("tool_not_found: there is no refund here", "rejected"),
+        ("The tool call with name `refund` is not part of the provided tools, please try again.", "rejected"),
         ("Missing required argument(s): ['city']. Received unexpected argument(s): ['town'].", "rejected"),
+        ("Error: Argument parsing failed.", "rejected"),
+        ("Error: Argument parsing failed. Exception: amount\nis no number", "rejected"),
+        (
+            "1 validation error for call[refund]\namount\n  Input should be a valid number [type=float_parsing]",
+            "rejected",
+        ),
+        (
+            "An error occurred while invoking it: Parameter amount is expected to be parsed to <class 'float'> but is not.",
+            "rejected",
+        ),
+        ("Tool call was cancelled.", "cancelled"),
+        ("Cancelled: parallel tool call Bash(ls) errored", "cancelled"),
         ("no such customer", "executed"),
-        ("x" * 400 + "Unknown tool: f", "executed"),
+        ("x" * 400 + "Unknown tool: refund", "executed"),
+        ("The log says: Error: Argument parsing failed.", "executed"),
+        ("Parameter total is expected to be parsed to <class 'float'>", "executed"),
+        ("The request was cancelled by the user", "executed"),
+        ("Task was aborted.", "executed"),
     ],
 )
-def test_an_answer_may_say_in_words_that_the_tool_is_unknown(told: str, state: CallState):
+def test_an_answer_may_say_in_words_that_the_call_did_not_run(told: str, state: CallState):
     trajectory = joined(
-        reading("ask", model(), requested("f", args(), id="1"), start=0),
+        reading("ask", model(), requested("refund", args(amount="forty"), id="1"), start=0),
         reading("next", model(), answered("1", told), start=5),
     )
     assert only_call(trajectory).state == state
@@ -187,25 +203,6 @@ def test_what_a_tool_with_a_span_returned_is_not_searched_for_errors():
     assert (call.state, call.error) == ("executed", None)
 
 
-@each_row(
-    "text",
-    [
-        "Error: Argument parsing failed.",
-        "Error: Argument parsing failed. Exception: amount\nis no number",
-        "1 validation error for call[refund]\namount\n  Input should be a valid number [type=float_parsing]",
-        "An error occurred while invoking it: Parameter amount is expected to be parsed to <class 'float'> but is not.",
-    ],
-)
-def test_a_refusal_for_the_type_of_an_argument_is_plainly_claimed_by_its_words(text: str):
-    call = only_call(
-        joined(
-            reading("ask", model(), requested("refund", args(amount="forty"), id="c1"), start=10),
-            reading("ask-again", model(), answered("c1", text), start=30),
-        )
-    )
-    assert call.state == "rejected"
-
-
 def test_bare_text_of_a_tool_that_wrote_json_in_another_call_is_what_it_raised():
     failed = reading("failed", executed("report", result=Unparsed("connection reset by peer")))
     worked = reading("worked", executed("report", result=Recorded("Revenue grew.")), start=5)
@@ -266,20 +263,6 @@ def test_a_call_that_was_cancelled_has_not_failed(error: CallError):
 def test_a_timeout_and_what_only_speaks_of_a_cancellation_are_failures(error: CallError):
     call = only_call(joined(reading("tool", executed("find", args(q="x"), error=error))))
     assert (call.state, call.error) == ("executed", error)
-
-
-@pytest.mark.parametrize("said", ["Tool call was cancelled.", "Cancelled: parallel tool call Bash(ls) errored"])
-def test_an_answer_may_say_that_the_call_was_cancelled(said: str):
-    asked = reading("model", model(), requested("find", args(q="x"), id="1"), start=0, end=1)
-    told = reading("again", model(), answered("1", said), start=2, end=3)
-    assert only_call(joined(asked, told)).state == "cancelled"
-
-
-@each_row("said", ["The request was cancelled by the user", "order cancelled", "Task was aborted."])
-def test_a_result_that_speaks_of_other_things_is_a_result(said: str):
-    asked = reading("model", model(), requested("find", args(q="x"), id="1"), start=0, end=1)
-    told = reading("again", model(), answered("1", said), start=2, end=3)
-    assert only_call(joined(asked, told)).state == "executed"
 
 
 PATCH = "*** Begin Patch\n*** Update File: a.py\n-x = 1\n+x = 2\n*** End Patch"

@@ -140,30 +140,6 @@ def test_keys_are_accepted_in_either_spelling():
     assert offline(ORDER, {"toolCallsOrder": ["b"]}, spans(made("a"))) == 0.0
 
 
-# -- order and count ------------------------------------------------------------------------------------------------
-
-
-@each_row(
-    ("wanted", "names", "value", "strict", "lcs"),
-    [
-        (["a", "b", "c"], "axbyc", 1.0, 0.0, ["a", "b", "c"]),
-        (["a", "b"], "ba", 0.5, 0.0, ["a"]),
-        (["a", "a", "b"], "ab", 2 / 3, 0.0, ["a", "b"]),
-        (["a", "b"], "ab", 1.0, 1.0, ["a", "b"]),
-        (["x"], "ab", 0.0, 0.0, []),
-    ],
-)
-def test_order_is_the_longest_common_subsequence(
-    wanted: list[Json], names: str, value: float, strict: float, lcs: list[str]
-):
-    actual = spans(*(made(name) for name in names))
-    assert offline(ORDER, {"tool_calls_order": wanted}, actual) == pytest.approx(value)
-    assert offline(ToolCallOrder(strict=True), {"tool_calls_order": wanted}, actual) == strict
-    said = ORDER.score_case({"tool_calls_order": wanted}, actual).original["details"]
-    assert isinstance(said, dict)
-    assert said["lcs"] == lcs
-
-
 # -- final output ---------------------------------------------------------------------------------------------------
 
 

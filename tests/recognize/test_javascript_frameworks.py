@@ -1,4 +1,4 @@
-"""Vercel AI SDK: `ai` 7.0.173 with `@ai-sdk/otel` 1.0.173 as recorded, older forms from its documentation and source."""
+"""The Vercel AI SDK (older forms than the captures have), Mastra and VoltAgent."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.recognize.support import observations, span
 from tests.rows import each_row
-from toolgauge.dialects.javascript_frameworks import Vercel
+from toolgauge.dialects.javascript_frameworks import Mastra, Vercel, VoltAgent
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -19,7 +19,11 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
+    ToolDefinition,
+    ToolsOffered,
 )
+
+# -- Vercel AI SDK, older forms from its documentation and source
 
 
 def model(operation: str = "ai.generateText.doGenerate", **attributes: Value) -> list[Observation]:
@@ -151,3 +155,90 @@ def test_attributes_are_looked_up_where_the_sdk_puts_them():
     assert Vercel().attribute(record, "eval.case.id") == "case-7"
     assert Vercel().attribute(record, "own") == 1
     assert Vercel().attribute(record, "absent") is None
+
+
+# -- Mastra: the conventions with what the conventions' attributes lack beside them
+
+
+def mastra(kind: str, **attributes: Value) -> list[Observation]:
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    return observations(Mastra(), span({"mastra.span.type": kind, **named}, scope="@mastra/otel-exporter"))
+
+
+def step(*calls: Json, body: Json = None) -> list[Observation]:
+    return mastra(
+        "model_step",
+        mastra__model_step__output=json.dumps({"text": "", "toolCalls": list(calls)}),
+        mastra__metadata__body=json.dumps(body),
+    )
+
+
+def called(given: Json) -> Json:
+    return {"toolCallId": "c1", "toolName": "add", "args": given}
+
+
+def test_a_step_has_what_the_model_asked_for():
+    assert step(called({"a": 1}), called({})) == [
+        CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1})),
+        CallRequested(position=1, name="add", call_id="c1", arguments=Recorded({})),
+    ]
+
+
+def test_arguments_that_could_not_be_parsed_are_taken_from_the_providers_answer():
+    body: Json = {"choices": [{"message": {"tool_calls": [{"id": "c1", "function": {"arguments": '{"a": '}}]}}]}
+    assert step(called({}), body=body) == [
+        CallRequested(position=0, name="add", call_id="c1", arguments=Unparsed('{"a": '))
+    ]
+
+
+def test_arguments_that_the_schema_does_not_allow_never_reached_the_tool():
+    refused: Json = {
+        "error": True,
+        "message": "Tool input validation failed for add.",
+        "validationErrors": {"errors": []},
+    }
+    attributes: dict[str, Value] = {
+        "gen_ai__tool__name": "add",
+        "gen_ai__tool__call__arguments": '{"b":1}',
+        "gen_ai__tool__call__result": json.dumps(refused),
+    }
+    error = CallError(kind="invalid_arguments", message="Tool input validation failed for add.")
+    result = Recorded({"error": True, "message": error.message, "validationErrors": {"errors": []}})
+    assert mastra("tool_call", **attributes) == [
+        CallExecuted(name="add", arguments=Recorded({"b": 1}), result=result, error=error)
+    ]
+    attributes["gen_ai__tool__call__arguments"] = "{}"
+    assert mastra("tool_call", **attributes) == [
+        CallExecuted(name="add", arguments=NOT_RECORDED, result=result, error=error)
+    ]
+
+
+def test_a_tools_own_answer_of_an_error_is_its_result():
+    answer = {"error": True, "message": "sold out"}
+    assert mastra("tool_call", gen_ai__tool__name="add", gen_ai__tool__call__result=json.dumps(answer)) == [
+        CallExecuted(name="add", result=Recorded({"error": True, "message": "sold out"}))
+    ]
+
+
+# -- VoltAgent
+
+
+def volt_agent(name: str, **attributes: Value) -> list[Observation]:
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    return observations(VoltAgent(), span({"entity.type": "agent", **named}, name=name, scope="@voltagent/core"))
+
+
+def test_a_run_below_has_the_name_of_its_span():
+    assert volt_agent("subagent:flights", entity__name="coordinator")[0] == AgentRun(agent="flights")
+
+
+def test_a_model_has_its_tokens_and_the_names_on_offer():
+    assert volt_agent("llm:generateText", span__type="llm", llm__tools="add, find", llm__usage__prompt_tokens=40) == [
+        ModelCall(input_tokens=40),
+        ToolsOffered(tools=(ToolDefinition(name="add"), ToolDefinition(name="find"))),
+    ]
+
+
+def test_steps_of_memory_and_workflows_are_no_runs():
+    assert volt_agent("memory.read", span__type="memory", input="{}") == []
+    assert volt_agent("step", span__type="workflow-step", entity__type="workflow") == []

@@ -1,13 +1,13 @@
-"""Bedrock AgentCore: log records as AWS's OpenTelemetry distribution and the AgentCore SDK build them."""
+"""Strands Agents, and Bedrock AgentCore: log records as AWS's OpenTelemetry distribution and the AgentCore SDK build them."""
 
 import pytest
 from msgspec.structs import replace
 
-from tests.recognize.support import log, observations, self_metrics, span
+from tests.recognize.support import event, log, observations, self_metrics, span
 from tests.rows import each_row
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.dialects.amazon import AgentCore, Strands
-from toolgauge.model.content import Recorded
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     CallAnswered,
@@ -24,7 +24,59 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.testing.dialects import check_dialect
 
+# -- Strands Agents
+
 STRANDS = "strands.telemetry.tracer"
+STRANDS_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.call.id": "1"}
+
+
+@each_row(
+    ("blocks", "result"),
+    [
+        ('[{"text": "20"}]', Recorded(20)),
+        ('[{"text": "plain"}]', Recorded("plain")),
+        ('[{"json": {"a": 1}}]', Recorded({"a": 1})),
+        ('[{"text": "one"}, {"text": "two"}]', Recorded(["one", "two"])),
+        ('[{"document": {"name": "x"}}]', Recorded([{"document": {"name": "x"}}])),
+        ('[{"text": "cut of', Recorded('[{"text": "cut of')),
+        ("[]", Recorded([])),
+        (None, NOT_RECORDED),
+    ],
+)
+def test_results_are_taken_out_of_their_blocks(blocks: str | None, result: object):
+    events = [event("gen_ai.choice", {"message": blocks, "id": "1"})]
+    assert observations(Strands(), span(STRANDS_TOOL, events=events, scope=STRANDS)) == [
+        CallExecuted(name="f", call_id="1", result=result)  # pyright: ignore[reportArgumentType] - contents of all kinds
+    ]
+
+
+def test_broken_arguments_stay_text():
+    events = [event("gen_ai.tool.message", {"role": "tool", "content": '{"city": ', "id": "1"})]
+    assert observations(Strands(), span(STRANDS_TOOL, events=events, scope=STRANDS)) == [
+        CallExecuted(name="f", call_id="1", arguments=Unparsed('{"city": '))
+    ]
+
+
+def test_a_tool_that_answers_with_an_error_has_failed_though_its_span_went_well():
+    events = [event("gen_ai.choice", {"message": '[{"text": "no such city"}]'})]
+    told = span({**STRANDS_TOOL, "gen_ai.tool.status": "error"}, events=events, scope=STRANDS, status="ok")
+    assert observations(Strands(), told) == [
+        CallExecuted(
+            name="f",
+            call_id="1",
+            result=Recorded("no such city"),
+            error=CallError(kind="_OTHER", message="no such city"),
+        )
+    ]
+
+
+def test_spans_of_others_are_left_to_others():
+    assert not Strands().claims(span(STRANDS_TOOL, scope="somebody.else"))
+    assert Strands().claims(span({**STRANDS_TOOL, "gen_ai.system": "strands-agents"}, scope="wrapped"))
+
+
+# -- Bedrock AgentCore
+
 LANGCHAIN = "opentelemetry.instrumentation.langchain"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SESSION = ConversationSeen(conversation_id="s-1", rank=1)

@@ -1,11 +1,9 @@
 """Strands Agents, and Bedrock AgentCore: log records as AWS's OpenTelemetry distribution and the AgentCore SDK build them."""
 
 import pytest
-from msgspec.structs import replace
 
-from tests.recognize.support import event, log, observations, self_metrics, span
+from tests.recognize.support import event, joined, log, observations, placed, said, span
 from tests.rows import each_row
-from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.dialects.amazon import AgentCore, Strands
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
@@ -17,11 +15,8 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     Observation,
-    Reading,
 )
-from toolgauge.model.records import LogRecord, Record, Span, SpanRef
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.testing.dialects import check_dialect
 
 # -- Strands Agents
@@ -78,7 +73,6 @@ def test_spans_of_others_are_left_to_others():
 # -- Bedrock AgentCore
 
 LANGCHAIN = "opentelemetry.instrumentation.langchain"
-TRACE = "0af7651916cd43dd8448eb211c80319c"
 SESSION = ConversationSeen(conversation_id="s-1", rank=1)
 
 
@@ -155,42 +149,25 @@ def test_langchains_tool_messages_are_answers():
     ]
 
 
-def placed(attributes: dict[str, Value], name: str, parent: str | None, start: int, end: int) -> Span:
-    ids = SpanRef(TRACE, name.encode().hex().rjust(16, "0"))
-    above = parent.encode().hex().rjust(16, "0") if parent is not None else None
-    record = span({"gen_ai.system": "strands-agents", **attributes}, scope=STRANDS)
-    return replace(record, ref=ids, parent_span_id=above, start_ns=start, end_ns=end)
-
-
-def of(record: LogRecord, name: str) -> LogRecord:
-    return replace(record, ref=SpanRef(TRACE, name.encode().hex().rjust(16, "0")))
-
-
-def joined(records: list[Record]) -> Trajectory:
-    recognizer = Recognizer([AgentCore(), Strands()], metrics=self_metrics())
-    readings: list[Reading] = [found for record in records if (found := recognizer.read(record)) is not None]
-    parents = {record.ref.span_id: record.parent_span_id for record in records if isinstance(record, Span)}
-    trace = GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)
-    trajectory = join([trace], scope="trace", closed_because="run_ended")
-    assert trajectory is not None
-    return trajectory
+def strands(attributes: dict[str, Value], name: str, parent: str | None, start: int, end: int) -> Span:
+    return placed(span({"gen_ai.system": "strands-agents", **attributes}, scope=STRANDS), name, parent, start, end)
 
 
 @pytest.mark.parametrize("with_model_records", [True, False])
 @pytest.mark.parametrize("logs_first", [True, False])
 def test_content_finds_its_spans_by_their_ids(*, with_model_records: bool, logs_first: bool):
     spans: list[Record] = [
-        placed({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}, "run", None, 0, 100),
-        placed({"gen_ai.operation.name": "execute_event_loop_cycle"}, "cycle", "run", 1, 50),
-        placed({"gen_ai.operation.name": "chat"}, "chat", "cycle", 2, 10),
-        placed(
+        strands({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}, "run", None, 0, 100),
+        strands({"gen_ai.operation.name": "execute_event_loop_cycle"}, "cycle", "run", 1, 50),
+        strands({"gen_ai.operation.name": "chat"}, "chat", "cycle", 2, 10),
+        strands(
             {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "u1"},
             "one",
             "cycle",
             11,
             20,
         ),
-        placed(
+        strands(
             {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "u2"},
             "two",
             "cycle",
@@ -204,13 +181,13 @@ def test_content_finds_its_spans_by_their_ids(*, with_model_records: bool, logs_
     )
     results = '[{"toolResult": {"toolUseId": "u1", "content": [{"text": "18"}]}}]'
     logs: list[Record] = [
-        of(tool_record('{"city": "Lima"}', '[{"text": "18"}]', "u1"), "one"),
-        of(tool_record('{"city": "Oslo"}', '[{"text": "3"}]', "u2"), "two"),
+        said(tool_record('{"city": "Lima"}', '[{"text": "18"}]', "u1"), "one"),
+        said(tool_record('{"city": "Oslo"}', '[{"text": "3"}]', "u2"), "two"),
     ]
     if with_model_records:
-        logs.append(of(moved([user("Weather?")], [assistant(uses)]), "chat"))
-        logs.append(of(moved([user("Weather?")], [assistant(uses, **{"tool.result": results})]), "cycle"))
-    trajectory = joined([*logs, *spans] if logs_first else [*spans, *logs])
+        logs.append(said(moved([user("Weather?")], [assistant(uses)]), "chat"))
+        logs.append(said(moved([user("Weather?")], [assistant(uses, **{"tool.result": results})]), "cycle"))
+    trajectory = joined([AgentCore(), Strands()], *([*logs, *spans] if logs_first else [*spans, *logs]))
     shown = [(call.name, call.call_id, call.arguments, call.result, call.state) for call in trajectory.calls]
     assert shown == [
         ("weather", "u1", Recorded({"city": "Lima"}), Recorded(18), "executed"),

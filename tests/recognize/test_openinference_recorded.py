@@ -147,8 +147,6 @@ def test_crewai_delegation_has_the_name_that_the_model_called():
 
 # -- the calls that were really made
 
-CASES = Path(__file__).parent / "cases" / "openinference"
-
 
 def trajectory(name: str) -> Trajectory:
     return joined(*recorded(OpenInference(), str(CASES / f"{name}.otlp.pb")))

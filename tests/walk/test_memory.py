@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.walk.support import CORPUS, START_NS, Walk
+from tests.walk.support import START_NS, Walk
 
 ROWS = [{"sku": f"A-{number}", "price": number / 3, "in_stock": True, "tags": ["new"]} for number in range(300)]
 
@@ -100,19 +100,6 @@ def _request(spans: Iterator[Span]) -> bytes:
     return request.SerializeToString()
 
 
-def _renamed(body: bytes) -> bytes:
-    """Give the traces and spans of a request ids that were not there before."""
-    request = ExportTraceServiceRequest.FromString(body)
-    ids: dict[bytes, bytes] = {b"": b""}
-    for group in request.resource_spans:
-        for scope in group.scope_spans:
-            for span in scope.spans:
-                span.trace_id = ids.setdefault(span.trace_id, os.urandom(16))
-                span.span_id = ids.setdefault(span.span_id, os.urandom(8))
-                span.parent_span_id = ids.setdefault(span.parent_span_id, os.urandom(8))
-    return request.SerializeToString()
-
-
 def _said(walk: Walk) -> int:
     return int(walk.metrics.traces_open_bytes.current()[()])
 
@@ -152,14 +139,4 @@ def _estimated_and_taken(before: list[bytes], bodies: list[bytes]) -> tuple[int,
 def test_open_traces_take_about_what_is_said(spans: Callable[[], Iterator[Span]], traces: int):
     bodies = [_request(spans()) for _ in range(traces)]
     estimated, taken = _estimated_and_taken([_request(spans())], bodies)
-    assert taken / 1.5 < estimated < taken * 1.5
-
-
-@pytest.mark.parametrize("framework", ["openinference-langgraph", "pydantic-ai"])
-def test_recorded_runs_take_about_what_is_said(framework: str):
-    recorded = [
-        file.read_bytes() for file in sorted((CORPUS / framework).glob("*.otlp.pb")) if ".logs." not in file.name
-    ]
-    bodies = [_renamed(body) for body in recorded for _ in range(2)]
-    estimated, taken = _estimated_and_taken(recorded, bodies)
     assert taken / 1.5 < estimated < taken * 1.5

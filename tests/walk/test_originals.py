@@ -64,6 +64,11 @@ def said(criterion: str, framework: str = "pydantic-ai", scenario: str = "sequen
         (f"adk.tool_trajectory, {TURNS}", "google-adk", "multi_turn_legacy", 0.5),
         (f"adk.tool_trajectory, {TURNS}", "pydantic-ai", "multi_turn", 0.5),
         (f"adk.tool_parameter_match, {TURNS}", "pydantic-ai", "multi_turn", (1 + 5 / 6) / 2),
+        ("uipath.tool_call_order, expected: [get_user, pay, send_email, pay]", "pydantic-ai", "sequence3", 0.5),
+        (
+            f"uipath.tool_call_args, expected: [{WEATHER}, {{name: get_user, args: {{user_id: 8}}}}]",
+            *("pydantic-ai", "sequence3", 0.5),
+        ),
         (f"tool_trajectory, {NAMES}", "pydantic-ai", "mcp_sequence3", 1.0),
         (f"tool_trajectory, {NAMES}", "otel-util-genai", "sequence3", 1.0),
         (f"tool_trajectory, {NAMES}", "google-adk", "sequence3_full", 1.0),

@@ -94,9 +94,9 @@ def _call(place: str, want: Mapping[str, Any], call: ToolCall, raw: str) -> Iter
 
 def _said(place: str, trace: Mapping[str, Any], here: list[Trajectory], raw: str) -> Iterator[Compared]:
     for column, role, key in (("prompts", "user", "user_message"), ("replies", "assistant", "final_text")):
-        text = trace.get(key)
-        is_written = here and text and text in raw
-        if is_written and not (column == "replies" and place.startswith(WITHOUT_REPLIES)):
+        text = str(trace.get(key) or "")
+        is_read = here and text and not (column == "replies" and place.startswith(WITHOUT_REPLIES))
+        if is_read and text in raw:
             said = [one.text for trajectory in here for one in trajectory.messages if one.role == role]
             yield Compared(column, place, text, said, any(text in one for one in said))
 

@@ -387,28 +387,20 @@ def test_a_text_body_is_the_messages_content():
 # -- hostile values -----------------------------------------------------------------------------------------------
 
 
-@each_row(
-    "value",
-    [
-        b"\xff\xfe",
-        [None, 1, "x", [], [[]], {}],
-        {"role": 1, "parts": "x"},
-        [{"role": [], "parts": [None, 1, "x", {"type": {}}, {"type": []}]}],
-        [
-            {
-                "parts": [
-                    {"type": "tool_call", "name": {"a": 1}},
-                    {"type": "tool_call"},
-                    {"type": "tool_call", "name": ""},
-                ]
-            }
-        ],
-        [{"tool_calls": 7, "content": {"a": 1}}],
-        [{"tool_calls": [7, None, "x", {"function": 3}, {"function": {"name": 3}}]}],
-        [{"message": 5}, {"message": [{}]}],
-        [{"function": "x", "name": ["a"]}],
-    ],
-)
+STRANGE: list[Value] = [
+    b"\xff\xfe",
+    [None, 1, "x", [], [[]], {}],
+    {"role": 1, "parts": "x"},
+    [{"role": [], "parts": [None, 1, "x", {"type": {}}, {"type": []}]}],
+    [{"parts": [{"type": "tool_call", "name": {"a": 1}}, {"type": "tool_call"}, {"type": "tool_call", "name": ""}]}],
+    [{"tool_calls": 7, "content": {"a": 1}}],
+    [{"tool_calls": [7, None, "x", {"function": 3}, {"function": {"name": 3}}]}],
+    [{"message": 5}, {"message": [{}]}],
+    [{"function": "x", "name": ["a"]}],
+]
+
+
+@each_row("value", STRANGE)
 def test_strange_values_invent_no_calls(value: Value):
     assert not any(isinstance(seen, CallRequested) for seen in chat(value, value))
     assert not any(isinstance(seen, CallRequested) for seen in read(log("gen_ai.choice", body=value)))

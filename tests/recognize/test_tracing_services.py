@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.recognize.support import event, log, observations, recorded, seen, span
 from tests.rows import each_row
 from toolgauge.dialects.tracing_services import Langfuse, LangSmith
@@ -324,26 +322,21 @@ def test_the_run_of_a_graph_is_an_agents_run_and_its_nodes_are_not():
     assert run("RunnableSequence") == []
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-def test_the_tool_node_answers_a_call_that_was_refused(wrapped: bool):  # noqa: FBT001 - both forms
+@each_row(("tool", "call_id"), [("ad", "call_1"), (None, "call_1"), ("ad", None)])
+def test_the_tool_node_answers_a_call_that_was_refused(tool: str | None, call_id: str | None):
     call: Json = {"name": "ad", "args": {}, "id": "call_1", "type": "tool_call"}
     message: Json = {
         "content": "no such tool",
         "type": "tool",
-        "name": "ad",
-        "tool_call_id": "call_1",
+        "name": tool,
+        "tool_call_id": call_id,
         "status": "error",
     }
-    prompt: Json = {"input": [call]} if wrapped else {"__type": "tool_call_with_context", "tool_call": call}
-    completion: Json = {"output": [message]} if wrapped else {"messages": [message]}
-    assert langsmith("chain", prompt, completion, name="tools") == [
-        CallAnswered(
-            call_id="call_1",
-            name="ad",
-            result=Recorded("no such tool"),
-            error=CallError(kind="_OTHER", message="no such tool"),
-        )
-    ]
+    error = CallError(kind="_OTHER", message="no such tool")
+    answer = CallAnswered(call_id=call_id, name=tool, result=Recorded("no such tool"), error=error)
+    given: Json = {"__type": "tool_call_with_context", "tool_call": call}
+    assert langsmith("chain", {"input": [call]}, {"output": [message]}, name="tools") == [answer]
+    assert langsmith("chain", given, {"messages": [message]}, name="tools") == [answer]
 
 
 def test_a_thread_is_a_conversation_and_a_project_is_not():

@@ -220,3 +220,22 @@ def test_plain_keeps_booleans_integers_floats_and_text_apart():
 
 def test_integers_of_any_size_are_written():
     assert values.dump({"id": 2**80}) == '{"id":1208925819614629174706176}'
+
+
+def test_an_attribute_for_each_part_makes_an_object_in_which_json_text_is_opened():
+    parts: dict[str, Value] = {
+        "in.city": "Ulm",
+        "in.stops.0": "Graz",
+        "in.stops.1": "Linz",
+        "in.who": '{"age": 7}',
+        "in.note": "[broken",
+        "in.days": 2,
+        "other.city": "Rome",
+    }
+    assert values.nested(parts, "in.") == {
+        "city": "Ulm",
+        "stops": ["Graz", "Linz"],
+        "who": {"age": 7},
+        "note": "[broken",
+        "days": 2,
+    }

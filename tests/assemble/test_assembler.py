@@ -117,6 +117,13 @@ def test_a_trace_that_never_rests_closes_at_the_longest_duration():
     assert (due_ns, trajectory.closed_because, len(trajectory.calls)) == (MINUTE_NS, "max_duration", 6)
 
 
+def test_a_trace_that_is_idle_when_its_longest_duration_ends_closes_as_idle():
+    box, _ = assembler(AssembleSettings(idle_timeout=MINUTE_NS, max_duration=MINUTE_NS))
+    box.add(reading("tool", executed("search"), parent="caller", is_remote=True), 0)
+    due_ns, trajectory = run_out(box)
+    assert (due_ns, trajectory.closed_because) == (MINUTE_NS, "idle")
+
+
 def test_log_records_wait_for_their_span():
     box, _ = assembler()
     box.add(log("ask", requested("f", args(n=1), id="1")), 0)

@@ -246,6 +246,8 @@ def test_an_answer_is_empty_where_no_view_of_it_and_not_the_run_has_one():
     assert ending(run, first, reading("say", EMPTY, parent="run", start=3, end=4)) == "empty"
     repeated = reading("run", agent("shop"), said("assistant", "I will look."), start=0, end=9)
     assert ending(repeated, first, reading("say", EMPTY, parent="run", start=3, end=4)) == "empty"
+    blank = reading("say", EMPTY, said("assistant", " "), parent="run", start=3, end=4)
+    assert ending(run, first, blank) == "empty"
     answering = reading("run", agent("shop"), said("assistant", "Here it is."), start=0, end=9)
     assert ending(answering, first, reading("say", EMPTY, parent="run", start=3, end=4)) is None
     logged = log("say", said("assistant", "Here it is."), start=4)

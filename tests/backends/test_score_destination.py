@@ -55,6 +55,16 @@ async def test_a_refusal_for_good_is_counted_and_named_in_health(status: int):
             assert not out.destination.health.refusing()
 
 
+async def test_as_many_scores_as_a_backend_takes_leave_in_one_request():
+    class ThreeTogether(PhoenixSettings):
+        most_together = 3
+
+    async with serving(in_turn(FOUND)) as backend, sending(ThreeTogether(api_key=KEY), backend) as out:
+        out.put(card())
+        assert await out.settled() == ALL
+        assert len(backend.asked) == 1
+
+
 @pytest.mark.parametrize("status", [413, 400, 422])
 async def test_a_request_that_is_too_large_or_half_wrong_is_halved(status: int):
     def answers(asked: Asked) -> Reply:

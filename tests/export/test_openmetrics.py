@@ -52,6 +52,11 @@ def sample(family: Metric, name: str, **labels: str) -> Sample:
     return found
 
 
+def test_a_label_that_would_begin_with_a_digit_begins_with_an_underscore():
+    body, _ = render((), {"2nd.region": "eu"}, accept="", start_ns=START_NS)
+    assert '_2nd_region="eu"' in body.decode()
+
+
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 def test_names_are_those_of_the_translated_otlp_metrics(accept: str):
     families = parsed(scored_registry(), accept)

@@ -134,6 +134,12 @@ def test_huge_and_deep_values_are_cut():
     assert len(shown(wide, 1)) < 1024
 
 
+def test_private_members_of_indented_json_are_masked():
+    text = Redactor(show_values=True).json({"user": {"password": {"old": "hunter2"}}}, 1000, is_indented=True)
+    assert '"password": [masked]' in text
+    assert "hunter2" not in text
+
+
 def test_unicode_that_cannot_travel_is_replaced():
     text = Redactor(show_values=True).explain(
         Scored(

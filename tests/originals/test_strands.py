@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from tests.rows import each_row
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 from toolgauge.model.judging import Question
-from toolgauge.model.outcomes import Errored, Scored
+from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.originals.strands import (
     AnyOrderMatchScorer,
     ExactMatchScorer,
@@ -79,15 +79,25 @@ def test_no_call_is_a_zero_and_calls_that_cannot_be_seen_are_none():
         assert outcome.error_type == "unsupported_reference"
 
 
-@each_row("score", [math.nan, math.inf, -math.inf, 10**400])
-def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
+def judged(score: Json) -> Outcome:
     judge_of_rubric = TrajectoryJudge(rubric="short")
     (_, asked), *_ = [asking for asking in judge_of_rubric.questions(trajectory(), None) if asking is not None]
     assert isinstance(asked, Question)
-    verdict: JsonObject = {"score": score, "test_pass": True, "reason": "r"}
-    assert judge_of_rubric.outcome(asked, verdict) == Errored(
-        error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for"
-    )
+    return judge_of_rubric.outcome(asked, {"score": score, "test_pass": True, "reason": "r"})
+
+
+@each_row("score", [math.nan, math.inf, -math.inf, 10**400])
+def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
+    outcome = judged(score)
+    assert isinstance(outcome, Errored)
+    assert outcome.error_type == "invalid_verdict"
+
+
+@each_row(("score", "value"), [(-0.5, 0), (0.5, 0.5), (1.5, 1)])
+def test_a_judge_s_score_is_kept_between_0_and_1(score: float, value: float):
+    outcome = judged(score)
+    assert isinstance(outcome, Scored)
+    assert outcome.value == value
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,32 @@ def test_criteria_of_module_class_test_and_ini_file_count(run_tests: Run):
     result.assert_outcomes(passed=1)
 
 
+def test_criterion_that_passes_one_call_and_ends_in_an_error_for_another_does_not_pass(run_tests: Run):
+    result = run_tests(
+        """
+        @pytest.mark.toolgauge(criteria="half.yaml")
+        def test_refund(scored):
+            run(FOUND, REFUNDED)
+            with pytest.raises(AssertionError, match="ended in an error"):
+                scored.assert_passes("half")
+        """,
+        half__yaml="criteria: [{name: half, evaluator: './half.py:Half'}]",
+        half__py="""
+            from toolgauge.model.outcomes import Errored, Scored
+
+            class Half:
+                version = "1"
+                level = "call"
+
+                def evaluate(self, trajectory, expected):
+                    first, second = trajectory.calls
+                    yield first, Scored(1.0, "fine")
+                    yield second, Errored(error_type="Timeout", message="took too long")
+        """,
+    )
+    result.assert_outcomes(passed=1)
+
+
 def test_criterion_may_be_written_in_the_test(run_tests: Run):
     result = run_tests(
         """

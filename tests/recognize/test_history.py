@@ -31,6 +31,12 @@ def answers(seen: list[Observation]) -> list[CallAnswered]:
     return [one for one in seen if isinstance(one, CallAnswered)]
 
 
+def test_a_masked_part_of_a_message_is_none_of_its_text():
+    parts = [{"type": "text", "content": text} for text in ("[REDACTED]", "Where is my order?")]
+    (message,) = read_messages(json.dumps([{"role": "user", "parts": parts}]), "user")
+    assert message.text == "Where is my order?"
+
+
 def test_what_a_longer_history_repeats_is_not_read_again():
     reader = HistoryReader()
     first = reader.received(history(2), OWNER)

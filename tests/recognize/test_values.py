@@ -113,6 +113,11 @@ def test_json_inside_json_that_a_limit_cut_off_is_truncated_too():
     assert values.result(json.dumps(inner)) == Unparsed(inner, "truncated")
 
 
+def test_empty_text_beside_recorded_content_is_no_arguments():
+    assert values.arguments_beside("", "found") == Recorded({})
+    assert values.arguments_beside("", None) == NOT_RECORDED
+
+
 @each_row("text", ['{"to": ****, "n": 1}', '"{\\"to\\": ****}"', '{"to": <EMAIL_ADDRESS>}', "{'to': [REDACTED]}"])
 def test_json_that_a_mask_broke_is_redacted(text: str):
     assert values.arguments(text) == NotRecorded("redacted")

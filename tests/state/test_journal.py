@@ -178,6 +178,8 @@ def test_full_journal_asks_to_refuse(tmp_path: Path):
         assert first.journal.refusal is None
         ids.append(first.append(bytes(32 * _MIB)))
         assert first.journal.refusal == ("the journal is full", "journal_full")
+        first.append(b"taken before it was full")
+        assert first.metrics.unwritten.value(("full",)) == 0
         assert first.journal.failure is None
         first.commit(JournalChange(removed=ids[:1]))
         assert first.journal.refusal is None

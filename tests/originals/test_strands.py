@@ -4,7 +4,7 @@ import math
 
 import pytest
 from msgspec.structs import replace
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from tests.rows import each_row
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
@@ -14,10 +14,8 @@ from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.originals.strands import (
     AnyOrderMatchScorer,
     ExactMatchScorer,
-    Faithfulness,
     InOrderMatchScorer,
     ToolCalled,
-    ToolParameterAccuracy,
     ToolSelectionAccuracy,
     TrajectoryJudge,
 )
@@ -57,17 +55,6 @@ def test_scorers_compare_steps(made: Json, wanted: Json, exact: object, in_order
     assert offline(EXACT, made, wanted) == exact
     assert offline(IN_ORDER, made, wanted) == in_order
     assert offline(ANY_ORDER, made, wanted) == any_order
-
-
-@each_row(
-    ("steps", "was_called"),
-    [(["a", "b"], True), (["b"], False), ([], False), (None, False), ([{"name": "a"}], False), ("a", False)],
-)
-def test_a_tool_was_called_when_its_name_is_a_step(steps: Json, was_called: bool):  # noqa: FBT001 (a parameter of the test)
-    said = ToolCalled(tool_name="a").score_case({}, {"trajectory": steps})
-    assert isinstance(said.outcome, Scored)
-    assert said.outcome.value == float(was_called)
-    assert said.original == {"details": {"test_pass": was_called}}
 
 
 def test_names_of_called_tools_are_the_steps_of_a_trajectory():
@@ -111,20 +98,6 @@ def test_a_judge_s_score_is_kept_between_0_and_1(score: float, value: float):
     outcome = judged(score)
     assert isinstance(outcome, Scored)
     assert outcome.value == value
-
-
-@each_row("judge", [ToolParameterAccuracy, ToolSelectionAccuracy, Faithfulness])
-def test_a_definition_of_the_original_is_taken_as_it_is_written(judge: type[BaseModel]):
-    written = {"name": "mine", "version": "v0", "model": None, "system_prompt": "Judge."}
-    assert judge.model_validate(written).model_dump(exclude_defaults=True) == {
-        "name": "mine",
-        "system_prompt": "Judge.",
-    }
-
-
-def test_a_trajectory_judge_and_a_tool_that_is_looked_for_may_have_a_name():
-    assert TrajectoryJudge(rubric="r", name="mine", model=None) != TrajectoryJudge(rubric="r")
-    assert ToolCalled.model_validate({"tool_name": "a", "name": "mine"}).tool_name == "a"
 
 
 @pytest.mark.parametrize(

@@ -74,10 +74,13 @@ def start(
     cwd: Path | None = None,
     patched: Mapping[str, float] | None = None,
 ) -> Running:
-    """Start a command without input: forked where it is `toolgauge`, unless Python itself has to read a variable."""
-    if command[:3] == [sys.executable, "-m", "toolgauge"] and not any(name.startswith("PYTHON") for name in env):
+    """Start a command without input: forked where it is `toolgauge`, unless Python itself has to read a variable of its own.
+
+    What is not forked has its constants as they are.
+    """
+    own = [name for name, value in env.items() if name.startswith("PYTHON") and value != os.environ.get(name)]
+    if command[:3] == [sys.executable, "-m", "toolgauge"] and not own:
         return Forked(command[3:], stdout=stdout, stderr=stderr, env=env, cwd=cwd, patched=patched)
-    assert not patched, "another program has no constants of ours"
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=env, cwd=cwd)
 
 

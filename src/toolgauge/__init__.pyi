@@ -1,5 +1,6 @@
 from toolgauge import evaluators as evaluators
-from toolgauge.api.evaluate import evaluate as evaluate
+from toolgauge.api.check import check as check
+from toolgauge.api.check import check as evaluate  # noqa: F401 (its earlier name)
 from toolgauge.api.evaluation import CriterionResult as CriterionResult
 from toolgauge.api.evaluation import EvaluatedTrajectory as EvaluatedTrajectory
 from toolgauge.api.evaluation import Evaluation as Evaluation
@@ -26,6 +27,6 @@ __all__ = [
     "ToolCall",
     "ToolgaugeError",
     "Trajectory",
-    "evaluate",
+    "check",
     "evaluators",
 ]

@@ -1,4 +1,4 @@
-"""The results of an evaluation, by trajectory and by criterion, with the texts of `toolgauge explain`; HTML for notebooks."""
+"""The results of an evaluation, by trajectory and by criterion, with the texts of `toolgauge check --criterion`; HTML for notebooks."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -18,6 +18,7 @@ class CaseError(Exception):
 
 
 _MAX_DEPTH = 100
+_SNIFFED_BYTES = 1 << 16
 _ARRAY = "one JSON object a line, not an array: `jq -c '.[]' FILE` writes such lines"
 _TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
 # Left out without a word, these would let a case pass.
@@ -97,7 +98,7 @@ def _problem(written: JsonObject) -> str | None:
     if "case" in written and not written.keys() & {"id", "actual"}:
         return (
             "this looks like a line of a reference file (`case`, `expected`), not a case with `id` and `actual`: name the file in a "
-            "criterion, `reference: {file: FILE, key: eval.case.id}`, and score a recording by `toolgauge replay --criteria`"
+            "criterion, `reference: {file: FILE, key: eval.case.id}`, and score a recording by `toolgauge check --criteria`"
         )
     for key in ("id", "evaluator"):
         if not isinstance(written.get(key), str) or not written[key]:
@@ -151,6 +152,18 @@ def lines(files: Sequence[str]) -> Iterator[Line]:
         except UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RecordingError(f"cannot read `{shown}`: {reason}") from error
+
+
+def holds_cases(file: str) -> bool:
+    """Return whether a file has cases, by the beginning of its first line; an unreadable one has none."""
+    try:
+        if not Path(file).is_file():
+            return False
+        with opened(file) as source, decompressed(source) as stream:
+            first = stream.read(_SNIFFED_BYTES).lstrip().partition(b"\n")[0]
+    except UNREADABLE:
+        return False
+    return first.startswith(b"{") and b'"evaluator"' in first and b'"resource' not in first
 
 
 def check_files(files: Sequence[str]) -> None:

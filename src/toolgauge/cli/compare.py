@@ -1,4 +1,4 @@
-"""`toolgauge compare`: is a release worse than the one before it? `catalogue`: the agents of recordings or of a running process."""
+"""`toolgauge compare`: is a release worse than the one before it? With `--agents`: the agents of recordings or of a running process."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ import msgspec
 from msgspec import to_builtins
 
 from toolgauge.cli.loaded_criteria import fetched, load_to_score
-from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
+from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.export.run_usage import RunUsageReader
@@ -102,6 +102,7 @@ _Observe: TypeAlias = Callable[[Observations, Sequence[str], Callable[[Trajector
     "--token-file", type=click.Path(path_type=Path), help="Holds the token for `--live`, as `admin.auth` wants it."
 )
 @configuration_options
+@click.option("--agents", is_flag=True, help="List the agents of recordings, or with --live of a running process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for a pull request.")
 def command(
@@ -118,20 +119,29 @@ def command(
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
+    agents: bool,
     as_json: bool,
     as_markdown: bool,
 ) -> int:
     """Compare the scores of two releases: better, worse, no difference seen, or not enough data.
 
-    BASE and NEW are recordings, each a file or a directory as in `toolgauge inspect --help`; they are scored as
-    `toolgauge replay` scores them. With `--by`, all FILEs are one recording that is split by an attribute of the resource or
+    BASE and NEW are recordings, each a file or a directory as in `toolgauge check --help`; they are scored as
+    `toolgauge check` scores them. With `--by`, all FILEs are one recording that is split by an attribute of the resource or
     of the spans, or by a property of the runs. With `--live`, a running process is asked for what it has scored; that may be done again and again,
     the test is made for it.
 
     One conversation is one observation in each stream: the mean score of a criterion there, for one tool and for all
     tools of an agent. The streams of all tools, and those of whole trajectories, have to be shown to be no worse; a single
     tool can only be worse.
+
+    With `--agents` nothing is compared: each agent of a service is listed with its models, versions, prompts, tools, criteria, runs,
+    and what a run without a fault takes. The URL of --live is then that of the web view, and its token that of `web.auth`.
     """
+    if agents:
+        _print_agents(
+            files, live, token_file, criteria_files, config_paths, overrides, as_json=as_json, as_markdown=as_markdown
+        )
+        return 0
     has_token, has_two_forms = token_file is not None, as_json and as_markdown
     _check_usage(files, by, live, base or new, criteria_files, only, has_token=has_token, has_two_forms=has_two_forms)
     filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
@@ -283,17 +293,7 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
     return versions
 
 
-@click.command("catalogue", epilog=EXIT_CODES)
-@click.argument("files", nargs=-1, metavar="[FILE...]")
-@click.option("--live", metavar="URL", help="Ask a running `toolgauge serve`: the URL of its web view.")
-@click.option(
-    "--token-file", type=click.Path(path_type=Path), help="Holds the token for `--live`, as `web.auth` wants it."
-)
-@criteria_option("A criteria file, scored besides the default criteria; may be given several times.")
-@configuration_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")
-def catalogue(
+def _print_agents(
     files: tuple[str, ...],
     live: str | None,
     token_file: Path | None,
@@ -304,16 +304,7 @@ def catalogue(
     as_json: bool,
     as_markdown: bool,
 ) -> None:
-    """List the agents, with models, versions, prompts, tools, and what a run without a fault takes.
-
-    FILE is as in `toolgauge inspect --help`; recordings are scored as `toolgauge replay` scores them. With `--live`, a
-    running process is asked for what it has seen since its start.
-
-    For each agent of a service: runs without a fault seen, and runs that failed; tokens, time and cost of the former, failed runs
-    included; each value of a model, version, prompt or setting since when; each tool with calls, failures, times, the last
-    change of its definition, and the criteria that judge it. `costs` in the configuration has prices, and names the
-    criteria of success, by which runs are then said to have succeeded. Of prompts only hashes are shown.
-    """
+    """List agents: of recordings, or of what a running process has seen since its start."""
     if bool(files) == (live is not None):
         raise click.UsageError("give recordings, or `--live`")
     if as_json and as_markdown:

@@ -1,22 +1,20 @@
 """Loads criteria for commands that score, with notes on standard error; asks a running process for what it has scored."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import click
 import msgspec
 
 from toolgauge.config.model import Config
 from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.report.streams import echo
-from toolgauge.report.terminal import printable
+from toolgauge.report.terminal import counted, printable
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
 
-_F = TypeVar("_F", bound=Callable[..., object])
 _T = TypeVar("_T")
 _MAX_ANSWER_BYTES = 64 << 20
 
@@ -30,19 +28,9 @@ def load_to_score(
     return config, criteria
 
 
-def allow_nothing_option(function: _F) -> _F:
-    """Add `--allow-nothing`, which arrives as `allow_nothing`."""
-    return click.option(
-        "--allow-nothing", is_flag=True, help="Do not end with exit code 1 because nothing could be judged."
-    )(function)
-
-
-def judged_nothing(judged: int, total: int, noun: str, *, allow_nothing: bool) -> bool:
-    """Return whether the command fails because none of the runs or cases was judged, and print that."""
-    if judged or not total or allow_nothing:
-        return False
-    echo(f"judged 0 of {total} {noun}{'' if total == 1 else 's'}: exit code 1, unless `--allow-nothing`", err=True)
-    return True
+def judged_nothing(judged: int, total: int, noun: str) -> list[str]:
+    """Explain why the command fails where none of the runs or cases was judged."""
+    return [] if judged or not total else [f"judged 0 of {counted(total, noun)}: exit code 1, unless `--allow-nothing`"]
 
 
 def print_notes(criteria: Sequence[Criterion]) -> None:

@@ -1,0 +1,171 @@
+"""Failures that fail no run: known ones from a baseline file, and those that the record alone does not prove.
+
+A known failure is a kind of failure with its service and its case. Ids of traces and values of arguments are no part of it,
+so that the next recording has the same.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from toolgauge.export.redact import Redactor
+from toolgauge.model.errors import ConfigError, ToolgaugeError
+from toolgauge.model.names import stable_tool
+from toolgauge.model.outcomes import NotEvaluated, Outcome, Scorecard, Scored, outcome_word
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.failure_groups import failure_kind
+from toolgauge.report.terminal import counted
+
+_SHADOW = "shadow"
+
+# What the spans themselves show: a broken schema, a tool that was not on offer, an error that was told, an act done twice,
+# an id that nobody gave.
+PROVED = frozenset(
+    {"arguments_schema", "known_tool", "tool_success", "run_completed", "one_effect"}
+    | {"grounded_arguments", "grounded_answer"}
+)
+
+
+class KnownFailure(msgspec.Struct, frozen=True, order=True, kw_only=True, omit_defaults=True):
+    """One line of a baseline. What a failure does not have is empty."""
+
+    criterion: str
+    service: str = ""
+    case: str = ""
+    tool: str = ""
+    argument: str = ""
+    error: str = ""
+
+    @property
+    def place(self) -> "KnownFailure":
+        """The same without its reason: what a criterion judges again when the failure is mended."""
+        return msgspec.structs.replace(self, argument="", error="")
+
+
+class Baseline:
+    """A file of known failures. One that does not exist is written with all failures of this check."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._judged: set[KnownFailure] = set()
+        self._seen: set[KnownFailure] = set()
+        self._known: set[KnownFailure] | None = None
+        if path.exists():
+            self._known = set()
+            for number, line in enumerate(path.read_bytes().splitlines(), 1):
+                try:
+                    self._known.add(msgspec.json.decode(line, type=KnownFailure))
+                except msgspec.MsgspecError as error:
+                    raise ConfigError(f"`{path}`, line {number}: not a known failure ({error})") from error
+
+    def judge(self, failure: KnownFailure, *, failed: bool) -> bool:
+        """Take note of a judgement; return whether it is a known failure."""
+        self._judged.add(failure.place)
+        if not failed:
+            return False
+        self._seen.add(failure)
+        return self._known is None or failure in self._known
+
+    def write(self) -> str:
+        """Forget failures that are mended, write the file where it changes, and describe it."""
+        before = self._seen if self._known is None else self._known
+        kept = {one for one in before if one in self._seen or one.place not in self._judged}
+        if kept != self._known:
+            text = "".join(f"{json.dumps(msgspec.to_builtins(one), ensure_ascii=False)}\n" for one in sorted(kept))
+            try:
+                self._path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise ToolgaugeError(f"cannot write `{self._path}`: {error.strerror or error}") from error
+        begun = " (written: delete it to begin again)" if self._known is None else ""
+        new, mended = len(self._seen - before), len(before - kept)
+        return f"baseline `{self._path}`: {len(kept)} known, {new} new, {mended} mended{begun}"
+
+
+class Exemptions:
+    """Decides which failures fail a run. Counts runs, those that failed, and those whose failures are all exempt, by the reason."""
+
+    def __init__(
+        self,
+        redactor: Redactor,
+        baseline: Baseline | None = None,
+        *,
+        only_proved: bool = False,
+        case_keys: Sequence[str] = (),
+    ) -> None:
+        self._redactor = redactor
+        self._baseline = baseline
+        self._only_proved = only_proved
+        self._case_keys = case_keys
+        self.runs = self.failed = 0
+        self.exempt = Counter[str]()
+
+    def case_of(self, trajectory: Trajectory) -> str | None:
+        """Return the case that criteria look up for a trajectory."""
+        found = (trajectory.attributes[key] for key in self._case_keys if key in trajectory.attributes)
+        return next(map(str, found), None)
+
+    def of_run(self, scorecard: Scorecard) -> dict[str, str]:
+        """Judge a run: by the criteria that failed, why that fails no run, or "" where it does."""
+        reasons: dict[str, list[str]] = {}
+        service, case = scorecard.trajectory.service or "", self.case_of(scorecard.trajectory) or ""
+        for result in scorecard.results:
+            failure = None
+            if self._baseline is not None and not isinstance(result.outcome, NotEvaluated):
+                kind = failure_kind(result, self._redactor) if _is_failure(result.outcome) else None
+                failure = KnownFailure(
+                    criterion=result.criterion,
+                    service=service,
+                    case=case,
+                    tool="" if result.call is None else stable_tool(result.call.name),
+                    argument="" if kind is None else kind.argument,
+                    error="" if kind is None else kind.error,
+                )
+            reason = self._reason(result.evaluator, result.outcome, failure, is_shadow=result.enforce == "shadow")
+            if reason is not None:
+                reasons.setdefault(result.criterion, []).append(reason)
+        found = {criterion: "" if "" in each else each[0] for criterion, each in reasons.items()}
+        self.runs += not scorecard.by_judges
+        self._count(found.values())
+        return found
+
+    def of_case(self, name: str, evaluator: str, outcome: Outcome) -> str:
+        """Judge a case: return why its failure does not count, else ""."""
+        error = outcome_word(outcome) if _is_failure(outcome) else ""
+        failure = KnownFailure(criterion=evaluator, case=name, error=error)
+        reason = self._reason(evaluator, outcome, failure)
+        self.runs += 1
+        self._count(() if reason is None else (reason,))
+        return reason or ""
+
+    def _count(self, reasons: Collection[str]) -> None:
+        self.failed += "" in reasons
+        if "" not in reasons:
+            self.exempt.update({reason for reason in reasons if reason != _SHADOW})
+
+    def _reason(
+        self, evaluator: str, outcome: Outcome, failure: KnownFailure | None, *, is_shadow: bool = False
+    ) -> str | None:
+        failed, is_known = _is_failure(outcome), False
+        if self._baseline is not None and failure is not None and not is_shadow:
+            is_known = self._baseline.judge(failure, failed=failed)
+        if not failed:
+            return None
+        if is_shadow:
+            return _SHADOW
+        if self._only_proved and not (evaluator in PROVED and isinstance(outcome, Scored)):
+            return "not proved"
+        return "known" if is_known else ""
+
+    def lines(self) -> Iterator[str]:
+        """Say how many runs failed; the baseline is written here."""
+        if self._baseline is not None:
+            yield self._baseline.write()
+        rest = "".join(f"; {count} with failures that are {reason}" for reason, count in self.exempt.items())
+        yield f"{self.failed} of {counted(self.runs, 'run')} failed{rest}"
+
+
+def _is_failure(outcome: Outcome) -> bool:
+    return outcome_word(outcome) in ("fail", "error")

@@ -53,10 +53,10 @@ def recorded(folder: Path, *spans: Mapping[str, str]) -> str:
 
 def states(file: str) -> Sequence[str]:
     """Return the states of the arguments, after a look at the outcomes of the default criteria."""
-    results = [json.loads(line) for line in run("replay", "--json", file).out.splitlines()]
+    results = [json.loads(line) for line in run("check", "--fail-on", "nothing", "--json", file).out.splitlines()]
     judged = [result for result in results if result["criterion"] == "default.arguments_schema"]
     assert {result["outcome"] for result in judged} == {"not_evaluated"}
-    (trajectory,) = [json.loads(line) for line in run("inspect", "--json", file).out.splitlines()]
+    (trajectory,) = [json.loads(line) for line in run("check", "--calls", "--json", file).out.splitlines()]
     assert {call["state"] for call in trajectory["tool_calls"]} == {"executed"}
     return [call["arguments_state"] for call in trajectory["tool_calls"]]
 
@@ -91,5 +91,5 @@ def test_arguments_that_a_mask_broke_are_redacted(tmp_path: Path, attributes: di
 
 def test_json_that_a_model_wrote_wrongly_stays_unparsable(tmp_path: Path):
     file = recorded(tmp_path, conventions('{"to": "****", "n": }'))
-    (trajectory,) = [json.loads(line) for line in run("inspect", "--json", file).out.splitlines()]
+    (trajectory,) = [json.loads(line) for line in run("check", "--calls", "--json", file).out.splitlines()]
     assert [call["arguments_state"] for call in trajectory["tool_calls"]] == ["unparsable"]

@@ -35,7 +35,7 @@ def test_a_pack_is_a_valid_configuration_and_judges_real_traffic(pack: str, tmp_
     validated = run("validate", "--config", str(config))
     assert (validated.code, validated.err) == (0, "")
     assert f"pack.{pack}." in validated.out
-    replayed = run("replay", "--config", str(config), str(CORPUS / "openinference-langgraph"))
+    replayed = run("check", "--fail-on", "nothing", "--config", str(config), str(CORPUS / "openinference-langgraph"))
     assert replayed.code == 0, replayed.err
     assert f"pack.{pack}." in replayed.out
 
@@ -43,7 +43,7 @@ def test_a_pack_is_a_valid_configuration_and_judges_real_traffic(pack: str, tmp_
 def test_replay_names_the_criteria_of_a_pack_whose_tools_are_never_called(tmp_path: Path):
     assert run("init", "--pack", "customer-service", cwd=tmp_path).code == 0
     recording = CORPUS / "pydantic-ai" / "mcp_sequence3.otlp.pb"
-    replayed = run("replay", "--config", str(tmp_path / "toolgauge.yaml"), str(recording))
+    replayed = run("check", "--fail-on", "nothing", "--config", str(tmp_path / "toolgauge.yaml"), str(recording))
     named = [line for line in replayed.err.splitlines() if "found no call of its `rules`: look at `rules`" in line]
     assert [line.split("`")[1] for line in named] == [
         "pack.customer-service.identify-first",

@@ -35,7 +35,17 @@ def learned(three: Path) -> Path:
 
 
 def test_what_was_learned_runs_in_a_replay_and_only_the_invented_tool_fails(three: Path, learned: Path):
-    ended = run("replay", "--json", "--set", "defaults.enabled=false", "--criteria", str(learned), str(three))
+    ended = run(
+        "check",
+        "--fail-on",
+        "nothing",
+        "--json",
+        "--set",
+        "defaults.enabled=false",
+        "--criteria",
+        str(learned),
+        str(three),
+    )
     assert ended.code == 0, ended.err
     results = [json.loads(line) for line in ended.out.splitlines()]
     assert {result["explanation"] for result in results if result["outcome"] == "fail"} == {
@@ -91,7 +101,7 @@ def test_runs_can_be_chosen_by_an_attribute(three: Path):
 
 
 def test_runs_that_passed_can_be_chosen_by_labels(three: Path, tmp_path: Path):
-    inspected = [json.loads(line) for line in run("inspect", "--json", str(three)).out.splitlines()]
+    inspected = [json.loads(line) for line in run("check", "--calls", "--json", str(three)).out.splitlines()]
     labels = tmp_path / "labels.csv"
     rows = [f"{one['trace_id']},{'passed' if place % 2 else 'failed'}" for place, one in enumerate(inspected)]
     labels.write_text("\n".join(("trace_id,verdict", *rows)))

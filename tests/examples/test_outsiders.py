@@ -55,7 +55,7 @@ def test_the_package_s_own_tests_pass(example: str, tmp_path: Path):
 def test_components_lists_the_dialect_and_the_evaluator(tmp_path: Path):
     install("custom-dialect", tmp_path / "installed")
     installed = install("custom-evaluator", tmp_path / "installed")
-    components = json.loads(installed.run("toolgauge", "components", "--json"))
+    components = json.loads(installed.run("toolgauge", "validate", "--components", "--json"))
     assert {"name": "acme", "description": "Reads spans of the Acme agent framework."} in components["dialects"]
     (budget,) = [entry for entry in components["evaluators"] if entry["name"] == "call_budget"]
     assert (budget["version"], budget["level"]) == ("1", "trajectory")
@@ -63,7 +63,7 @@ def test_components_lists_the_dialect_and_the_evaluator(tmp_path: Path):
 
 def test_inspect_reads_the_outsider_s_spans(tmp_path: Path, dialect: Installed):
     recording = recording_of_acme(tmp_path, dialect)
-    (line,) = dialect.run("toolgauge", "inspect", "--json", str(recording)).splitlines()
+    (line,) = dialect.run("toolgauge", "check", "--calls", "--json", str(recording)).splitlines()
     trajectory = json.loads(line)
     assert trajectory["conversation_id"] == "t-1"
     assert trajectory["agents"] == ["support"]
@@ -113,7 +113,7 @@ def test_a_service_receives_from_and_exports_to_folders(tmp_path: Path):
         toolgauge.assert_books_balance()
         assert "exporting to `folder`" in toolgauge.said()
     written = sorted((tmp_path / "out").glob("*.otlp.pb"))
-    said = installed.run("toolgauge", "inspect", "--json", *map(str, written)).splitlines()
+    said = installed.run("toolgauge", "check", "--calls", "--json", *map(str, written)).splitlines()
     assert [len(json.loads(line)["tool_calls"]) for line in said] == [3]
 
 
@@ -125,7 +125,7 @@ def test_settings_of_receivers_and_exporters_are_checked_like_ours(tmp_path: Pat
     assert "exporters.folder.paht" in said
     assert "receivers.fodler" in said
     config.write_text("exporters:\n  folder: {path: /tmp/x}\n")
-    shown = installed.run("toolgauge", "print-config", "--config", str(config))
+    shown = installed.run("toolgauge", "validate", "--print", "--config", str(config))
     assert "path: /tmp/x" in shown
 
 

@@ -127,10 +127,10 @@ def tool(
 
 
 def evaluated(*spans: ScopeSpans, criteria: Sequence[toolgauge.Criterion] = ()) -> tuple[EvaluatedTrajectory, ...]:
-    """Return what `toolgauge.evaluate` makes of the spans of one service."""
+    """Return what `toolgauge.check` makes of the spans of one service."""
     service = Resource(attributes=_key_values({"service.name": "shop"}))
     request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(resource=service, scope_spans=spans)])
-    return toolgauge.evaluate(request, criteria).trajectories
+    return toolgauge.check(request, criteria).trajectories
 
 
 def trajectory_of(*spans: ScopeSpans) -> Trajectory:

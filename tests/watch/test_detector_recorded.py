@@ -59,7 +59,18 @@ def worse(recorded: dict[str, dict[str, list[float]]], criterion: str) -> list[f
 def scores(name: str, criteria: Path) -> dict[str, list[float]]:
     """By criterion, the mean of each conversation that has scores, in recorded order."""
     file = str(Path(RECORDINGS or "") / name)
-    command = [sys.executable, "-m", "toolgauge", "replay", "--criteria", str(criteria), file, "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "toolgauge",
+        "check",
+        "--fail-on",
+        "nothing",
+        "--criteria",
+        str(criteria),
+        file,
+        "--json",
+    ]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for result in map(json.loads, printed.splitlines()):

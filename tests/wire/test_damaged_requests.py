@@ -51,7 +51,7 @@ def log_request() -> bytes:
 
 def inspected(file: Path) -> dict[str, dict[str, object]]:
     """The first call of each trajectory that has one, by trace id."""
-    shown = run("inspect", "--json", str(file))
+    shown = run("check", "--calls", "--json", str(file))
     assert (shown.code, "warning" in shown.err) == (0, False)
     found = [json.loads(line) for line in shown.out.splitlines()]
     return {each["trace_id"]: each["tool_calls"][0] for each in found if each["tool_calls"]}

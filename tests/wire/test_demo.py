@@ -146,7 +146,7 @@ def test_the_summary_lists_everything_that_it_counts(demo: tuple[str, float, Pat
     assert alarms >= 1
     assert any(re.fullmatch(rf"{alarms} alarms? \(in Prometheus .*", line) for line in summary)
     assert any(re.fullmatch(rf"version 1\.1: \d+ conversations, {alarms} alarms?", line) for line in phase)
-    assert summary[-1].split() == ["toolgauge", "replay", "FILE...", "score", "recorded", "traffic"]
+    assert summary[-1].split() == ["toolgauge", "check", "FILE...", "score", "recorded", "traffic"]
 
 
 def test_addresses_stay_masked_where_values_are_shown(demo: tuple[str, float, Path]):

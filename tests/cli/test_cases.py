@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import Ended, run
-from toolgauge.cases.case import lines
 
 GOOD: dict[str, object] = {
     "id": "good",
@@ -95,15 +94,6 @@ def test_cases_of_one_id_are_all_scored_and_a_warning_names_both(tmp_path: Path)
         "warning: more.jsonl:1: case `good` has the id of cases.jsonl:1",
         "cases: 3 pass, 1 not_evaluated",
     ]
-
-
-def test_progress_of_compressed_cases_ends_with_the_file(tmp_path: Path):
-    plain, packed = tmp_path / "plain", tmp_path / "packed"
-    content = "\n".join(json.dumps({**GOOD, "id": str(number)}) for number in range(500)).encode()
-    plain.write_bytes(content)
-    packed.write_bytes(gzip.compress(content))
-    for file in (plain, packed):
-        assert sum(line.read for line in lines([str(file)])) == file.stat().st_size
 
 
 def test_registered_tools_count_where_a_case_has_no_offer(tmp_path: Path):

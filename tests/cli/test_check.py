@@ -60,7 +60,7 @@ def test_a_run_that_fails_is_exit_code_1_and_one_that_fails_in_the_shadow_is_not
 ):
     assert check(RETRY).code == 0
     failed = check(*amounts(40.0), *REFUND)
-    assert (failed.code, failed.err.splitlines()[-1]) == (1, "1 of 1 run failed")
+    assert (failed.code, failed.err.splitlines()[-1]) == (1, "1 of 1 run failed, `--failed` explains them")
     shadow = "- {name: trial, evaluator: policy, enforce: shadow, forbid: [{tool: refund_order}]}"
     assert check(*amounts(42.5, shadow), *REFUND).code == 0
     assert check(*amounts(40.0), *REFUND, "--fail-on", "nothing").code == 0

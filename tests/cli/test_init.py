@@ -77,15 +77,6 @@ def test_a_few_runs_give_a_configuration_and_no_criteria(tmp_path: Path):
     assert run("validate", "--config", str(tmp_path / "toolgauge.yaml")).code == 0
 
 
-def test_criteria_of_a_pack_alone_are_not_called_learned(tmp_path: Path):
-    recording = str(CORPUS / "pydantic-ai" / "mcp_sequence3.otlp.pb")
-    assert run("init", recording, "--pack", "retrieval", "-d", str(tmp_path)).code == 0
-    written = (tmp_path / "criteria.yaml").read_text()
-    assert "Learned from traffic" not in written
-    assert written.startswith("# Nothing is learned from traffic here: ")
-    assert "pack.retrieval.searches" in written
-
-
 def test_files_that_exist_are_kept_unless_forced(tmp_path: Path):
     (tmp_path / "criteria.yaml").write_text("mine")
     refused = run("init", "--pack", "retrieval", cwd=tmp_path)
@@ -98,21 +89,3 @@ def test_files_that_exist_are_kept_unless_forced(tmp_path: Path):
     assert not (tmp_path / "toolgauge.yaml").exists()
     assert run("init", "--pack", "retrieval", "--force", cwd=tmp_path).code == 0
     assert "pack.retrieval.searches" in (tmp_path / "criteria.yaml").read_text()
-
-
-def test_without_traffic_and_pack_the_packs_are_named(tmp_path: Path):
-    ended = run("init", cwd=tmp_path)
-    assert ended.code == 2
-    assert (
-        "--pack coding-agent, --pack customer-service, --pack data-sql, --pack mcp-server, --pack retrieval"
-        in ended.err
-    )
-
-
-def test_a_recording_without_calls_leads_to_the_packs(tmp_path: Path):
-    file = tmp_path / "none.json"
-    file.write_text('{"resourceSpans": []}')
-    ended = run("init", str(file), "-d", str(tmp_path))
-    assert ended.code == 1
-    assert "`--pack NAME` needs no traffic" in ended.err
-    assert not (tmp_path / "toolgauge.yaml").exists()

@@ -70,14 +70,6 @@ def test_loading_a_command_leaves_the_search_for_garbage_on():
     assert gc.isenabled()
 
 
-@pytest.mark.parametrize("name", ["serve", "check", "doctor", "inspect", "print-config"])
-def test_every_command_can_be_loaded_and_has_its_help(name: str):
-    command = commands.get_command(click.Context(commands), name)
-    assert command is not None
-    assert command.name == name
-    assert command.help
-
-
 def test_version_is_printed_to_stdout():
     ended = run("--version")
     assert (ended.code, ended.out, ended.err) == (0, f"toolgauge {version('toolgauge')}\n", "")
@@ -99,27 +91,6 @@ def test_a_missing_argument_is_misuse_with_the_order_of_arguments():
     assert ended.err == f"error: Missing argument 'FILE...'.\n{hint}"
 
 
-def test_an_unknown_option_is_misuse():
-    ended = run("validate", "--confg", "x")
-    assert ended.code == 2
-    assert ended.out == ""
-    assert ended.err.startswith("error: ")
-    assert "hint: `toolgauge validate --help` lists what there is" in ended.err
-
-
-@pytest.mark.parametrize("name", ["record", "serve"])
-def test_help_names_the_signal_that_ends_a_job_in_the_background(name: str):
-    words = " ".join(run(name, "--help").out.split())
-    assert "background of a script ignores SIGINT: send SIGTERM" in words
-
-
-def test_no_command_shows_the_help_and_is_misuse():
-    ended = run()
-    assert ended.code == 2
-    assert ended.out == ""
-    assert "Commands:" in ended.err
-
-
 @pytest.mark.parametrize(("no_colour", "coloured"), [("", True), ("1", False)])
 def test_colour_appears_on_terminals_unless_switched_off(no_colour: str, *, coloured: bool):
     terminal, side = os.openpty()
@@ -138,10 +109,6 @@ def test_colour_appears_on_terminals_unless_switched_off(no_colour: str, *, colo
     assert (b"\x1b[" in seen) is coloured
 
 
-def test_colour_is_left_out_where_there_is_no_terminal():
-    assert "\x1b" not in run("validate", "--set", "x").err
-
-
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -157,12 +124,6 @@ def test_our_errors_become_error_and_hint_lines(
     assert main(["failing"]) == code
     streams = capsys.readouterr()
     assert (streams.out, streams.err) == ("", "error: broken\nhint: mend it\n")
-
-
-def test_interrupting_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    raising(KeyboardInterrupt(), monkeypatch)
-    assert main(["failing"]) == 130
-    assert "Traceback" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("argument", ["schema", "--help", "--version"])
@@ -195,16 +156,6 @@ def test_output_that_cannot_be_written_is_a_failure_with_a_message():
 def test_an_error_that_cannot_be_written_leaves_the_exit_code_as_it_is(arguments: tuple[str, ...]):
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run([sys.executable, "-m", "toolgauge", *arguments], stderr=full, check=False)
-    assert ended.returncode == 2
-
-
-def test_an_error_that_nobody_reads_leaves_the_exit_code_as_it_is():
-    read_end, write_end = os.pipe()
-    os.close(read_end)
-    ended = subprocess.run(
-        [sys.executable, "-m", "toolgauge", "validate", "--set", "x"], stderr=write_end, check=False, timeout=300
-    )
-    os.close(write_end)
     assert ended.returncode == 2
 
 

@@ -173,19 +173,6 @@ def test_components_are_listed_as_text_and_as_json():
     assert known_tool["description"]
 
 
-def test_a_recorder_sends_nothing_and_asks_for_no_destination(tmp_path: Path):
-    own = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
-    ended = run("record", "-o", "new.otlp", "--set", "log.level=x", cwd=tmp_path, environment=own)
-    assert (ended.code, "log.level" in ended.err, "OTEL_EXPORTER" in ended.err) == (2, True, False)
-
-
-def test_receivers_and_exporters_are_described_for_those_who_run_them():
-    listed = json.loads(run("validate", "--components", "--json").out)
-    described = [entry["description"] for kind in ("receivers", "exporters") for entry in listed[kind]]
-    assert described
-    assert [text for text in described if "`" in text or text.count(".") != 1] == []
-
-
 def test_registered_tools_are_checked(tmp_path: Path):
     (tmp_path / "good.json").write_text('[{"name": "find"}]')
     (tmp_path / "bad.json").write_text('[{"title": "find"}]')

@@ -43,7 +43,7 @@ def current() -> set[str]:
     """Collect the names of the tree."""
     schemas = {"config": config_schema(), "criteria": criteria_schema(), "cases": reference_schema()}
     return {
-        *(f"python toolgauge.{name}" for name in (*toolgauge.__all__, *toolgauge._RENAMED)),  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
+        *(f"python toolgauge.{name}" for name in (*toolgauge.__all__, "evaluate")),
         *(f"python toolgauge.evaluators.{name}" for name in evaluators.__all__),
         *(f"python toolgauge.in_process.{name}" for name in ("ToolgaugeSpanExporter",) if _exists("in_process", name)),
         *(f"python toolgauge.testing.{one}" for one in _CHECKS if _exists(f"testing.{one.split('.')[0]}", one.split(".")[1])),

@@ -107,7 +107,8 @@ def check(
             trajectory=scorecard.trajectory,
             writer=notebook,
             results=tuple(
-                CriterionResult(writer.verdict(result), result.criterion in default) for result in scorecard.results
+                CriterionResult.of(writer.verdict(one), is_default=one.criterion in default)
+                for one in scorecard.results
             ),
         )
         for scorecard in scorecards(requests(source), offline_pipeline(loaded, made))

@@ -57,11 +57,10 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of a file. `read` is how many bytes of the file were read for it, by which progress is measured."""
+    """A line of a file."""
 
     place: str
     content: bytes
-    read: int = 0
 
 
 def parse(line: Line) -> Case | Unreadable:
@@ -140,15 +139,11 @@ def lines(files: Sequence[str]) -> Iterator[Line]:
         shown = "standard input" if file == STDIN else file
         try:
             with opened(file) as source, decompressed(source) as stream:
-                before = 0
                 for number, content in enumerate(stream, 1):
                     if content.strip():
-                        # Of a compressed file less is read than comes out.
-                        after = source.tell() if source.seekable() else before
-                        yield Line(place=f"{shown}:{number}", content=content, read=after - before)
+                        yield Line(place=f"{shown}:{number}", content=content)
                         if number == 1 and content.strip() == b"[":
                             break
-                        before = after
         except UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RecordingError(f"cannot read `{shown}`: {reason}") from error

@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from toolgauge.cli.options import Asked
+from toolgauge.cli.check import Asked
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
 from toolgauge.recordings.recorded_requests import scorecards

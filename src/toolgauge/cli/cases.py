@@ -3,26 +3,24 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 from toolgauge.cases.case import Case, Unreadable, check_files, lines, parse
 from toolgauge.cases.scoring import CaseResult, Cases, explanation, result_object
+from toolgauge.cli.check import Asked
 from toolgauge.cli.loaded_criteria import judged_nothing
-from toolgauge.cli.options import Asked
-from toolgauge.cli.output import Bar, terminal_style
+from toolgauge.cli.output import terminal_style
 from toolgauge.cli.report_files import Reports
 from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, Outcome, Scored, outcome_word
-from toolgauge.recordings.recorded_requests import STDIN
 from toolgauge.report.explanations import comparison, figure, shown_difference
 from toolgauge.report.findings import CriterionCounts, Report, Row, finding
 from toolgauge.report.known_failures import Baseline, Exemptions
-from toolgauge.report.streams import echo, has_bar, is_terminal, redraw
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import Style, indented, outcome_styled, printable
 from toolgauge.service.pipeline_factory import redactor
 
@@ -43,25 +41,23 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
     shown, hidden = redactor(config, show_values=True), redactor(config)
     exemptions = Exemptions(hidden, baseline, only_proved=asked.proved)
     rows = _CaseRows(hidden, exemptions)
-    with _progress(asked.files) as advance:
-        for line in lines(asked.files):
-            advance(line.read)
-            case = parse(line)
-            if isinstance(case, Unreadable):
-                words[_UNREADABLE] += 1
-                echo(f"error: {indented(f'{case.place}: {case.problem}', _INDENT)}", err=True)
-                reports.add((rows.unreadable(case),))
-                continue
-            first = places.setdefault(case.name, case.place)
-            if first != case.place:
-                echo(f"warning: {printable(f'{case.place}: case `{case.name}` has the id of {first}')}", err=True)
-            result = cases.score(case)
-            words[outcome_word(result.outcome)] += 1
-            if isinstance(result.outcome, Errored):
-                text = f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}"
-                echo(f"error: {indented(text, _INDENT)}", err=True)
-            reports.add((rows.row(result),))
-            echo(json.dumps(result_object(result)) if asked.as_json else "\n".join(_lines(result, style, shown)))
+    for line in lines(asked.files):
+        case = parse(line)
+        if isinstance(case, Unreadable):
+            words[_UNREADABLE] += 1
+            echo(f"error: {indented(f'{case.place}: {case.problem}', _INDENT)}", err=True)
+            reports.add((rows.unreadable(case),))
+            continue
+        first = places.setdefault(case.name, case.place)
+        if first != case.place:
+            echo(f"warning: {printable(f'{case.place}: case `{case.name}` has the id of {first}')}", err=True)
+        result = cases.score(case)
+        words[outcome_word(result.outcome)] += 1
+        if isinstance(result.outcome, Errored):
+            text = f"{case.place}: case `{case.name}`: {result.outcome.error_type}: {result.outcome.message}"
+            echo(f"error: {indented(text, _INDENT)}", err=True)
+        reports.add((rows.row(result),))
+        echo(json.dumps(result_object(result)) if asked.as_json else "\n".join(_lines(result, style, shown)))
     if not words:
         raise RecordingError("there is no case to score", hint="a case is one line of JSON")
     echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
@@ -95,19 +91,6 @@ def _lines(result: CaseResult, style: Style, shown: Redactor) -> Iterator[str]:
             yield f"{_INDENT}{indented(f'{name}{why}', _INDENT * 2)}"
         if len(below) > _MAX_CALLS:
             yield f"{_INDENT}and {len(below) - _MAX_CALLS} more calls"
-
-
-@contextmanager
-def _progress(files: Sequence[str]) -> Generator[Callable[[int], None]]:
-    """Show how far the files are read when stderr is a terminal and stdout is not, which would show the rows."""
-    if not has_bar() or is_terminal() or STDIN in files:
-        yield lambda _size: None
-        return
-    total = sum(Path(file).stat().st_size for file in files)
-    try:
-        yield Bar("scoring", total).add
-    finally:
-        redraw("")
 
 
 class _CaseRows:

@@ -10,12 +10,47 @@ import msgspec
 
 from toolgauge.cases.case import holds_cases
 from toolgauge.cli.main import configuration_options, criteria_option
-from toolgauge.cli.options import NOTHING, Asked
-from toolgauge.cli.report_files import Reports
 from toolgauge.report.findings import FAIL_ON
 from toolgauge.report.known_failures import Baseline
 from toolgauge.report.streams import echo_fitted
 from toolgauge.report.terminal import printable
+
+# The word of `--fail-on` under which no result fails the command.
+NOTHING = "nothing"
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asks for."""
+
+    files: tuple[str, ...]
+    config_paths: tuple[str, ...]
+    overrides: tuple[str, ...]
+    criteria_files: tuple[str, ...]
+    view: str | None
+    first: str | None
+    cases: bool
+    criterion: str | None
+    trace_id: str | None
+    failed: bool
+    labels: str | None
+    label_attribute: str | None
+    label_pass_at: float | None
+    label_names: tuple[str, ...]
+    since: str
+    labels_file: str | None
+    cost: bool
+    fail_on: tuple[str, ...]
+    fail_under: dict[str, float]
+    proved: bool
+    baseline_file: str | None
+    allow_nothing: bool
+    as_json: bool
+    junit_file: str | None
+    markdown_file: str | None
+    sarif_file: str | None
+    html_file: str | None
+    github: bool
+    to: tuple[str, ...]
 
 
 def _outcomes(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:
@@ -183,6 +218,7 @@ def command(**options: object) -> int:
         raise click.UsageError(f"`{printable(cases[0])}` has offline cases: check them and recordings apart")
     from toolgauge.cli.cases import check_cases
     from toolgauge.cli.recordings import check_recordings
+    from toolgauge.cli.report_files import Reports
 
     reports = Reports(asked, os.environ)
     baseline = None if asked.baseline_file is None else Baseline(Path(asked.baseline_file))

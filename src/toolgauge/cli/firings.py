@@ -8,10 +8,11 @@ import click
 from toolgauge.authoring.backtest_report import Report
 from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback
+from toolgauge.cli.check import Asked
 from toolgauge.cli.labels import labels_of
 from toolgauge.cli.loaded_criteria import warn_of_unmatched
-from toolgauge.cli.options import Asked
 from toolgauge.cli.output import Reading, terminal_style
+from toolgauge.cli.recordings import View
 from toolgauge.config.model import Config
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import Scorecard
@@ -28,14 +29,13 @@ from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 
-class Firings:
-    """A `recordings.View`. What is printed depends on the recording, the criteria and the labels alone, but for durations."""
+class Firings(View):
+    """A `View` of runs by criterion. What is printed depends on the recording, the criteria and the labels alone, but for durations."""
 
     def __init__(self, asked: Asked, config: Config, criteria: Sequence[Criterion]) -> None:
         if not criteria:
             raise ConfigError("there is no criterion", hint="give `--criteria FILE`, or leave the default criteria on")
-        self.criteria = criteria
-        self._asked, self._config = asked, config
+        super().__init__(asked, config, criteria)
         given = labels_of(asked)
         self._labels = [] if given is None else [given]
         self._attribute = None if asked.label_attribute is None else LabelSet(asked.label_attribute)
@@ -47,18 +47,18 @@ class Firings:
         """Make the pipeline."""
         del reading
         return offline_pipeline(
-            self._config,
+            self.config,
             self.criteria,
             attributes=() if self._attribute is None else (self._attribute.name,),
             judging=self._judges,
-            around=self._stopwatch.measure if self._asked.cost else nothing_around,
+            around=self._stopwatch.measure if self.asked.cost else nothing_around,
             feedback=self._feedback,
         )
 
     def takes(self, trajectory: Trajectory) -> bool:
         """Take the attribute with the verdict from each run."""
         if self._attribute is not None:
-            self._attribute.add_attribute(trajectory, self._asked.label_pass_at)
+            self._attribute.add_attribute(trajectory, self.asked.label_pass_at)
         return True
 
     def lines(self, scorecard: Scorecard) -> Iterable[str]:
@@ -69,17 +69,14 @@ class Firings:
     def end(self, summary: Summary, unmatched: UnmatchedCriteria) -> int:
         """Print the report, and return the number of runs."""
         del summary
-        if not self._backtest.trajectories:
-            raise RecordingError(
-                "there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there"
-            )
+        self.check_runs(self._backtest.trajectories)
         is_earlier = click.get_current_context().info_name == "backtest"
         explains = f"toolgauge {'explain CRITERION' if is_earlier else 'check --criterion NAME'} FILE... --trace ID"
         report = Report(self._backtest, self._usable_labels(), self._judges.calls, explains)
-        for line in (json.dumps(report.as_object()),) if self._asked.as_json else report.lines(terminal_style()):
+        for line in (json.dumps(report.as_object()),) if self.asked.as_json else report.lines(terminal_style()):
             echo(line)
         warn_of_unmatched(unmatched)
-        if self._asked.cost:
+        if self.asked.cost:
             for line in self._stopwatch.lines(self._backtest.trajectories):
                 echo(line, err=True)
         return self._backtest.runs

@@ -12,7 +12,7 @@ from pathlib import Path
 from toolgauge.authoring.labels import Labelled, LabelSet, read_labels
 from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.backends.settings import VENDORS
-from toolgauge.cli.options import Asked
+from toolgauge.cli.check import Asked
 from toolgauge.cli.output import write_text
 from toolgauge.config.load import load
 from toolgauge.config.model import backends

@@ -1,22 +1,14 @@
-"""Loads criteria for commands that score, with notes on standard error; asks a running process for what it has scored."""
+"""Loads criteria for commands that score, with notes on standard error."""
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TypeVar
-
-import msgspec
 
 from toolgauge.config.model import Config
-from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import counted, printable
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
-
-_T = TypeVar("_T")
-_MAX_ANSWER_BYTES = 64 << 20
 
 
 def load_to_score(
@@ -45,14 +37,3 @@ def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:
     """Name the criteria that matched nothing."""
     for one in unmatched.so_far():
         echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
-
-
-def fetched(url: str, path: str, token_file: Path | None, answer: type[_T]) -> _T:
-    """Ask the running process at the URL of `--live`; raise `ToolgaugeError` when it does not answer."""
-    check_url(url, "--live")
-    at = url.rstrip("/").removesuffix(path)
-    body = ask(at, path, token=None if token_file is None else read_token(token_file), max_bytes=_MAX_ANSWER_BYTES)
-    try:
-        return msgspec.json.decode(body, type=answer)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise not_toolgauge(at) from error

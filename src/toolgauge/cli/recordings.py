@@ -1,17 +1,15 @@
-"""Recordings of `toolgauge check`: one loop reads and scores them; a view says what is printed of each run."""
+"""Recordings of `toolgauge check`: one loop reads and scores them; a view decides what is scored and printed."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 import click
 from msgspec.structs import replace
 
-from toolgauge.cli.destinations import endpoints, html_document, score_tables
+from toolgauge.cli.check import Asked
 from toolgauge.cli.loaded_criteria import judged_nothing, load_to_score, warn_of_unmatched
-from toolgauge.cli.options import Asked
 from toolgauge.cli.output import Reading, reading_progress, terminal_style
-from toolgauge.cli.report_files import Reports
+from toolgauge.cli.report_files import Reports, endpoints, html_document, score_tables
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
 from toolgauge.export.open_incidents import IncidentLines
@@ -34,26 +32,38 @@ from toolgauge.score.unmatched import UnmatchedCriteria
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
 
 
-class View(Protocol):
-    """Decides what is scored and printed."""
+class View:
+    """Scores by all criteria, counts every run, and prints nothing."""
 
-    criteria: Sequence[Criterion]
+    def __init__(self, asked: Asked, config: Config, criteria: Sequence[Criterion]) -> None:
+        self.asked, self.config, self.criteria = asked, config, criteria
 
     def pipeline(self, reading: Reading) -> Callable[[ScorecardSink], Pipeline]:
-        """Make the pipeline."""
-        ...
+        """Make the pipeline; lines on standard error go through `reading`."""
+        del reading
+        return offline_pipeline(self.config, self.criteria)
 
     def takes(self, trajectory: Trajectory) -> bool:
         """Return whether a run counts."""
-        ...
+        del trajectory
+        return True
 
     def lines(self, scorecard: Scorecard) -> Iterable[str]:
         """Describe a run."""
-        ...
+        del scorecard
+        return ()
 
     def end(self, summary: Summary, unmatched: UnmatchedCriteria) -> int:
         """Print the end, and return the number of runs."""
-        ...
+        del unmatched
+        return summary.runs
+
+    def check_runs(self, runs: int) -> None:
+        """Raise `RecordingError` where there is no run."""
+        if not runs:
+            raise RecordingError(
+                "there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there"
+            )
 
 
 def check_recordings(asked: Asked, reports: Reports, baseline: Baseline | None) -> tuple[Report, list[str]]:
@@ -83,7 +93,7 @@ def check_recordings(asked: Asked, reports: Reports, baseline: Baseline | None) 
                     reading.echo(line if asked.as_json else fitted(line))
     runs = view.end(summary, unmatched)
     if not runs and not asked.fail_on and not asked.allow_nothing:
-        raise RecordingError("there is no run to judge", hint="`toolgauge doctor FILE...` shows what is there")
+        view.check_runs(runs)
     # A default criterion may have nothing to look at.
     without_result = {one.name: "has no result" for one in summary.counts if not (one.words or one.is_default)}
     without_result |= {one.criterion.name: one.description for one in unmatched.so_far()}
@@ -147,12 +157,12 @@ def _view(asked: Asked, config: Config, criteria: Sequence[Criterion]) -> View:
     return Verdicts(asked, config, criteria)
 
 
-class Results:
+class Results(View):
     """A `View` of all results, with a table of the criteria, regressions and changes of tools."""
 
     def __init__(self, asked: Asked, config: Config, criteria: Sequence[Criterion]) -> None:
-        self.criteria = criteria
-        self._config, self._as_json, self._style = config, asked.as_json, terminal_style()
+        super().__init__(asked, config, criteria)
+        self._as_json, self._style = asked.as_json, terminal_style()
         self._redactor = redactor(config) if asked.as_json else _terminal_redactor(config, is_terminal=is_terminal())
         self._text = TextWriter(self._redactor, {one.revision: one.pass_at for one in criteria}, self._style)
 
@@ -165,16 +175,11 @@ class Results:
 
         incidents = IncidentLines()
         return offline_pipeline(
-            self._config,
+            self.config,
             self.criteria,
             on_regressions=lambda found: echo_all(f"regression: {line}" for _, _, line in incidents.add(found)),
             on_tool_changes=lambda found, _: echo_all(f"tool change: {tool_change_sentence(one)}" for one in found),
         )
-
-    def takes(self, trajectory: Trajectory) -> bool:
-        """Count all runs."""
-        del trajectory
-        return True
 
     def lines(self, scorecard: Scorecard) -> Iterator[str]:
         """Write each result on a line."""
@@ -191,65 +196,57 @@ class Results:
         for line in ("", *table) if table else ():
             echo_fitted(line, err=self._as_json)
         warn_of_unmatched(unmatched)
-        total = ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
         more = f"; criteria without a match: {len(without)}" if without else ""
-        echo_fitted(f"results: {total}{more}", err=True)
+        echo_fitted(f"results: {_counted(summary)}{more}", err=True)
         return summary.runs
 
 
-class Verdicts:
+class Verdicts(View):
     """A `View` of what decided: expected beside actual, and the calls, of one criterion or of the runs with an id."""
 
     def __init__(self, asked: Asked, config: Config, criteria: Sequence[Criterion]) -> None:
         name = asked.criterion
-        self.criteria: Sequence[Criterion] = [one for one in criteria if name in (None, one.name)]
+        super().__init__(asked, config, [one for one in criteria if name in (None, one.name)])
         if not self.criteria and name is not None:
             hint = suggestion(name, [one.name for one in criteria])
             raise ConfigError(f"no criterion called `{printable(name)}`", hint=hint)
-        self._asked, self._config = asked, config
         self._redactor = _terminal_redactor(config, is_terminal=is_terminal() and not asked.as_json)
         self._pass_at = {one.revision: one.pass_at for one in self.criteria}
         self._text = TextWriter(self._redactor, self._pass_at, terminal_style())
 
-    def pipeline(self, reading: Reading) -> Callable[[ScorecardSink], Pipeline]:
-        """Make the pipeline."""
-        del reading
-        return offline_pipeline(self._config, self.criteria)
-
     def takes(self, trajectory: Trajectory) -> bool:
         """Count runs with the id: a trajectory of a conversation is of all its traces."""
         ids = (trajectory.trace_id, trajectory.conversation_id, *(call.span.trace_id for call in trajectory.calls))
-        start = self._asked.trace_id or ""
+        start = self.asked.trace_id or ""
         return any(each is not None and each.startswith(start) for each in ids)
 
     def lines(self, scorecard: Scorecard) -> Iterator[str]:
         """Explain each verdict."""
         found: list[tuple[Result, OutcomeWord]] = [(one, outcome_word(one.outcome)) for one in scorecard.results]
-        wanted = tuple(one for one, word in found if not self._asked.failed or word in ("fail", "error"))
+        wanted = tuple(one for one, word in found if not self.asked.failed or word in ("fail", "error"))
         if wanted:
             card = replace(scorecard, results=wanted)
             objects = verdict_objects(card, self._redactor, self._pass_at)
-            yield from map(json.dumps, objects) if self._asked.as_json else self._text.explained(card)
+            yield from map(json.dumps, objects) if self.asked.as_json else self._text.explained(card)
 
     def end(self, summary: Summary, unmatched: UnmatchedCriteria) -> int:
         """Print the counts of each criterion; raise `RecordingError` where no run counts."""
-        if not summary.runs and self._asked.trace_id is not None:
-            text = f"no trajectory of trace `{printable(self._asked.trace_id)}`"
+        if not summary.runs and self.asked.trace_id is not None:
+            text = f"no trajectory of trace `{printable(self.asked.trace_id)}`"
             raise RecordingError(text, hint="`toolgauge check --calls FILE...` lists the trajectories")
-        if not summary.runs:
-            raise RecordingError(
-                "there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there"
-            )
+        self.check_runs(summary.runs)
         warn_of_unmatched(unmatched)
         if self._text.hint is not None:
             echo_fitted(f"hint: {self._text.hint}", err=True)
-        for criterion, counts in zip(self.criteria, summary.counts, strict=True):
-            words = ", ".join(f"{count} {word}" for word, count in counts.words.most_common()) or "none"
+        for criterion in self.criteria if self.asked.criterion is not None else ():
             rule = f"{criterion.evaluator_name}, passes at {criterion.pass_at:g}"
             shadow = ", in the shadow" if criterion.enforce == "shadow" else ""
-            if self._asked.criterion is not None:
-                echo_fitted(f"verdicts of `{criterion.name}` ({rule}{shadow}): {words}", err=True)
+            echo_fitted(f"verdicts of `{criterion.name}` ({rule}{shadow}): {_counted(summary)}", err=True)
         return summary.runs
+
+
+def _counted(summary: Summary) -> str:
+    return ", ".join(f"{count} {word}" for word, count in summary.words.most_common()) or "none"
 
 
 def _terminal_redactor(config: Config, *, is_terminal: bool) -> Redactor:

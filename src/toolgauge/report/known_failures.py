@@ -61,10 +61,11 @@ class Baseline:
                 except msgspec.MsgspecError as error:
                     raise ConfigError(f"`{path}`, line {number}: not a known failure ({error})") from error
 
-    def judge(self, failure: KnownFailure, *, failed: bool) -> bool:
+    def knows(self, failure: KnownFailure, outcome: Outcome) -> bool:
         """Take note of a judgement; return whether it is a known failure."""
-        self._judged.add(failure.place)
-        if not failed:
+        if not isinstance(outcome, NotEvaluated):
+            self._judged.add(failure.place)
+        if not _is_failure(outcome):
             return False
         self._seen.add(failure)
         return self._known is None or failure in self._known
@@ -109,52 +110,39 @@ class Exemptions:
 
     def of_run(self, scorecard: Scorecard) -> dict[str, str]:
         """Judge a run: by the criteria that failed, why that fails no run, or "" where it does."""
-        reasons: dict[str, list[str]] = {}
+        found: dict[str, str] = {}
         service, case = scorecard.trajectory.service or "", self.case_of(scorecard.trajectory) or ""
         for result in scorecard.results:
-            failure = None
+            failed = _is_failure(result.outcome)
+            failure = KnownFailure(criterion=result.criterion, service=service, case=case)
             if self._baseline is not None and not isinstance(result.outcome, NotEvaluated):
-                kind = failure_kind(result, self._redactor) if _is_failure(result.outcome) else None
-                failure = KnownFailure(
-                    criterion=result.criterion,
-                    service=service,
-                    case=case,
-                    tool="" if result.call is None else stable_tool(result.call.name),
-                    argument="" if kind is None else kind.argument,
-                    error="" if kind is None else kind.error,
-                )
-            reason = self._reason(result.evaluator, result.outcome, failure, is_shadow=result.enforce == "shadow")
-            if reason is not None:
-                reasons.setdefault(result.criterion, []).append(reason)
-        found = {criterion: "" if "" in each else each[0] for criterion, each in reasons.items()}
-        self.runs += not scorecard.by_judges
-        self._count(found.values())
+                tool = "" if result.call is None else stable_tool(result.call.name)
+                kind = failure_kind(result, self._redactor) if failed else None
+                argument, error = ("", "") if kind is None else (kind.argument, kind.error)
+                failure = msgspec.structs.replace(failure, tool=tool, argument=argument, error=error)
+            is_shadow = result.enforce == "shadow"
+            reason = _SHADOW if failed and is_shadow else self._reason(result.evaluator, result.outcome, failure)
+            if failed and found.get(result.criterion) != "":
+                found[result.criterion] = reason
+        self._count(found.values(), is_run=not scorecard.by_judges)
         return found
 
     def of_case(self, name: str, evaluator: str, outcome: Outcome) -> str:
         """Judge a case: return why its failure does not count, else ""."""
-        error = outcome_word(outcome) if _is_failure(outcome) else ""
-        failure = KnownFailure(criterion=evaluator, case=name, error=error)
+        failed = _is_failure(outcome)
+        failure = KnownFailure(criterion=evaluator, case=name, error=outcome_word(outcome) if failed else "")
         reason = self._reason(evaluator, outcome, failure)
-        self.runs += 1
-        self._count(() if reason is None else (reason,))
-        return reason or ""
+        self._count((reason,) if failed else (), is_run=True)
+        return reason
 
-    def _count(self, reasons: Collection[str]) -> None:
+    def _count(self, reasons: Collection[str], *, is_run: bool) -> None:
+        self.runs += is_run
         self.failed += "" in reasons
         if "" not in reasons:
-            self.exempt.update({reason for reason in reasons if reason != _SHADOW})
+            self.exempt.update({*reasons} - {_SHADOW})
 
-    def _reason(
-        self, evaluator: str, outcome: Outcome, failure: KnownFailure | None, *, is_shadow: bool = False
-    ) -> str | None:
-        failed, is_known = _is_failure(outcome), False
-        if self._baseline is not None and failure is not None and not is_shadow:
-            is_known = self._baseline.judge(failure, failed=failed)
-        if not failed:
-            return None
-        if is_shadow:
-            return _SHADOW
+    def _reason(self, evaluator: str, outcome: Outcome, failure: KnownFailure) -> str:
+        is_known = self._baseline is not None and self._baseline.knows(failure, outcome)
         if self._only_proved and not (evaluator in PROVED and isinstance(outcome, Scored)):
             return "not proved"
         return "known" if is_known else ""
@@ -164,7 +152,8 @@ class Exemptions:
         if self._baseline is not None:
             yield self._baseline.write()
         rest = "".join(f"; {count} with failures that are {reason}" for reason, count in self.exempt.items())
-        yield f"{self.failed} of {counted(self.runs, 'run')} failed{rest}"
+        hint = ", `--failed` explains them" if self.failed else ""
+        yield f"{self.failed} of {counted(self.runs, 'run')} failed{rest}{hint}"
 
 
 def _is_failure(outcome: Outcome) -> bool:

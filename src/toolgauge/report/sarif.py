@@ -31,7 +31,9 @@ def sarif(report: Report) -> bytes:
 def _result(row: Row, rule: int, report: Report) -> JsonObject:
     file, number = row.place or (report.files[0] if report.files else "-", 1)
     lines = (f"{row.subject}:", *(finding.sentence_of(_MAX_TEXT) for finding in row.problems))
-    key = f"{row.criterion}\n{row.subject}"
+    # The same in the next recording: the id of a trace is not.
+    same = row.subject if row.details or row.place else row.problems[0].explanation
+    key = f"{row.criterion}\n{row.problems[0].tool}\n{same}"
     found: JsonObject = {
         "ruleId": printable(row.criterion),
         "ruleIndex": rule,

@@ -69,7 +69,7 @@ def test_a_run_that_fails_is_exit_code_1_and_one_that_fails_in_the_shadow_is_not
 def test_a_recording_without_a_run_is_no_success(tmp_path: Path):
     (tmp_path / "empty.json").write_text('{"resourceSpans": []}')
     ended = check(str(tmp_path / "empty.json"))
-    assert (ended.code, "there is no run to judge" in ended.err) == (1, True)
+    assert (ended.code, "there is no trajectory to judge" in ended.err) == (1, True)
     assert check(str(tmp_path / "empty.json"), "--allow-nothing").code == 0
 
 
@@ -188,7 +188,7 @@ EARLIER = {
     "replay": ("replay --json FAILING", "check --json --fail-on nothing FAILING"),
     "explain": (
         "explain --failed default.tool_success FAILING",
-        "check --failed --criterion default.tool_success FAILING",
+        "check --criterion default.tool_success FAILING --failed",
     ),
     "score": ("score CASES", "check CASES"),
     "backtest": ("backtest --json FAILING", "check --firings --json FAILING"),

@@ -141,7 +141,7 @@ def test_a_criterion_that_is_not_there_is_misuse():
 
 
 def test_a_criterion_that_matched_nothing_is_named_with_its_conditions(criteria: tuple[str, str]):
-    ended = run("elsewhere", RETRY, *criteria)
+    ended = run("elsewhere", RETRY, *criteria, "--allow-nothing")
     assert ended.err.splitlines() == [
         "warning: criterion `elsewhere` matched no trajectory: look at `when.service: no-such-*`",
         "verdicts of `elsewhere` (tool_success, passes at 1): none",

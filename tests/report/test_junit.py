@@ -46,7 +46,7 @@ def test_what_was_not_evaluated_beside_a_pass_is_in_its_output():
 
 
 def test_a_shadow_criterion_is_skipped_where_it_would_fail():
-    (case,) = cases(row(is_shadow=True))
+    (case,) = cases(row(exempt="shadow"))
     assert [(child.tag, child.get("message")) for child in case] == [
         ("skipped", "fail, and not enforced (shadow): pay 0.500: half")
     ]

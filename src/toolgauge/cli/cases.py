@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from toolgauge.cases.case import Case, Unreadable, check_files, lines, parse
@@ -67,7 +67,7 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
         closing += judged_nothing(judged, words.total(), "case")
         failed = not judged
     return Report(
-        title=reports.title, rows=reports.rows, files=asked.files, counts=rows.counts, is_failed=failed
+        title=reports.title, rows=reports.rows, files=asked.files, counts=tuple(rows.counts.values()), is_failed=failed
     ), closing
 
 
@@ -99,48 +99,30 @@ class _CaseRows:
     def __init__(self, redactor: Redactor, exemptions: Exemptions) -> None:
         self._redactor = redactor
         self._exemptions = exemptions
-        self._counts: dict[str, CriterionCounts] = {}
-
-    @property
-    def counts(self) -> tuple[CriterionCounts, ...]:
-        """The counts of each evaluator."""
-        return tuple(self._counts.values())
+        self.counts: dict[str, CriterionCounts] = {}
 
     def row(self, result: CaseResult) -> Row:
         """Make the row of a case."""
-        case = result.case
-        self._count(case.evaluator, result.outcome)
-        word = outcome_word(result.outcome)
         calls = [(call.outcome, "" if call.call is None else call.call.name) for call in result.calls]
-        below = [one for one in calls if outcome_word(one[0]) != "pass"]
-        found = [] if word == "pass" else [(result.outcome, ""), *below]
-        return Row(
-            criterion=case.evaluator,
-            subject=case.name,
-            outcome=word,
-            place=_place(case),
-            exempt=self._exemptions.of_case(case.name, case.evaluator, result.outcome),
-            passes=int(word == "pass"),
-            findings=tuple(finding(self._redactor, *one) for one in found),
-        )
+        return self._row(result.case.evaluator, result.case.name, result.case, result.outcome, calls)
 
     def unreadable(self, line: Unreadable) -> Row:
         """Make the row of a line without a readable case."""
-        outcome = Errored(error_type=_UNREADABLE, message=line.problem)
-        self._count(_UNREADABLE, outcome)
+        return self._row(_UNREADABLE, line.place, line, Errored(error_type=_UNREADABLE, message=line.problem), ())
+
+    def _row(
+        self, name: str, subject: str, line: Case | Unreadable, outcome: Outcome, calls: Sequence[tuple[Outcome, str]]
+    ) -> Row:
+        self.counts.setdefault(name, CriterionCounts(name)).add(outcome)
+        word = outcome_word(outcome)
+        found = [(outcome, ""), *(one for one in calls if outcome_word(one[0]) != "pass")] if word != "pass" else []
+        file, _, number = line.place.rpartition(":")
         return Row(
-            criterion=_UNREADABLE,
-            subject=line.place,
-            outcome="error",
-            place=_place(line),
-            exempt=self._exemptions.of_case(line.place, _UNREADABLE, outcome),
-            findings=(finding(self._redactor, outcome),),
+            criterion=name,
+            subject=subject,
+            outcome=word,
+            place=(file, int(number)) if Path(file).exists() else None,
+            exempt=self._exemptions.of_case(subject, name, outcome),
+            passes=int(word == "pass"),
+            findings=tuple(finding(self._redactor, *one) for one in found),
         )
-
-    def _count(self, evaluator: str, outcome: Outcome) -> None:
-        self._counts.setdefault(evaluator, CriterionCounts(evaluator)).add(outcome)
-
-
-def _place(line: Case | Unreadable) -> tuple[str, int] | None:
-    file, _, number = line.place.rpartition(":")
-    return (file, int(number)) if Path(file).exists() else None

@@ -52,7 +52,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_streams_are_accepted_by_their_fields(capsys: pytest.CaptureFixture[str]):
     with serving(Admin()) as admin:
-        arguments = (
+        named = [
             "--criterion",
             "c",
             "--revision",
@@ -63,22 +63,21 @@ def test_streams_are_accepted_by_their_fields(capsys: pytest.CaptureFixture[str]
             "e",
             "--agent",
             "a",
-            "--tool",
-            "",
-        )
-        code, out, err = run(capsys, "--admin", admin.url, *arguments, "--level", "call")
+            "--level",
+            "call",
+        ]
+        code, out, err = run(capsys, "--admin", admin.url, *named, "--tool", "")
     assert (code, out, err) == (0, "2 streams accepted; their baseline is learned again\n", "")
-    assert admin.bodies == [
-        {
-            "criterion": "c",
-            "revision": "1f",
-            "service": "s",
-            "environment": "e",
-            "agent": "a",
-            "tool": "",
-            "level": "call",
-        }
-    ]
+    given = {
+        "criterion": "c",
+        "revision": "1f",
+        "service": "s",
+        "environment": "e",
+        "agent": "a",
+        "tool": "",
+        "level": "call",
+    }
+    assert admin.bodies == [given]
     assert admin.hosts == [admin.url.removeprefix("http://")]
     assert admin.tokens == [None]
 

@@ -84,20 +84,11 @@ def test_a_running_process_is_asked_with_the_token(tmp_path: Path):
     assert tokens == ["Bearer t0ken"]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "message"),
-    [
-        (b"<html>", 200, "does not answer as toolgauge does"),
-        (b'{"agents": 1}', 200, "does not answer as toolgauge does"),
-        (b"\xff", 200, "does not answer as toolgauge does"),
-        (b"", 401, "refuses: HTTP status 401\nhint: `--token-file`"),
-    ],
-)
-def test_another_answer_is_an_error(body: bytes, status: int, message: str):
-    with web_view(body, status) as (url, _):
+def test_another_answer_is_an_error():
+    with web_view(b'{"agents": 1}') as (url, _):
         ended = run("compare", "--agents", "--live", url)
     assert (ended.code, ended.out) == (1, "")
-    assert message in ended.err
+    assert "does not answer as toolgauge does" in ended.err
 
 
 @pytest.mark.parametrize(

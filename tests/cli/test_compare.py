@@ -80,13 +80,6 @@ def test_a_release_that_few_have_met_is_not_known_well_enough(good: str, tmp_pat
     assert all("more conversations of `BASE` and" in line for line in open_streams)
 
 
-def test_one_recording_is_split_by_version(good: str, worse: str):
-    ended = run("compare", good, worse, "--by", "service.version")
-    assert ended.code == 1
-    assert ended.err.startswith("comparing `1.1` of `shop-assistant` with `1.0`\n")
-    assert re.search(r"^default\.tool_success, shop-assistant.*: 1\.0 -> 1\.1$", ended.out, re.MULTILINE)
-
-
 def models(path: Path, failures: Iterable[tuple[str, bool]], *, first: int) -> str:
     """Write a conversation for each model, and whether its call fails; traces are numbered from `first`."""
     with path.open("wb") as file:
@@ -294,16 +287,6 @@ def test_both_releases_show_what_a_run_without_a_fault_takes(good: str, worse: s
     succeeded, fewer, tokens, more = map(int, found.groups())
     # Each run takes 240 tokens, those that failed as well.
     assert (tokens, more) == (round(240 * 150 / succeeded), round(240 * 60 / fewer))
-
-
-def test_json_and_markdown_have_the_runs_too(good: str, worse: str):
-    (runs,) = json.loads(run("compare", good, worse, "--json", *SUCCESS).out)["runs"]
-    assert (runs["service"], runs["base_version"], runs["new_version"]) == ("shop-assistant", "BASE", "NEW")
-    assert sum(runs["new"]["runs"].values()) == 60
-    assert (runs["new"]["recorded"]["cost"], runs["new"]["of_success"]["cost"]) == (0, None)
-    shown = run("compare", good, worse, "--markdown", *SUCCESS).out
-    assert "\n| <code>shop-assistant</code> | <code>BASE</code> | <code>NEW</code> |\n|---|---|---|\n| runs | " in shown
-    assert shown.endswith("| cost of a run without a fault seen | not recorded | not recorded |\n")
 
 
 def failing(path: Path, *, first: int, failing: int, of: int) -> str:

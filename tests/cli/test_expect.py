@@ -168,13 +168,6 @@ def test_a_failing_run_is_promoted_to_a_case_that_it_fails(tmp_path: Path):
     assert outcomes(criteria, file) == ["fail"]
 
 
-def test_labels_of_people_decide_which_runs_are_good(tmp_path: Path):
-    (tmp_path / "verdicts.csv").write_text(f"trace_id,verdict\n{TRACE},failed\n")
-    labels = ("--labels", str(tmp_path / "verdicts.csv"))
-    assert refused(SEQUENCE, *labels)[-1] == f"  trace {TRACE}: its label is `failed`"
-    assert "correct_this_case" in expect(SEQUENCE, *labels, "--promote").stdout
-
-
 def test_an_unknown_trace_is_answered_with_those_near_it():
     ended = run("expect", SEQUENCE, "--trace", TRACE[:-1] + "0")
     assert (ended.code, ended.out) == (1, "")
@@ -196,14 +189,6 @@ def test_runs_of_several_tasks_without_a_case_are_listed():
     lines = refused(SEQUENCE, str(CORPUS / "pydantic-ai" / "one_call.otlp.pb"))
     assert lines[0] == "error: the users of these runs wrote different texts, and no attribute names the tasks:"
     assert lines[-1].startswith("hint: name the runs of one task with `--trace ID --trace ID`")
-
-
-def test_a_trace_without_a_call_is_no_reference_unless_it_is_asked_for():
-    file = str(CORPUS / "pydantic-ai" / "no_tool.otlp.pb")
-    (_, line) = refused(file)
-    trace = line.split()[1].removesuffix(":")
-    assert line == f"  trace {trace}: it has no tool call"
-    assert "    expected: []" in expect(file, "--trace", trace).stdout.splitlines()
 
 
 def pay(*amounts: int, tool: str = "create_payment") -> list[list[Called]]:

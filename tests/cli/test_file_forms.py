@@ -65,24 +65,10 @@ def inspected(*words: str, sent: bytes | None = None) -> str:
     return result.stdout
 
 
-@pytest.fixture(scope="module")
-def expected() -> str:
-    return inspected(str(RETRY))
-
-
 def test_the_page_names_these_forms():
     text = PAGE.partition("\n## Files\n")[2].partition("\n## ")[0]
     for named in ("`*.otlp.pb`", "`*.logs.otlp.pb`", "one request, or one a line", "`*.otlp`", "`.gz` or `.xz`"):
         assert named in " ".join(text.split()), named
-
-
-@pytest.mark.parametrize("compression", PACK)
-@pytest.mark.parametrize("ending", FORMS)
-def test_a_form_of_file_gives_the_same_trajectories(ending: str, compression: str, tmp_path: Path, expected: str):
-    file = tmp_path / f"recorded{ending}{compression}"
-    file.write_bytes(PACK[compression](FORMS[ending]()))
-    assert inspected(str(file)) == expected
-    assert inspected(str(tmp_path)) == expected
 
 
 COMMANDS = (

@@ -11,12 +11,8 @@ import pytest
 
 from tests.cli.command import Ended
 from tests.recordings.recordings import WORSE, written
-from tests.walk.support import Walk
 from tests.walk.test_feedback import verdict
 from toolgauge.cli.main import main
-from toolgauge.model.metrics import Counter
-from toolgauge.recordings.recorded_requests import read
-from toolgauge.service.criteria_factory import load_for_replay
 
 ROOT = Path(__file__).parent.parent
 HEALTHY = str(ROOT / "corpus" / "pydantic-ai" / "one_call.otlp.pb")
@@ -75,22 +71,6 @@ def test_a_criterion_fires_as_often_as_runs_fail_in_a_replay(recording: str, fai
     assert 0 < expected < RUNS
     assert (ended.code, ended.err) == (0, "")
     assert (fired["count"], fired["of"]) == (expected, RUNS)
-
-
-def test_a_criterion_in_the_shadow_finds_live_what_the_backtest_counts(recording: str, tmp_path: Path):
-    (tmp_path / "shadow.yaml").write_text("- {name: tried, evaluator: tool_success, enforce: shadow}")
-    given = ("--criteria", str(tmp_path / "shadow.yaml"))
-    counted = criterion(run(recording, *given, "--json"), "tried")["results"]
-    _, criteria = load_for_replay((), (), given[1:], {})
-    walk = Walk(criteria=criteria)
-    for request in read([recording], lambda _size: None):
-        walk.send(request.body)
-    walk.wait(60)
-    (evaluations,) = (metric for metric in walk.registry if metric.name == "toolgauge.evaluations")
-    assert isinstance(evaluations, Counter)
-    cells = evaluations.cells
-    live = {word: sum(n for labels, n in cells.items() if {"tried", "shadow", word} <= {*labels}) for word in counted}
-    assert live == counted
 
 
 def test_labels_show_what_it_gets_right(recording: str, failing: dict[str, bool], labels: Path):

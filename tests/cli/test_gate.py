@@ -85,14 +85,6 @@ def test_each_condition_that_does_not_hold_is_named_and_ends_with_1(criteria: st
     ]
 
 
-def test_a_criterion_without_a_score_fails_its_limit(criteria: str):
-    ended = replay(criteria, "--fail-under", "typo=0")
-    assert ended.code == 1
-    assert unbroken(ended.err).splitlines()[-1] == (
-        "gate failed: `--fail-under typo=0`: `typo` has no score to compare with 0: matched no trajectory"
-    )
-
-
 def test_a_shadow_criterion_fails_nothing_and_a_limit_for_it_is_refused_aloud(criteria: str):
     ended = replay(criteria, "--fail-under", "trial=0.9")
     assert ended.code == 0

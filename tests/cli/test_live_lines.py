@@ -212,21 +212,6 @@ def test_what_is_not_taken_is_counted_when_there_is_room_again():
     assert screen.lines[-1].startswith("… and ")
 
 
-def test_services_and_dialects_are_announced_once():
-    screen = Screen()
-    lines = on(screen, "failed")
-    by_hand = replace(call(), dialect="genai")
-    for service, judged in (
-        ("shop", by_hand),
-        ("shop", by_hand),
-        ("mail", by_hand),
-        ("mail", replace(by_hand, dialect="x")),
-    ):
-        lines.show(scorecard(call_result(passed(), judged), of=replace(trajectory(judged), service=service)))
-    seen = [line.partition("first seen: ")[2] for line in screen.lines]
-    assert seen == ["service shop, dialect genai", "service mail", "dialect x"]
-
-
 def test_a_sender_that_makes_up_names_ends_the_announcements_and_not_the_lines():
     screen = Screen()
     lines = on(screen)

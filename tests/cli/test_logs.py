@@ -68,16 +68,6 @@ def test_warnings_that_are_held_are_written_later_and_all_else_at_once(capsys: p
     ]
 
 
-def test_no_more_warnings_are_held_than_lines_may_wait(capsys: pytest.CaptureFixture[str]):
-    log = LogThread(max_lines=2)
-    log.hold_warnings()
-    log_to_stderr(Log(), log)
-    for number in range(3):
-        OURS.warning("warning %d", number)
-    assert log.end(60)
-    assert "warning 2" in said(capsys)[0]
-
-
 def test_the_time_is_rfc_3339_in_utc():
     record = logging.makeLogRecord({"name": "toolgauge", "msg": "x", "created": 1_700_000_000.25, "levelname": "INFO"})
     assert json.loads(JsonForm().format(record))["time"] == "2023-11-14T22:13:20.250Z"

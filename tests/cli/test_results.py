@@ -80,12 +80,6 @@ def test_a_table_of_the_criteria_is_at_the_end(refunds: str):
     ]
 
 
-def test_the_table_is_no_part_of_what_a_program_reads(criteria: str):
-    ended = run("check", "--fail-on", "nothing", "--json", "--criteria", criteria, HEALTHY)
-    assert all(line.startswith("{") for line in ended.out.splitlines())
-    assert ended.err.splitlines()[1].startswith("criterion ")
-
-
 def test_an_object_names_producer_agent_tool_and_time_behind_the_documented_keys(refunds: str):
     objects = [
         json.loads(line)
@@ -154,13 +148,6 @@ def test_the_progress_bar_is_never_among_the_lines(arguments: tuple[str, ...]):
     sent = run_on_terminal("check", "--fail-on", "nothing", *arguments, *REFUND, environment={"NO_COLOR": "1"}).out
     assert "reading  [" in sent
     assert on_screen(sent) == [*piped.out.splitlines(), *piped.err.splitlines(), ""]
-
-
-def test_a_terminal_gets_colour_and_a_pipe_none():
-    coloured = run_on_terminal("check", "--fail-on", "nothing", HEALTHY).out
-    assert "\x1b[32mpass         \x1b[0m" in coloured
-    assert "\x1b[" not in run_on_terminal("check", "--fail-on", "nothing", HEALTHY, environment={"NO_COLOR": "1"}).out
-    assert "\x1b[" not in run("check", "--fail-on", "nothing", HEALTHY).out
 
 
 def test_trajectories_become_one_html_file(tmp_path: Path, refunds: str):

@@ -88,27 +88,11 @@ def test_without_values_the_arguments_that_differ_are_named(criteria: tuple[str,
     ]
 
 
-def test_secrets_are_masked_where_values_are_shown(criteria: tuple[str, str]):
-    ended = run("lookups", *REFUND, *criteria, *WITH_VALUES)
-    assert '      expected "[email]"' in ended.out.splitlines()
-    assert "@example.com" not in ended.out
-
-
 def test_a_terminal_shows_values_unless_the_configuration_hides_them(criteria: tuple[str, str]):
     shown = run_on_terminal("check", "--criterion", "refunds", *REFUND, *criteria, environment={"NO_COLOR": "1"}).out
     hidden = run_on_terminal("check", "--criterion", "refunds", *REFUND, *criteria, "--set", "redact.values=hide").out
     assert "      expected 40.0" in on_screen(shown)
     assert "42.5" not in hidden
-
-
-def test_a_verdict_on_a_call_shows_this_call_alone():
-    ended = run("default.tool_success", RETRY, *WITH_VALUES)
-    assert [line.strip() for line in ended.out.splitlines()[1:]] == [
-        "pass          1.000 (passes at 1)          lookup_stock  `lookup_stock` was executed without an error, after 1 "
-        "failed call of it",
-        'turn 2  lookup_stock(sku="AB-1", warehouse="FRA2")  executed  [shop_agent]',
-        'result: {"sku": "AB-1", "warehouse": "FRA2", "available": 14}',
-    ]
 
 
 def test_only_failures_are_shown_when_asked_for(criteria: tuple[str, str]):

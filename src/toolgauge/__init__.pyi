@@ -1,6 +1,5 @@
 from toolgauge import evaluators as evaluators
 from toolgauge.api.check import check as check
-from toolgauge.api.check import check as evaluate  # noqa: F401 (its earlier name)
 from toolgauge.api.evaluation import CriterionResult as CriterionResult
 from toolgauge.api.evaluation import EvaluatedTrajectory as EvaluatedTrajectory
 from toolgauge.api.evaluation import Evaluation as Evaluation
@@ -30,3 +29,5 @@ __all__ = [
     "check",
     "evaluators",
 ]
+
+evaluate = check

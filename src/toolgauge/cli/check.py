@@ -1,4 +1,4 @@
-"""`toolgauge check`: reads files, scores their runs or cases, shows the results, and says whether any failed."""
+"""`toolgauge check`: reads files, scores their runs or cases, shows the results, and fails if any failed."""
 
 import math
 import os
@@ -20,7 +20,7 @@ NOTHING = "nothing"
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
+    """The arguments of the command line."""
 
     files: tuple[str, ...]
     config_paths: tuple[str, ...]
@@ -199,18 +199,21 @@ def command(**options: object) -> int:
     key, a token, an e-mail address or a card is masked elsewhere in any case.
     """
     asked = _without_first(msgspec.convert(options, Asked))
+    if not asked.files and asked.labels is not None:
+        from toolgauge.cli.labels import print_labels
+
+        print_labels(asked)
+        return 0
+    if not asked.files:
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param=context.command.params[0])
     if asked.view in ("calls", "stats"):
         from toolgauge.cli.calls import print_calls
 
-        _require_files(asked)
+        if asked.junit_file or asked.markdown_file or asked.sarif_file or asked.html_file or asked.baseline_file:
+            raise click.UsageError("`--calls` and `--stats` score nothing: they write no report")
         print_calls(asked)
         return 0
-    from toolgauge.cli.labels import is_backend, print_labels
-
-    if not asked.files and asked.labels is not None and is_backend(asked.labels):
-        print_labels(asked)
-        return 0
-    _require_files(asked)
     if (asked.proved or asked.baseline_file) and (asked.fail_on or asked.fail_under):
         raise click.UsageError("`--proved` and `--baseline` go without `--fail-on` and `--fail-under`")
     cases = asked.files if asked.cases else tuple(filter(holds_cases, asked.files))
@@ -231,16 +234,9 @@ def command(**options: object) -> int:
 
 def _without_first(asked: Asked) -> Asked:
     """Take the first of FILES for what an earlier command had in its place."""
-    if asked.first is None:
+    if asked.first is None or not asked.files:
         return asked
-    _require_files(asked)
     first, *files = asked.files
     if asked.first == "labels":
         return msgspec.structs.replace(asked, labels=f"{first}:", files=())
     return msgspec.structs.replace(asked, criterion=first, files=tuple(files))
-
-
-def _require_files(asked: Asked) -> None:
-    if not asked.files:
-        context = click.get_current_context()
-        raise click.MissingParameter(ctx=context, param=context.command.params[0])

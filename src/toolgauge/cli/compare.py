@@ -66,7 +66,7 @@ _EPILOG = (
 
 
 class _Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asks for."""
+    """The arguments of the command line."""
 
     files: tuple[str, ...]
     by: str | None

@@ -30,7 +30,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline
 
 
 class Firings(View):
-    """A `View` of runs by criterion. What is printed depends on the recording, the criteria and the labels alone, but for durations."""
+    """A `View` of runs by criterion. Its output depends on the recording, the criteria and the labels alone, but for durations."""
 
     def __init__(self, asked: Asked, config: Config, criteria: Sequence[Criterion]) -> None:
         if not criteria:

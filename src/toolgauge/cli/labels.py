@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import click
+
 from toolgauge.authoring.labels import Labelled, LabelSet, read_labels
 from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.backends.settings import VENDORS
@@ -41,6 +43,8 @@ def labels_of(asked: Asked) -> LabelSet | None:
 
 def print_labels(asked: Asked) -> None:
     """Print the labels of a backend as CSV, unless they are written to a file."""
+    if not is_backend(asked.labels or ""):
+        raise click.UsageError("`--labels FILE.csv` takes recordings")
     labels = pulled(asked)
     if asked.labels_file is None:
         echo(labels.as_csv(), end="")

@@ -1,4 +1,4 @@
-"""Recordings of `toolgauge check`: one loop reads and scores them; a view decides what is scored and printed."""
+"""Recordings of `toolgauge check`: one loop reads and scores them, and a view prints the results."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence

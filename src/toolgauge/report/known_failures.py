@@ -148,7 +148,7 @@ class Exemptions:
         return "known" if is_known else ""
 
     def lines(self) -> Iterator[str]:
-        """Say how many runs failed; the baseline is written here."""
+        """Count the runs that failed, and write the baseline."""
         if self._baseline is not None:
             yield self._baseline.write()
         rest = "".join(f"; {count} with failures that are {reason}" for reason, count in self.exempt.items())

@@ -95,3 +95,8 @@ def test_secrets_are_masked_for_people_and_not_for_programs():
     shown, printed = run("check", "--calls", MAILED).out, run("check", "--calls", "--json", MAILED).out
     assert 'send_email(to="[email]", ' in shown
     assert ("zoe@example.com" in shown, "zoe@example.com" in printed) == (False, True)
+
+
+def test_an_unread_producer_beside_a_known_one_is_a_problem_for_doctor(tmp_path: Path):
+    unread = recording(tmp_path, "call_tool find_order", acme_kind="work")
+    assert [run("doctor", HEALTHY, *more).code for more in ((), (unread,))] == [0, 1]

@@ -134,6 +134,13 @@ def test_a_baseline_of_cases_holds_their_names(cases: str, tmp_path: Path):
     assert json.loads(file.read_text()) == {"criterion": "tool_call_f1", "case": "tell", "error": "fail"}
 
 
+def test_a_line_that_is_no_case_fails_whatever_is_known_or_proved(cases: str, tmp_path: Path):
+    with Path(cases).open("a") as file:
+        file.write("\n{oops")
+    words = ("--proved", "--baseline", str(tmp_path / "known"))
+    assert [check(cases, *words).code for _ in range(2)] == [1, 1]
+
+
 def test_a_file_that_is_no_baseline_is_misuse(tmp_path: Path):
     (tmp_path / "known").write_text('{"criterion": "a"}\n{"criterion": 7}\n')
     ended = check(RETRY, "--baseline", str(tmp_path / "known"))

@@ -126,6 +126,12 @@ def test_our_errors_become_error_and_hint_lines(
     assert (streams.out, streams.err) == ("", "error: broken\nhint: mend it\n")
 
 
+def test_interrupting_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    raising(KeyboardInterrupt(), monkeypatch)
+    assert main(["failing"]) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("argument", ["schema", "--help", "--version"])
 def test_a_reader_that_has_had_enough_is_no_error(argument: str):
     read_end, write_end = os.pipe()

@@ -61,8 +61,8 @@ def check_cases(asked: Asked, reports: Reports, baseline: Baseline | None) -> tu
     if not words:
         raise RecordingError("there is no case to score", hint="a case is one line of JSON")
     echo("cases: " + ", ".join(f"{count} {word}" for word, count in words.most_common()), err=True)
-    failed = exemptions.failed > 0
-    judged, closing = words["pass"] + words["fail"], [*exemptions.lines()] if asked.proved or baseline else []
+    failed = exemptions.failed > 0 or words[_UNREADABLE] > 0
+    judged, closing = words["pass"] + words["fail"], [*exemptions.lines("case")] if asked.proved or baseline else []
     if not failed and not asked.allow_nothing:
         closing += judged_nothing(judged, words.total(), "case")
         failed = not judged
@@ -122,7 +122,7 @@ class _CaseRows:
             subject=subject,
             outcome=word,
             place=(file, int(number)) if Path(file).exists() else None,
-            exempt=self._exemptions.of_case(subject, name, outcome),
+            exempt="" if isinstance(line, Unreadable) else self._exemptions.of_case(subject, name, outcome),
             passes=int(word == "pass"),
             findings=tuple(finding(self._redactor, *one) for one in found),
         )

@@ -147,13 +147,13 @@ class Exemptions:
             return "not proved"
         return "known" if is_known else ""
 
-    def lines(self) -> Iterator[str]:
-        """Count the runs that failed, and write the baseline."""
+    def lines(self, noun: str = "run") -> Iterator[str]:
+        """Count the runs or cases that failed, and write the baseline."""
         if self._baseline is not None:
             yield self._baseline.write()
         rest = "".join(f"; {count} with failures that are {reason}" for reason, count in self.exempt.items())
-        hint = ", `--failed` explains them" if self.failed else ""
-        yield f"{self.failed} of {counted(self.runs, 'run')} failed{rest}{hint}"
+        hint = ", `--failed` explains them" if self.failed and noun == "run" else ""
+        yield f"{self.failed} of {counted(self.runs, noun)} failed{rest}{hint}"
 
 
 def _is_failure(outcome: Outcome) -> bool:

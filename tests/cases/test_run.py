@@ -1,20 +1,11 @@
 """Cases scored one after the other: by the live evaluators, the originals, and evaluators that ask a judge."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar
-
-from pydantic import BaseModel, ConfigDict
 
 from tests.rows import each_row
-from toolgauge.cases.actual import trajectory_of
 from toolgauge.cases.case import Case
-from toolgauge.cases.scoring import Cases, ScriptedEvaluator, result_object
-from toolgauge.model.expected import Expected
+from toolgauge.cases.scoring import Cases, result_object
 from toolgauge.model.json import JsonObject
-from toolgauge.model.judging import Asking, Question
-from toolgauge.model.outcomes import Errored, Level, Outcome, Scored
-from toolgauge.model.trajectory import Trajectory
 
 
 def case(
@@ -140,39 +131,3 @@ def test_an_unknown_evaluator_and_an_unknown_shape_are_errors():
     assert said(case("tool_call_arg", {}, CALLS))["reason"] == "invalid_config"
     assert said(case("tool_call_args", {}, {"steps": []}))["reason"] == "invalid_case"
     assert said(case("tool_call_args", {"steps": []}, CALLS))["reason"] == "invalid_case"
-
-
-class Asks(BaseModel):
-    """Asks twice and takes the mean."""
-
-    model_config = ConfigDict(frozen=True)
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
-
-    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
-        del expected
-        for _ in trajectory.calls:
-            yield None, Question(instructions="judge", prompt="this", form_name="Verdict", form={})
-
-    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:
-        del question
-        return Scored(value=float(verdict["score"] == "Yes"), explanation="judged")
-
-    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
-        errors = [outcome for outcome in outcomes if isinstance(outcome, Errored)]
-        values = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
-        return errors[0] if errors else Scored(value=sum(values) / len(values), explanation="mean")
-
-
-def asked(answer: JsonObject | Errored) -> list[Outcome]:
-    evaluations = ScriptedEvaluator(Asks(), lambda _: answer).evaluate(trajectory_of(CALLS), None)
-    return [evaluation[1] for evaluation in evaluations if evaluation is not None]
-
-
-def test_a_judge_evaluator_makes_one_outcome_of_its_answers():
-    assert asked({"score": "Yes"}) == [Scored(value=1.0, explanation="mean")]
-
-
-def test_a_judge_that_does_not_answer_is_an_error():
-    silence = Errored(error_type="no_verdict", message="nothing is left to answer with")
-    assert asked(silence) == [silence]

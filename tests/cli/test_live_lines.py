@@ -200,18 +200,6 @@ def test_first_spans_are_announced_before_their_results_and_not_after():
     assert sum("first spans" in line for line in screen.lines) == 1
 
 
-def test_what_is_not_taken_is_counted_when_there_is_room_again():
-    screen = Screen()
-    lines = on(screen)
-    screen.is_full = True
-    for _ in range(3):
-        lines.show(scorecard(call_result(passed())))
-    lines.tick()
-    screen.is_full = False
-    lines.tick()
-    assert screen.lines[-1].startswith("… and ")
-
-
 def test_a_sender_that_makes_up_names_ends_the_announcements_and_not_the_lines():
     screen = Screen()
     lines = on(screen)

@@ -102,13 +102,6 @@ def test_only_failures_are_shown_when_asked_for(criteria: tuple[str, str]):
     assert failed.out.startswith(f"trace {TRACE[:8]} ")
 
 
-def test_one_trace_is_shown_when_asked_for():
-    both = run("default.tool_success", *REFUND, RETRY)
-    one = run("default.tool_success", *REFUND, RETRY, "--trace", TRACE)
-    assert len([line for line in both.out.splitlines() if line.startswith("trace ")]) == 2
-    assert [line.split()[1] for line in one.out.splitlines() if line.startswith("trace ")] == [TRACE[:8]]
-
-
 def test_a_trace_that_is_not_there_is_an_error():
     ended = run("default.tool_success", RETRY, "--trace", TRACE)
     assert (ended.code, ended.out) == (1, "")

@@ -76,30 +76,6 @@ def test_the_command_ends_with_0_only_where_the_whole_run_is_rebuilt(tmp_path: P
     assert found["wrong"] == [{"what": "conversation", "call": None, "wrong": "not recorded"}]
 
 
-def test_a_recording_of_something_else_has_none_of_it(tmp_path: Path):
-    other = run("doctor", "--conformance", spans(tmp_path, 1, "GET"))
-    assert other.code == 1
-    assert "| no producer is recognised | no | no | no | no | no | - |" in other.out
-    ended = run("doctor", "--conformance", spans(tmp_path, 200, "chat"))
-    assert (ended.code, ended.err) == (1, "error: more than 100 trajectories: record the scenario alone\n")
-
-
-def spans(folder: Path, count: int, operation: str) -> str:
-    attributes = [
-        {
-            "key": "gen_ai.operation.name" if operation == "chat" else "http.request.method",
-            "value": {"stringValue": operation},
-        }
-    ]
-    written = [
-        {"traceId": f"{n:032x}", "spanId": f"{n:016x}", "name": operation, "attributes": attributes}
-        for n in range(1, count + 1)
-    ]
-    file = folder / "spans.json"
-    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": written}]}]}))
-    return str(file)
-
-
 def test_a_hostile_name_stays_in_its_cell(tmp_path: Path):
     ended = run("doctor", "--conformance", changed(tmp_path, scope="a|b\x1b[2J" + "s" * 5000))
     row = ended.out.splitlines()[2]

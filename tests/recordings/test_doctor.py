@@ -11,7 +11,7 @@ from tests.recordings.corpus import CORPUS, diagnosed, recordings
 from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.model.json import Json
-from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, producer_of, remedy, table
+from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, producer_of, table
 from toolgauge.recordings.doctor import Diagnosis, Missing, diagnosis_lines, diagnosis_object
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -25,48 +25,6 @@ NEVER_RECORDED = {"autogen-native", "mcp-python"}
 
 def facts(diagnosis: Diagnosis, grade: str) -> list[Fact]:
     return [missing.fact for missing in diagnosis.missing if missing.grade == grade]
-
-
-@each_row(
-    ("folder", "scope", "dialect", "problems", "notes", "switch"),
-    [
-        (
-            "google-adk",
-            "gcp.vertex.agent",
-            "google_adk",
-            ["arguments", "results"],
-            ["user_text"],
-            "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS",
-        ),
-        (
-            "openai-v2",
-            "opentelemetry.util.genai.handler",
-            "genai",
-            ["calls", "arguments", "results"],
-            ["tool_definitions", "user_text", "conversation_id", "call_ids"],
-            CAPTURE,
-        ),
-        (
-            "pydantic-ai",
-            "pydantic-ai",
-            "genai",
-            ["arguments", "results"],
-            ["user_text"],
-            "InstrumentationSettings(include_content)",
-        ),
-    ],
-)
-def test_content_that_was_switched_off_is_missed_with_its_switch(
-    folder: str, scope: str, dialect: str, problems: list[Fact], notes: list[Fact], switch: str
-):
-    (diagnosis,) = diagnosed(recordings(folder, "content_off"))
-    assert (diagnosis.producer.scope, list(diagnosis.sent.dialects)) == (scope, [dialect])
-    assert facts(diagnosis, "problem") == problems
-    assert facts(diagnosis, "note") == notes
-    for missing in diagnosis.missing:
-        if missing.grade == "problem":
-            assert switch in missing.remedy.switches
-            assert not missing.remedy.never
 
 
 def test_of_calls_that_nobody_tells_of_nothing_is_asked_twice():
@@ -118,26 +76,6 @@ def test_every_evaluator_is_named_for_the_facts_it_needs():
     excused = {"budget", "json_similarity", "uipath.json_similarity"}
     unnamed = set(plugins.names(plugins.EVALUATORS)) - named - excused
     assert not unnamed, "name it in `_NEEDED_BY` of `recordings/doctor.py` for each fact without which it cannot judge"
-
-
-@each_row(
-    ("dialect", "scope", "fact", "switch"),
-    [
-        ("traceloop", "opentelemetry.instrumentation.openai.v1", "arguments", "TRACELOOP_TRACE_CONTENT"),
-        ("openinference", "openinference.instrumentation.langchain", "arguments", "OPENINFERENCE_HIDE_INPUTS"),
-        ("openinference", "openinference.instrumentation.langchain", "results", "OPENINFERENCE_HIDE_OUTPUTS"),
-        ("openinference", "uipath.core.tracing.decorators", "results", "traced(hide_output)"),
-        ("langsmith", "langsmith", "results", "LANGSMITH_HIDE_OUTPUTS"),
-        ("openlit", "openlit.instrumentation.langchain", "arguments", "OPENLIT_CAPTURE_MESSAGE_CONTENT"),
-        ("haystack", "haystack", "arguments", "HAYSTACK_CONTENT_TRACING_ENABLED"),
-        ("claude_code", "com.anthropic.claude_code", "arguments", "OTEL_LOG_TOOL_DETAILS"),
-        ("vercel", "ai", "results", "recordOutputs"),
-        ("strands", "strands.telemetry.tracer", "tool_definitions", "OTEL_SEMCONV_STABILITY_OPT_IN"),
-        ("genai", "acme", "arguments", CAPTURE),
-    ],
-)
-def test_switches_are_those_of_the_producer(dialect: str, scope: str, fact: Fact, switch: str):
-    assert switch in remedy(fact, producer(scope), (dialect,)).switches
 
 
 def test_a_switch_that_hides_all_outputs_is_not_advised_where_outputs_were_recorded(tmp_path: Path):

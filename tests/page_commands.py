@@ -26,7 +26,7 @@ _FENCE = re.compile(r"( *)(`{3,})(.*)")
 _CODE = re.compile(r"(`+)(.+?)\1")
 _INLINE = re.compile(rf"{PROGRAMS} .+")
 # Without a file, a value or an address it is the name of a command, as `promtool check rules` and `kill -9` are.
-_NAME_OF_A_COMMAND = re.compile(r"\S*toolgauge (labels )?\S+|(?!\S*toolgauge )\S+( [a-z][a-z-]*| --?\w[\w-]*)*")
+_NAME_OF_A_COMMAND = re.compile(r"\S*toolgauge \S+( --[\w-]+)?|(?!\S*toolgauge )\S+( [a-z][a-z-]*| --?\w[\w-]*)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ class Reader:
 
     def run(self, command: Command) -> tuple[int, str]:
         """Return exit code and output; of a command that runs on, as soon as it is ready, 0."""
-        filled = {**PLACEHOLDERS, "FILE...": "definitions.yaml"} if " convert " in command.text else PLACEHOLDERS
+        filled = {**PLACEHOLDERS, "FILE...": "definitions.yaml"} if " --from " in command.text else PLACEHOLDERS
         text = " ".join(filled.get(word, word) for word in command.text.split(" "))
         for port, free in self.ports.items():
             text = re.sub(rf"localhost:{port}\b", f"localhost:{free}", text)

@@ -262,8 +262,8 @@ def test_commands_that_check_no_schema_do_not_load_its_library(tmp_path: Path):
     commands_run = f"""
 import sys
 from toolgauge.cli.main import main
-assert main(["score", {str(tmp_path / "cases.jsonl")!r}]) in (0, 1)
-assert not main(["schema"])
+assert main(["check", {str(tmp_path / "cases.jsonl")!r}]) in (0, 1)
+assert not main(["validate", "--schema"])
 assert not main(["validate"])
 import toolgauge.cli.serve
 print("jsonschema" in sys.modules, "toolgauge.evaluators.arguments_schema" in sys.modules)

@@ -24,23 +24,27 @@ _MODULES = {
     "ToolCall": "toolgauge.model.trajectory",
     "ToolgaugeError": "toolgauge.model.errors",
     "Trajectory": "toolgauge.model.trajectory",
-    "evaluate": "toolgauge.api.evaluate",
+    "check": "toolgauge.api.check",
     "evaluators": "toolgauge",
 }
+
+# Earlier names.
+_RENAMED = {"evaluate": "check"}
 
 __all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
     """Load one of the names; Python asks once each."""
+    asked, name = name, _RENAMED.get(name, name)
     module = _MODULES.get(name)
     if module is None:
-        raise AttributeError(f"module `toolgauge` has no attribute `{name}`")
+        raise AttributeError(f"module `toolgauge` has no attribute `{asked}`")
     # A package of ours becomes an attribute when it is imported.
     value: object = (
         import_module(f"toolgauge.{name}") if module == "toolgauge" else getattr(import_module(module), name)
     )
-    globals()[name] = value
+    globals()[asked] = value
     return value
 
 

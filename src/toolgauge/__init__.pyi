@@ -1,5 +1,5 @@
 from toolgauge import evaluators as evaluators
-from toolgauge.api.evaluate import evaluate as evaluate
+from toolgauge.api.check import check as check
 from toolgauge.api.evaluation import CriterionResult as CriterionResult
 from toolgauge.api.evaluation import EvaluatedTrajectory as EvaluatedTrajectory
 from toolgauge.api.evaluation import Evaluation as Evaluation
@@ -26,6 +26,8 @@ __all__ = [
     "ToolCall",
     "ToolgaugeError",
     "Trajectory",
-    "evaluate",
+    "check",
     "evaluators",
 ]
+
+evaluate = check

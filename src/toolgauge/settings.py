@@ -1,7 +1,7 @@
 """The building blocks of configuration sections: units, addresses, secrets, and the base of all sections.
 
 A section is a frozen model that stands beside the code it is for; `config` composes them. Durations (`10s`) are integer
-nanoseconds in it and sizes (`64MiB`) bytes, however they were written; `print-config` writes them with their units.
+nanoseconds in it and sizes (`64MiB`) bytes, however they were written; `validate --print` writes them with their units.
 """
 
 import re

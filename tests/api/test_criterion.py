@@ -33,7 +33,7 @@ class Broken(Calls):
 
 
 def evaluate(*criteria: Criterion) -> toolgauge.Evaluation:
-    return toolgauge.evaluate(BAD_ARGUMENTS, criteria, defaults=False)
+    return toolgauge.check(BAD_ARGUMENTS, criteria, defaults=False)
 
 
 def test_an_object_of_any_class_is_an_evaluator():
@@ -116,4 +116,4 @@ def test_what_is_wrong_is_named_where_the_criterion_is_made(make: Callable[[], A
 
 def test_what_is_no_criterion_is_a_type_error():
     with pytest.raises(TypeError, match="a `int` is not a criterion"):
-        toolgauge.evaluate([], [3])  # pyright: ignore[reportArgumentType] # the value under test
+        toolgauge.check([], [3])  # pyright: ignore[reportArgumentType] # the value under test

@@ -57,7 +57,7 @@ def hostile_evaluation(*, count: int = 1, overrides: tuple[str, ...] = ()) -> to
                 pass
     expected = {"name": f"pay{HOSTILE}", "args": {HOSTILE: f"{HOSTILE}!", "note": KEY, "amount": 5}}
     criterion = toolgauge.Criterion("paid", toolgauge.evaluators.ToolCallArgs(), expected=[expected])
-    return toolgauge.evaluate(exporter.get_finished_spans(), criterion, overrides=overrides)
+    return toolgauge.check(exporter.get_finished_spans(), criterion, overrides=overrides)
 
 
 def html_of(shown_object: toolgauge.Evaluation | toolgauge.EvaluatedTrajectory) -> str:

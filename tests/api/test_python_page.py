@@ -50,7 +50,7 @@ def test_the_evaluator_of_the_page_scores_in_a_criteria_file(folder: Path):
     (criteria,) = [block for language, block in BLOCKS if language == "yaml"]
     (folder / "checks.py").write_text(code)
     (folder / "criteria.yaml").write_text(criteria)
-    evaluation = toolgauge.evaluate("run.otlp.pb", "criteria.yaml", defaults=False)
+    evaluation = toolgauge.check("run.otlp.pb", "criteria.yaml", defaults=False)
     (result,) = evaluation["no-refund"]
     assert (result.evaluator, result.outcome, result.explanation) == ("./checks.py:NoRefund", "fail", "1 refunds")
     names: dict[str, Any] = {"__name__": "example"}

@@ -56,7 +56,7 @@ def test_golden_cases_give_what_score_gives(
     goldens: Sequence[Golden], by_objects: Sequence[toolgauge.Criterion], tmp_path: Path
 ):
     spans = spans_of(goldens)
-    evaluation = toolgauge.evaluate(spans, by_objects, defaults=False)
+    evaluation = toolgauge.check(spans, by_objects, defaults=False)
     found = {result.criterion: (result.value, result.reason) for result in evaluation.results}
     cases = Cases()
     scored = {criterion_name(golden): figure(cases.score(golden.case).outcome) for golden in goldens}
@@ -64,7 +64,7 @@ def test_golden_cases_give_what_score_gives(
 
     file = tmp_path / "criteria.yaml"
     file.write_text(json.dumps([written_criterion(golden) for golden in goldens]))
-    from_file = toolgauge.evaluate(spans, file, defaults=False)
+    from_file = toolgauge.check(spans, file, defaults=False)
     assert [(one.revision, str(one)) for one in from_file.results] == [
         (one.revision, str(one)) for one in evaluation.results
     ]
@@ -90,8 +90,8 @@ def found_by(evaluation: toolgauge.Evaluation) -> list[tuple[object, ...]]:
 @each_row("recording", RECORDINGS)
 def test_spans_of_the_sdk_give_what_their_recording_gives(recording: str):
     path = CORPUS / recording
-    from_spans = toolgauge.evaluate(read_back(path))
-    assert found_by(from_spans) == found_by(toolgauge.evaluate(path))
+    from_spans = toolgauge.check(read_back(path))
+    assert found_by(from_spans) == found_by(toolgauge.check(path))
     assert from_spans.results
 
 
@@ -99,10 +99,10 @@ def test_messages_give_what_their_recordings_give():
     paths = sorted((CORPUS / "pydantic-ai").glob("multi_turn.*.otlp.pb"))
     requests = [ExportTraceServiceRequest.FromString(path.read_bytes()) for path in paths]
     data = [TracesData.FromString(path.read_bytes()) for path in paths]
-    recorded = found_by(toolgauge.evaluate(paths))
+    recorded = found_by(toolgauge.check(paths))
     assert len(paths) > 1
-    assert found_by(toolgauge.evaluate(requests)) == recorded
-    assert found_by(toolgauge.evaluate(iter(data))) == recorded
+    assert found_by(toolgauge.check(requests)) == recorded
+    assert found_by(toolgauge.check(iter(data))) == recorded
 
 
 def test_logs_are_read_beside_spans():
@@ -111,19 +111,19 @@ def test_logs_are_read_beside_spans():
         ExportTraceServiceRequest.FromString(spans.read_bytes()),
         ExportLogsServiceRequest.FromString(logs.read_bytes()),
     ]
-    both = found_by(toolgauge.evaluate(messages))
-    assert both == found_by(toolgauge.evaluate([spans, logs]))
-    assert both != found_by(toolgauge.evaluate(messages[:1]))
+    both = found_by(toolgauge.check(messages))
+    assert both == found_by(toolgauge.check([spans, logs]))
+    assert both != found_by(toolgauge.check(messages[:1]))
 
 
 @each_row("recording", RECORDINGS[:2])
 def test_an_evaluation_has_the_results_of_replay(recording: str):
     path = str(CORPUS / recording)
-    replayed = CliRunner().invoke(commands, ["replay", path, "--json"])
+    replayed = CliRunner().invoke(commands, ["check", "--fail-on", "nothing", path, "--json"])
     lines = [json.loads(line) for line in replayed.stdout.splitlines()]
     assert [
         (one["criterion"], one["revision"], one["outcome"], one["value"], one["reason"], one["tool"]) for one in lines
     ] == [
         (name, revision, word, value, reason, tool)
-        for name, revision, _, word, value, reason, tool in found_by(toolgauge.evaluate(path))
+        for name, revision, _, word, value, reason, tool in found_by(toolgauge.check(path))
     ]

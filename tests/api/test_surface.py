@@ -25,7 +25,7 @@ DECLARED = {
     "ToolCall",
     "ToolgaugeError",
     "Trajectory",
-    "evaluate",
+    "check",
     "evaluators",
 }
 

@@ -35,19 +35,19 @@ def check(spans: Sequence[ReadableSpan]) -> Evaluation:
         toolgauge.Criterion("f1", ToolCallF1(), expected=["a", ["b", {"name": "c"}]], when={"service": "s*"}),
         toolgauge.Criterion("named", "tool_call_args", tools=["a"], expected=["a"]),
     ]
-    return toolgauge.evaluate(spans, [*criteria, "criteria.yaml"], config="toolgauge.yaml", defaults=False)
+    return toolgauge.check(spans, [*criteria, "criteria.yaml"], config="toolgauge.yaml", defaults=False)
 
 
-for evaluated in toolgauge.evaluate(["a.otlp.pb", "b.otlp.pb"]):
+for evaluated in toolgauge.check(["a.otlp.pb", "b.otlp.pb"]):
     assert_type(evaluated.trajectory.calls, tuple[ToolCall, ...])
     assert_type(evaluated.of("args"), tuple[CriterionResult, ...])
-result = toolgauge.evaluate("a.otlp.pb")["args"][0]
+result = toolgauge.check("a.otlp.pb")["args"][0]
 assert_type(result.passed, bool | None)
 assert_type(result.value, float | None)
 assert_type(result.differences[0].expected, str | None)
 
 toolgauge.evaluat  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-toolgauge.evaluate(3)  # pyright: ignore[reportArgumentType]
+toolgauge.check(3)  # pyright: ignore[reportArgumentType]
 toolgauge.Criterion("own", 3)  # pyright: ignore[reportArgumentType]
 toolgauge.Criterion("own", Own(), enforce="dead")  # pyright: ignore[reportArgumentType]
 """

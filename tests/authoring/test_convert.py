@@ -484,13 +484,13 @@ def test_names_become_names_of_criteria():
 
 
 def test_the_command_writes_criteria_that_validate(tmp_path: Path):
-    ended = run("convert", str(CASES / "ragas/samples.jsonl"), "--references", "cases.jsonl", cwd=tmp_path)
+    ended = run("init", "--from", str(CASES / "ragas/samples.jsonl"), "--references", "cases.jsonl", cwd=tmp_path)
     assert ended.code == 0, ended.err
     assert "not carried over: " in ended.err
     (tmp_path / "criteria.yaml").write_text(ended.out)
     checked = run("validate", "--set", "criteria_files=[criteria.yaml]", cwd=tmp_path)
     assert "ragas-tool-call-accuracy, ragas-tool-call-f1" in checked.out, checked.err
-    refused = run("convert", str(CASES / "ragas/samples.jsonl"), cwd=tmp_path)
+    refused = run("init", "--from", str(CASES / "ragas/samples.jsonl"), cwd=tmp_path)
     assert refused.code == 2
     assert "hint: name one with `--references cases.jsonl`" in refused.err
     assert "each run needs the attribute `eval.case.id` with its case, as `case-1`\n" in ended.err
@@ -498,7 +498,7 @@ def test_the_command_writes_criteria_that_validate(tmp_path: Path):
 
 def test_the_command_names_cases_and_a_file_that_is_not_needed(tmp_path: Path):
     file = str(CASES / "promptfoo/promptfooconfig.yaml")
-    ended = run("convert", file, "--references", "refs.jsonl", cwd=tmp_path)
+    ended = run("init", "--from", file, "--references", "refs.jsonl", cwd=tmp_path)
     assert ended.err.splitlines()[:2] == [
         "`refs.jsonl` was not written: the criteria hold what is expected in their cases",
         "each run needs the attribute `eval.case.id` with its case, as `refund an order`",

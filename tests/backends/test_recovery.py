@@ -60,18 +60,18 @@ def phoenix() -> Iterator[str]:
 
 
 def test_a_backlog_is_scored_into_a_backend_under_the_same_names_each_time(phoenix: str):
-    ended = run("replay", "--to", f"phoenix={phoenix}", RUN)
+    ended = run("check", "--fail-on", "nothing", "--to", f"phoenix={phoenix}", RUN)
     assert ended.code == 0
     names = [(one["span_id"], one["name"], one["identifier"]) for one in Phoenix.taken]
     assert len(names) == len(set(names)) > 0
     assert f"phoenix: {len(names)} of {len(names)} scores sent" in ended.err.splitlines()
-    assert run("replay", "--to", f"phoenix={phoenix}", RUN).code == 0
+    assert run("check", "--fail-on", "nothing", "--to", f"phoenix={phoenix}", RUN).code == 0
     assert [(one["span_id"], one["name"], one["identifier"]) for one in Phoenix.taken] == names * 2
 
 
 def test_scores_that_a_backend_refuses_fail_the_replay(phoenix: str):
     Phoenix.status = 401
-    ended = run("replay", "--to", f"phoenix={phoenix}", RUN)
+    ended = run("check", "--fail-on", "nothing", "--to", f"phoenix={phoenix}", RUN)
     assert ended.code == 1
     assert any(line.startswith("phoenix: 0 of ") and line.endswith("http_401") for line in ended.err.splitlines())
 
@@ -81,6 +81,6 @@ def test_scores_that_a_backend_refuses_fail_the_replay(phoenix: str):
     [("zipkin=http://localhost", "no backend called `zipkin`"), ("opik", "`exporters.opik` is not set")],
 )
 def test_a_backend_that_is_not_known_is_misuse(to: str, words: str):
-    ended = run("replay", "--to", to, RUN)
+    ended = run("check", "--fail-on", "nothing", "--to", to, RUN)
     assert ended.code == 2
     assert words in ended.err

@@ -122,13 +122,6 @@ def test_what_is_expected_may_have_every_form(form: str):
     assert [(call.name, call.args) for call in expected.calls] == [("s", ARGS)]
 
 
-@each_row("evaluator", ["tool_call_args", "ragas.tool_call_f1", "deepeval.tool_correctness"])
-def test_both_sides_may_have_other_forms(evaluator: str):
-    outcome = scored(evaluator, {"messages": FORMS["Bedrock"]}, {"messages": FORMS["Anthropic"]})
-    assert isinstance(outcome, Scored)
-    assert outcome.value == 1.0
-
-
 def test_calls_of_one_response_are_one_turn():
     calls: list[Json] = [{"type": "function_call", "call_id": name, "name": name, "arguments": "{}"} for name in "ab"]
     answers: list[Json] = [{"type": "function_call_output", "call_id": name, "output": name} for name in "ab"]

@@ -1,20 +1,11 @@
 """Cases scored one after the other: by the live evaluators, the originals, and evaluators that ask a judge."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar
-
-from pydantic import BaseModel, ConfigDict
 
 from tests.rows import each_row
-from toolgauge.cases.actual import trajectory_of
 from toolgauge.cases.case import Case
-from toolgauge.cases.scoring import Cases, ScriptedEvaluator, result_object
-from toolgauge.model.expected import Expected
+from toolgauge.cases.scoring import Cases, result_object
 from toolgauge.model.json import JsonObject
-from toolgauge.model.judging import Asking, Question
-from toolgauge.model.outcomes import Errored, Level, Outcome, Scored
-from toolgauge.model.trajectory import Trajectory
 
 
 def case(
@@ -40,40 +31,12 @@ CALLS: JsonObject = {"calls": [{"name": "a", "args": {"x": 1}}, {"name": "b", "a
 SPANS: JsonObject = {"spans": [{"name": "s", "attributes": {"tool.name": "a", "input.value": '{"x": 1}'}}]}
 
 
-@each_row("key", ["parameters", "input", "tool_args"])
-def test_arguments_under_another_name_are_compared(key: str):
-    expected: JsonObject = {"calls": [{"name": "refund", "parameters": {"amount": 20}}]}
-    result = said(case("tool_call_args", expected, {"calls": [{"name": "refund", key: {"amount": 25}}]}))
-    assert (result["outcome"], result["value"]) == ("fail", 0.0)
-
-
 def test_an_evaluator_of_ours_runs_on_the_shapes_of_others():
     wanted: JsonObject = {"tool_calls": [{"name": "a", "args": {"x": 1}}]}
     messages: JsonObject = {"messages": [{"role": "assistant", "tool_calls": CALLS["calls"]}]}
     for actual in (CALLS, SPANS, messages):
         result = said(case("tool_call_args", wanted, actual))
         assert (result["outcome"], result["value"]) == ("pass", 1.0)
-
-
-def test_an_original_runs_on_the_shapes_of_others():
-    result = said(case("uipath.tool_call_order", {"tool_calls_order": ["a", "c"]}, CALLS, pass_at=0.5))
-    assert result["outcome"] == "pass"
-    assert result["value"] == 0.5
-    result = said(case("uipath.tool_call_order", {"tool_calls_order": ["a", "c"]}, SPANS))
-    assert result["outcome"] == "fail"
-
-
-def test_an_original_that_reads_cases_as_written_also_runs_where_one_side_has_another_shape():
-    messages: JsonObject = {
-        "messages": [{"role": "assistant", "content": "", "tool_calls": [{"name": "a", "args": {}}]}]
-    }
-    matching: JsonObject = {"trajectory_match_mode": "superset"}
-    expected: JsonObject = {"tool_calls": [{"name": "a", "args": {}}]}
-    assert said(case("agentevals.trajectory_match", expected, messages, config=matching))["value"] == 1.0
-    missing: JsonObject = {"tool_calls": [{"name": "b", "args": {}}]}
-    assert said(case("agentevals.trajectory_match", missing, messages, config=matching))["value"] == 0.0
-    assert said(case("strands.in_order_match_scorer", missing, {"trajectory": ["a"]}))["value"] == 0.0
-    assert said(case("strands.in_order_match_scorer", {"trajectory": []}, {"trajectory": ["a"]}))["value"] == 1.0
 
 
 @each_row("actual", [{"output": "done"}, {"trajectory": None}, {"output": "done", "messages": None}])
@@ -152,11 +115,6 @@ TOOL: JsonObject = {
 }
 
 
-def test_what_could_not_be_judged_is_no_number():
-    result = said(case("tool_call_args", {}, CALLS))
-    assert (result["outcome"], result["value"], result["reason"]) == ("not_evaluated", None, "no_reference")
-
-
 def test_a_wrong_parameter_names_itself_and_only_this_case_suffers():
     cases = Cases()
     broken = result_object(cases.score(case("uipath.tool_call_args", {}, SPANS, config={"stric": True})))
@@ -173,39 +131,3 @@ def test_an_unknown_evaluator_and_an_unknown_shape_are_errors():
     assert said(case("tool_call_arg", {}, CALLS))["reason"] == "invalid_config"
     assert said(case("tool_call_args", {}, {"steps": []}))["reason"] == "invalid_case"
     assert said(case("tool_call_args", {"steps": []}, CALLS))["reason"] == "invalid_case"
-
-
-class Asks(BaseModel):
-    """Asks twice and takes the mean."""
-
-    model_config = ConfigDict(frozen=True)
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
-
-    def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
-        del expected
-        for _ in trajectory.calls:
-            yield None, Question(instructions="judge", prompt="this", form_name="Verdict", form={})
-
-    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:
-        del question
-        return Scored(value=float(verdict["score"] == "Yes"), explanation="judged")
-
-    def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
-        errors = [outcome for outcome in outcomes if isinstance(outcome, Errored)]
-        values = [outcome.value for outcome in outcomes if isinstance(outcome, Scored)]
-        return errors[0] if errors else Scored(value=sum(values) / len(values), explanation="mean")
-
-
-def asked(answer: JsonObject | Errored) -> list[Outcome]:
-    evaluations = ScriptedEvaluator(Asks(), lambda _: answer).evaluate(trajectory_of(CALLS), None)
-    return [evaluation[1] for evaluation in evaluations if evaluation is not None]
-
-
-def test_a_judge_evaluator_makes_one_outcome_of_its_answers():
-    assert asked({"score": "Yes"}) == [Scored(value=1.0, explanation="mean")]
-
-
-def test_a_judge_that_does_not_answer_is_an_error():
-    silence = Errored(error_type="no_verdict", message="nothing is left to answer with")
-    assert asked(silence) == [silence]

@@ -8,11 +8,9 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from tests.http_server import Quiet, answering
-from tests.wire.support import free_port
-from toolgauge.cli.main import commands, main
+from toolgauge.cli.main import main
 
 
 @dataclass
@@ -54,7 +52,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_streams_are_accepted_by_their_fields(capsys: pytest.CaptureFixture[str]):
     with serving(Admin()) as admin:
-        arguments = (
+        named = [
             "--criterion",
             "c",
             "--revision",
@@ -65,31 +63,23 @@ def test_streams_are_accepted_by_their_fields(capsys: pytest.CaptureFixture[str]
             "e",
             "--agent",
             "a",
-            "--tool",
-            "",
-        )
-        code, out, err = run(capsys, "--admin", admin.url, *arguments, "--level", "call")
+            "--level",
+            "call",
+        ]
+        code, out, err = run(capsys, "--admin", admin.url, *named, "--tool", "")
     assert (code, out, err) == (0, "2 streams accepted; their baseline is learned again\n", "")
-    assert admin.bodies == [
-        {
-            "criterion": "c",
-            "revision": "1f",
-            "service": "s",
-            "environment": "e",
-            "agent": "a",
-            "tool": "",
-            "level": "call",
-        }
-    ]
+    given = {
+        "criterion": "c",
+        "revision": "1f",
+        "service": "s",
+        "environment": "e",
+        "agent": "a",
+        "tool": "",
+        "level": "call",
+    }
+    assert admin.bodies == [given]
     assert admin.hosts == [admin.url.removeprefix("http://")]
     assert admin.tokens == [None]
-
-
-def test_all_streams_are_accepted_when_that_is_asked_for(capsys: pytest.CaptureFixture[str]):
-    with serving(Admin(answer=b'{"acknowledged": 1}')) as admin:
-        code, out, _ = run(capsys, "--admin", f"{admin.url}/", "--all")
-    assert (code, out) == (0, "1 stream accepted; their baseline is learned again\n")
-    assert admin.bodies == [{}]
 
 
 def test_token_of_the_file_is_sent(capsys: pytest.CaptureFixture[str], tmp_path: Path):
@@ -134,13 +124,6 @@ def test_refusal_is_shown(admin: Admin, complaint: str, capsys: pytest.CaptureFi
     assert complaint in err
 
 
-def test_toolgauge_that_is_not_there_is_a_failure(capsys: pytest.CaptureFixture[str]):
-    url = f"http://127.0.0.1:{free_port()}"
-    code, _, err = run(capsys, "--admin", url, "--all")
-    assert code == 1
-    assert err.startswith(f"error: cannot reach `{url}`: ")
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -157,13 +140,3 @@ def test_misuse_ends_with_2(arguments: tuple[str, ...], complaint: str, capsys: 
     code, _, err = run(capsys, *arguments)
     assert code == 2
     assert complaint in err
-
-
-def test_token_file_without_a_token_is_misuse(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    file = tmp_path / "token"
-    file.write_text("\n")
-    assert run(capsys, "--all", "--token-file", str(file))[0] == 2
-
-
-def test_help_tells_the_exit_codes():
-    assert "Exit codes: 0 accepted; 1 no stream matched" in CliRunner().invoke(commands, ["ack", "--help"]).stdout

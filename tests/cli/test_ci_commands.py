@@ -14,31 +14,46 @@ from toolgauge.report.streams import without_commands
 # Each command in its forms: RECORDING, CRITERIA, CASES and CONFIG are files of hostile texts, NAME is one.
 FORMS: dict[str, tuple[str, ...]] = {
     "ack": ("--service NAME --admin http://127.0.0.1:1",),
-    "backtest": ("RECORDING --criteria CRITERIA", "RECORDING --criteria CRITERIA --json", "RECORDING --criteria NAME"),
-    "catalogue": ("RECORDING", "RECORDING --json", "RECORDING --markdown"),
-    "compare": ("RECORDING RECORDING", "RECORDING RECORDING --json", "RECORDING RECORDING --markdown"),
-    "components": ("", "--json"),
-    "convert": ("CASES", "NAME"),
+    "check": (
+        "RECORDING --criteria CRITERIA --set redact.values=show --junit j --markdown m --html h --sarif s --baseline b",
+        "RECORDING --criteria CRITERIA --json",
+        "RECORDING --fail-under NAME",
+        "RECORDING --calls",
+        "RECORDING --calls --json",
+        "RECORDING --stats",
+        "RECORDING --criterion default.tool_success",
+        "RECORDING --criterion NAME",
+        "RECORDING --trace 00 --json",
+        "RECORDING --firings --criteria CRITERIA",
+        "RECORDING --criteria NAME",
+        "CASES --junit j --markdown m --sarif s",
+        "CASES --json",
+        "--labels NAME:",
+        "NAME",
+    ),
+    "compare": (
+        "RECORDING RECORDING",
+        "RECORDING RECORDING --json",
+        "RECORDING RECORDING --markdown",
+        "--agents RECORDING",
+        "--agents RECORDING --markdown",
+    ),
     "demo": ("NAME",),
     "doctor": ("RECORDING", "RECORDING --json"),
     "expect": ("RECORDING --key gen_ai.agent.name --tools all --promote", "RECORDING --key NAME"),
-    "explain": ("default.tool_success RECORDING", "default.tool_success RECORDING --json", "NAME RECORDING"),
-    "init": ("--directory . --force RECORDING", "--directory . --force NAME"),
-    "inspect": ("RECORDING", "RECORDING --json", "RECORDING --stats", "NAME"),
-    "labels": ("NAME", "pull NAME"),
+    "init": ("--directory . --force RECORDING", "--directory . --force NAME", "--from CASES", "--from NAME"),
     "learn": ("RECORDING --min-runs 2 --false-alarms 1", "RECORDING --labels CASES"),
     "mcp": ("NAME",),
-    "print-config": ("--config CONFIG", "--set trace_url=http://a.example/NAME"),
     "record": ("-o NAME",),
-    "replay": (
-        "RECORDING --criteria CRITERIA --set redact.values=show --fail-on fail --junit j --markdown m --html h",
-        "RECORDING --criteria CRITERIA --json",
-        "RECORDING --fail-under NAME",
-    ),
-    "schema": ("--of config", "--of NAME"),
-    "score": ("CASES --junit j --markdown m", "CASES --json"),
     "serve": ("--config CONFIG", "--set NAME"),
-    "validate": ("--config CONFIG", "--set criteria_files=[NAME]"),
+    "validate": (
+        "--config CONFIG",
+        "--set criteria_files=[NAME]",
+        "--print --config CONFIG",
+        "--print --set trace_url=http://a.example/NAME",
+        "--components",
+        "--schema NAME",
+    ),
 }
 
 
@@ -95,16 +110,18 @@ def test_commands_are_broken_in_each_system(system: str, monkeypatch: pytest.Mon
 
 def test_no_name_becomes_a_command_where_letters_are_ascii(tmp_path: Path):
     name = f"{HOSTILE[0]}\u00e9"
-    ended = run("inspect", recorded(tmp_path, name), environment={**INSIDE, "LC_ALL": "C", "PYTHONIOENCODING": "ascii"})
+    ended = run(
+        "check", "--calls", recorded(tmp_path, name), environment={**INSIDE, "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    )
     assert read_as_commands(ended.out) == []
     assert ":set-output name=a::b\\xe9" in ended.out
 
 
 def test_values_in_json_stay_what_they_are(tmp_path: Path):
     file = recorded(tmp_path, *HOSTILE)
-    for command in ("replay", "inspect"):
+    for view in ("--firings", "--calls", "--failed"):
         inside, outside = (
-            [json.loads(line) for line in run(command, "--json", file, environment=environment).out.splitlines()]
+            [json.loads(line) for line in run("check", view, "--json", file, environment=environment).out.splitlines()]
             for environment in ({"GITHUB_ACTIONS": "true"}, OUTSIDE)
         )
         assert inside == outside
@@ -113,12 +130,12 @@ def test_values_in_json_stay_what_they_are(tmp_path: Path):
 
 def test_nothing_changes_outside_of_ci(tmp_path: Path):
     file = recorded(tmp_path, HOSTILE[1])
-    ended = run("inspect", file, environment=OUTSIDE)
+    ended = run("check", "--calls", file, environment=OUTSIDE)
     assert HOSTILE[1] in ended.out
 
 
 def test_annotations_are_still_commands(tmp_path: Path):
     file = recorded(tmp_path, HOSTILE[0])
-    ended = run("replay", "--fail-on", "fail", file, environment={"GITHUB_ACTIONS": "true"})
+    ended = run("check", file, environment={"GITHUB_ACTIONS": "true"})
     assert OURS.search(ended.err)
     assert read_as_commands(ended.err) == []

@@ -1,7 +1,6 @@
 """`expect` as people run it: recordings of several frameworks in, criteria out that these runs meet and changed ones do not."""
 
 import json
-import lzma
 import subprocess
 import sys
 from pathlib import Path
@@ -64,16 +63,6 @@ def test_a_run_of_each_framework_meets_the_reference_made_of_it(name: str, tmp_p
     criteria = tmp_path / "criteria.yaml"
     assert expect(*files_of(name), "--tools", "all", "-o", str(criteria)).exit_code == 0
     assert set(outcomes(criteria, *files_of(name))) == {"pass"}
-
-
-@pytest.mark.parametrize("name", SEQUENCES)
-def test_a_run_with_another_argument_fails(name: str, tmp_path: Path):
-    criteria = tmp_path / "criteria.yaml"
-    expect(*files_of(name), "--tools", "all", "-o", str(criteria))
-    written = criteria.read_text()
-    criteria.write_text(written.replace("city: København", "city: Lima"))
-    assert written.count("city: København") == 1
-    assert set(outcomes(criteria, *files_of(name))) == {"fail"}
 
 
 def test_runs_of_three_frameworks_with_the_same_input_are_one_task(tmp_path: Path):
@@ -148,15 +137,6 @@ def test_a_reference_file_with_other_lines_is_replaced_by_force_only(tmp_path: P
     assert cases.read_text() == first
 
 
-def test_cases_are_chosen_by_a_glob(tmp_path: Path):
-    files = [
-        with_attributes("pydantic-ai/sequence3", tmp_path, app_task="mail"),
-        with_attributes("pydantic-ai/one_call", tmp_path, app_task="look"),
-    ]
-    text = expect(*files, "--key", "app.task", "--case", "m*").stdout
-    assert [line for line in text.splitlines() if "name: expect" in line] == ["  - name: expect-mail"]
-
-
 def test_a_run_that_fails_a_criterion_is_no_reference(tmp_path: Path):
     (tmp_path / "strict.yaml").write_text("- {name: no-mail, evaluator: policy, forbid: [{tool: send_email}]}")
     assert refused(SEQUENCE, "--criteria", str(tmp_path / "strict.yaml")) == [
@@ -188,28 +168,6 @@ def test_a_failing_run_is_promoted_to_a_case_that_it_fails(tmp_path: Path):
     assert outcomes(criteria, file) == ["fail"]
 
 
-def test_labels_of_people_decide_which_runs_are_good(tmp_path: Path):
-    (tmp_path / "verdicts.csv").write_text(f"trace_id,verdict\n{TRACE},failed\n")
-    labels = ("--labels", str(tmp_path / "verdicts.csv"))
-    assert refused(SEQUENCE, *labels)[-1] == f"  trace {TRACE}: its label is `failed`"
-    assert "correct_this_case" in expect(SEQUENCE, *labels, "--promote").stdout
-
-
-def test_an_attribute_labels_runs(tmp_path: Path):
-    good = with_attributes("pydantic-ai/sequence3", tmp_path, app_resolved="true", eval_case_id="mail")
-    bad = with_attributes("pydantic-ai/one_call", tmp_path, app_resolved="false", eval_case_id="mail")
-    result = expect(good, bad, "--label-attribute", "app.resolved")
-    assert [line for line in result.stdout.splitlines() if "  # case" in line] == [
-        f"  # case mail: 1 run: trace {TRACE}"
-    ]
-    assert "its label is `failed`" in result.stderr
-
-
-def test_runs_that_fail_nothing_are_not_promoted():
-    lines = refused(SEQUENCE, "--promote")
-    assert lines[-1] == f"  trace {TRACE}: no criterion fails on it"
-
-
 def test_an_unknown_trace_is_answered_with_those_near_it():
     ended = run("expect", SEQUENCE, "--trace", TRACE[:-1] + "0")
     assert (ended.code, ended.out) == (1, "")
@@ -217,16 +175,6 @@ def test_an_unknown_trace_is_answered_with_those_near_it():
         f"error: no trace `{TRACE[:-1]}0` in the recording",
         f"hint: there is `{TRACE}`",
     ]
-
-
-def test_an_unknown_case_is_answered_with_those_near_it(tmp_path: Path):
-    file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="refund-17")
-    assert refused(file, "--case", "refund-71") == ["error: no run of a case `refund-71`", "hint: there is `refund-17`"]
-
-
-def test_a_case_that_is_an_address_is_not_written(tmp_path: Path):
-    file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="ann@example.com")
-    assert refused(file)[-1] == f"  trace {TRACE}: its case looks like a secret or an address"
 
 
 def test_a_conversation_of_several_traces_is_one_run(tmp_path: Path):
@@ -241,41 +189,6 @@ def test_runs_of_several_tasks_without_a_case_are_listed():
     lines = refused(SEQUENCE, str(CORPUS / "pydantic-ai" / "one_call.otlp.pb"))
     assert lines[0] == "error: the users of these runs wrote different texts, and no attribute names the tasks:"
     assert lines[-1].startswith("hint: name the runs of one task with `--trace ID --trace ID`")
-
-
-def test_a_trace_without_a_call_is_no_reference_unless_it_is_asked_for():
-    file = str(CORPUS / "pydantic-ai" / "no_tool.otlp.pb")
-    (_, line) = refused(file)
-    trace = line.split()[1].removesuffix(":")
-    assert line == f"  trace {trace}: it has no tool call"
-    assert "    expected: []" in expect(file, "--trace", trace).stdout.splitlines()
-
-
-def test_arguments_that_were_not_recorded_are_any():
-    text = expect(str(CORPUS / "pydantic-ai" / "content_off.otlp.pb"), "--tools", "all").stdout
-    assert "      # any arguments: its arguments were not recorded" in text.splitlines()
-
-
-def test_an_empty_recording(tmp_path: Path):
-    (tmp_path / "empty.otlp").write_bytes(b"")
-    (tmp_path / "nothing.json").write_text('{"resourceSpans": []}')
-    assert refused(str(tmp_path / "empty.otlp"))[0] == f"error: `{tmp_path}/empty.otlp` is empty"
-    assert refused(str(tmp_path / "nothing.json"))[0] == "error: the recording holds no trajectory"
-
-
-def test_a_compressed_stream_gives_the_same_bytes(tmp_path: Path):
-    (tmp_path / "one.otlp.pb.xz").write_bytes(lzma.compress(Path(SEQUENCE).read_bytes()))
-    assert expect(str(tmp_path / "one.otlp.pb.xz")).stdout == expect(SEQUENCE).stdout
-
-
-def test_a_file_that_cannot_be_written(tmp_path: Path):
-    (line,) = refused(SEQUENCE, "-o", str(tmp_path / "no" / "criteria.yaml"))
-    assert line.startswith(f"error: cannot write `{tmp_path}/no/criteria.yaml`: ")
-
-
-def test_writes_stand_alone_among_tools():
-    ended = run("expect", SEQUENCE, "--tools", "writes", "--tools", "get_*")
-    assert (ended.code, ended.err.splitlines()[0]) == (2, "error: `--tools writes` and `--tools all` stand alone")
 
 
 def pay(*amounts: int, tool: str = "create_payment") -> list[list[Called]]:
@@ -304,11 +217,3 @@ def test_runs_from_standard_input_are_tried_too(tmp_path: Path):
     command = [sys.executable, "-m", "toolgauge", "expect", "-", "--key", "service.name"]
     ended = subprocess.run(command, input=runs, capture_output=True, timeout=300, check=True)
     assert b"accepts every one of the 2 runs" in ended.stderr
-
-
-def test_many_criteria_that_accept_every_run_are_counted(tmp_path: Path):
-    for number in range(7):
-        write_runs(tmp_path / "runs.jsonl", pay(20, 25), first=2 * number, service=f"shop-{number}")
-    lines = expect(str(tmp_path / "runs.jsonl"), "--key", "service.name").stderr.splitlines()
-    assert len([line for line in lines if "accepts every one of the 2 runs" in line]) == 5
-    assert lines[-1] == "note: 2 more criteria accept every run"

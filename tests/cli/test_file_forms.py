@@ -60,14 +60,9 @@ def toolgauge(*words: str, sent: bytes | None = None) -> Result:
 
 
 def inspected(*words: str, sent: bytes | None = None) -> str:
-    result = toolgauge("inspect", "--json", *words, sent=sent)
+    result = toolgauge("check", "--calls", "--json", *words, sent=sent)
     assert result.exit_code == 0, result.output
     return result.stdout
-
-
-@pytest.fixture(scope="module")
-def expected() -> str:
-    return inspected(str(RETRY))
 
 
 def test_the_page_names_these_forms():
@@ -76,26 +71,18 @@ def test_the_page_names_these_forms():
         assert named in " ".join(text.split()), named
 
 
-@pytest.mark.parametrize("compression", PACK)
-@pytest.mark.parametrize("ending", FORMS)
-def test_a_form_of_file_gives_the_same_trajectories(ending: str, compression: str, tmp_path: Path, expected: str):
-    file = tmp_path / f"recorded{ending}{compression}"
-    file.write_bytes(PACK[compression](FORMS[ending]()))
-    assert inspected(str(file)) == expected
-    assert inspected(str(tmp_path)) == expected
-
-
-COMMANDS = {
-    "inspect": [],
-    "doctor": [],
-    "replay": [],
-    "backtest": [],
-    "expect": [],
-    "explain": ["default.tool_success"],
-    "compare": [str(RETRY)],
-    "learn": [],
-    "init": ["--force", "-d", "made"],
-}
+COMMANDS = (
+    "check --calls",
+    "check",
+    "check --firings",
+    "check --criterion default.tool_success",
+    "doctor",
+    "expect",
+    f"compare {RETRY}",
+    "compare --agents",
+    "learn",
+    "init --force -d made",
+)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -103,7 +90,7 @@ def test_every_command_that_takes_recordings_reads_them(command: str, tmp_path: 
     monkeypatch.chdir(tmp_path)
     Path("lines.jsonl.xz").write_bytes(lzma.compress(FORMS[".jsonl"]()))
     Path("request.otlp.pb").write_bytes(one_request())
-    words = [command, *COMMANDS[command]]
+    words = command.split()
     from_lines, from_request = (toolgauge(*words, file) for file in ("lines.jsonl.xz", "request.otlp.pb"))
     # What learns wants more runs than there are, and has read this one to know.
     assert from_lines.exit_code == from_request.exit_code, from_lines.output

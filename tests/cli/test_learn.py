@@ -35,21 +35,23 @@ def learned(three: Path) -> Path:
 
 
 def test_what_was_learned_runs_in_a_replay_and_only_the_invented_tool_fails(three: Path, learned: Path):
-    ended = run("replay", "--json", "--set", "defaults.enabled=false", "--criteria", str(learned), str(three))
+    ended = run(
+        "check",
+        "--fail-on",
+        "nothing",
+        "--json",
+        "--set",
+        "defaults.enabled=false",
+        "--criteria",
+        str(learned),
+        str(three),
+    )
     assert ended.code == 0, ended.err
     results = [json.loads(line) for line in ended.out.splitlines()]
     assert {result["explanation"] for result in results if result["outcome"] == "fail"} == {
         "`allow_only` does not allow `get_wether`; it was rejected",
     }
     assert "learned.shop-assistant.order" in {result["criterion"] for result in results if result["outcome"] == "pass"}
-
-
-def test_what_was_learned_is_a_valid_configuration(learned: Path):
-    config = learned.parent / "toolgauge.yaml"
-    config.write_text(f"criteria_files: ['{learned}']\n")
-    ended = run("validate", "--config", str(config))
-    assert (ended.code, ended.err) == (0, "")
-    assert "learned.google-adk-demo.budget" in ended.out
 
 
 def test_the_same_recording_gives_the_same_bytes(three: Path, learned: Path):
@@ -77,12 +79,6 @@ def test_a_recording_without_calls_teaches_nothing(tmp_path: Path):
     assert "hint: `toolgauge doctor FILE...` shows the reason" in ended.err
 
 
-def test_an_empty_recording_is_an_error(tmp_path: Path):
-    file = tmp_path / "empty.otlp"
-    file.write_bytes(b"")
-    assert "is empty" in run("learn", str(file)).err
-
-
 def test_runs_can_be_chosen_by_an_attribute(three: Path):
     ended = run("learn", "--only", "service.version=2.0", str(three))
     assert ended.code == 1
@@ -91,7 +87,7 @@ def test_runs_can_be_chosen_by_an_attribute(three: Path):
 
 
 def test_runs_that_passed_can_be_chosen_by_labels(three: Path, tmp_path: Path):
-    inspected = [json.loads(line) for line in run("inspect", "--json", str(three)).out.splitlines()]
+    inspected = [json.loads(line) for line in run("check", "--calls", "--json", str(three)).out.splitlines()]
     labels = tmp_path / "labels.csv"
     rows = [f"{one['trace_id']},{'passed' if place % 2 else 'failed'}" for place, one in enumerate(inspected)]
     labels.write_text("\n".join(("trace_id,verdict", *rows)))
@@ -121,12 +117,6 @@ def test_bad_labels_have_clear_answers(three: Path, tmp_path: Path, text: str, c
     assert message in ended.err
 
 
-def test_a_wrong_choice_is_misuse(three: Path):
-    ended = run("learn", "--only", "service.version", str(three))
-    assert ended.code == 2
-    assert "--only takes ATTRIBUTE=VALUE, not `service.version`" in ended.err
-
-
 def test_mixed_versions_are_named(tmp_path: Path):
     times = count(1_800_000_000_000_000_000, 60_000_000_000)
     recorded = [found for found in recordings() if found.framework == "google-adk"]
@@ -140,9 +130,3 @@ def test_mixed_versions_are_named(tmp_path: Path):
     assert ended.code == 0
     assert "2 versions are mixed: `--only service.version=...` learns from one" in ended.err
     assert "versions: 1.0 (30 runs), 1.1 (30 runs)" in ended.out
-
-
-def test_a_file_that_cannot_be_written_is_named(three: Path, tmp_path: Path):
-    ended = run("learn", str(three), "-o", str(tmp_path / "missing" / "envelope.yaml"))
-    assert ended.code == 1
-    assert f"error: cannot write `{tmp_path}/missing/envelope.yaml`: No such file or directory" in ended.err

@@ -118,24 +118,8 @@ def test_a_pass_counts_what_passed_and_what_could_not_be_looked_at():
     assert "  2 checks passed, 1 not evaluated  " in line
 
 
-def test_what_could_not_be_looked_at_is_neither_a_pass_nor_a_failure():
-    line = shown(scorecard(trajectory_result(UNSEEN, criterion="refunds")))
-    assert "    -    " in line
-    assert "  refunds: no reference  " in line
-
-
 def test_a_trajectory_that_no_criterion_judges_is_shown():
     assert "  1 call  no criterion applies  " in shown(scorecard(of=trajectory(call())))
-
-
-def test_a_trajectory_that_only_judges_judge_waits_for_them():
-    assert "  1 call  waits for judges  " in shown(replace(scorecard(of=trajectory(call())), awaits_judges=True))
-
-
-def test_without_calls_and_results_there_is_nothing_to_show():
-    screen = Screen()
-    on(screen).show(scorecard(of=trajectory()))
-    assert screen.lines == []
 
 
 def test_criteria_in_the_shadow_fail_nothing():
@@ -177,21 +161,6 @@ def test_values_are_shown_only_where_they_may_be(*, show_values: bool):
     assert ("BBB" in line) is show_values
 
 
-def test_values_are_hidden_from_the_moment_at_which_they_are_to_be():
-    outcome = Scored(value=0.0, explanation="`amount` differs", differences=(DIFFERS,), passed=False)
-    screen = Screen()
-    lines = on(screen, show_values=True)
-    lines.adopt(Redactor(show_values=False))
-    lines.show(scorecard(call_result(outcome)))
-    assert not any("BBB" in line for line in screen.lines)
-
-
-def test_a_line_fits_the_terminal_where_the_reason_has_room():
-    card = scorecard(call_result(failed(0.2, "so much differs " * 50)))
-    assert len(shown(card, columns=200)) == 200
-    assert "so much differs" in shown(card, columns=10)
-
-
 @pytest.mark.parametrize("printed", ["all", "failed"])
 def test_no_more_lines_a_second_than_somebody_can_read_and_the_others_are_counted(printed: Literal["failed", "all"]):
     screen = Screen()
@@ -229,33 +198,6 @@ def test_first_spans_are_announced_before_their_results_and_not_after():
     lines.show(scorecard(call_result(passed())))
     lines.announce_first(0, AssembleSettings())
     assert sum("first spans" in line for line in screen.lines) == 1
-
-
-def test_what_is_not_taken_is_counted_when_there_is_room_again():
-    screen = Screen()
-    lines = on(screen)
-    screen.is_full = True
-    for _ in range(3):
-        lines.show(scorecard(call_result(passed())))
-    lines.tick()
-    screen.is_full = False
-    lines.tick()
-    assert screen.lines[-1].startswith("… and ")
-
-
-def test_services_and_dialects_are_announced_once():
-    screen = Screen()
-    lines = on(screen, "failed")
-    by_hand = replace(call(), dialect="genai")
-    for service, judged in (
-        ("shop", by_hand),
-        ("shop", by_hand),
-        ("mail", by_hand),
-        ("mail", replace(by_hand, dialect="x")),
-    ):
-        lines.show(scorecard(call_result(passed(), judged), of=replace(trajectory(judged), service=service)))
-    seen = [line.partition("first seen: ")[2] for line in screen.lines]
-    assert seen == ["service shop, dialect genai", "service mail", "dialect x"]
 
 
 def test_a_sender_that_makes_up_names_ends_the_announcements_and_not_the_lines():
@@ -299,24 +241,3 @@ def test_the_summary_has_the_totals_then_the_criteria_with_the_most_failures_fir
         ["good", "3", "0", "0", "0"],
         ["unseen", "0", "0", "0", "3 (no_reference 3)"],
     ]
-
-
-def test_a_summary_of_many_criteria_fits_a_screen():
-    screen = Screen()
-    lines = on(screen, "failed")
-    lines.show(scorecard(*(call_result(passed(), criterion=f"c{number:03}") for number in range(100))))
-    lines.summary()
-    assert len(screen.lines) < 30
-    assert screen.lines[-1] == "… and 80 more criteria"
-
-
-def test_a_summary_of_nothing_is_one_line():
-    screen = Screen()
-    on(screen).summary()
-    assert screen.lines == ["0 trajectories, 0 tool calls"]
-
-
-def test_failures_are_red_where_there_are_colours():
-    card = scorecard(call_result(failed()))
-    assert "\x1b[31mFAIL \x1b[0m" in shown(card, style=Style(colour=True))
-    assert "\x1b" not in shown(card)

@@ -68,26 +68,6 @@ def test_warnings_that_are_held_are_written_later_and_all_else_at_once(capsys: p
     ]
 
 
-def test_warnings_that_are_held_are_written_at_the_end(capsys: pytest.CaptureFixture[str]):
-    log = LogThread()
-    log.hold_warnings()
-    log_to_stderr(Log(), log)
-    OURS.warning("a warning")
-    assert log.end(60)
-    (line,) = said(capsys)
-    assert line.endswith("WARNING toolgauge.some: a warning")
-
-
-def test_no_more_warnings_are_held_than_lines_may_wait(capsys: pytest.CaptureFixture[str]):
-    log = LogThread(max_lines=2)
-    log.hold_warnings()
-    log_to_stderr(Log(), log)
-    for number in range(3):
-        OURS.warning("warning %d", number)
-    assert log.end(60)
-    assert "warning 2" in said(capsys)[0]
-
-
 def test_the_time_is_rfc_3339_in_utc():
     record = logging.makeLogRecord({"name": "toolgauge", "msg": "x", "created": 1_700_000_000.25, "levelname": "INFO"})
     assert json.loads(JsonForm().format(record))["time"] == "2023-11-14T22:13:20.250Z"
@@ -131,25 +111,7 @@ def test_nothing_of_libraries_below_a_warning_and_nothing_of_what_exceptions_say
     assert "test_logs.py" in line
 
 
-def test_what_a_library_attaches_is_not_shown():
-    record = logging.makeLogRecord({"name": "openai", "msg": "retrying", "levelname": "WARNING", "body": QUOTED})
-    assert "sk-1234" not in JsonForm().format(record)
-
-
 def test_a_message_that_cannot_be_filled_in_costs_no_line():
     record = logging.makeLogRecord({"name": "x", "msg": "%d spans", "args": ("a",), "levelname": "WARNING"})
     assert TextForm().format(record).endswith("WARNING x: %d spans")
     assert json.loads(JsonForm().format(record))["message"] == "%d spans"
-
-
-def test_a_stream_that_takes_nothing_costs_nothing(monkeypatch: pytest.MonkeyPatch):
-    class Full:
-        def write(self, text: str) -> int:
-            raise OSError(28, "No space left on device", text[:1])
-
-        def flush(self) -> None:
-            raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(sys, "stderr", Full())
-    log_to_stderr(Log(), at_once())
-    OURS.error("x")

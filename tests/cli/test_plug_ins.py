@@ -29,7 +29,7 @@ OTHER = "- {name: other, evaluator: tool_success}\n"
 def replay(folder: Path, act: str = "pass", *options: str, top: str = "", criteria: str = BAD + OTHER) -> Ended:
     (folder / "bad.py").write_text(EVALUATOR.format(act=act, top=top))
     (folder / "criteria.yaml").write_text(criteria)
-    command, *others = options or ("replay", "--json")
+    command, *others = options or ("check", "--fail-on", "nothing", "--json")
     scored = ("--criteria", "criteria.yaml", "--set", "defaults.enabled=false")
     return run(command, *others, *scored, str(RECORDING), cwd=folder)
 
@@ -53,13 +53,6 @@ PRINTS = {
 @pytest.mark.parametrize("place", ["at import", "in an evaluation"])
 def test_what_a_plug_in_prints_goes_to_standard_error(act: str, place: str, tmp_path: Path):
     ended = replay(tmp_path, top=act) if place == "at import" else replay(tmp_path, act)
-    assert words(ended) == {"bad": "pass", "other": "fail"}
-    assert "garbage" in ended.err
-
-
-def test_a_thread_that_an_evaluator_starts_prints_to_standard_error_and_keeps_no_command_from_its_end(tmp_path: Path):
-    act = "threading.Thread(target=lambda: (print('garbage'), time.sleep(100_000))).start(); time.sleep(0.2)"
-    ended = replay(tmp_path, act)
     assert words(ended) == {"bad": "pass", "other": "fail"}
     assert "garbage" in ended.err
 
@@ -99,7 +92,7 @@ def test_what_a_dialect_prints_goes_to_standard_error(tmp_path: Path):
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: prints\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[toolgauge.dialects]\nprints = prints_module:Prints\n")
     (package.parent / "prints_module.py").write_text(DIALECT)
-    ended = run("inspect", "--json", str(RECORDING), environment={"PYTHONPATH": str(package.parent)})
+    ended = run("check", "--calls", "--json", str(RECORDING), environment={"PYTHONPATH": str(package.parent)})
     assert json.loads(ended.out)["tool_calls"]
     assert "garbage" in ended.err
 
@@ -111,24 +104,21 @@ def test_a_file_that_ends_the_process_as_it_is_loaded_is_a_bad_configuration(err
     assert "cannot load `bad.py`: line 4" in ended.err
 
 
-@pytest.mark.parametrize("command", [("replay", "--json"), ("replay", "--fail-on", "fail"), ("backtest", "--json")])
+@pytest.mark.parametrize(
+    "command", [("check", "--json"), ("check", "--fail-on", "fail"), ("check", "--firings", "--json")]
+)
 def test_a_command_that_judged_nothing_fails(command: tuple[str, ...], tmp_path: Path):
     ended = replay(tmp_path, "raise SystemExit(0)", *command, criteria=BAD)
     assert ended.code == 1
     assert ended.out
 
 
-@pytest.mark.parametrize("command", ["replay", "backtest"])
-def test_nothing_may_be_judged_where_that_is_allowed(command: str, tmp_path: Path):
-    refused = replay(tmp_path, "raise ValueError", command, criteria=BAD)
+def test_nothing_may_be_judged_where_that_is_allowed(tmp_path: Path):
+    command = ("check", "--fail-on", "nothing")
+    refused = replay(tmp_path, "raise ValueError", *command, criteria=BAD)
     assert refused.code == 1
     assert "judged 0 of 1 run: exit code 1, unless `--allow-nothing`" in refused.err
-    assert replay(tmp_path, "raise ValueError", command, "--allow-nothing", criteria=BAD).code == 0
-
-
-def test_a_comparison_that_judged_nothing_has_not_enough_data(tmp_path: Path):
-    ended = replay(tmp_path, "raise SystemExit(0)", "compare", str(RECORDING), criteria=BAD)
-    assert ended.code == 3
+    assert replay(tmp_path, "raise ValueError", *command, "--allow-nothing", criteria=BAD).code == 0
 
 
 def test_an_evaluation_that_ends_the_command_by_itself_makes_it_fail(tmp_path: Path):
@@ -139,7 +129,7 @@ def test_an_evaluation_that_ends_the_command_by_itself_makes_it_fail(tmp_path: P
         "    def level(self):\n        raise SystemExit(0)\n    def evaluate(self, t, e):\n        yield None\n"
     )
     (tmp_path / "criteria.yaml").write_text(BAD)
-    ended = run("replay", "--criteria", "criteria.yaml", str(RECORDING), cwd=tmp_path)
+    ended = run("check", "--fail-on", "nothing", "--criteria", "criteria.yaml", str(RECORDING), cwd=tmp_path)
     assert (ended.code, ended.out) == (1, "")
     assert "code of a plug-in tried to end this command" in ended.err
 

@@ -18,7 +18,7 @@ import toolgauge
 from tests.page_commands import PAGES
 from tests.walk.support import Walk
 from toolgauge import evaluators, plugins
-from toolgauge.cli.main import commands
+from toolgauge.cli.main import ALIASES, commands
 from toolgauge.config.editor_schema import config_schema, criteria_schema, reference_schema
 from toolgauge.model import ports
 from toolgauge.service.process import measure_process
@@ -43,7 +43,7 @@ def current() -> set[str]:
     """Collect the names of the tree."""
     schemas = {"config": config_schema(), "criteria": criteria_schema(), "cases": reference_schema()}
     return {
-        *(f"python toolgauge.{name}" for name in toolgauge.__all__),
+        *(f"python toolgauge.{name}" for name in (*toolgauge.__all__, "evaluate")),
         *(f"python toolgauge.evaluators.{name}" for name in evaluators.__all__),
         *(f"python toolgauge.in_process.{name}" for name in ("ToolgaugeSpanExporter",) if _exists("in_process", name)),
         *(f"python toolgauge.testing.{one}" for one in _CHECKS if _exists(f"testing.{one.split('.')[0]}", one.split(".")[1])),
@@ -87,10 +87,12 @@ def _command_words(path: str, command: click.Command) -> Iterator[str]:
     )
     if isinstance(command, click.Group):
         context = click.Context(command)
-        for name in command.list_commands(context):
+        # Earlier commands take the options of the one that took them over, and those that have another name there.
+        for name in (*command.list_commands(context), *ALIASES):
             found = command.get_command(context, name)
             assert found
             yield from _command_words(f"{path} {name}", found)
+            yield from (f"{path} {name} {option}" for option in (ALIASES[name].renamed if name in ALIASES else ()))
 
 
 def _words(option: click.Parameter) -> list[str]:

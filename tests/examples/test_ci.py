@@ -106,8 +106,8 @@ def test_the_scoring_step_fails_and_reports(folder: Path):
     ended = action(folder, files="runs with blanks", criteria="criteria.yaml\n", fail_under="amounts=0.5\n")
     assert ended.returncode == 1
     assert "::error title=--fail-under amounts=0.5::" in ended.stderr
-    assert (folder / "summary.md").read_text().startswith("### toolgauge replay: failed, 1 failure\n")
-    assert ET.parse(folder / "toolgauge.xml").getroot().get("failures") == "3"  # noqa: S314 - our own
+    assert (folder / "summary.md").read_text().startswith("### toolgauge check: failed, 1 failure\n")
+    assert ET.parse(folder / "toolgauge.xml").getroot().get("failures") == "2"  # noqa: S314 - our own
 
 
 def test_the_scoring_step_passes_with_its_defaults(folder: Path):
@@ -116,17 +116,17 @@ def test_the_scoring_step_passes_with_its_defaults(folder: Path):
 
 
 def test_the_scoring_step_without_conditions_fails_nothing(folder: Path):
-    assert action(folder, files="runs with blanks", criteria="criteria.yaml", fail_on="").returncode == 0
+    assert action(folder, files="runs with blanks", criteria="criteria.yaml", fail_on="nothing").returncode == 0
 
 
 def test_the_script_of_the_gitlab_job_records_and_fails(folder: Path):
     job: Any = yaml.safe_load((CI / "gitlab.yml").read_text())["tool-calls"]
-    record, replay = job["script"]
+    record, check = job["script"]
     recordings = " ".join(f"'{file}'" for file in sorted((folder / "runs with blanks").iterdir()))
     ports = {"HTTP_PORT": str(free_port()), "GRPC_PORT": str(free_port())}
     recorded = shell(folder, f"{record} {recordings}", **ports)
-    assert (recorded.returncode, recorded.stdout.splitlines()[-1]) == (0, "next: toolgauge inspect run.otlp")
-    assert shell(folder, replay).returncode == 1
+    assert (recorded.returncode, recorded.stdout.splitlines()[-1]) == (0, "next: toolgauge check run.otlp")
+    assert shell(folder, check).returncode == 1
     assert (folder / job["artifacts"]["reports"]["junit"]).exists()
 
 

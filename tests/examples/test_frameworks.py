@@ -11,8 +11,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.cli.command import run
 from tests.examples.outsiders import EXAMPLES
 from tests.wire.destination import attributes, receiving
@@ -104,7 +102,8 @@ def test_the_openai_client_and_a_running_toolgauge(tmp_path: Path):
 
 
 def replayed(framework: str, *recording: Path) -> dict[str, object]:
-    done = run("replay", "--json", "--criteria", str(FRAMEWORKS / framework / "criteria.yaml"), *map(str, recording))
+    criteria = ("--fail-on", "nothing", "--criteria", str(FRAMEWORKS / framework / "criteria.yaml"))
+    done = run("check", "--json", *criteria, *map(str, recording))
     assert done.code == 0, done.err
     results = [json.loads(line) for line in done.out.splitlines()]
     written = [result for result in results if not result["criterion"].startswith("default.")]
@@ -123,13 +122,6 @@ def test_google_adk_s_criteria_over_a_recorded_run():
     assert replayed("google-adk", *run) == {"mail-to-the-right-user": "pass"}
     without_content = sorted((CORPUS / "google-adk").glob("content_off.*pb"))
     assert replayed("google-adk", *without_content)["mail-to-the-right-user"] != "pass"
-
-
-@pytest.mark.parametrize("framework", sorted(folder.name for folder in FRAMEWORKS.iterdir()))
-def test_every_script_compiles_and_says_how_it_is_started(framework: str):
-    script = (FRAMEWORKS / framework / "agent.py").read_text()
-    compile(script, framework, "exec")
-    assert "python agent.py" in script
 
 
 def test_the_lines_of_the_page_are_all_that_is_needed():

@@ -98,25 +98,6 @@ def test_a_body_stands_beside_the_parameters_and_those_of_its_names_are_marked()
     }
 
 
-def test_a_body_that_is_no_object_is_one_argument():
-    assert of_document(ORDERS)["upload"]["parameters"] == {
-        "type": "object",
-        "properties": {"body": {"type": "string"}},
-        "required": [],
-    }
-
-
-def test_a_reference_to_nothing_is_a_problem():
-    document: dict[str, Any] = {
-        "openapi": "3.1.0",
-        "paths": {
-            "/a": {"get": {"parameters": [{"name": "b", "in": "query", "schema": {"$ref": "#/components/schemas/B"}}]}}
-        },
-    }
-    with pytest.raises(ValueError, match="refers to `#/components/schemas/B`"):
-        of_document(document)
-
-
 def test_a_document_of_another_version_is_an_error():
     with pytest.raises(ValueError, match="not an OpenAPI 3 document"):
         of_document({"swagger": "2.0", "paths": {}})

@@ -11,7 +11,7 @@ from tests.captures import Captured
 from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectories, recordings
 from tests.rows import each_row
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.shortfalls import Fact, Row, producer_of, remedy, table
+from toolgauge.recognize.shortfalls import Fact, producer_of, remedy
 from toolgauge.recordings.conformance import Cell, MadeRun, Truth, cells, compared
 
 LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust", "Kotlin": "kotlin"}
@@ -134,19 +134,6 @@ def test_an_older_release_is_advised_to_upgrade_and_a_newer_one_is_not():
     assert definitions("0.4b0").startswith("upgrade `opentelemetry-util-genai`")
     assert not definitions("1.3b0").startswith("upgrade")
     assert not definitions("").startswith("upgrade")
-
-
-def test_a_scope_is_matched_by_whole_words():
-    row = Row(scopes=("ai",), remedies={})
-    assert row.fits(producer_of("shop", "ai", "", ""), ())
-    assert row.fits(producer_of("shop", "ai.sdk", "", ""), ())
-    assert not row.fits(producer_of("shop", "airline", "", ""), ())
-
-
-def test_every_row_is_reached_before_the_rows_for_everybody():
-    rows = table().rows
-    general = [index for index, row in enumerate(rows) if not (row.dialects or row.scopes or row.languages)]
-    assert general == [len(rows) - 1]
 
 
 def test_a_model_that_called_nothing_is_no_problem_where_calls_have_spans():

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-import msgspec
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -15,10 +14,6 @@ from tests.rows import each_row
 from toolgauge.recordings.conformance import (
     COLUMNS,
     SCENARIO,
-    Cell,
-    Truth,
-    cells,
-    compared,
     conformance,
     conformance_lines,
 )
@@ -57,19 +52,6 @@ def test_a_whole_recording_is_rebuilt():
     assert shown(str(CAPTURE)) == (YES, [])
 
 
-def test_the_row_is_that_of_the_table_of_producers():
-    truth = msgspec.json.decode(CAPTURE.with_name("pydantic-ai.truth.json").read_bytes(), type=Truth)
-    trajectories = diagnosed_with_trajectories([str(CAPTURE)])[1]
-    of_table = [
-        one
-        for made in truth.traces
-        for one in compared(made, [each for each in trajectories if each.trace_id == made.trace_id], "conformance-42")
-    ]
-    row = cells(of_table)
-    assert {column: cell.word for column, cell in row.items()} == YES
-    assert row["calls"] == conformance(trajectories, ()).row["calls"] == Cell(right=4, absent=0, of=4)
-
-
 def test_facts_that_are_left_out_are_named(tmp_path: Path):
     left_out = ("gen_ai.conversation.id", "gen_ai.tool.definitions", "model_request_parameters")
     words, lines = shown(changed(tmp_path, without=left_out))
@@ -92,36 +74,6 @@ def test_the_command_ends_with_0_only_where_the_whole_run_is_rebuilt(tmp_path: P
     assert (lacking.code, found["ok"]) == (1, False)
     assert found["rebuilt"]["conversation"] == {"answer": "not recorded", "right": 0, "of": 1}
     assert found["wrong"] == [{"what": "conversation", "call": None, "wrong": "not recorded"}]
-
-
-def test_a_recording_of_something_else_has_none_of_it(tmp_path: Path):
-    other = run("doctor", "--conformance", spans(tmp_path, 1, "GET"))
-    assert other.code == 1
-    assert "| no producer is recognised | no | no | no | no | no | - |" in other.out
-    ended = run("doctor", "--conformance", spans(tmp_path, 200, "chat"))
-    assert (ended.code, ended.err) == (1, "error: more than 100 trajectories: record the scenario alone\n")
-
-
-def test_a_recording_with_calls_of_other_tools_is_said_to_be_another_one():
-    ended = run("doctor", "--conformance", str(Path(__file__).parents[1] / "corpus" / "uipath" / "single.otlp.pb"))
-    what = "this is no recording of the fixed scenario, whose tools were not called: docs/producers.md has it"
-    assert (ended.code, ended.out, ended.err) == (1, "", f"error: {what}\n")
-
-
-def spans(folder: Path, count: int, operation: str) -> str:
-    attributes = [
-        {
-            "key": "gen_ai.operation.name" if operation == "chat" else "http.request.method",
-            "value": {"stringValue": operation},
-        }
-    ]
-    written = [
-        {"traceId": f"{n:032x}", "spanId": f"{n:016x}", "name": operation, "attributes": attributes}
-        for n in range(1, count + 1)
-    ]
-    file = folder / "spans.json"
-    file.write_text(json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": written}]}]}))
-    return str(file)
 
 
 def test_a_hostile_name_stays_in_its_cell(tmp_path: Path):

@@ -28,13 +28,6 @@ def test_the_traces_of_a_conversation_are_one_observation():
     assert observations.observed().streams["1.0"][stream("find")].sample == Sample(1, 0.25, 0.0625)
 
 
-def test_the_trace_stands_in_where_no_conversation_is_known():
-    observations = Observations()
-    for number, value in enumerate((1, 0)):
-        observations.add(scorecard([("find", score(value))], trace_id=f"{number:032x}"), "1.0")
-    assert observations.observed().streams["1.0"][stream("find")].sample == Sample(2, 1.0, 1.0)
-
-
 def test_what_is_no_score_is_counted_beside_the_scores():
     observations = Observations()
     observations.add(scorecard([("find", score(0.5)), ("find", NO_CONTENT), ("find", BROKEN)]), "1.0")
@@ -48,24 +41,12 @@ def test_failures_that_were_made_good_are_counted_beside_the_scores():
     assert observations.observed().streams["1.0"][stream("find")] == StreamCounts(Sample(1, 1.0, 1.0), recovered=2)
 
 
-def test_a_conversation_without_a_score_is_no_observation():
-    observations = Observations()
-    observations.add(scorecard([(None, NO_CONTENT)]), "1.0")
-    assert observations.observed().streams["1.0"] == {stream(): StreamCounts(Sample(0, 0.0, 0.0), 1, 0)}
-
-
 def test_criteria_in_the_shadow_are_left_out():
     card = scorecard([("find", score(0))])
     shadow = replace(card, results=tuple(replace(result, enforce="shadow") for result in card.results))
     observations = Observations()
     observations.add(shadow, "1.0")
     assert observations.observed().streams == {}
-
-
-def test_results_of_whole_trajectories_are_one_stream():
-    observations = Observations()
-    observations.add(scorecard([(None, score(1))], level="trajectory"), "1.0")
-    assert list(observations.observed().streams["1.0"]) == [stream(level="trajectory")]
 
 
 def test_streams_of_two_environments_stay_apart_unless_left_out():

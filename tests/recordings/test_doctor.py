@@ -11,7 +11,7 @@ from tests.recordings.corpus import CORPUS, diagnosed, recordings
 from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.model.json import Json
-from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, producer_of, remedy, table
+from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, producer_of, table
 from toolgauge.recordings.doctor import Diagnosis, Missing, diagnosis_lines, diagnosis_object
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -25,64 +25,6 @@ NEVER_RECORDED = {"autogen-native", "mcp-python"}
 
 def facts(diagnosis: Diagnosis, grade: str) -> list[Fact]:
     return [missing.fact for missing in diagnosis.missing if missing.grade == grade]
-
-
-@each_row(
-    ("folder", "scope", "dialect", "problems", "notes", "switch"),
-    [
-        (
-            "google-adk",
-            "gcp.vertex.agent",
-            "google_adk",
-            ["arguments", "results"],
-            ["user_text"],
-            "ADK_CAPTURE_MESSAGE_CONTENT_IN_SPANS",
-        ),
-        (
-            "openai-agents",
-            "opentelemetry.instrumentation.openai_agents",
-            "openai_agents",
-            ["arguments", "results"],
-            ["tool_definitions", "user_text", "conversation_id", "call_ids"],
-            CAPTURE,
-        ),
-        (
-            "openai-v2",
-            "opentelemetry.util.genai.handler",
-            "genai",
-            ["calls", "arguments", "results"],
-            ["tool_definitions", "user_text", "conversation_id", "call_ids"],
-            CAPTURE,
-        ),
-        (
-            "pydantic-ai",
-            "pydantic-ai",
-            "genai",
-            ["arguments", "results"],
-            ["user_text"],
-            "InstrumentationSettings(include_content)",
-        ),
-        (
-            "vercel-ai",
-            "gen_ai",
-            "genai",
-            ["arguments", "results"],
-            ["tool_definitions", "user_text", "conversation_id"],
-            "recordOutputs",
-        ),
-    ],
-)
-def test_content_that_was_switched_off_is_missed_with_its_switch(
-    folder: str, scope: str, dialect: str, problems: list[Fact], notes: list[Fact], switch: str
-):
-    (diagnosis,) = diagnosed(recordings(folder, "content_off"))
-    assert (diagnosis.producer.scope, list(diagnosis.sent.dialects)) == (scope, [dialect])
-    assert facts(diagnosis, "problem") == problems
-    assert facts(diagnosis, "note") == notes
-    for missing in diagnosis.missing:
-        if missing.grade == "problem":
-            assert switch in missing.remedy.switches
-            assert not missing.remedy.never
 
 
 def test_of_calls_that_nobody_tells_of_nothing_is_asked_twice():
@@ -117,11 +59,6 @@ def test_healthy_producers_get_no_problem(folder: str):
     assert problems == {}
 
 
-def test_a_producer_that_leaves_content_out_by_default_is_plainly_claimed_so():
-    (diagnosis,) = diagnosed(recordings("google-adk", "sequence3"))
-    assert facts(diagnosis, "problem") == ["arguments", "results"]
-
-
 def test_spans_of_a_protocol_beneath_a_tool_that_records_its_arguments_are_no_problem():
     found = diagnosed(recordings("pydantic-ai", "mcp_sequence3"))
     assert {d.producer.scope: (d.calls, d.missing) for d in found} == {
@@ -129,20 +66,6 @@ def test_spans_of_a_protocol_beneath_a_tool_that_records_its_arguments_are_no_pr
         "mcp-python-sdk": (0, ()),
         "pydantic-ai": (3, ()),
     }
-
-
-def test_one_capture_without_content_is_seen_among_healthy_ones_of_the_same_producer():
-    (diagnosis,) = diagnosed([*recordings("vercel-ai", "content_off"), *recordings("vercel-ai", "parallel")])
-    (arguments,) = [missing for missing in diagnosis.missing if missing.fact == "arguments"]
-    assert (arguments.count, arguments.of) == (3, 6)
-    assert arguments.what == "no arguments in 3 of 6 calls"
-
-
-def test_evaluators_that_cannot_judge_without_a_fact_are_installed():
-    (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
-    named = {name for missing in diagnosis.missing for name in missing.not_evaluated}
-    assert named <= set(plugins.names(plugins.EVALUATORS))
-    assert {"tool_call_args", "grounded_arguments"} <= named
 
 
 def test_every_evaluator_is_named_for_the_facts_it_needs():
@@ -153,44 +76,6 @@ def test_every_evaluator_is_named_for_the_facts_it_needs():
     excused = {"budget", "json_similarity", "uipath.json_similarity"}
     unnamed = set(plugins.names(plugins.EVALUATORS)) - named - excused
     assert not unnamed, "name it in `_NEEDED_BY` of `recordings/doctor.py` for each fact without which it cannot judge"
-
-
-def test_every_fact_has_a_remedy_for_an_unknown_dialect():
-    known: tuple[Fact, ...] = ("calls", "arguments", "results", "call_ids", "tool_definitions", "conversation_id", "user_text")  # fmt: skip
-    for fact in known:
-        assert remedy(fact, producer("acme.tracer"), ("acme",)).how
-
-
-def test_the_table_of_advice_names_dialects_that_there_are():
-    named = {dialect for row in table().rows for dialect in row.dialects}
-    assert named <= set(plugins.names(plugins.DIALECTS))
-
-
-@each_row(
-    ("dialect", "scope", "fact", "switch"),
-    [
-        ("traceloop", "opentelemetry.instrumentation.openai.v1", "arguments", "TRACELOOP_TRACE_CONTENT"),
-        ("openinference", "openinference.instrumentation.langchain", "arguments", "OPENINFERENCE_HIDE_INPUTS"),
-        ("openinference", "openinference.instrumentation.langchain", "results", "OPENINFERENCE_HIDE_OUTPUTS"),
-        ("openinference", "uipath.core.tracing.decorators", "results", "traced(hide_output)"),
-        ("langsmith", "langsmith", "results", "LANGSMITH_HIDE_OUTPUTS"),
-        ("openlit", "openlit.instrumentation.langchain", "arguments", "OPENLIT_CAPTURE_MESSAGE_CONTENT"),
-        ("haystack", "haystack", "arguments", "HAYSTACK_CONTENT_TRACING_ENABLED"),
-        ("claude_code", "com.anthropic.claude_code", "arguments", "OTEL_LOG_TOOL_DETAILS"),
-        ("vercel", "ai", "results", "recordOutputs"),
-        ("strands", "strands.telemetry.tracer", "tool_definitions", "OTEL_SEMCONV_STABILITY_OPT_IN"),
-        ("genai", "acme", "arguments", CAPTURE),
-    ],
-)
-def test_switches_are_those_of_the_producer(dialect: str, scope: str, fact: Fact, switch: str):
-    assert switch in remedy(fact, producer(scope), (dialect,)).switches
-
-
-def test_values_that_openinference_masks_are_missing(tmp_path: Path):
-    masked = {"openinference.span.kind": "TOOL", "tool.name": "get_user", "input.value": "__REDACTED__", "output.value": "__REDACTED__"}  # fmt: skip
-    path = recorded(tmp_path, "openinference.instrumentation.langchain", masked)
-    (diagnosis,) = diagnosed([path])
-    assert facts(diagnosis, "problem") == ["arguments", "results"]
 
 
 def test_a_switch_that_hides_all_outputs_is_not_advised_where_outputs_were_recorded(tmp_path: Path):
@@ -341,17 +226,6 @@ def test_spans_that_lost_attributes_are_counted_with_the_limits_to_raise(tmp_pat
     assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in lines
 
 
-def test_what_a_producer_records_in_another_trace_is_not_missing_for_want_of_a_switch(tmp_path: Path):
-    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Where is my order?"}]}])
-    model = recorded(tmp_path / "model", "acme", {"gen_ai.operation.name": "chat", "gen_ai.input.messages": said})
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
-    apart = Path(recorded(tmp_path / "apart", "acme", tool))
-    apart.write_text(apart.read_text().replace(TRACE, TRACE[::-1]))
-    (found,) = diagnosed([model, str(apart)])
-    (text,) = [missing for missing in found.missing if missing.fact == "user_text"]
-    assert text.remedy.how.startswith("other traces of this producer have it")
-
-
 def test_calls_without_arguments_are_no_problem_where_their_results_show_the_switch_to_be_on(tmp_path: Path):
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "list_all"}
     (bare,) = diagnosed([recorded(tmp_path / "bare", "acme", {**tool, "gen_ai.tool.call.result": "[1, 2]"})])
@@ -362,15 +236,6 @@ def test_calls_without_arguments_are_no_problem_where_their_results_show_the_swi
     assert {missing.fact: missing.remedy.switches for missing in void.missing if missing.grade == "problem"} == {
         "results": ()
     }
-
-
-def test_a_run_that_no_user_asked_for_lacks_no_text(tmp_path: Path):
-    prompt = json.dumps([{"role": "system", "parts": [{"type": "text", "content": "Clean up every night."}]}])
-    model = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": prompt}
-    (found,) = diagnosed(
-        [recorded(tmp_path, "acme", model, {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "x"})]
-    )
-    assert "user_text" not in {missing.fact for missing in found.missing}
 
 
 def test_a_producer_without_tool_spans_is_named_with_what_adds_them():
@@ -398,28 +263,12 @@ def test_what_other_traces_of_a_producer_have_needs_no_switch():
     assert (offer.count, offer.of, offer.remedy.switches) == (1, 2, ())
 
 
-def test_nobody_is_sent_to_a_content_switch_that_is_on(tmp_path: Path):
-    values = {
-        "traceloop.span.kind": "tool",
-        "traceloop.entity.name": "get_user",
-        "traceloop.entity.input": '{"args": [], "kwargs": {"user_id": 7}}',
-        "traceloop.entity.output": "Zoe",
-    }
-    (diagnosis,) = diagnosed([recorded(tmp_path, "traceloop.tracer", values)])
-    assert facts(diagnosis, "problem") == []
-    assert "TRACELOOP_TRACE_CONTENT" not in "".join(diagnosis_lines(diagnosis))
-
-
 def test_a_producer_that_marks_no_failures_is_named_with_what_helps():
     (diagnosis,) = diagnosed(recordings("spring-ai", "tool_error"))
     missing = next(missing for missing in diagnosis.missing if missing.fact == "failures")
     assert (missing.grade, missing.remedy.never) == ("note", True)
     assert "failures: {match" in missing.remedy.how
     assert not any(m.fact == "failures" for d in diagnosed(recordings("pydantic-ai", "tool_error")) for m in d.missing)
-
-
-def test_a_recording_of_other_spans_has_no_producers(tmp_path: Path):
-    assert diagnosed([recorded(tmp_path, "http", {"http.request.method": "GET"})]) == []
 
 
 def test_a_diagnosis_is_one_object_a_producer():

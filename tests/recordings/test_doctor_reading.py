@@ -14,7 +14,7 @@ from tests.test_corpus_values import is_defined
 from toolgauge.dialects.generic import draft
 from toolgauge.model.records import StatusCode
 from toolgauge.recognize.shortfalls import Fact, Producer
-from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines
 from toolgauge.recordings.stats import ProducerCounts
 
 CONTENT = ("calls", "arguments", "results", "user_text", "tool_definitions")
@@ -108,16 +108,6 @@ def test_a_producer_that_no_dialect_knows_gets_lines_for_the_configuration():
     shown = "\n".join(diagnosis_lines(diagnosis(ProducerCounts(spans=1, mappings=[mapping]))))
     assert "    dialects:\n      acme_agents:\n        scopes:\n        - acme-agents\n" in shown
     assert "          arguments: acme.input\n" in shown
-
-
-def test_a_name_that_all_tools_share_is_a_problem():
-    shared = diagnosis(ProducerCounts(spans=2), shared_name="DynamicStructuredTool", lone_calls=2)
-    shown = "\n".join(diagnosis_lines(shared))
-    assert "problem: all its calls are called `DynamicStructuredTool`" in shown
-    assert "2 calls in traces without the model's request" in shown
-    assert "nothing is missing" not in shown
-    assert shared.has_problems
-    assert diagnosis_object(shared)["shared_name"] == "DynamicStructuredTool"
 
 
 def test_offers_of_other_services_make_no_name_a_shared_one():

@@ -38,10 +38,6 @@ def failing(producer: str, scenario: str) -> frozenset[str]:
     )
 
 
-def test_six_frameworks_are_here():
-    assert len(PRODUCERS) == 6
-
-
 @pytest.mark.parametrize("producer", PRODUCERS)
 @pytest.mark.parametrize(
     ("scenario", "criterion"),

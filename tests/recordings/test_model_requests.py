@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.captures import Captured
-from tests.cli.command import run
 from tests.recordings.corpus import CORPUS
 from toolgauge.config.model import Config
 from toolgauge.recordings.doctor import Doctor
@@ -72,12 +71,6 @@ def test_packages_for_a_model_client_are_those_of_its_language(
     assert requests_object(found)["model_requests"] == {"host": host, "spans": 1, "packages": [*found.packages]}
 
 
-@pytest.mark.parametrize("host", [{"net_peer_name": "api.openai.com"}, {"http_host": "API.OpenAI.com:443"}])
-def test_an_old_form_of_http_spans_is_known_by_its_host(tmp_path: Path, host: dict[str, str]):
-    (found,) = left_over(recorded(tmp_path, "acme.http", 3, http_method="POST", **host))
-    assert "else of the model client" in "\n".join(requests_lines(found))
-
-
 @pytest.mark.parametrize(
     ("kind", "attributes"),
     [
@@ -102,12 +95,3 @@ def test_a_service_that_records_its_model_calls_needs_no_package(tmp_path: Path)
 
 def test_no_capture_of_a_producer_is_sent_after_another_package(captured: Captured):
     assert left_over(*captured.files()) == []
-
-
-def test_the_command_names_them_and_ends_with_1_where_nothing_else_is_known(tmp_path: Path):
-    url = "https://api.openai.com/v1/responses"
-    ended = run("doctor", str(recorded(tmp_path, HTTPX + "\x1b[2J", http_request_method="POST", url_full=url)))
-    assert ended.code == 1
-    assert "note: 1 request to `api.openai.com`, and no model call recorded" in ended.out
-    assert "nothing recognised" in ended.err
-    assert "\x1b" not in ended.out

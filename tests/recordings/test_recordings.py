@@ -89,12 +89,6 @@ def test_a_file_without_a_telling_name_is_plainly_claimed_by_its_content(tmp_pat
     assert sorted(request.time_ns for request in found) == [0, 5, 6, 7]
 
 
-def test_what_is_before_the_cut_of_a_stream_is_read_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    (tmp_path / "s.otlp").write_bytes(delimited(traces(1), traces(2))[:-3])
-    assert [request.time_ns for request in recording(tmp_path)] == [1]
-    assert "s.otlp` is cut off in request 2" in caplog.text
-
-
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
 def test_what_is_before_the_cut_of_a_compressed_stream_is_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, compress: Callable[[bytes], bytes]
@@ -130,12 +124,6 @@ def test_a_line_that_is_no_otlp_is_named_and_the_others_are_read(tmp_path: Path,
     assert [request.time_ns for request in recording(tmp_path)] == [7, 7]
     assert "lines.jsonl`, line 2: not OTLP JSON (neither `resourceSpans` nor `resourceLogs` in it)" in caplog.text
     assert "lines.jsonl`, line 4: not OTLP JSON" in caplog.text
-
-
-def test_a_stream_of_which_no_request_is_otlp_is_an_error(tmp_path: Path):
-    (tmp_path / "s.otlp").write_bytes(delimited(logs(5), logs(6), b"\x0a\x00"))
-    with pytest.raises(RecordingError, match=r"request 1: not an OTLP request \(it holds no spans"):
-        recording(tmp_path)
 
 
 def test_text_that_is_no_utf_8_does_not_make_a_stream_unreadable(tmp_path: Path, caplog: pytest.LogCaptureFixture):

@@ -29,10 +29,3 @@ def test_figures_of_a_recording_without_arguments():
         },
         "not_observable": {"call_id": 16, "tool_definitions": 9, "user_text": 9, "conversation_id": 3},
     }
-
-
-def test_spans_that_no_dialect_reads_are_counted_by_scope():
-    found = counted(recordings("openai-v2", "legacy_sequence3"))
-    lines = list(found.lines())
-    assert lines[:4] == ["spans and log records: 29", "       22 read", "        7 unread", "        0 undecodable"]
-    assert "       22 of 28      opentelemetry.instrumentation.openai_v2" in lines

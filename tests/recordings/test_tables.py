@@ -11,7 +11,6 @@ from tests.rows import each_row
 from toolgauge.recordings.comparison import Comparison, Filters, Versions, compare
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, markdown_lines, table_lines
 from toolgauge.recordings.conversation_means import Observed, StreamCounts
-from toolgauge.report.terminal import Style
 
 HOSTILE = [
     "a|b",
@@ -65,25 +64,11 @@ def test_a_name_stays_a_name_on_a_terminal(name: str):
     assert len(lines) == 6
 
 
-def test_a_plain_name_is_readable_in_markdown():
-    text = "\n".join(markdown_lines(compared("default.tool_success", counts(100, 95), counts(10, 5))))
-    assert "| <code>default.tool_success</code> |" in text
-
-
 def test_failures_that_were_made_good_stand_beside_the_verdict():
     comparison = compared("find", StreamCounts(counts(100, 95).sample, recovered=3), counts(100, 95))
     assert "(recovered failures 3 -> 0)" in "\n".join(table_lines(comparison))
     assert "(recovered failures 3 -> 0)" in "\n".join(markdown_lines(comparison))
     assert '"recovered_failures": 3' in json.dumps(comparison_object(comparison))
-
-
-def test_colours_say_what_matters():
-    (line,) = [
-        line
-        for line in table_lines(compared("x", counts(100, 95), counts(100, 50)), Style(colour=True))
-        if "0.500" in line
-    ]
-    assert line.endswith("\x1b[31mworse\x1b[0m")
 
 
 def test_a_drop_within_the_margin_is_said():

@@ -89,11 +89,6 @@ def test_they_are_a_note_where_other_spans_of_the_trace_show_calls(tmp_path: Pat
     assert (unread.spans, unread.alone, unread.is_problem) == (2, 0, False)
 
 
-def test_a_mapping_in_the_configuration_makes_them_read(tmp_path: Path):
-    file = recording(tmp_path / "a.pb", span("run", "acme.tool.name"))
-    assert left_over(file, overrides=(MAPPING,)) == []
-
-
 def test_no_capture_of_a_known_producer_has_calls_that_go_unseen(captured: Captured):
     files = [path for path in captured.files() if "content_off" not in path.name]
     assert [unread for unread in left_over(*files) if unread.is_problem] == []

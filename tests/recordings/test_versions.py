@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 
-import pytest
 from msgspec.structs import replace
 
 from tests.recordings.support import counts, stream
 from tests.rows import each_row
-from toolgauge.model.errors import ConfigError
 from toolgauge.model.regressions import Stream
 from toolgauge.recordings.comparison import Filters, Versions, choose_versions, pair_streams
 from toolgauge.recordings.conversation_means import Observed, StreamCounts
@@ -71,14 +69,6 @@ def test_two_revisions_of_a_criterion_are_not_compared():
     assert (change.base_revisions, change.new_revisions) == ((stream().revision,), ("b",))
 
 
-def test_a_revision_that_both_have_is_compared():
-    revised = replace(stream(), revision="b")
-    base = {stream(): counts(5, 5), revised: counts(2, 2)}
-    pairings, changed = pair_streams(observed(base, {revised: counts(4, 0)}), VERSIONS, Filters())
-    assert [(one.stream.revision, one.base.sample.count, one.new.sample.count) for one in pairings] == [("b", 2, 4)]
-    assert changed == ()
-
-
 def test_filters_narrow_the_view_and_a_named_tool_decides():
     streams = {stream(tool): counts(5, 5) for tool in (None, "find", "pay")}
     only = Filters([("tool", "find"), ("tool", "pay"), ("criterion", "default.tool_success"), ("level", "call")])
@@ -86,14 +76,3 @@ def test_filters_narrow_the_view_and_a_named_tool_decides():
     assert [(one.stream.tool, one.decides) for one in pairings] == [("find", True), ("pay", True)]
     nothing, _ = pair_streams(observed(streams, streams), VERSIONS, Filters([("agent", "nobody")]))
     assert nothing == ()
-
-
-def test_a_filter_without_a_value_is_for_streams_without_it():
-    streams = {stream(tool): counts(5, 5) for tool in (None, "find")}
-    pairings, _ = pair_streams(observed(streams, streams), VERSIONS, Filters([("tool", "")]))
-    assert [one.stream.tool for one in pairings] == [None]
-
-
-def test_a_filter_of_another_name_is_an_error():
-    with pytest.raises(ConfigError, match="no streams by `colour`"):
-        Filters([("colour", "red")])

@@ -35,7 +35,7 @@ def test_a_case_leads_to_its_line():
 
 
 def test_passes_and_shadow_criteria_have_none():
-    assert list(annotations(report(row(outcome="pass", findings=()), row(is_shadow=True)))) == []
+    assert list(annotations(report(row(outcome="pass", findings=()), row(exempt="shadow")))) == []
 
 
 def test_at_most_ten_are_written_and_the_last_counts_the_rest():

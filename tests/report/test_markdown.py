@@ -53,7 +53,7 @@ def test_kinds_of_failure_come_before_the_runs_in_one_row_each():
 
 
 def test_a_report_without_a_gate_says_how_many_failed():
-    heads = [markdown(report(*rows)).splitlines()[0] for rows in ((), (row(is_shadow=True),), (row(), row()))]
+    heads = [markdown(report(*rows)).splitlines()[0] for rows in ((), (row(exempt="shadow"),), (row(), row()))]
     assert heads == [
         "### toolgauge replay: nothing was judged",
         "### toolgauge replay: no failure",

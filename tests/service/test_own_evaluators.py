@@ -253,7 +253,9 @@ def test_inline_criteria_of_a_configuration_file_name_it_relative_to_that(place:
 def test_validate_and_replay_name_the_files_that_run(place: Path):
     (place / "criteria.yaml").write_text('- {name: own, evaluator: "./checks.py:Quiet"}\n')
     line = f"running the evaluators in `{place / 'checks.py'}`"
-    replayed = CliRunner().invoke(commands, ["replay", str(RECORDING), "--criteria", str(place / "criteria.yaml")])
+    replayed = CliRunner().invoke(
+        commands, ["check", "--fail-on", "nothing", str(RECORDING), "--criteria", str(place / "criteria.yaml")]
+    )
     assert line in replayed.stderr.splitlines()
     assert "own  trajectory  calls were looked for" in replayed.stdout
     named = ["--set", f"criteria_files=[{place / 'criteria.yaml'}]"]

@@ -219,7 +219,12 @@ def test_backtest_flags_the_same_runs_by_the_written_verdicts(folder: Path):
     found = Comparison(read_sets(folder)["chats"], verdicts(traces, (), [criteria]))
     labels = f"--labels={folder / 'chats.verdicts.csv'}"
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()):
-        assert main(["backtest", str(traces), labels, f"--criteria={criteria}", "--json"]) == 0
+        assert (
+            main(
+                ["check", "--firings", "--fail-on", "nothing", str(traces), labels, f"--criteria={criteria}", "--json"]
+            )
+            == 0
+        )
     report = json.loads(out.getvalue())
     counted = {one["criterion"]: _fired(one) for one in report["criteria"] if one["labels"]}
     assert counted["no-refund"] == (1, 1)

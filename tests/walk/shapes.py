@@ -141,8 +141,8 @@ def request(*spans: ScopeSpans, service: str = "shop", version: str | None = Non
 
 
 def evaluated(*spans: ScopeSpans, criteria: Sequence[toolgauge.Criterion] = ()) -> tuple[EvaluatedTrajectory, ...]:
-    """Return what `toolgauge.evaluate` makes of the spans of one service."""
-    return toolgauge.evaluate(request(*spans), criteria).trajectories
+    """Return what `toolgauge.check` makes of the spans of one service."""
+    return toolgauge.check(request(*spans), criteria).trajectories
 
 
 def trajectory_of(*spans: ScopeSpans) -> Trajectory:

@@ -28,7 +28,7 @@ def test_a_reported_situation_comes_out_right(name: str):
     folder = REPORTS / name
     expect = cast("JsonObject", json.loads((folder / "input.truth.json").read_text())["expect"])
     criteria = folder / "criteria.yaml"
-    found = toolgauge.evaluate(folder / "input.otlp.json", [criteria] if criteria.exists() else [])
+    found = toolgauge.check(folder / "input.otlp.json", [criteria] if criteria.exists() else [])
     shown = [trajectory_object(one.trajectory) for one in found.trajectories if one.trajectory.scope == "trace"]
     calls = [call for one in shown for call in cast("list[JsonObject]", one["tool_calls"])]
     wanted = cast("list[JsonObject]", expect["calls"])

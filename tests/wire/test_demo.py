@@ -142,7 +142,7 @@ def test_the_summary_lists_everything_that_it_counts(demo: tuple[str, Path]):
     assert alarms >= 1
     assert any(re.fullmatch(rf"{alarms} alarms? \(in Prometheus .*", line) for line in summary)
     assert any(re.fullmatch(rf"version 1\.1: \d+ conversations, {alarms} alarms?", line) for line in phase)
-    assert summary[-1].split() == ["toolgauge", "replay", "FILE...", "score", "recorded", "traffic"]
+    assert summary[-1].split() == ["toolgauge", "check", "FILE...", "score", "recorded", "traffic"]
 
 
 def test_a_reader_who_has_seen_enough_ends_it_quietly(tmp_path: Path):

@@ -84,8 +84,8 @@ def test_all_commands_read_a_recording_as_what_was_sent(tmp_path: Path):
         process.signal(signal.SIGINT)
         assert process.ended() == 0
     sent = [str(CORPUS / framework) for framework in FRAMEWORKS]
-    assert results("inspect", "--json", str(file)) == results("inspect", "--json", *sent)
-    assert results("replay", "--json", str(file)) == results("replay", "--json", *sent)
+    assert results("check", "--calls", "--json", str(file)) == results("check", "--calls", "--json", *sent)
+    assert results("check", "--json", str(file)) == results("check", "--json", *sent)
     assert printed("doctor", "--json", str(file)) == printed("doctor", "--json", *sent)
 
 
@@ -98,21 +98,23 @@ def test_it_names_each_service_and_dialect_once_and_sums_up(tmp_path: Path):
     said = process.said()
     assert said.count("service `shop-assistant`: dialect openlit") == 1
     assert re.search(r"^  `shop-assistant`: 6 trajectories, 10 tool calls; openlit \(80\)$", said, re.MULTILINE)
-    assert f"next: toolgauge inspect {file}" in said
-    assert results("inspect", "--json", str(file)) == results("inspect", "--json", str(CORPUS / "openlit-langgraph"))
+    assert f"next: toolgauge check --calls {file}" in said
+    assert results("check", "--calls", "--json", str(file)) == results(
+        "check", "--calls", "--json", str(CORPUS / "openlit-langgraph")
+    )
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_recording_is_read_while_it_is_written_and_after_a_kill(tmp_path: Path):
     file = tmp_path / "run.otlp.xz"
-    sent = results("inspect", "--json", str(CORPUS / "strands"))
+    sent = results("check", "--calls", "--json", str(CORPUS / "strands"))
     with recording(tmp_path, file) as process:
         process.send(captured("strands"))
         until(lambda: file.exists() and file.stat().st_size, "something to be in the file")
-        until(lambda: results("inspect", "--json", str(file)) == sent, "all of it to be in the file")
+        until(lambda: results("check", "--calls", "--json", str(file)) == sent, "all of it to be in the file")
         process.signal(signal.SIGKILL)
         process.ended()
-    assert printed("inspect", "--json", str(file))
+    assert printed("check", "--calls", "--json", str(file))
 
 
 def test_a_full_disk_stops_no_sender_and_is_shown_once_and_at_the_end(tmp_path: Path):
@@ -128,7 +130,7 @@ def test_a_full_disk_stops_no_sender_and_is_shown_once_and_at_the_end(tmp_path: 
     assert re.search(r"^\d+ requests are missing from it: write_failed$", process.said(), re.MULTILINE)
     # What fitted is whole.
     assert 0 < file.stat().st_size <= 64 * 1024
-    assert printed("inspect", "--json", str(file))
+    assert printed("check", "--calls", "--json", str(file))
 
 
 def test_what_cannot_be_recorded_into_is_refused(tmp_path: Path):
@@ -194,11 +196,13 @@ def test_serve_writes_what_arrives_and_moves_the_last_recording_aside(tmp_path: 
             toolgauge.send(captured_file.read_bytes(), "http")
         toolgauge.signal()
         assert toolgauge.ended() == 0
-    assert results("inspect", "--json", str(file)) == results("inspect", "--json", str(CORPUS / "strands"))
+    assert results("check", "--calls", "--json", str(file)) == results(
+        "check", "--calls", "--json", str(CORPUS / "strands")
+    )
     with serving(tmp_path, f"exporters.file.path={file}", "exporters.file.max_backups=1"):
         pass
     (backup,) = tmp_path.glob("traffic-*.otlp.xz")
-    assert printed("inspect", "--json", str(backup))
+    assert printed("check", "--calls", "--json", str(backup))
 
 
 def test_a_recording_that_serve_cannot_write_keeps_it_from_starting(tmp_path: Path):

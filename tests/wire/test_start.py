@@ -62,7 +62,7 @@ def test_a_stop_during_the_start_ends_it_in_order(module: str, number: signal.Si
 
 
 def test_other_commands_end_by_a_hang_up(tmp_path: Path):
-    with closing(Signalled(tmp_path, signal.SIGHUP, MODULES, "print-config")) as toolgauge:
+    with closing(Signalled(tmp_path, signal.SIGHUP, MODULES, "validate", "--print")) as toolgauge:
         assert toolgauge.ended() == -signal.SIGHUP
 
 

@@ -99,7 +99,7 @@ def test_the_catalogue_of_a_running_process_is_the_same_by_page_command_and_metr
         for scenario in ("sequence3", "tool_error"):
             toolgauge.send_recorded("pydantic-ai", scenario)
         until(lambda: toolgauge.total("toolgauge_trajectories_total") == 2, "two runs")
-        ended = run("catalogue", "--live", f"http://127.0.0.1:{port}")
+        ended = run("compare", "--agents", "--live", f"http://127.0.0.1:{port}")
         assert ended.out.startswith("assistant of pydantic-ai-demo\n  2 runs, 1 without a fault seen, 1 failed\n")
         assert toolgauge.total("toolgauge_trajectory_tokens_count") == 2
         assert toolgauge.total("toolgauge_trajectory_duration_seconds_count") == 2

@@ -114,7 +114,7 @@ def _attribute(key: str, value: str) -> JsonObject:
 
 def flagged(recording: Path, labels: Path, *criteria: str) -> tuple[int, int]:
     """Count the bad and the good runs in which a criterion fails."""
-    done = _toolgauge("replay", "--json", str(recording), *criteria)
+    done = _toolgauge("check", "--fail-on", "nothing", "--json", str(recording), *criteria)
     rows = [json.loads(line) for line in done.splitlines()]
     failed = {row["trace_id"] for row in rows if row["outcome"] == "fail" and row["enforce"] == "live"}
     bad = {line.split(",")[0] for line in labels.read_text().splitlines() if line.endswith(",fail")}

@@ -1,4 +1,4 @@
-"""`folder`: writes every request to a file of its own; `toolgauge inspect` reads those of traces and logs."""
+"""`folder`: writes every request to a file of its own; `toolgauge check` reads those of traces and logs."""
 
 import asyncio
 from itertools import count

@@ -1,10 +1,10 @@
-"""The results of an evaluation, by trajectory and by criterion, with the texts of `toolgauge explain`; HTML for notebooks."""
+"""The results of an evaluation, by trajectory and by criterion, with the texts of `toolgauge check --criterion`; HTML for notebooks."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from toolgauge.model.outcomes import Enforce, Level, OutcomeWord
 from toolgauge.model.trajectory import ToolCall, Trajectory
@@ -57,68 +57,45 @@ _FAILED = ("fail", "error")
 class CriterionResult:
     """The result of one criterion for one trajectory, or for one call in it (`call`)."""
 
+    criterion: str
+    revision: str
+    evaluator: str
+    level: Level
+    # `shadow` where the criterion is tried out and decides nothing.
+    enforce: Enforce
+    # The judged call; `None` where the trajectory was judged.
+    call: ToolCall | None
+    outcome: OutcomeWord
+    # The score in [0, 1]; `None` where there is none, for this reason: a word of a closed list, or the error's type.
+    value: float | None
+    reason: str | None
+    # What and why, without values, and what differed: `where`, `rule`, `expected`, `actual`.
+    explanation: str
+    differences: tuple[ShownDifference, ...]
     verdict: ShownVerdict = field(repr=False)
     is_default: bool = field(default=False, repr=False)
 
-    @property
-    def criterion(self) -> str:
-        """The criterion's name."""
-        return self.verdict.result.criterion
-
-    @property
-    def revision(self) -> str:
-        """The criterion's revision."""
-        return self.verdict.result.revision
-
-    @property
-    def evaluator(self) -> str:
-        """The evaluator's name."""
-        return self.verdict.result.evaluator
-
-    @property
-    def level(self) -> Level:
-        """Whether a call was judged, or the trajectory."""
-        return self.verdict.result.level
-
-    @property
-    def enforce(self) -> Enforce:
-        """`shadow` where the criterion is tried out and decides nothing."""
-        return self.verdict.result.enforce
-
-    @property
-    def call(self) -> ToolCall | None:
-        """The judged call; `None` where the trajectory was judged."""
-        return self.verdict.result.call
-
-    @property
-    def outcome(self) -> OutcomeWord:
-        """`pass`, `fail`, `error` or `not_evaluated`."""
-        return self.verdict.word
+    @classmethod
+    def of(cls, verdict: ShownVerdict, *, is_default: bool) -> Self:
+        """Read a verdict."""
+        one = verdict.result
+        return cls(
+            *(one.criterion, one.revision, one.evaluator, one.level, one.enforce, one.call),
+            *(
+                verdict.word,
+                verdict.value,
+                verdict.reason,
+                verdict.explanation,
+                verdict.differences,
+                verdict,
+                is_default,
+            ),
+        )
 
     @property
     def passed(self) -> bool | None:
         """Whether it passed; `None` where there was nothing to judge. An error of the evaluation is no pass."""
         return None if self.outcome == "not_evaluated" else self.outcome == "pass"
-
-    @property
-    def value(self) -> float | None:
-        """The score in [0, 1]; `None` where there is none."""
-        return self.verdict.value
-
-    @property
-    def reason(self) -> str | None:
-        """Why there is no score: a word of a closed list, or the error's type."""
-        return self.verdict.reason
-
-    @property
-    def explanation(self) -> str:
-        """What and why, without values."""
-        return self.verdict.explanation
-
-    @property
-    def differences(self) -> tuple[ShownDifference, ...]:
-        """What differed: `where`, `rule`, `expected`, `actual`."""
-        return self.verdict.differences
 
     @property
     def why(self) -> str:

@@ -18,7 +18,11 @@ _NAME_LENGTH = 60
 class Report:
     """The findings on each criterion, and last on all together: the firings and the agreement with each label set."""
 
-    def __init__(self, backtest: Backtest, labels: Sequence[LabelSet], judge_calls: Mapping[str, int]) -> None:
+    def __init__(
+        self, backtest: Backtest, labels: Sequence[LabelSet], judge_calls: Mapping[str, int], explains: str
+    ) -> None:
+        """`explains` is the command that explains a trace."""
+        self._explains = explains
         self.backtest, self.labels, self.judge_calls = backtest, labels, judge_calls
         self.firings = backtest.firings()
         self.agreements = [backtest.agreements(one) for one in labels]
@@ -101,7 +105,7 @@ class Report:
         found = [(what, traces) for what, traces in self._traces() if traces]
         if found:
             yield ""
-            yield style.head("traces to look at first, as in `toolgauge explain CRITERION FILE... --trace ID`")
+            yield style.head(f"traces to look at first, as in `{self._explains}`")
         for what, traces in found:
             yield f"  {what}"
             yield from (f"    {trace}" for trace in traces)

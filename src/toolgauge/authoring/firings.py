@@ -19,6 +19,7 @@ from toolgauge.model.judging import Inquiry, Question
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.findings import CriterionCounts
+from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
 
 
@@ -38,6 +39,15 @@ class Stopwatch:
         finally:
             self.taken_ns[criterion.name] += time.perf_counter_ns() - started_ns
             self.evaluations[criterion.name] += 1
+
+    def lines(self, trajectories: int) -> Iterator[str]:
+        """Write how long scoring took, by criterion."""
+        total_ms = self.taken_ns.total() / 1e6
+        yield f"cost: {total_ms:.1f} ms for {trajectories} trajectories, {total_ms / trajectories:.3f} ms each"
+        for name, taken_ns in self.taken_ns.most_common():
+            of = self.evaluations[name]
+            figures = f"{taken_ns / 1e6:.1f} ms in {of} evaluations, {taken_ns / 1e3 / of:.0f} us each"
+            yield f"  {printable(name)}: {figures}"
 
 
 class CountedJudges(DisabledJudges):

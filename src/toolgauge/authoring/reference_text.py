@@ -138,7 +138,7 @@ def acceptance_lines(
     recording: Iterable[RecordedRequest], written: Document, config: Config, *, has_references: bool
 ) -> Iterator[str]:
     """Name the criteria that accept every run that they judge in the recording."""
-    # As `replay --criteria` loads them, from files of their own: the files that were written may not be known here.
+    # As `check --criteria` loads them, from files of their own: the files that were written may not be known here.
     with TemporaryDirectory() as folder:
         path = Path(folder, "criteria.yaml")
         lines = criteria_lines(written, _REFERENCES if has_references else None)

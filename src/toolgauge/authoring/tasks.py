@@ -103,7 +103,7 @@ class Chooser:
         if self._missing:
             trace = min(self._missing)
             near = get_close_matches(trace, self._traces, n=3)
-            hint = "`toolgauge inspect` lists the traces of a recording"
+            hint = "`toolgauge check --calls` lists the traces of a recording"
             if near:
                 hint = f"there is {', '.join(f'`{one}`' for one in near[:3])}"
             raise RecordingError(f"no trace `{shortened(trace, _SHOWN_LENGTH)}` in the recording", hint=hint)

@@ -18,6 +18,7 @@ class CaseError(Exception):
 
 
 _MAX_DEPTH = 100
+_SNIFFED_BYTES = 1 << 16
 _ARRAY = "one JSON object a line, not an array: `jq -c '.[]' FILE` writes such lines"
 _TOO_DEEP = f"nested deeper than {_MAX_DEPTH} levels"
 # Left out without a word, these would let a case pass.
@@ -56,11 +57,10 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line of a file. `read` is how many bytes of the file were read for it, by which progress is measured."""
+    """A line of a file."""
 
     place: str
     content: bytes
-    read: int = 0
 
 
 def parse(line: Line) -> Case | Unreadable:
@@ -97,7 +97,7 @@ def _problem(written: JsonObject) -> str | None:
     if "case" in written and not written.keys() & {"id", "actual"}:
         return (
             "this looks like a line of a reference file (`case`, `expected`), not a case with `id` and `actual`: name the file in a "
-            "criterion, `reference: {file: FILE, key: eval.case.id}`, and score a recording by `toolgauge replay --criteria`"
+            "criterion, `reference: {file: FILE, key: eval.case.id}`, and score a recording by `toolgauge check --criteria`"
         )
     for key in ("id", "evaluator"):
         if not isinstance(written.get(key), str) or not written[key]:
@@ -139,18 +139,26 @@ def lines(files: Sequence[str]) -> Iterator[Line]:
         shown = "standard input" if file == STDIN else file
         try:
             with opened(file) as source, decompressed(source) as stream:
-                before = 0
                 for number, content in enumerate(stream, 1):
                     if content.strip():
-                        # Of a compressed file less is read than comes out.
-                        after = source.tell() if source.seekable() else before
-                        yield Line(place=f"{shown}:{number}", content=content, read=after - before)
+                        yield Line(place=f"{shown}:{number}", content=content)
                         if number == 1 and content.strip() == b"[":
                             break
-                        before = after
         except UNREADABLE as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RecordingError(f"cannot read `{shown}`: {reason}") from error
+
+
+def holds_cases(file: str) -> bool:
+    """Return whether a file has cases, by the beginning of its first line; an unreadable one has none."""
+    try:
+        if not Path(file).is_file():
+            return False
+        with opened(file) as source, decompressed(source) as stream:
+            first = stream.read(_SNIFFED_BYTES).lstrip().partition(b"\n")[0]
+    except UNREADABLE:
+        return False
+    return first.startswith(b"{") and b'"evaluator"' in first and b'"resource' not in first
 
 
 def check_files(files: Sequence[str]) -> None:

@@ -1,22 +1,23 @@
-"""`toolgauge compare`: is a release worse than the one before it? `catalogue`: the agents of recordings or of a running process."""
+"""`toolgauge compare`: is a release worse than the one before it? With `--agents`: the agents of recordings or of a running process."""
 
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import click
 import msgspec
 from msgspec import to_builtins
 
-from toolgauge.cli.loaded_criteria import fetched, load_to_score
-from toolgauge.cli.main import EXIT_CODES, configuration_options, criteria_option
+from toolgauge.cli.loaded_criteria import load_to_score
+from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.problems import suggestion
 from toolgauge.export.run_usage import RunUsageReader
 from toolgauge.model.errors import ConfigError, ToolgaugeError
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.recordings.comparison import (
     BASE,
     NEW,
@@ -55,11 +56,33 @@ from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
+_T = TypeVar("_T")
+_MAX_ANSWER_BYTES = 64 << 20
 _EXIT_CODES: dict[Answer, int] = {"no_worse": 0, "worse": 1, "not_enough_data": 3}
 _EPILOG = (
     "Exit codes: 0 no worse: no stream fell by more than the margin; 1 worse: a stream is shown to have fallen, and not "
     "shown to be within the margin; 2 misuse, bad configuration, or nothing to read; 3 not enough data yet."
 )
+
+
+class _Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of the command line."""
+
+    files: tuple[str, ...]
+    by: str | None
+    live: str | None
+    base: str | None
+    new: str | None
+    margin: float
+    confidence: float
+    criteria_files: tuple[str, ...]
+    only: tuple[str, ...]
+    token_file: str | None
+    config_paths: tuple[str, ...]
+    overrides: tuple[str, ...]
+    agents: bool
+    as_json: bool
+    as_markdown: bool
 
 
 # Scores recordings into observations; returns how many trajectories have no version.
@@ -98,48 +121,37 @@ _Observe: TypeAlias = Callable[[Observations, Sequence[str], Callable[[Trajector
     help="Look at these streams only, as in `--only criterion=default.tool_success --only tool=find_order`. Streams are by "
     "`criterion`, `service`, `environment`, `agent`, `tool` and `level`. A tool that is named here decides, too.",
 )
-@click.option(
-    "--token-file", type=click.Path(path_type=Path), help="Holds the token for `--live`, as `admin.auth` wants it."
-)
+@click.option("--token-file", type=click.Path(), help="Holds the token for `--live`, as `admin.auth` wants it.")
 @configuration_options
+@click.option("--agents", is_flag=True, help="List the agents of recordings, or with --live of a running process.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown for a pull request.")
-def command(
-    files: tuple[str, ...],
-    by: str | None,
-    live: str | None,
-    base: str | None,
-    new: str | None,
-    margin: float,
-    confidence: float,
-    criteria_files: tuple[str, ...],
-    only: tuple[str, ...],
-    token_file: Path | None,
-    config_paths: tuple[str, ...],
-    overrides: tuple[str, ...],
-    *,
-    as_json: bool,
-    as_markdown: bool,
-) -> int:
+def command(**options: object) -> int:
     """Compare the scores of two releases: better, worse, no difference seen, or not enough data.
 
-    BASE and NEW are recordings, each a file or a directory as in `toolgauge inspect --help`; they are scored as
-    `toolgauge replay` scores them. With `--by`, all FILEs are one recording that is split by an attribute of the resource or
+    BASE and NEW are recordings, each a file or a directory as in `toolgauge check --help`; they are scored as
+    `toolgauge check` scores them. With `--by`, all FILEs are one recording that is split by an attribute of the resource or
     of the spans, or by a property of the runs. With `--live`, a running process is asked for what it has scored; that may be done again and again,
     the test is made for it.
 
     One conversation is one observation in each stream: the mean score of a criterion there, for one tool and for all
     tools of an agent. The streams of all tools, and those of whole trajectories, have to be shown to be no worse; a single
     tool can only be worse.
+
+    With `--agents` nothing is compared: each agent of a service is listed with its models, versions, prompts, tools, criteria, runs,
+    and what a run without a fault takes. The URL of --live is then that of the web view, and its token that of `web.auth`.
     """
-    has_token, has_two_forms = token_file is not None, as_json and as_markdown
-    _check_usage(files, by, live, base or new, criteria_files, only, has_token=has_token, has_two_forms=has_two_forms)
-    filters = Filters((name, value) for name, _, value in (each.partition("=") for each in only))
+    asked = msgspec.convert(options, _Asked)
+    _check_usage(asked)
+    if asked.agents:
+        _print_agents(asked)
+        return 0
+    filters = Filters((name, value) for name, _, value in (each.partition("=") for each in asked.only))
     usages, failures = RunUsages(), FailuresByVersion()
 
     def score(observations: Observations, paths: Sequence[str], version_of: Callable[[Trajectory], str | None]) -> int:
-        config, criteria = load_to_score(config_paths, overrides, criteria_files)
-        make = offline_pipeline(config, criteria, attributes=() if by is None else (by,))
+        config, criteria = load_to_score(asked.config_paths, asked.overrides, asked.criteria_files)
+        make = offline_pipeline(config, criteria, attributes=() if asked.by is None else (asked.by,))
         with reading_progress(paths) as recording:
             without, reader, redacting = 0, RunUsageReader(config.costs), redactor(config)
             for scorecard in scorecards(recording, make):
@@ -150,48 +162,36 @@ def command(
                 without += version is None
         return without
 
-    observed, versions = _observed(score, files, by, live, base, new, token_file)
-    _check_filters(filters, observed, live)
-    question = Question(margin=margin, confidence=confidence, looks_often=live is not None)
-    compared = compare(observed, versions, filters, question, () if by is None else grouping(by))
-    runs, changes = usages.beside(versions), failures.beside(versions, filters)
-    return _printed(compared, runs, changes, as_json=as_json, as_markdown=as_markdown)
+    observed, versions = _observed(score, asked)
+    _check_filters(filters, observed, asked.live)
+    question = Question(margin=asked.margin, confidence=asked.confidence, looks_often=asked.live is not None)
+    compared = compare(observed, versions, filters, question, () if asked.by is None else grouping(asked.by))
+    return _printed(compared, usages.beside(versions), failures.beside(versions, filters), asked)
 
 
-def _observed(
-    score: _Observe,
-    files: tuple[str, ...],
-    by: str | None,
-    live: str | None,
-    base: str | None,
-    new: str | None,
-    token_file: Path | None,
-) -> tuple[Observed, Sequence[Versions]]:
+def _observed(score: _Observe, asked: _Asked) -> tuple[Observed, Sequence[Versions]]:
     try:
-        if live is not None:
-            observed = observed_live(fetched(live, "/comparison", token_file, LiveArms).arms)
-            return observed, _chosen(observed, base, new, VERSION)
-        return _two_recordings(score, *files) if by is None else _split(score, files, by, base, new)
+        if asked.live is not None:
+            observed = observed_live(_fetched(asked.live, "/comparison", asked.token_file, LiveArms).arms)
+            return observed, _chosen(observed, asked.base, asked.new, VERSION)
+        if asked.by is None:
+            return _two_recordings(score, *asked.files)
+        return _split(score, asked.files, asked.by, asked.base, asked.new)
     except ToolgaugeError as error:
         # 1 would say that the release is worse.
         raise ConfigError(error.message, hint=error.hint) from error
 
 
 def _printed(
-    compared: Comparison,
-    runs: Sequence[ComparedRuns],
-    changes: Sequence[FailureChange],
-    *,
-    as_json: bool,
-    as_markdown: bool,
+    compared: Comparison, runs: Sequence[ComparedRuns], changes: Sequence[FailureChange], asked: _Asked
 ) -> int:
     """Print the comparison; return the exit code."""
     style = terminal_style()
-    if as_json:
+    if asked.as_json:
         lines = [
             json.dumps({**comparison_object(compared), "runs": to_builtins(runs), "failures": to_builtins(changes)})
         ]
-    elif as_markdown:
+    elif asked.as_markdown:
         lines = [*markdown_lines(compared), *failure_markdown(changes), *usage_markdown(runs)]
     else:
         lines = [*table_lines(compared, style), *failure_lines(changes, style), *usage_lines(runs, style)]
@@ -209,35 +209,31 @@ def _check_filters(filters: Filters, observed: Observed, live: str | None) -> No
         echo(f"{text}: {hint or 'nothing was scored yet'}", err=True)
 
 
-def _check_usage(
-    files: tuple[str, ...],
-    by: str | None,
-    live: str | None,
-    version: str | None,
-    criteria_files: tuple[str, ...],
-    only: tuple[str, ...],
-    *,
-    has_token: bool,
-    has_two_forms: bool,
-) -> None:
-    if live is not None and (files or by is not None):
-        raise click.UsageError("`--live` takes neither files nor `--by`")
-    if by == "":
-        raise click.UsageError("`--by` takes the name of an attribute")
-    if live is None and by is not None and not files:
-        raise click.UsageError("`--by` takes at least one file")
-    if live is None and by is None and len(files) != len((BASE, NEW)):
-        raise click.UsageError("give two recordings, or one with `--by`, or `--live`")
-    if version is not None and live is None and by is None:
-        raise click.UsageError("`--base` and `--new` name versions: they go with `--by` or `--live`")
-    if live is None and has_token:
-        raise click.UsageError("`--token-file` goes with `--live`")
-    if live is not None and criteria_files:
-        raise click.UsageError("`--live` compares what is scored by the running process: it takes no `--criteria`")
-    if has_two_forms:
-        raise click.UsageError("`--json` or `--markdown`, not both")
-    if not all("=" in each for each in only):
-        raise click.UsageError("`--only` takes NAME=VALUE, as in `--only criterion=default.tool_success`")
+def _check_usage(asked: _Asked) -> None:
+    live, by, files = asked.live is not None, asked.by, asked.files
+    alone = not live and by is None
+    wrong: list[tuple[object, str]] = [
+        (asked.as_json and asked.as_markdown, "`--json` or `--markdown`, not both"),
+        (not live and asked.token_file, "`--token-file` goes with `--live`"),
+        (live and asked.criteria_files, "`--live` shows what the running process has scored: it takes no `--criteria`"),
+    ]
+    if asked.agents:
+        wrong.append((bool(files) == live, "give recordings, or `--live`"))
+    else:
+        wrong += [
+            (live and (files or by is not None), "`--live` takes neither files nor `--by`"),
+            (by == "", "`--by` takes the name of an attribute"),
+            (not live and by is not None and not files, "`--by` takes at least one file"),
+            (alone and len(files) != len((BASE, NEW)), "give two recordings, or one with `--by`, or `--live`"),
+            (
+                alone and (asked.base or asked.new),
+                "`--base` and `--new` name versions: they go with `--by` or `--live`",
+            ),
+            (not all("=" in each for each in asked.only), "`--only` takes NAME=VALUE, as in `--only tool=find_order`"),
+        ]
+    for is_wrong, text in wrong:
+        if is_wrong:
+            raise click.UsageError(text)
 
 
 def _two_recordings(score: _Observe, base: str, new: str) -> tuple[Observed, Sequence[Versions]]:
@@ -283,57 +279,33 @@ def _chosen(observed: Observed, base: str | None, new: str | None, by: str) -> t
     return versions
 
 
-@click.command("catalogue", epilog=EXIT_CODES)
-@click.argument("files", nargs=-1, metavar="[FILE...]")
-@click.option("--live", metavar="URL", help="Ask a running `toolgauge serve`: the URL of its web view.")
-@click.option(
-    "--token-file", type=click.Path(path_type=Path), help="Holds the token for `--live`, as `web.auth` wants it."
-)
-@criteria_option("A criteria file, scored besides the default criteria; may be given several times.")
-@configuration_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown.")
-def catalogue(
-    files: tuple[str, ...],
-    live: str | None,
-    token_file: Path | None,
-    criteria_files: tuple[str, ...],
-    config_paths: tuple[str, ...],
-    overrides: tuple[str, ...],
-    *,
-    as_json: bool,
-    as_markdown: bool,
-) -> None:
-    """List the agents, with models, versions, prompts, tools, and what a run without a fault takes.
-
-    FILE is as in `toolgauge inspect --help`; recordings are scored as `toolgauge replay` scores them. With `--live`, a
-    running process is asked for what it has seen since its start.
-
-    For each agent of a service: runs without a fault seen, and runs that failed; tokens, time and cost of the former, failed runs
-    included; each value of a model, version, prompt or setting since when; each tool with calls, failures, times, the last
-    change of its definition, and the criteria that judge it. `costs` in the configuration has prices, and names the
-    criteria of success, by which runs are then said to have succeeded. Of prompts only hashes are shown.
-    """
-    if bool(files) == (live is not None):
-        raise click.UsageError("give recordings, or `--live`")
-    if as_json and as_markdown:
-        raise click.UsageError("`--json` or `--markdown`, not both")
-    if live is None and token_file is not None:
-        raise click.UsageError("`--token-file` goes with `--live`")
-    if live is not None and criteria_files:
-        raise click.UsageError("`--live` shows what the running process has scored: it takes no `--criteria`")
-    if live is not None:
-        content = fetched(live, "/agents.json", token_file, CatalogueContent)
+def _print_agents(asked: _Asked) -> None:
+    """List agents: of recordings, or of what a running process has seen since its start."""
+    if asked.live is not None:
+        content = _fetched(asked.live, "/agents.json", asked.token_file, CatalogueContent)
     else:
-        config, criteria = load_to_score(config_paths, overrides, criteria_files)
+        config, criteria = load_to_score(asked.config_paths, asked.overrides, asked.criteria_files)
         agents = Catalogue(config.metrics, config.costs)
         make = offline_pipeline(config, criteria, on_tool_changes=lambda changes, _: agents.tools_changed(changes))
-        with reading_progress(files) as recording:
+        with reading_progress(asked.files) as recording:
             for scorecard in scorecards(recording, make):
                 agents.add(scorecard)
         content = agents.content()
-    if as_json:
+    if asked.as_json:
         echo(msgspec.json.encode(content).decode())
         return
-    for line in catalogue_markdown(content) if as_markdown else catalogue_lines(content, terminal_style()):
+    for line in catalogue_markdown(content) if asked.as_markdown else catalogue_lines(content, terminal_style()):
         echo(line)
+
+
+def _fetched(url: str, path: str, token_file: str | None, answer: type[_T]) -> _T:
+    """Ask the running process at the URL of `--live`; raise `ToolgaugeError` when it does not answer."""
+    check_url(url, "--live")
+    at = url.rstrip("/").removesuffix(path)
+    body = ask(
+        at, path, token=None if token_file is None else read_token(Path(token_file)), max_bytes=_MAX_ANSWER_BYTES
+    )
+    try:
+        return msgspec.json.decode(body, type=answer)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise not_toolgauge(at) from error

@@ -62,7 +62,7 @@ from toolgauge.report.terminal import counted, printable
     "label_file",
     metavar="FILE.csv",
     type=click.Path(path_type=Path),
-    help="Verdicts of people, as for `toolgauge backtest`: runs that passed are references, with --promote those that failed.",
+    help="Verdicts of people, as for `toolgauge check`: runs that passed are references, with --promote those that failed.",
 )
 @click.option(
     "--label-attribute", metavar="KEY", help="The verdict on a trace is in this attribute of its spans or resource."
@@ -106,8 +106,8 @@ def command(
 ) -> None:
     """Turn good recorded runs into references: the calls that the next run of the same task is held against.
 
-    Prints a criteria file that `toolgauge replay --criteria` and `criteria_files` take as it is. FILE is as in
-    `toolgauge inspect --help`.
+    Prints a criteria file that `toolgauge check --criteria` and `criteria_files` take as it is. FILE is as in
+    `toolgauge check --help`.
 
     Runs of one task are compared: calls that only some of them have become optional, and values that differ are left
     free. Of a task with a single run, values are left free by their form and by where they come from: text that the agent

@@ -1,27 +1,20 @@
-"""`toolgauge learn`, `init` and `convert`: recorded traffic or definitions of other tools in, files to review out."""
+"""`toolgauge learn`: recorded traffic in, criteria to review out."""
 
-import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from toolgauge.authoring.convert.conversion import convert as converted_from
-from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
 from toolgauge.authoring.learner import Learner, Options, Wanted, learn_recording
-from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
-from toolgauge.cli.main import EXIT_CODES, configuration_options
+from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress, write_text
-from toolgauge.config.load import as_yaml
-from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
+from toolgauge.model.errors import RecordingError
 from toolgauge.report.streams import echo
-from toolgauge.report.terminal import printable, shortened
-from toolgauge.score.criterion import ToolKinds
+from toolgauge.report.terminal import shortened
 from toolgauge.service.criteria_factory import load_for_replay
-from toolgauge.service.pipeline_factory import tool_kinds
 
 _EPILOG = (
     "Exit codes: 0 criteria were written; 1 there is no tool call, or the recordings cannot be read; "
@@ -84,9 +77,9 @@ def command(
 ) -> int:
     """Write a criteria file that holds what was usual in traffic, each line with its evidence.
 
-    FILE is as in `toolgauge inspect --help`. For each service: which tools are called, in which order, how often, with which
+    FILE is as in `toolgauge check --help`. For each service: which tools are called, in which order, how often, with which
     arguments, where ids come from, and how long it all takes. Learn from traffic that you are content with, read the file,
-    and run it: `toolgauge replay --criteria envelope.yaml FILE`, then as one of `criteria_files` of `toolgauge serve`.
+    and run it: `toolgauge check --criteria envelope.yaml FILE`, then as one of `criteria_files` of `toolgauge serve`.
 
     Values stay out of it, but for truth values, rounded figures, and labels such as `economy` that the tool's definition
     spells or that at least five conversations share. The same recordings give the same bytes.
@@ -123,7 +116,7 @@ def command(
         echo(text, end="")
         return 0
     write_text(output, text)
-    text = f"wrote {written} criteria to {output}; try them: toolgauge replay --criteria {output} FILE..."
+    text = f"wrote {written} criteria to {output}; try them: toolgauge check --criteria {output} FILE..."
     echo(text, err=True)
     return 0
 
@@ -135,118 +128,3 @@ def learned_from(
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     with reading_progress(files) as reading:
         return learn_recording(reading, wanted, config)
-
-
-# As `toolgauge learn` has them by default.
-_OPTIONS = Options(requirements=Requirements(runs=20, tolerance=0.01), most_alarms=0.05)
-_CONFIG, _CRITERIA = "toolgauge.yaml", "criteria.yaml"
-
-
-@click.command("init", epilog=EXIT_CODES)
-@click.argument("files", nargs=-1, metavar="[FILE...]")
-@click.option(
-    "--pack",
-    "names",
-    multiple=True,
-    type=click.Choice(packs()),
-    help="Ready-made criteria for this kind of agent; may be given several times.",
-)
-@click.option(
-    "-d",
-    "--directory",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    help=f"Where `{_CONFIG}` and `{_CRITERIA}` are written. Default: the current directory.",
-)
-@click.option("--force", is_flag=True, help="Overwrite files that exist.")
-@configuration_options
-def init(
-    files: tuple[str, ...],
-    names: tuple[str, ...],
-    directory: Path,
-    config_paths: tuple[str, ...],
-    overrides: tuple[str, ...],
-    *,
-    force: bool,
-) -> None:
-    """Write a first configuration and criteria file, commented, that run as they are.
-
-    From recorded traffic (FILE is as in `toolgauge inspect --help`): which tools change state, and criteria as `toolgauge
-    learn` writes them. From ready-made packs: criteria that fit any agent of a kind. From both at once.
-
-    Then: `toolgauge serve --config toolgauge.yaml`. `--config` and `--set` say how recordings are read, and are not written.
-    """
-    if not files and not names:
-        raise click.UsageError(f"name recordings, or a pack: {', '.join(f'--pack {name}' for name in packs())}")
-    places = {name: directory / name for name in (_CONFIG, _CRITERIA)}
-    existing = [f"`{place}`" for place in places.values() if place.exists()]
-    if existing and not force:
-        hint = "`--force` overwrites, `--directory` goes elsewhere"
-        raise ConfigError(f"{' and '.join(existing)} would be overwritten", hint=hint)
-    seen = _seen(files, config_paths, overrides) if files else None
-    texts = {
-        _CONFIG: configuration(seen, config=str(places[_CONFIG]), criteria=_CRITERIA),
-        _CRITERIA: criteria_file(seen, tuple(dict.fromkeys(names))),
-    }
-    for name, text in texts.items():
-        with contextlib.suppress(OSError):  # the file cannot be written either, and the error names it
-            places[name].parent.mkdir(parents=True, exist_ok=True)
-        write_text(places[name], text)
-    count = texts[_CRITERIA].count("\n  - name: ")
-    echo(f"wrote {places[_CONFIG]} and {places[_CRITERIA]} ({count} criteria beside the default ones)", err=True)
-    echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)
-
-
-def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...]) -> SeenTraffic:
-    config, _ = load_for_replay(config_paths, overrides, (), os.environ)
-    learner = learned_from(files, Wanted(), config_paths, overrides)
-    if not learner.calls:
-        raise ToolgaugeError(
-            f"there is no tool call in these recordings ({learner.runs} runs)",
-            hint="`toolgauge doctor FILE...` shows the reason; `--pack NAME` needs no traffic",
-        )
-    criteria, summaries = learner.result(_OPTIONS)
-    if not any(summary.criteria for summary in summaries):
-        most = max(summary.runs for summary in summaries)
-        echo(
-            f"too few runs to learn criteria from (at most {most} of one service): the default criteria are on, and "
-            f"`toolgauge learn` writes some once there are {_OPTIONS.requirements.runs} or more",
-            err=True,
-        )
-    tools, kinds = learner.tool_names(), tool_kinds(config)
-    return SeenTraffic(
-        criteria=criteria,
-        has_conversations=learner.has_conversations,
-        writes=[name for name in tools if kinds.writes(name)],
-        # Hand-offs and answers neither read nor write: they are left to their names.
-        read_only=[name for name in tools if not kinds.writes(name) and not ToolKinds(neutral=()).writes(name)],
-    )
-
-
-@click.command("convert", epilog=EXIT_CODES)
-@click.argument("files", nargs=-1, required=True, metavar="FILES...")
-@click.option(
-    "--references", type=click.Path(path_type=Path), help="Where what is expected in several cases is written."
-)
-@click.option("--key", default="eval.case.id", show_default=True, help="The attribute of a trace that holds its case.")
-def convert(files: tuple[str, ...], *, references: Path | None, key: str) -> None:
-    """Write definitions of other tools as criteria.
-
-    FILES are evaluators and evaluation sets of UiPath, eval sets and `test_config.json` of Google ADK, samples of Ragas,
-    trajectories of agentevals and configurations of promptfoo, as JSON, JSON Lines or YAML. Files that refer to each
-    other are given together. The criteria go to standard output, what could not be carried over to standard error.
-
-    Where a criterion has more than one case, what is expected in each goes to the file of `--references`; its path in the
-    criteria is relative to them.
-    """
-    documents = [document for file in files for document in read_documents(file)]
-    converted = converted_from(documents, references, key)
-    for path, lines in converted.references.items():
-        write_text(path, "".join(f"{line}\n" for line in lines))
-    echo(as_yaml({"criteria": converted.criteria}), end="")
-    if references is not None and not converted.references:
-        echo(f"`{references}` was not written: the criteria hold what is expected in their cases", err=True)
-    if converted.case is not None:
-        echo(printable(f"each run needs the attribute `{key}` with its case, as `{converted.case}`"), err=True)
-    for note in converted.notes:
-        echo(f"not carried over: {printable(note)}", err=True)

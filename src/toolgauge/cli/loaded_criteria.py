@@ -1,24 +1,14 @@
-"""Loads criteria for commands that score, with notes on standard error; asks a running process for what it has scored."""
+"""Loads criteria for commands that score, with notes on standard error."""
 
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TypeVar
-
-import click
-import msgspec
+from collections.abc import Sequence
 
 from toolgauge.config.model import Config
-from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.report.streams import echo
-from toolgauge.report.terminal import printable
+from toolgauge.report.terminal import counted, printable
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import UnmatchedCriteria, without_effect
 from toolgauge.service.criteria_factory import evaluator_files, load_for_replay
-
-_F = TypeVar("_F", bound=Callable[..., object])
-_T = TypeVar("_T")
-_MAX_ANSWER_BYTES = 64 << 20
 
 
 def load_to_score(
@@ -30,19 +20,9 @@ def load_to_score(
     return config, criteria
 
 
-def allow_nothing_option(function: _F) -> _F:
-    """Add `--allow-nothing`, which arrives as `allow_nothing`."""
-    return click.option(
-        "--allow-nothing", is_flag=True, help="Do not end with exit code 1 because nothing could be judged."
-    )(function)
-
-
-def judged_nothing(judged: int, total: int, noun: str, *, allow_nothing: bool) -> bool:
-    """Return whether the command fails because none of the runs or cases was judged, and print that."""
-    if judged or not total or allow_nothing:
-        return False
-    echo(f"judged 0 of {total} {noun}{'' if total == 1 else 's'}: exit code 1, unless `--allow-nothing`", err=True)
-    return True
+def judged_nothing(judged: int, total: int, noun: str) -> list[str]:
+    """Explain why the command fails where none of the runs or cases was judged."""
+    return [] if judged or not total else [f"judged 0 of {counted(total, noun)}: exit code 1, unless `--allow-nothing`"]
 
 
 def print_notes(criteria: Sequence[Criterion]) -> None:
@@ -57,14 +37,3 @@ def warn_of_unmatched(unmatched: UnmatchedCriteria) -> None:
     """Name the criteria that matched nothing."""
     for one in unmatched.so_far():
         echo(f"warning: criterion `{one.criterion.name}` {one.description}: look at {one.keys}", err=True)
-
-
-def fetched(url: str, path: str, token_file: Path | None, answer: type[_T]) -> _T:
-    """Ask the running process at the URL of `--live`; raise `ToolgaugeError` when it does not answer."""
-    check_url(url, "--live")
-    at = url.rstrip("/").removesuffix(path)
-    body = ask(at, path, token=None if token_file is None else read_token(token_file), max_bytes=_MAX_ANSWER_BYTES)
-    try:
-        return msgspec.json.decode(body, type=answer)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise not_toolgauge(at) from error

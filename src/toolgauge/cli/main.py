@@ -8,10 +8,10 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from importlib import import_module
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import click
 
@@ -38,7 +38,7 @@ def configuration_options(function: _F) -> _F:
         metavar="FILE",
         type=click.Path(),
         help="A YAML configuration file. Given several times, the files are merged from left to right: mappings key "
-        "by key, everything else is replaced. Without one, the defaults hold; `toolgauge print-config` prints them.",
+        "by key, everything else is replaced. Without one, the defaults hold; `toolgauge validate --print` prints them.",
     )
     override = click.option(
         "--set",
@@ -59,48 +59,64 @@ def criteria_option(text: str) -> Callable[[_F], _F]:
 EXIT_CODES = "Exit codes: 0 fine; 1 problems found, or a failure at run time; 2 misuse or bad configuration."
 _ALL_EXIT_CODES = f"{EXIT_CODES[:-1]}; 3 not enough data (`compare`, `learn`)."
 
-# The module of each sub-command that has none of its own name; there it is a function of its name, elsewhere `command`.
-_HOMES = {
-    "init": "learn",
-    "convert": "learn",
-    "explain": "replay",
-    "catalogue": "compare",
-    "labels": "backtest",
-    "doctor": "inspect",
-    "validate": "configuration",
-    "schema": "configuration",
-    "components": "configuration",
-    "print-config": "configuration",
-}
 # The sub-commands with their lines in the list.
 _COMMANDS = {
-    "init": "Write a first configuration and criteria file, from traffic or packs.",
-    "serve": "Receive OTLP, score tool calls, send on spans and scores.",
     "demo": "Show recorded agent traffic being scored, without keys or network.",
+    "check": "Score recorded traffic or offline cases; fail if a run failed.",
+    "serve": "Receive OTLP, score tool calls, send on spans and scores.",
     "record": "Write the OTLP that arrives to a file, and show the tool calls in it.",
-    "inspect": "Print the trajectories found in recorded traffic.",
     "doctor": "Tell what producers leave out, and what turns it on.",
-    "catalogue": "List agents with their models, prompts and tools, and what a run takes.",
-    "replay": "Score recorded traffic as if it came in live.",
+    "init": "Write a first configuration and criteria file, from traffic, packs or other tools.",
     "learn": "Learn criteria from recorded traffic, for a person to review.",
-    "backtest": "Count how often criteria would have fired, and on which runs.",
-    "labels": "Read people's verdicts from a backend, as labels for `backtest`.",
     "expect": "Turn good recorded runs into references, and failing ones into cases.",
-    "explain": "Show what decided the verdicts of one criterion.",
-    "compare": "Compare the scores of two releases, recorded or live.",
+    "compare": "Compare the scores of two releases; list agents with what a run takes.",
+    "validate": "Check, print and describe configuration, criteria and plug-ins.",
     "mcp": "Answer a coding agent's questions about recordings (MCP).",
-    "score": "Score offline cases, as in CI.",
-    "convert": "Write definitions of UiPath, ADK, Ragas, agentevals and promptfoo as criteria.",
     "ack": "Accept lower scores as the new normal of what is watched.",
-    "validate": "Check configuration, criteria and references; open no port.",
-    "schema": "Print the JSON Schema of configuration and criteria, for editors.",
-    "components": "List the dialects, evaluators, receivers and exporters.",
-    "print-config": "Print the configuration with every default.",
 }
 # Started by others of them, and not for people.
 _HIDDEN = frozenset({"worker"})
+
+
+class Alias(NamedTuple):
+    """An earlier command: what people write now, the words that stand for it, and its options that have other names."""
+
+    now: str
+    words: str
+    renamed: Mapping[str, str] = {}
+
+
+# Earlier commands, which print what they printed. They are not listed.
+ALIASES = {
+    "inspect": Alias("check --calls", "check --calls"),
+    "replay": Alias("check", "check --fail-on nothing"),
+    "explain": Alias("check --criterion", "check --fail-on nothing --allow-nothing --first criterion"),
+    "score": Alias("check", "check --cases"),
+    "backtest": Alias("check --labels", "check --fail-on nothing --firings"),
+    "labels pull": Alias(
+        "check --labels", "check --first labels", {"--name": "--label-name", "--pass-at": "--label-pass-at"}
+    ),
+    "catalogue": Alias("compare --agents", "compare --agents"),
+    "convert": Alias("init --from", "init --from"),
+    "schema": Alias("validate --schema", "validate --schema", {"--of": "--schema"}),
+    "components": Alias("validate --components", "validate --components"),
+    "print-config": Alias("validate --print", "validate --print"),
+}
 # These only print, without an end in sight, or look after their streams: a reader that leaves ends them.
 _ENDS_WITH_READER = frozenset({"inspect", "explain", "demo", "serve", "mcp", "worker"})
+
+
+def _alias_of(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the earlier command that a command line begins with, and the rest; an empty one where there is none."""
+    for count in (2, 1):
+        if (name := " ".join(arguments[:count])) in ALIASES:
+            return name, arguments[count:]
+    return "", arguments
+
+
+def _renamed(word: str, names: Mapping[str, str]) -> str:
+    name, is_joined, value = word.partition("=")
+    return f"{names.get(name, name)}{is_joined}{value}"
 
 
 class _ReaderHasGoneError(Exception):
@@ -115,19 +131,20 @@ class LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
-        """Import one sub-command."""
-        if cmd_name not in _COMMANDS and cmd_name not in _HIDDEN:
+        """Import one sub-command; under an earlier name the one that has taken it over."""
+        home = ALIASES[cmd_name].words.partition(" ")[0] if cmd_name in ALIASES else cmd_name
+        if home not in _COMMANDS and home not in _HIDDEN:
             return None
-        home = _HOMES.get(cmd_name)
         # Looking for garbage meanwhile takes a tenth of the CPU of a short command, and finds next to none.
         gc.disable()
-        module = import_module(f"toolgauge.cli.{home or cmd_name}")
+        module = import_module(f"toolgauge.cli.{home}")
         gc.freeze()
         gc.enable()
-        command: object = getattr(module, "command" if home is None else cmd_name.replace("-", "_"))
+        command: object = getattr(module, "command", None)
         if not isinstance(command, click.Command):
             return None
         found = copy(command)
+        found.name = cmd_name
         found.callback = command.callback and kept_output()(command.callback)
         return found
 
@@ -135,8 +152,13 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find a sub-command, and suggest one when there is none of that name."""
+        earlier, rest = _alias_of(args)
+        if earlier:
+            now, words, renamed = ALIASES[earlier]
+            echo(f"`{earlier}` is now `{now}`", err=True)
+            args = [earlier, *words.split()[1:], *(_renamed(word, renamed) for word in rest)]
         name = args[0] if args else ""
-        if name and not name.startswith("-") and name not in _COMMANDS and name not in _HIDDEN:
+        if name and not earlier and not name.startswith("-") and name not in _COMMANDS and name not in _HIDDEN:
             from difflib import get_close_matches
 
             close = get_close_matches(name, _COMMANDS, n=1)

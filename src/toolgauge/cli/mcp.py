@@ -24,7 +24,7 @@ def command(
 ) -> None:
     """Answer a coding agent's questions about recordings, such as why a run failed, over the Model Context Protocol.
 
-    RECORDING is a file as in `toolgauge inspect --help`, or a directory. A client starts this command and speaks to it on
+    RECORDING is a file as in `toolgauge check --help`, or a directory. A client starts this command and speaks to it on
     standard input and output; `docs/mcp.md` has what to paste. The agent can list runs, have a failure explained, compare
     two recordings, have criteria suggested, and find out what was not recorded. Nothing is written, and no judge is asked.
 

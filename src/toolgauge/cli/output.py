@@ -14,16 +14,19 @@ _WIDTH = 30
 _BETWEEN_DRAWINGS_S = 0.1
 
 
-class Bar:
-    """How much of `total_bytes` is read, on standard error; without a total, nothing."""
+class Reading:
+    """The requests of recordings. With `total_bytes` a bar shows on standard error how much is read; it counts decompressed bytes."""
 
-    def __init__(self, label: str, total_bytes: int | None) -> None:
-        self._label = label
+    def __init__(self, files: Sequence[str], total_bytes: int | None) -> None:
+        self._requests = read(files, self._draw)
         self._total = total_bytes
         self._done = 0
         self._drawn_s = 0.0
 
-    def add(self, size: int) -> None:
+    def __iter__(self) -> Iterator[RecordedRequest]:
+        return self._requests
+
+    def _draw(self, size: int) -> None:
         """Count so many bytes more, and draw if the last drawing is a while ago."""
         self._done += size
         now_s = time.monotonic()
@@ -34,17 +37,7 @@ class Bar:
         if self._done <= self._total:  # else standard input, or files that are compressed
             share = self._done / self._total
             text = f"[{'#' * int(share * _WIDTH):<{_WIDTH}}]  {share:.0%}"
-        redraw(f"{self._label}  {text}")
-
-
-class Reading:
-    """The requests of recordings, with a bar where `total_bytes` is given; it counts decompressed bytes."""
-
-    def __init__(self, files: Sequence[str], total_bytes: int | None) -> None:
-        self._requests = read(files, Bar("reading", total_bytes).add)
-
-    def __iter__(self) -> Iterator[RecordedRequest]:
-        return self._requests
+        redraw(f"reading  {text}")
 
     def echo(self, line: str = "", *, err: bool = False) -> None:
         """Print a line, without the bar."""

@@ -185,7 +185,7 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
     nothing on. Traces and logs are recorded; metrics are refused (404, `UNIMPLEMENTED`), as by `toolgauge serve`
     without a destination: `OTEL_METRICS_EXPORTER=none` in the agent keeps it from sending them. Of a configuration
     the sections `receivers`, `inbox`, `assemble` and `memory` count. SIGTERM and SIGINT (Ctrl-C) end it; a job in the
-    background of a script ignores SIGINT: send SIGTERM. `toolgauge inspect`, `replay`, `compare` and `doctor` read
+    background of a script ignores SIGINT: send SIGTERM. `toolgauge check`, `compare` and `doctor` read
     the file, also while it is written and after a crash; a compressed one lacks its last second then.
 
     The file holds prompts, arguments and results as they were sent, and only its owner can read it.
@@ -251,5 +251,5 @@ async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> 
         reasons = sorted({reason for (_, reason), count in recording.losses.items() if count})
         echo(f"{lost} requests are missing from it: {', '.join(reasons)}")
     elif recording.written:
-        echo(f"next: toolgauge inspect {recording.path}")
+        echo(f"next: toolgauge check {recording.path}")
     return 1 if lost else 0

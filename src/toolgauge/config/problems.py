@@ -287,7 +287,7 @@ def _hint_for_key(
 ) -> str | None:
     key = str(path[-1]) if path else ""
     if len(path) == 1 and key in _PIPELINE_GRAPH and "receivers" in model.model_fields:
-        return "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
+        return "toolgauge is one box and has no pipeline graph; see `toolgauge validate --print`"
     parents = _parents(model, found_at)
     known = [field.alias or name for parent in parents for name, field in parent.model_fields.items()]
     if parents == [model]:

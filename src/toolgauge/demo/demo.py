@@ -75,7 +75,7 @@ calls. What could not be looked at is not evaluated, which is never a 0.
 _STAY = ("demo --stay", "look at all of this in a browser")
 _NEXT = (
     ("serve", "receive OTLP on localhost:4317 (gRPC) and 4318"),
-    ("replay FILE...", "score recorded traffic"),
+    ("check FILE...", "score recorded traffic"),
 )
 _RELEASE = f"""\
 A detector needs many conversations: these are drawn with replacement from

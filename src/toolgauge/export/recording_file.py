@@ -1,4 +1,4 @@
-"""Writes the requests that arrive to a file that `toolgauge inspect`, `replay`, `compare` and `doctor` read.
+"""Writes the requests that arrive to a file that `toolgauge check`, `compare` and `doctor` read.
 
 A thread writes, so that a slow disk delays no sender. Compressed files are a whole member a second: a killed process leaves
 a readable file.

@@ -72,7 +72,7 @@ MEANINGS: Mapping[Reason, str] = {
         "spans of the trajectory may have passed unread, memory or room ran out, judges have too much to do, or "
         "the criterion is switched off"
     ),
-    "judge_budget": "`judge.max_cost_per_hour` is spent, or no model may be asked (`toolgauge replay`)",
+    "judge_budget": "`judge.max_cost_per_hour` is spent, or no model may be asked (`toolgauge check`)",
 }
 
 Level: TypeAlias = Literal["call", "trajectory"]

@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--toolgauge-record",
         dest=_RECORD,
         metavar="DIR",
-        help="write the spans of each test to a file in DIR, for `toolgauge replay`, `inspect` and `explain`",
+        help="write the spans of each test to a file in DIR, for `toolgauge check`",
     )
     parser.addini("toolgauge_criteria", "criteria files for the fixture `scored`", type="paths", default=[])
     parser.addini("toolgauge_config", "configuration files for the fixture `scored`", type="paths", default=[])

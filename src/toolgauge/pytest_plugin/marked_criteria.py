@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 import pytest
 
-from toolgauge.api.evaluate import evaluate
+from toolgauge.api.check import check
 from toolgauge.api.evaluation import Evaluation
 from toolgauge.api.written_criterion import Criterion as WrittenCriterion
 from toolgauge.config.problems import suggestion
@@ -135,7 +135,7 @@ class LoadedCriteria:
 
     def evaluate(self, requests: Iterable[Request]) -> Evaluation:
         """Score the requests of a test."""
-        return evaluate(tuple(requests), self._given, config=self._settings.config, overrides=self._settings.overrides)
+        return check(tuple(requests), self._given, config=self._settings.config, overrides=self._settings.overrides)
 
     def unmatched(self, evaluation: Evaluation) -> tuple[Unmatched, ...]:
         """Return the criteria that judged nothing, with the conditions that excluded everything."""

@@ -426,7 +426,7 @@ class Stats:
             self._not_observable["call_id"] += call.call_id is None
 
     def as_object(self) -> JsonObject:
-        """Describe the recording for `inspect --stats --json`."""
+        """Describe the recording for `check --stats --json`."""
         tally = self._tally
         in_recording, read = tally.in_recording, tally.read
         return {

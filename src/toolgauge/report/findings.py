@@ -4,7 +4,7 @@ In the gate, criteria with `enforce: shadow` never count, and a mean without a s
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -20,11 +20,12 @@ from toolgauge.model.outcomes import (
     outcome_word,
 )
 from toolgauge.model.plain_words import with_cause
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import figure
 from toolgauge.report.failure_groups import FailureGroup, FailureGroups
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, percent, printable
-from toolgauge.score.criterion import Criterion, Lookup
+from toolgauge.score.criterion import Criterion
 
 
 class CriterionCounts:
@@ -154,7 +155,8 @@ class Finding:
 class Row:
     """The results of one criterion in one trajectory, or in one case, whose file and line are `place`.
 
-    `subject` is the same in the next recording where it can be (a case, a conversation), `details` lead to the trace.
+    `subject` is the same in the next recording where it can be (a case, a conversation), `details` lead to the trace;
+    `exempt` is why a failure fails no run.
     """
 
     criterion: str
@@ -162,14 +164,14 @@ class Row:
     outcome: OutcomeWord
     details: str = ""
     place: tuple[str, int] | None = None
-    is_shadow: bool = False
+    exempt: str = ""
     passes: int = 0
     findings: tuple[Finding, ...] = ()
 
     @property
     def is_problem(self) -> bool:
-        """Whether it failed or ended in an error, and counts: a shadow criterion does not."""
-        return not self.is_shadow and self.outcome in ("fail", "error")
+        """Whether it failed or ended in an error, and counts: that of a shadow criterion does not."""
+        return not self.exempt and self.outcome in ("fail", "error")
 
     @property
     def problems(self) -> tuple[Finding, ...]:
@@ -197,21 +199,20 @@ def finding(redactor: Redactor, outcome: Outcome, tool: str = "") -> Finding:
 class ScorecardRows:
     """Makes rows of scorecards. A trajectory is named by its case where a criterion looks one up."""
 
-    def __init__(self, redactor: Redactor, criteria: Sequence[Criterion]) -> None:
+    def __init__(self, redactor: Redactor, case_of: Callable[[Trajectory], str | None]) -> None:
         self._redactor = redactor
+        self._case_of = case_of
         self.groups = FailureGroups(redactor)
-        self._case_keys = [one.reference.key for one in criteria if isinstance(one.reference, Lookup)]
 
-    def rows(self, scorecard: Scorecard) -> Iterator[Row]:
-        """Yield a row for each criterion that judged the trajectory, and add it to the groups."""
+    def rows(self, scorecard: Scorecard, exempt: Mapping[str, str]) -> Iterator[Row]:
+        """Yield a row for each criterion that judged the trajectory, and add it to the groups; `exempt` is as in `Row`."""
         self.groups.add(KeptTrajectory.of(scorecard))
         by_criterion: dict[str, list[Result]] = {}
         for result in scorecard.results:
             by_criterion.setdefault(result.criterion, []).append(result)
         trajectory = scorecard.trajectory
-        case = next((trajectory.attributes[key] for key in self._case_keys if key in trajectory.attributes), None)
-        subject = None if case is None else str(case)
-        if case is None and trajectory.scope == "conversation" and trajectory.conversation_id is not None:
+        subject = self._case_of(trajectory)
+        if subject is None and trajectory.scope == "conversation" and trajectory.conversation_id is not None:
             subject = f"conversation {trajectory.conversation_id}"
         trace = f"trace {trajectory.trace_id}{'' if trajectory.service is None else f' of {trajectory.service}'}"
         for criterion, results in by_criterion.items():
@@ -221,7 +222,7 @@ class ScorecardRows:
                 subject=subject or trace,
                 outcome=joined([word for _, word in found]),
                 details=trace if subject else "",
-                is_shadow=results[0].enforce == "shadow",
+                exempt=exempt.get(criterion, ""),
                 passes=sum(word == "pass" for _, word in found),
                 findings=tuple(
                     finding(self._redactor, result.outcome, "" if result.call is None else result.call.name)
@@ -248,11 +249,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All that a report shows. `without_result` are criteria that judged nothing, and why; `groups` the failed runs by kind."""
+    """All that a report shows. `files` are what was read; `without_result` are criteria that judged nothing, and why;
+    `groups` the failed runs by kind.
+    """
 
     title: str
     rows: Sequence[Row]
-    counts: Sequence[CriterionCounts]
+    files: Sequence[str] = ()
+    counts: Sequence[CriterionCounts] = ()
     without_result: Mapping[str, str] = field(default_factory=dict[str, str])
     groups: Sequence[FailureGroup] = ()
     checks: Sequence[Check] = ()

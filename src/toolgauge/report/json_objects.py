@@ -20,7 +20,7 @@ _MICROSECOND = 1_000
 
 
 def result_objects(scorecard: Scorecard, redactor: Redactor) -> Iterator[JsonObject]:
-    """Describe each result for `replay --json`."""
+    """Describe each result for `check --json`."""
     trajectory = scorecard.trajectory
     for result in scorecard.results:
         value, reason = figure(result.outcome)
@@ -59,7 +59,7 @@ def _time(time_ns: int) -> str | None:
 
 
 def trajectory_object(trajectory: Trajectory) -> JsonObject:
-    """Describe one trajectory for `inspect --json`."""
+    """Describe one trajectory for `check --calls --json`."""
     tokens = trajectory.tokens
     return {
         "trace_id": trajectory.trace_id,
@@ -114,7 +114,7 @@ def content_of(content: Content) -> tuple[Json, str]:
 
 
 def verdict_objects(scorecard: Scorecard, redactor: Redactor, pass_at: Mapping[str, float]) -> Iterator[JsonObject]:
-    """Describe each verdict for `explain --json`; `pass_at` is as in `VerdictWriter`."""
+    """Describe each verdict for `check --criterion --json`; `pass_at` is as in `VerdictWriter`."""
     verdicts, text, origins = VerdictWriter(redactor, pass_at), TextWriter(redactor), OriginWriter(redactor)
     chains = failing_chains(scorecard.trajectory, scorecard.results)
     for result, about in zip(scorecard.results, result_objects(scorecard, redactor), strict=True):

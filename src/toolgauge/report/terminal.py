@@ -9,7 +9,7 @@ from toolgauge.model.plain_words import with_cause
 
 _RESET = "\x1b[0m"
 WIDTH = 100
-# So much of a trace id names the trace to people; `explain --trace` takes it.
+# So much of a trace id names the trace to people; `check --trace` takes it.
 TRACE_DIGITS = 8
 _UNSEEN = re.compile(r"\x1b\[\d*m|\x1b\]8;;[^\x1b]*\x1b\\")
 # A command or a name between backticks is one word: it is there to be pasted.

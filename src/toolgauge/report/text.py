@@ -115,23 +115,24 @@ class TextWriter:
             yield f"{_INDENT}no tool calls"
 
     def explained(self, scorecard: Scorecard) -> Iterator[str]:
-        """Describe the verdicts of one criterion on a trajectory, then the calls they judge, each once."""
-        trajectory = scorecard.trajectory
+        """Describe verdicts on a trajectory and the calls they judge, each once: below all, where they are of several criteria."""
+        trajectory, is_one = scorecard.trajectory, len(scorecard.criteria) == 1
         chains = failing_chains(trajectory, scorecard.results)
         yield self._style.head(trajectory_head(trajectory))
         for result in scorecard.results:
             verdict = self._verdicts.verdict(result)
             self._has_hidden_values = self._has_hidden_values or verdict.hides_values
             where = "trajectory" if result.call is None else shortened(result.call.name, _LINE)
+            where = where if is_one else f"{printable(result.criterion)}  {where}"
             word = outcome_styled(self._style, verdict.word, f"{verdict.word:<13}")
             yield f"  {word} {printable(verdict.score_words):<28} {where}  {printable(verdict.explanation)}".rstrip()
             yield from self.differences(verdict)
-            if result.call is not None:
+            if result.call is not None and is_one:
                 yield from (f"  {line}" for line in self.call(result.call, chains.get(result.call.order)))
                 # `error_handling` names it a failure that the answer ignored.
                 if isinstance(result.outcome, Scored) and result.outcome.parts.get("ignored"):
                     yield from self._ignoring_answer(trajectory, result.call)
-        if any(result.call is None for result in scorecard.results):
+        if not is_one or any(result.call is None for result in scorecard.results):
             yield from self.calls(trajectory, chains)
 
     def _ignoring_answer(self, trajectory: Trajectory, call: ToolCall) -> Iterator[str]:

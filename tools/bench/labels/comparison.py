@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
 
 
 def verdicts(file: Path, overrides: Sequence[str] = (), criteria: Sequence[str] = ()) -> list[Verdict]:
-    """Score the traces of a set, as `toolgauge replay` does."""
+    """Score the traces of a set, as `toolgauge check` does."""
     config, made = load_for_replay((), overrides, criteria, {})
     found: list[Verdict] = []
     for scorecard in scorecards(read(find_files([str(file)]), lambda _size: None), offline_pipeline(config, made)):

@@ -82,7 +82,7 @@ def _run(row: Mapping[str, Any]) -> LabelledRun:
 
 
 def write_set(folder: Path, name: str, runs: Iterable[tuple[LabelledRun, Mapping[str, Any]]]) -> int:
-    """Write a set of runs with their OTLP requests, and the verdicts as `toolgauge backtest --labels` reads them."""
+    """Write a set of runs with their OTLP requests, and the verdicts as `toolgauge check --labels` reads them."""
     folder.mkdir(parents=True, exist_ok=True)
     rows: list[LabelledRun] = []
     with lzma.open(folder / f"{name}.jsonl.xz", "wt", encoding="utf-8") as traces:

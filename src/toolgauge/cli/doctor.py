@@ -1,4 +1,4 @@
-"""`toolgauge inspect`: the trajectories in recorded traffic; `toolgauge doctor`: the facts that producers leave out of it."""
+"""`toolgauge doctor`: the facts that producers leave out of recorded traffic."""
 
 import json
 import os
@@ -12,12 +12,10 @@ from toolgauge.config.load import load
 from toolgauge.recordings.conformance import conformance, conformance_lines, conformance_object
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Stats, Tally, requests_lines, requests_object, unread_lines, unread_object
-from toolgauge.report.json_objects import trajectory_object
+from toolgauge.recordings.stats import Tally, requests_lines, requests_object, unread_lines, unread_object
 from toolgauge.report.streams import echo, echo_fitted
 from toolgauge.report.terminal import fitted
-from toolgauge.report.text import TextWriter
-from toolgauge.service.pipeline_factory import offline_pipeline, redactor
+from toolgauge.service.pipeline_factory import offline_pipeline
 
 
 @click.command("doctor", epilog=EXIT_CODES)
@@ -27,7 +25,7 @@ from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 @click.option(
     "--conformance", "is_scenario", is_flag=True, help="Print how much of the fixed scenario can be rebuilt from FILE."
 )
-def doctor(
+def command(
     files: tuple[str, ...],
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
@@ -39,7 +37,7 @@ def doctor(
 
     For each producer (service, scope with its version, language): which dialect was recognised, what is missing, which
     environment variable or option of that producer records it, or that none does, and which evaluators cannot judge
-    meanwhile. FILE is as in `toolgauge inspect --help`; give log records and spans of one recording together.
+    meanwhile. FILE is as in `toolgauge check --help`; give log records and spans of one recording together.
 
     Missing calls, arguments and results are problems (exit code 1); what only narrows the view is a note. Nothing
     recognised at all is a problem too, and so are spans that look like tool calls and are not read, unless other spans of
@@ -87,7 +85,7 @@ def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...])
     if not diagnoses:
         echo_fitted(
             f"nothing recognised: none of {total} spans and log records is of an agent, or no dialect knows its form; "
-            "`toolgauge components` lists the dialects, `toolgauge inspect --stats` the scopes",
+            "`toolgauge validate --components` lists the dialects, `toolgauge check --stats` the scopes",
             err=True,
         )
     if diagnosing.split:
@@ -107,52 +105,3 @@ def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...])
         echo_fitted(f"undecodable: {tally.undecodable} spans and log records cannot be decoded", err=True)
     if tally.dialect_errors:
         echo_fitted(f"unread: a dialect failed on {tally.dialect_errors} records; please report it", err=True)
-
-
-@click.command("inspect", epilog=EXIT_CODES)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@configuration_options
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per trajectory, each on one line.")
-@click.option("--stats", is_flag=True, help="Print figures of the whole recording instead (with --json: one object).")
-def command(
-    files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool, stats: bool
-) -> None:
-    """Print the trajectories found in recorded OTLP traffic.
-
-    FILE is one request (`*.otlp.pb`, `*.logs.otlp.pb`), OTLP JSON (one request, or one a line), or a stream of
-    length-delimited requests (`*.otlp`), each optionally `.gz` or `.xz`; `-` is standard input, a directory means
-    all recordings in it. Files given together are one recording. Traces without tool calls are listed too.
-
-    Arguments and results are printed, but for what looks like a key, a token, an e-mail address or a card, which is masked;
-    --json has them as they were recorded: treat the output as you treat your traces. With --stats none are: spans and log records read and unread, dialects, scopes, states of calls, and what could not be
-    observed and why; `toolgauge doctor` tells what to do about it. Of a configuration, `dialects` and the times after which
-    trajectories close count.
-    """
-    config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
-    if stats:
-        tally = Tally()
-        figures = Stats(tally)
-        with reading_progress(files) as recording:
-            for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
-                figures.add(scorecard.trajectory)
-        for line in (json.dumps(figures.as_object()),) if as_json else map(fitted, figures.lines(terminal_style())):
-            echo(line)
-        return
-    text, tally, is_any = TextWriter(redactor(config), style=terminal_style(), shows_values=True), Tally(), False
-    with reading_progress(files) as reading:
-        for scorecard in scorecards(tally.counted(reading), offline_pipeline(config, (), tally.recognizer)):
-            is_any = True
-            tally.unread_tools.add(scorecard.trajectory)
-            if as_json:
-                reading.echo(json.dumps(trajectory_object(scorecard.trajectory)))
-            else:
-                for line in (*map(fitted, text.trajectory(scorecard.trajectory)), ""):
-                    reading.echo(line)
-    unread = sum(one.spans for one in tally.unread_tools.left_over() if one.is_problem)
-    if unread or not is_any:
-        found = f"{unread} of the spans look like tool calls and are not read" if unread else "nothing recognised"
-        echo_fitted(
-            f"{found}: no dialect knows their form; the section `dialects` of the configuration can map their attributes, "
-            "`toolgauge doctor` names them",
-            err=True,
-        )

@@ -1,4 +1,4 @@
-"""`toolgauge validate`, `schema`, `print-config` and `components`: check, describe and print a configuration, list plug-ins."""
+"""`toolgauge validate`: checks, describes and prints a configuration, and lists plug-ins."""
 
 import inspect
 import json
@@ -24,14 +24,56 @@ from toolgauge.report.streams import echo
     is_flag=True,
     help="Exit with 1 where a certificate, key, authority or token file cannot be used on this machine.",
 )
-def validate(config_paths: Sequence[str], overrides: Sequence[str], *, strict: bool) -> int:
+@click.option(
+    "--schema",
+    is_flag=False,
+    flag_value="config",
+    type=click.Choice(["config", "criteria", "cases"]),
+    help="Print the JSON Schema (2020-12) of the configuration, of a criteria file, or of one line of a reference file, for "
+    "editors: one with the YAML language server checks a file that begins with `# yaml-language-server: $schema=FILE`.",
+)
+@click.option("--print", "prints", is_flag=True, help="Print the configuration as YAML with every default written out.")
+@click.option("--components", is_flag=True, help="List the dialects, evaluators, receivers and exporters.")
+@click.option("--json", "as_json", is_flag=True, help="With --components: print one JSON object.")
+def command(
+    config_paths: Sequence[str],
+    overrides: Sequence[str],
+    schema: Literal["config", "criteria", "cases"] | None,
+    *,
+    strict: bool,
+    prints: bool,
+    components: bool,
+    as_json: bool,
+) -> int:
     """Check the configuration, the criteria, their references and the registered tools, and open no port.
 
     Everything is read exactly as `toolgauge serve` reads it. Problems are reported together, each with file and line:
     wrong keys, values, names and references of configuration and criteria, and, once the configuration itself is right,
     evaluators and parameters of the criteria that are right so far; registered tools come last. Certificates, keys and
     tokens may be on another machine: where they cannot be used, that is a warning.
+
+    `--print` shows what `toolgauge serve` would run with: all files merged, `--set` and environment variables applied, secrets
+    as `<redacted>`, criteria as they were written; those in files are named. `--components` lists those of other packages, too;
+    one that cannot be loaded is listed with its error, and the exit code is then 1.
     """
+    if (schema is not None) + prints + components > 1 or (as_json and not components):
+        raise click.UsageError(
+            "`--schema`, `--print` or `--components`, one of them; `--json` goes with `--components`"
+        )
+    if components:
+        return _print_components(as_json=as_json)
+    if schema is not None:
+        from toolgauge.config.editor_schema import config_schema, criteria_schema, reference_schema
+
+        make = {"config": config_schema, "criteria": criteria_schema, "cases": reference_schema}
+        echo(json.dumps(make[schema](), indent=1, ensure_ascii=False))
+        return 0
+    if prints:
+        from toolgauge.config.load import load, shown
+
+        config = load([Path(path) for path in config_paths], overrides, os.environ, warn=_warn_of_variables)
+        echo(shown(config), end="")
+        return 0
     from toolgauge.cli.loaded_criteria import print_notes
     from toolgauge.config.tool_definitions import load_tool_definitions
     from toolgauge.service.criteria_factory import load_configuration, unusable_files
@@ -59,50 +101,7 @@ def _warn(error: ToolgaugeError) -> None:
         echo(f"hint: {error.hint}", err=True)
 
 
-@click.command("schema", epilog=EXIT_CODES)
-@click.option(
-    "--of",
-    type=click.Choice(["config", "criteria", "cases"]),
-    default="config",
-    show_default=True,
-    help="The configuration of `serve` with its criteria; a criteria file; or one line of a reference file.",
-)
-def schema(of: Literal["config", "criteria", "cases"]) -> None:
-    """Print the JSON Schema (2020-12) of the configuration, for editors.
-
-    It has every key with its default, and the parameters of every evaluator that is installed, those of other packages among
-    them. An editor with the YAML language server checks a file that begins with `# yaml-language-server: $schema=FILE`.
-    What no schema can know (files, names given twice, patterns) is for `toolgauge validate`.
-    """
-    from toolgauge.config.editor_schema import config_schema, criteria_schema, reference_schema
-
-    make = {"config": config_schema, "criteria": criteria_schema, "cases": reference_schema}
-    echo(json.dumps(make[of](), indent=1, ensure_ascii=False))
-
-
-@click.command("print-config", epilog=EXIT_CODES)
-@configuration_options
-def print_config(config_paths: Sequence[str], overrides: Sequence[str]) -> None:
-    """Print the configuration as YAML with every default written out.
-
-    It is what `toolgauge serve` would run with: all files merged, `--set` and environment variables applied.
-    Headers and other secrets are shown as `<redacted>`. Criteria are printed as they were written; those in files
-    are named, not printed.
-    """
-    from toolgauge.config.load import load, shown
-
-    config = load([Path(path) for path in config_paths], overrides, os.environ, warn=_warn_of_variables)
-    echo(shown(config), end="")
-
-
-@click.command("components", epilog=EXIT_CODES)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def components(*, as_json: bool) -> int:
-    """List the dialects, evaluators, receivers and exporters that are installed.
-
-    Other packages add to them through entry points. One that cannot be loaded is listed with its error, and the exit
-    code is then 1.
-    """
+def _print_components(*, as_json: bool) -> int:
     groups = {
         "dialects": plugins.DIALECTS,
         "evaluators": plugins.EVALUATORS,

@@ -1,4 +1,4 @@
-"""`validate`, `print-config` and `components`, as processes."""
+"""`validate`, with `--print` and `--components`, as processes."""
 
 import json
 from pathlib import Path
@@ -16,18 +16,6 @@ def test_a_valid_configuration_is_reported_on_stdout(tmp_path: Path):
     ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
     assert (ended.code, ended.err) == (0, "")
     assert "tools-exist" in ended.out
-
-
-def test_no_configuration_is_a_valid_one():
-    ended = run("validate")
-    assert (ended.code, ended.err) == (0, "")
-
-
-def test_problems_are_reported_on_stderr_with_exit_code_2(tmp_path: Path):
-    write(tmp_path / "c.yaml", "assemble:\n  idle_timout: 30s\n")
-    ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == ("error: c.yaml:2: unknown key `assemble.idle_timout`\nhint: did you mean `idle_timeout`?\n")
 
 
 SECURED = """\
@@ -55,12 +43,6 @@ def test_files_that_are_not_on_this_machine_are_a_warning_that_names_file_and_se
     assert run("validate", "--strict", "--config", "c.yaml", cwd=tmp_path).code == 1
 
 
-def test_the_home_of_somebody_unknown_is_a_file_that_is_not_there(tmp_path: Path):
-    ended = run("validate", "--strict", "--set", "admin.auth.filename=~nobody-of-that-name/tokens", cwd=tmp_path)
-    assert ended.code == 1
-    assert "cannot read the token file `~nobody-of-that-name/tokens`: no such file or directory" in ended.err
-
-
 def test_a_certificate_of_another_key_is_plainly_claimed_by_validate_as_by_serve(tmp_path: Path):
     made = certificates(tmp_path)
     (tmp_path / "tokens").write_text("s3cret\n")
@@ -79,27 +61,6 @@ def test_grpc_that_is_to_refuse_tls_1_2_is_bad_configuration(tmp_path: Path):
     write(tmp_path / "c.yaml", SECURED.replace("key_file: server.key", 'key_file: server.key, min_version: "1.3"'))
     ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
     assert (ended.code, "cannot refuse TLS 1.2 over gRPC" in ended.err) == (2, True)
-
-
-def test_evaluators_and_their_parameters_are_checked(tmp_path: Path):
-    write(
-        tmp_path / "c.yaml",
-        """\
-        criteria:
-          - name: a
-            evaluator: known_tol
-          - name: b
-            evaluator: known_tool
-            tols: [x]
-        """,
-    )
-    ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.splitlines() == [
-        "error: 2 problems in the configuration",
-        "  c.yaml:3: no evaluator called `known_tol` in criterion `a` (did you mean `known_tool`?)",
-        "  c.yaml:6: unknown parameter `tols` of evaluator `known_tool` in criterion `b` (did you mean `tools`?)",
-    ]
 
 
 def test_a_wrong_key_of_the_configuration_hides_no_wrong_key_of_a_criterion(tmp_path: Path):
@@ -128,7 +89,7 @@ def test_a_wrong_key_of_the_configuration_hides_no_wrong_key_of_a_criterion(tmp_
     ]
 
 
-@pytest.mark.parametrize("options", [("validate",), ("replay", "none.otlp")])
+@pytest.mark.parametrize("options", [("validate",), ("check", "none.otlp")])
 def test_wrong_keys_and_names_of_criteria_hide_no_wrong_evaluator(options: tuple[str, ...], tmp_path: Path):
     write(
         tmp_path / "c.yaml",
@@ -149,26 +110,6 @@ def test_wrong_keys_and_names_of_criteria_hide_no_wrong_evaluator(options: tuple
         "  c.yaml:5: `default.coverage` is the name of a default criterion",
         "  c.yaml:5: no evaluator called `coverag` in criterion `default.coverage` (did you mean `coverage`?)",
     ]
-
-
-def test_a_criterion_without_a_judge_is_named_beside_other_problems(tmp_path: Path):
-    write(
-        tmp_path / "c.yaml",
-        """\
-        criteria:
-          - {name: a, evaluator: budgt}
-          - {name: b, evaluator: tool_selection_accuracy}
-        """,
-    )
-    ended = run("validate", "--config", "c.yaml", cwd=tmp_path)
-    assert "c.yaml:2: no evaluator called `budgt`" in ended.err
-    assert "criterion `b` asks a judge model, and `judge` is not configured" in ended.err
-
-
-def test_a_missing_file_is_bad_configuration(tmp_path: Path):
-    ended = run("validate", "--config", "none.yaml", cwd=tmp_path)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: cannot read `none.yaml`: No such file or directory\n"
 
 
 def test_print_config_merges_files_overrides_and_environment(tmp_path: Path):
@@ -198,11 +139,10 @@ def test_print_config_merges_files_overrides_and_environment(tmp_path: Path):
 def test_variables_of_agents_fail_no_command_that_sends_nothing(tmp_path: Path, variable: dict[str, str]):
     file = str(tmp_path / "cases.jsonl")
     write(Path(file), "")
-    assert "OTEL_" not in run("inspect", file, environment=variable).err
-    assert "OTEL_" not in run("replay", file, environment=variable).err
-    assert "OTEL_" not in run("score", file, environment=variable).err
-    for command in ("validate", "print-config"):
-        ended = run(command, environment=variable)
+    for view in ("--calls", "--firings", "--cases"):
+        assert "OTEL_" not in run("check", view, file, environment=variable).err
+    for words in (("validate",), ("validate", "--print")):
+        ended = run(*words, environment=variable)
         assert ended.code == 0
         assert ended.err.startswith(f"warning: {next(iter(variable))}: ")
         assert ended.err.endswith("warning: `toolgauge serve` does not start with these variables\n")
@@ -214,45 +154,23 @@ def test_variables_of_agents_fail_no_command_that_sends_nothing(tmp_path: Path, 
 
 
 def test_print_config_can_be_read_again(tmp_path: Path):
-    printed = run("print-config").out
+    printed = run("validate", "--print").out
     (tmp_path / "printed.yaml").write_text(printed)
-    assert run("print-config", "--config", "printed.yaml", cwd=tmp_path).out == printed
+    assert run("validate", "--print", "--config", "printed.yaml", cwd=tmp_path).out == printed
 
 
 def test_components_are_listed_as_text_and_as_json():
-    ended = run("components")
+    ended = run("validate", "--components")
     assert "dialects:\n" in ended.out
     assert "evaluators:\n" in ended.out
     assert "\n  genai " in ended.out
     assert "\n  known_tool " in ended.out
-    listed = json.loads(run("components", "--json").out)
+    listed = json.loads(run("validate", "--components", "--json").out)
     assert {"version", "dialects", "evaluators", "receivers", "exporters"} == set(listed)
     (known_tool,) = (entry for entry in listed["evaluators"] if entry["name"] == "known_tool")
     assert known_tool["level"] == "call"
     assert known_tool["version"] == "4"
     assert known_tool["description"]
-
-
-def test_files_of_criteria_are_no_misspelt_criteria(tmp_path: Path):
-    (tmp_path / "good.yaml").write_text("criteria: []")
-    (tmp_path / "config.yaml").write_text("criteria_files: [good.yaml]\nlog: {level: x}\n")
-    ended = run("validate", "--config", "config.yaml", cwd=tmp_path)
-    assert ended.code == 2
-    assert "config.yaml:2: `log.level`" in ended.err
-    assert "criterion" not in ended.err
-
-
-def test_a_recorder_sends_nothing_and_asks_for_no_destination(tmp_path: Path):
-    own = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
-    ended = run("record", "-o", "new.otlp", "--set", "log.level=x", cwd=tmp_path, environment=own)
-    assert (ended.code, "log.level" in ended.err, "OTEL_EXPORTER" in ended.err) == (2, True, False)
-
-
-def test_receivers_and_exporters_are_described_for_those_who_run_them():
-    listed = json.loads(run("components", "--json").out)
-    described = [entry["description"] for kind in ("receivers", "exporters") for entry in listed[kind]]
-    assert described
-    assert [text for text in described if "`" in text or text.count(".") != 1] == []
 
 
 def test_registered_tools_are_checked(tmp_path: Path):
@@ -263,28 +181,3 @@ def test_registered_tools_are_checked(tmp_path: Path):
     ended = run("validate", "--set", "tools.definitions=[bad.json]", cwd=tmp_path)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == f"error: {tmp_path}/bad.json: `[0]` has no `name`\n"
-
-
-MAPPED_SPAN = """\
-{"resourceSpans": [{"scopeSpans": [{"scope": {"name": "acme"}, "spans": [{
-  "traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "b7ad6b7169203331", "name": "tool",
-  "startTimeUnixNano": "1000000000", "endTimeUnixNano": "2000000000", "attributes": [
-    {"key": "acme.kind", "value": {"stringValue": "tool"}}, {"key": "acme.tool", "value": {"stringValue": "pay"}},
-    {"key": "acme.input", "value": {"stringValue": "{\\"order\\": \\"A-17\\"}"}}]}]}]}]}
-"""
-MAPPING = """\
-dialects:
-  acme:
-    spans: [{match: {acme.kind: tool}, reads: tool_call, tool_name: acme.tool, arguments: acme.input}]
-"""
-
-
-def test_inspect_reads_the_dialects_of_a_configuration(tmp_path: Path):
-    write(tmp_path / "traffic.json", MAPPED_SPAN)
-    write(tmp_path / "c.yaml", MAPPING)
-    assert run("inspect", "traffic.json", cwd=tmp_path).out == ""
-    ended = run("inspect", "--config", "c.yaml", "traffic.json", cwd=tmp_path)
-    assert (ended.code, ended.err) == (0, "")
-    assert 'pay(order="A-17")' in ended.out
-    stats = json.loads(run("inspect", "--stats", "--json", "--config", "c.yaml", "traffic.json", cwd=tmp_path).out)
-    assert stats["dialects"] == {"acme": 1}

@@ -1,11 +1,14 @@
-"""`replay` as people run it: on a terminal, in a pipe, and what it prints at the end."""
+"""The results that `check` prints: on a terminal, in a pipe, and at the end."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.captures import CORPUS
 from tests.cli.command import on_screen, run, run_on_terminal, unbroken
+from tests.recordings.recordings import GOOD, START_NS, WORSE, written
 
 ROOT = Path(__file__).parent.parent
 HEALTHY = str(ROOT / "corpus" / "pydantic-ai" / "one_call.otlp.pb")
@@ -46,7 +49,7 @@ def refunds(tmp_path: Path) -> str:
 
 
 def test_criteria_that_judged_nothing_are_named_at_the_end(criteria: str):
-    ended = run("replay", "--criteria", criteria, HEALTHY)
+    ended = run("check", "--fail-on", "nothing", "--criteria", criteria, HEALTHY)
     assert ended.code == 0
     assert ended.err.splitlines() == [
         "warning: criterion `other-service` matched no trajectory: look at `when.service: no-such-*`",
@@ -56,13 +59,8 @@ def test_criteria_that_judged_nothing_are_named_at_the_end(criteria: str):
     assert "other-service               matched nothing" in ended.out.splitlines()
 
 
-def test_without_such_criteria_there_is_no_warning():
-    ended = run("replay", HEALTHY)
-    assert (ended.code, ended.err) == (0, "results: 7 pass, 5 not_evaluated\n")
-
-
 def test_a_table_of_the_criteria_is_at_the_end(refunds: str):
-    table = run("replay", "--criteria", refunds, *REFUND).out.partition("\n\n")[2]
+    table = run("check", "--fail-on", "nothing", "--criteria", refunds, *REFUND).out.partition("\n\n")[2]
     assert table.splitlines() == [
         "criterion                     pass    fail   error   mean      of  not evaluated",
         "default.run_completed            1       0       0  1.000       1  0",
@@ -82,14 +80,11 @@ def test_a_table_of_the_criteria_is_at_the_end(refunds: str):
     ]
 
 
-def test_the_table_is_no_part_of_what_a_program_reads(criteria: str):
-    ended = run("replay", "--json", "--criteria", criteria, HEALTHY)
-    assert all(line.startswith("{") for line in ended.out.splitlines())
-    assert ended.err.splitlines()[1].startswith("criterion ")
-
-
 def test_an_object_names_producer_agent_tool_and_time_behind_the_documented_keys(refunds: str):
-    objects = [json.loads(line) for line in run("replay", "--json", "--criteria", refunds, *REFUND).out.splitlines()]
+    objects = [
+        json.loads(line)
+        for line in run("check", "--fail-on", "nothing", "--json", "--criteria", refunds, *REFUND).out.splitlines()
+    ]
     called = next(each for each in objects if each["tool"] == "refund_order")
     judged = next(each for each in objects if each["criterion"] == "refunds")
     assert list(called) == [
@@ -116,53 +111,48 @@ def test_an_object_names_producer_agent_tool_and_time_behind_the_documented_keys
 def test_a_pass_without_a_full_score_says_that_it_is_enough(refunds: str):
     (line,) = [
         line
-        for line in unbroken(run("replay", "--criteria", refunds, *REFUND).out).splitlines()
+        for line in unbroken(run("check", "--fail-on", "nothing", "--criteria", refunds, *REFUND).out).splitlines()
         if "  pass          0.667" in line
     ]
     assert line.split("  ")[-1].startswith("passes at 0.5: arguments are as expected in 0 of 1 expected calls")
 
 
-def test_results_in_shadow_are_marked(refunds: str):
-    printed = run("replay", "--criteria", refunds, *REFUND).out
-    assert "refunds (shadow)  trajectory" in printed
-    assert "lookups  trajectory" in printed
-
-
 def test_values_are_shown_where_the_configuration_shows_them(refunds: str):
-    hidden = run("replay", "--criteria", refunds, *REFUND).out
-    shown = unbroken(run("replay", "--criteria", refunds, "--set", "redact.values=show", *REFUND).out)
-    printed = run("replay", "--json", "--criteria", refunds, "--set", "redact.values=show", *REFUND).out
+    hidden = run("check", "--fail-on", "nothing", "--criteria", refunds, *REFUND).out
+    shown = unbroken(
+        run("check", "--fail-on", "nothing", "--criteria", refunds, "--set", "redact.values=show", *REFUND).out
+    )
+    printed = run(
+        "check", "--fail-on", "nothing", "--json", "--criteria", refunds, "--set", "redact.values=show", *REFUND
+    ).out
     assert (VALUES in hidden, VALUES in shown, VALUES in printed) == (False, True, True)
     assert 'expected "[email]", got "[email]"' in shown
     assert "@example.com" not in shown
 
 
 def test_a_terminal_shows_values_unless_the_configuration_hides_them(refunds: str):
-    shown = unbroken(run_on_terminal("replay", "--criteria", refunds, *REFUND).out.replace("\r\n", "\n"))
-    hidden = run_on_terminal("replay", "--criteria", refunds, "--set", "redact.values=hide", *REFUND).out
-    printed = run_on_terminal("replay", "--json", "--criteria", refunds, *REFUND).out
+    shown = unbroken(
+        run_on_terminal("check", "--fail-on", "nothing", "--criteria", refunds, *REFUND).out.replace("\r\n", "\n")
+    )
+    hidden = run_on_terminal(
+        "check", "--fail-on", "nothing", "--criteria", refunds, "--set", "redact.values=hide", *REFUND
+    ).out
+    printed = run_on_terminal("check", "--fail-on", "nothing", "--json", "--criteria", refunds, *REFUND).out
     assert (VALUES in shown, VALUES in hidden, VALUES in printed) == (True, False, False)
     assert "@example.com" not in shown
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
 def test_the_progress_bar_is_never_among_the_lines(arguments: tuple[str, ...]):
-    piped = run("replay", *arguments, *REFUND)
-    sent = run_on_terminal("replay", *arguments, *REFUND, environment={"NO_COLOR": "1"}).out
+    piped = run("check", "--fail-on", "nothing", *arguments, *REFUND)
+    sent = run_on_terminal("check", "--fail-on", "nothing", *arguments, *REFUND, environment={"NO_COLOR": "1"}).out
     assert "reading  [" in sent
     assert on_screen(sent) == [*piped.out.splitlines(), *piped.err.splitlines(), ""]
 
 
-def test_a_terminal_gets_colour_and_a_pipe_none():
-    coloured = run_on_terminal("replay", HEALTHY).out
-    assert "\x1b[32mpass         \x1b[0m" in coloured
-    assert "\x1b[" not in run_on_terminal("replay", HEALTHY, environment={"NO_COLOR": "1"}).out
-    assert "\x1b[" not in run("replay", HEALTHY).out
-
-
 def test_trajectories_become_one_html_file(tmp_path: Path, refunds: str):
     file = tmp_path / "runs.html"
-    printed = run("replay", "--criteria", refunds, "--html", str(file), *REFUND)
+    printed = run("check", "--fail-on", "nothing", "--criteria", refunds, "--html", str(file), *REFUND)
     html = file.read_text(encoding="utf-8")
     assert printed.code == 0
     assert html.count('<section class="entry"') == 1
@@ -170,7 +160,33 @@ def test_trajectories_become_one_html_file(tmp_path: Path, refunds: str):
     assert "@example.com" not in html
     assert "values are hidden" in html.lower()
     assert list(tmp_path.glob(".*")) == []
-    refused = run("replay", "--html", "-", *REFUND)
+    refused = run("check", "--fail-on", "nothing", "--html", "-", *REFUND)
     assert (refused.code, "standard output has the results; name a file" in refused.err) == (2, True)
-    refused = run("replay", "--html", refunds, *REFUND)
+    refused = run("check", "--fail-on", "nothing", "--html", refunds, *REFUND)
     assert (refused.code, "it exists, and is no HTML" in refused.err) == (1, True)
+
+
+def test_a_drop_is_announced_once_beside_the_results(tmp_path: Path):
+    file = written(tmp_path / "recorded.otlp", GOOD, 250, seed=1)
+    assert "regression: " not in run("check", str(file)).err
+    written(file, WORSE, 60, seed=2, start_ns=START_NS + 10**14)
+    ended = run("check", "--fail-on", "nothing", str(file), "--json")
+    announced = [line for line in unbroken(ended.err).splitlines() if line.startswith("regression: ")]
+    (first,) = (line for line in announced if not line.startswith("regression: in the same incident, "))
+    assert first == announced[0]
+    change = "; `service.version` changed from `1.0` to `1.1` at "
+    assert any("`default.tool_success` of `list_orders` fell from " in line and change in line for line in announced)
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--calls",), ("--stats",), ("--criterion", "default.tool_success"), ("--firings",)]
+)
+def test_lines_fit_a_screen_and_say_no_word_twice(words: tuple[str, ...]):
+    folders = (str(CORPUS / folder) for folder in ("google-adk", "openinference-agno", "pydantic-ai", "vercel-ai"))
+    ended = run("check", *words, *folders, "--set", "redact.values=show")
+    lines = f"{ended.out}\n{ended.err}".split("\n")
+    assert len(lines) > 10
+    # Tables are as wide as their cells.
+    assert [line for line in lines if len(line) > 100 and "--firings" not in words] == []
+    assert [line for line in lines if re.search(r"\b([A-Za-z]{2,}) +\1\b", line)] == []
+    assert "--firings" in words or re.search(r"\b[0-9a-f]{32}\b", ended.out) is None

@@ -1,4 +1,4 @@
-"""`toolgauge.evaluate`: recorded or captured traffic, scored as `toolgauge replay` scores it, without an event loop."""
+"""`toolgauge.check`: recorded or captured traffic, scored as `toolgauge check` scores it, without an event loop."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -76,7 +76,7 @@ def _given(source: object) -> Sequence[object]:
             raise TypeError(f"a `{type(source).__name__}` is no source: {_ALLOWED}")
 
 
-def evaluate(
+def check(
     source: Source,
     criteria: Path | Criterion | Iterable[Path | Criterion] = (),
     *,
@@ -88,7 +88,7 @@ def evaluate(
 
     `source` is a recording's path, a directory, several of these, spans of the OpenTelemetry SDK, or OTLP messages.
     `criteria` are paths of criteria files and `Criterion` objects; they count besides the default criteria, unless
-    `defaults` is False. `config` and `overrides` are what `toolgauge replay` takes as `--config` and `--set`.
+    `defaults` is False. `config` and `overrides` are what `toolgauge check` takes as `--config` and `--set`.
 
     Values are shown unless the configuration has `redact.values`; secrets stay masked. Raises `ConfigError` for wrong
     criteria or configuration, `RecordingError` for what cannot be read, `TypeError` for what is no source.
@@ -107,7 +107,8 @@ def evaluate(
             trajectory=scorecard.trajectory,
             writer=notebook,
             results=tuple(
-                CriterionResult(writer.verdict(result), result.criterion in default) for result in scorecard.results
+                CriterionResult.of(writer.verdict(one), is_default=one.criterion in default)
+                for one in scorecard.results
             ),
         )
         for scorecard in scorecards(requests(source), offline_pipeline(loaded, made))

@@ -1,0 +1,102 @@
+"""`check --calls`, `check --stats` and `doctor` as people and scripts run them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
+
+from tests.cli.command import run, run_on_terminal, unbroken
+from tests.walk.support import CORPUS
+from tests.wire.agent_runs import AgentRun, request
+
+HEALTHY = str(CORPUS / "pydantic-ai" / "one_call.otlp.pb")
+SILENT = str(CORPUS / "pydantic-ai" / "content_off.otlp.pb")
+MAILED = str(CORPUS.parents[1] / "src" / "toolgauge" / "demo" / "traffic" / "pydantic-ai.sequence3.otlp.pb")
+
+
+def recording(folder: Path, name: str, **attributes: str) -> str:
+    values = [
+        KeyValue(key=key.replace("_", "."), value=AnyValue(string_value=text)) for key, text in attributes.items()
+    ]
+    span = Span(trace_id=b"t" * 16, span_id=b"s" * 8, name=name, start_time_unix_nano=1, end_time_unix_nano=2)
+    span.attributes.extend(values)
+    spans = ScopeSpans(spans=[span])
+    spans.scope.name = "unknown.framework"
+    made = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[spans])])
+    (folder / "run.otlp.pb").write_bytes(made.SerializeToString())
+    return str(folder / "run.otlp.pb")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("step", "nothing recognised: "), ("call_tool find_order", "1 of the spans look like tool calls")],
+)
+def test_an_unknown_producer_is_led_to_the_section_dialects(tmp_path: Path, name: str, said: str):
+    shown = run("check", "--calls", recording(tmp_path, name, acme_kind="work"))
+    assert (shown.code, shown.out) == (0, "")
+    assert said in shown.err
+    assert "the section `dialects` of the configuration" in unbroken(shown.err)
+    assert run("check", "--calls", HEALTHY).err == ""
+
+
+def test_a_mapping_of_the_configuration_reads_calls(tmp_path: Path):
+    file = recording(tmp_path, "x", acme_kind="tool", acme_tool="find", acme_output='{"output": {"id": 7}}')
+    mapping = "{match: {acme.kind: tool}, reads: tool_call, tool_name: acme.tool, result: {attribute: acme.output, path: output}}"
+    given = ("--set", f"dialects={{acme: {{scopes: unknown, spans: [{mapping}]}}}}", file)
+    shown = run("check", "--calls", "--json", *given)
+    assert (shown.err, '"result": {"id": 7}' in shown.out) == ("", True)
+    assert json.loads(run("check", "--stats", "--json", *given).out)["dialects"] == {"acme": 1}
+
+
+def test_doctor_ends_with_1_where_something_is_missing_and_prints_one_object_a_producer():
+    ended = run("doctor", SILENT)
+    assert (ended.code, ended.err) == (1, "")
+    assert "problem: no arguments in 3 of 3 calls, no results in 3 of 3 calls" in ended.out
+    (line,) = run("doctor", "--json", SILENT, HEALTHY).out.splitlines()
+    assert [missing["what"] for missing in json.loads(line)["missing"]] == ["arguments", "results", "user_text"]
+
+
+def test_doctor_ends_with_0_where_all_is_well_and_judges_nothing_without_calls():
+    ended = run("doctor", HEALTHY)
+    assert (ended.code, ended.err, "nothing is missing" in ended.out) == (0, "", True)
+    without = run("doctor", str(CORPUS / "pydantic-ai" / "no_tool.otlp.pb")).out
+    assert ", 0 calls\n  no tool call: nothing to judge\n" in without
+    assert "nothing is missing" not in without
+
+
+def test_doctor_says_that_traces_are_split(tmp_path: Path):
+    for number in range(2):
+        spans = AgentRun(number, 1_800_000_000_000_000_000, 1_800_000_006_000_000_000).spans()
+        (tmp_path / f"{number}.otlp.pb").write_bytes(request(spans if number else [*spans[:2], *spans[3:]]))
+    assert "split: 1 of 2 trajectories lack some spans" in run("doctor", str(tmp_path)).err
+
+
+def test_stats_count_and_name_no_values():
+    assert json.loads(run("check", "--stats", "--json", SILENT).out)["calls"]["arguments"] == {"not_recorded": 3}
+    ended = run("check", "--stats", HEALTHY)
+    assert ended.out.startswith("spans and log records: 4\n")
+    assert "Lima" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
+)
+def test_colour_is_for_terminals_that_want_it(environment: dict[str, str], coloured: bool):  # noqa: FBT001 (a parameter of the test)
+    shown = run_on_terminal("check", "--calls", SILENT, environment=environment).out
+    assert ("get_user" in shown, "\x1b[" in shown) == (True, coloured)
+    assert "\x1b[" not in run("check", "--calls", SILENT, environment=environment).out
+
+
+def test_secrets_are_masked_for_people_and_not_for_programs():
+    shown, printed = run("check", "--calls", MAILED).out, run("check", "--calls", "--json", MAILED).out
+    assert 'send_email(to="[email]", ' in shown
+    assert ("zoe@example.com" in shown, "zoe@example.com" in printed) == (False, True)
+
+
+def test_an_unread_producer_beside_a_known_one_is_a_problem_for_doctor(tmp_path: Path):
+    unread = recording(tmp_path, "call_tool find_order", acme_kind="work")
+    assert [run("doctor", HEALTHY, *more).code for more in ((), (unread,))] == [0, 1]

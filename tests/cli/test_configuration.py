@@ -258,9 +258,9 @@ def test_receivers_and_exporters_are_described_for_those_who_run_them():
 def test_registered_tools_are_checked(tmp_path: Path):
     (tmp_path / "good.json").write_text('[{"name": "find"}]')
     (tmp_path / "bad.json").write_text('[{"title": "find"}]')
-    ended = run("validate", "--set", "tools.definitions=[good.json]", cwd=tmp_path)
+    ended = run("validate", "--set", "tool_definitions=[good.json]", cwd=tmp_path)
     assert (ended.code, ended.out.endswith("; 1 registered tools\n")) == (0, True)
-    ended = run("validate", "--set", "tools.definitions=[bad.json]", cwd=tmp_path)
+    ended = run("validate", "--set", "tool_definitions=[bad.json]", cwd=tmp_path)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == f"error: {tmp_path}/bad.json: `[0]` has no `name`\n"
 

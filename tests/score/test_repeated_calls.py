@@ -1,5 +1,7 @@
 """`repeated_calls` finds agents that go round in circles, and leaves alone those that poll, retry or are asked again."""
 
+from collections.abc import Mapping
+
 import pytest
 from msgspec.structs import replace
 
@@ -12,6 +14,8 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.score.contracts import Contract, ToolKinds
+from toolgauge.score.facts import Facts
 from toolgauge.testing.evaluators import check_evaluator
 
 FAILED = CallError(kind="TimeoutError", message="no answer")
@@ -306,11 +310,18 @@ def test_runs_in_the_traces_of_a_conversation_share_their_calls():
     assert values(replace(judged, runs=(run, replace(run, span=spans[1])))) == [1, 0.5]
 
 
+def by_contract(polls: Mapping[str, bool], *calls: ToolCall) -> list[float | str]:
+    """The scores where contracts say which tools poll."""
+    kinds = ToolKinds({name: Contract(polls=one) for name, one in polls.items()})
+    judged = RepeatedCalls().outcomes(Facts(trajectory(*calls), kinds))
+    return [round(one.value, 2) if isinstance(one, Scored) else getattr(one, "reason", "error") for _, one in judged]
+
+
 def test_polling_tools_are_not_judged_and_what_follows_them_begins_anew():
     assert values(trajectory(find(), tool_call("wait", {"s": 5}), find())) == [1, 1]
     assert not_evaluated(REPEATED, trajectory(tool_call("wait"), tool_call("wait"))) == "no_calls"
-    assert values(trajectory(find(), find(), tool_call("look")), RepeatedCalls(polling=("fi*",))) == [1]
-    assert values(trajectory(*[tool_call("wait")] * 2), RepeatedCalls(polling=())) == [1, 0.5]
+    assert by_contract({"fi*": True}, find(), find(), tool_call("look")) == [1]
+    assert by_contract({"wait": False}, *[tool_call("wait")] * 2) == [1, 0.5]
 
 
 @each_row(
@@ -327,22 +338,18 @@ def test_a_call_of_a_status_is_no_change():
     assert values(trajectory(find(), status, find(), status, find())) == [1, 0.5, 0.33]
 
 
-def test_with_polling_of_their_own_tools_are_judged_by_their_results_and_never_for_other_results():
-    chosen = RepeatedCalls(polling=("fetch",))
+def test_tools_that_do_not_poll_by_contract_are_judged_by_their_results_and_never_for_other_results():
+    contracts = {"fetch": True, "get_*": False}
     states = [tool_call("get_job_status", {"job": 1}, result=Recorded(f"{number} %")) for number in range(6)]
-    assert values(trajectory(*states, states[-1]), chosen) == [1] * 6 + [0.5]
+    assert by_contract(contracts, *states, states[-1]) == [1] * 6 + [0.5]
     polled = [replace(call, name="fetch") for call in states]
-    assert not_evaluated(chosen, trajectory(*polled)) == "no_calls"
+    assert by_contract(contracts, *polled) == ["no_calls"]
 
 
-@pytest.mark.parametrize("polling", [(), ("wait*",)])
 @pytest.mark.parametrize("name", ["transferToAgent", "transfer_back_to_supervisor", "crm__handoff_to_sales"])
-def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_anew(
-    name: str, polling: tuple[str, ...]
-):
-    evaluator = RepeatedCalls(polling=polling)
-    assert values(trajectory(find(), tool_call(name), tool_call(name), find()), evaluator) == [1, 1]
-    assert not_evaluated(evaluator, trajectory(tool_call(name), tool_call(name))) == "no_calls"
+def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_anew(name: str):
+    assert values(trajectory(find(), tool_call(name), tool_call(name), find())) == [1, 1]
+    assert not_evaluated(REPEATED, trajectory(tool_call(name), tool_call(name))) == "no_calls"
 
 
 @each_row("length", [2, 3, 5, 6])
@@ -413,4 +420,4 @@ def test_deep_arguments_and_results_are_compared():
 
 
 def test_the_contract_is_kept_with_other_parameters():
-    check_evaluator(RepeatedCalls(polling=(), retries=0, tools=("find_*",), failed_calls="ignore"))
+    check_evaluator(RepeatedCalls(retries=0, tools=("find_*",), failed_calls="ignore"))

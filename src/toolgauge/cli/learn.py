@@ -19,7 +19,7 @@ from toolgauge.config.load import as_yaml
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable, shortened
-from toolgauge.score.criterion import ToolKinds
+from toolgauge.score.contracts import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds
 

@@ -1,4 +1,4 @@
-"""Registered tools (`tools.definitions`), for traffic that does not record the tools on offer.
+"""Registered tools (`tool_definitions`), for traffic that does not record the tools on offer.
 
 A file is a list of tools as OpenAI, Anthropic or MCP write it, in JSON or YAML. A tool registered twice is an error.
 """
@@ -25,8 +25,8 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 def load_tool_definitions(config: Config) -> Mapping[str, ToolDefinition]:
     """Read the registered tools by their names. Raises ConfigError with every problem found."""
     reader = _Reader()
-    for pattern in config.tools.definitions:
-        for name in files_matching(pattern, "file of tool definitions", "tools.definitions"):
+    for pattern in config.tool_definitions:
+        for name in files_matching(pattern, "file of tool definitions", "tool_definitions"):
             reader.read(Path(name))
     if reader.problems:
         raise config_error(reader.problems)

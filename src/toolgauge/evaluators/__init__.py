@@ -21,6 +21,7 @@ _CLASSES = {
     "repeated_calls": ("RepeatedCalls",),
     "run_checks": ("Budget", "Coverage", "RunCompleted", "ToolUse"),
     "tool_call_args": ("ToolCallAccuracy", "ToolCallArgs", "ToolParameterMatch"),
+    "tool_contract": ("ToolContract",),
     "tool_checks": ("KnownTool", "ToolSuccess"),
     "tool_trajectory": ("ToolTrajectory",),
 }

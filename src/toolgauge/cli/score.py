@@ -56,7 +56,7 @@ def command(
     CASES is a file with one JSON object a line, as it is or compressed by gzip or xz; `-` is standard input. A case has
     an `id`, the name of an `evaluator`, its parameters as `config`, and what was `expected` and what was done (`actual`)
     in any of the documented shapes; `pass_at` (default 1.0) is the least score that passes, `verdicts` are the answers
-    of a scripted judge. Of a configuration only the tools that it registers (`tools.definitions`) count: they stand in
+    of a scripted judge. Of a configuration only the tools that it registers (`tool_definitions`) count: they stand in
     where a case does not have the tools on offer.
 
     The exit code is 1 when a case scores below its `pass_at`, when its evaluation ends in an error, when a line

@@ -21,8 +21,8 @@ _CLASSES = {
     "repeated_calls": ("RepeatedCalls",),
     "run_checks": ("Budget", "Coverage", "RunCompleted", "ToolUse"),
     "tool_call_args": ("ToolCallAccuracy", "ToolCallArgs", "ToolParameterMatch"),
-    "tool_contract": ("ToolContract",),
     "tool_checks": ("KnownTool", "ToolSuccess"),
+    "tool_contract": ("ToolContract",),
     "tool_trajectory": ("ToolTrajectory",),
 }
 _MODULES = {name: module for module, names in _CLASSES.items() for name in names}

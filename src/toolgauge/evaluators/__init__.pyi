@@ -54,6 +54,7 @@ __all__ = [
     "ToolCallF1",
     "ToolCallOrder",
     "ToolCallOutput",
+    "ToolContract",
     "ToolParameterAccuracy",
     "ToolParameterMatch",
     "ToolSelectionAccuracy",

@@ -76,7 +76,7 @@ def learned_text(trajectories: Iterable[Trajectory], options: Options = OPTIONS)
     learner = Learner()
     for one in trajectories:
         learner.add(one)
-    return learner.result(options)[0]
+    return learner.result(options).text
 
 
 def learned(trajectories: Iterable[Trajectory], options: Options = OPTIONS) -> dict[str, dict[str, Any]]:

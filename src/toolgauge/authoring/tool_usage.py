@@ -12,13 +12,14 @@ from typing import TypeAlias
 from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, form_of, is_id_name
-from toolgauge.evaluators.order_rules import OrderRules
+from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf
+from toolgauge.score.error_texts import error_beginning, error_in, opened
 from toolgauge.score.origins.provenance import FromResults, ResultsOf, Subject
 from toolgauge.score.patterns import Globs, Place, Step
 from toolgauge.score.rules import Exact
@@ -101,25 +102,21 @@ class ArgumentNode:
             evidence.add(run, holds=key in value)
 
     def candidates(self) -> Iterator[Evidence]:
-        """Yield the evidence of what the schema asks for: types, keys, and which of them are required."""
+        """Yield the evidence of what the schemas of arguments ask for: types, and which keys within them are required."""
         for runs in self._forms.values():
             yield self._of_single(runs, self._all.runs)
         if self._items is not None:
             yield from self._items.candidates()
         for key, member in (self.members or {}).items():
-            yield self._of_single(member.few_runs, self.objects.runs)
-            yield self.present[key]
+            # Whether an argument is given at all, no contract says.
+            if self._depth:
+                yield self.present[key]
             yield from member.candidates()
 
     @staticmethod
     def _of_single(runs: set[int], of: int) -> Evidence:
         """Return the evidence that something is never seen, which a single run contradicts."""
         return Evidence(of, len(runs), list(runs)) if len(runs) == 1 else Evidence()
-
-    @property
-    def few_runs(self) -> set[int]:
-        """The runs with a value here, as far as two are enough to know."""
-        return set[int]().union(*self._forms.values())
 
     def schema(self, requirements: Requirements, definition: str) -> _Schema:
         """Write the JSON Schema of the values."""
@@ -152,12 +149,28 @@ class ArgumentNode:
                 key: Commented(node.schema(requirements, definition), node.comment(self.present[key], definition))
                 for key, node in public.items()
             }
-        required = [key for key in public if requirements.met_by(self.present[key])]
-        if required:
+        if required := self.required(requirements, definition):
             schema["required"] = required
         if self.members is None or len(public) < len(self.members) or self.objects.runs < requirements.runs:
             schema["additionalProperties"] = True
         return schema
+
+    def required(self, requirements: Requirements, definition: str) -> list[str]:
+        """Name the keys that nearly all values have."""
+        if not requirements.met_by(self._is_object):
+            return []
+        keys = [key for key in sorted(self.present) if self.is_public(key, definition)]
+        return [key for key in keys if requirements.met_by(self.present[key])]
+
+    def keys(self) -> Iterator[Evidence]:
+        """Yield the evidence that values are objects, and of each of their keys."""
+        yield self._is_object
+        yield from self.present.values()
+
+    @property
+    def _is_object(self) -> Evidence:
+        others = set[int]().union(*[runs for form, runs in self._forms.items() if form != "object"])
+        return Evidence(self._all.runs, len(others), [*others])
 
     def distinct(self, key: str) -> int:
         """Count the different texts under a key."""
@@ -180,7 +193,7 @@ class ArgumentNode:
         return f"in {present.held} of {present.judged} calls: {forms}{varied}"
 
 
-_MAX_SETS, _MAX_ALTERNATIVES, _MAX_ARGUMENTS = 500, 3, 60
+_MAX_SETS, _MAX_ALTERNATIVES, _MAX_ARGUMENTS, _MAX_BEGINNINGS = 500, 3, 60, 5
 _MAX_DEFINITION, _SHORTEST_VALUE = 20_000, 3
 _ANYWHERE = Subject("", Place(tool=Step(), path="", steps=(), specificity=()), Exact())
 
@@ -242,16 +255,16 @@ class ToolUsage:
         self.calls = 0
         self.failed = 0
         self.all = Evidence()
-        self.agents: Counter[str] = Counter()
         self.is_offered = False
         # Whether it was called where other tools were on offer, and it was not.
         self.was_missing = False
         self.arguments = ArgumentNode()
         self.before = Alternatives()
         self.sources: dict[str, Alternatives] = {}
-        self.confirmed = Evidence()
+        # The keys of results of calls that worked, and how results began that read like errors.
+        self.results = ArgumentNode(depth=_MAX_DEPTH - 1)
+        self.failing: dict[str, Evidence] = {}
         self._definition: str | None = None
-        self._confirmation = OrderRules.model_validate({"rules": [{"requires_confirmation": name}]})
 
     def offer(self, definition: ToolDefinition) -> None:
         """Take note of its definition: what stands there is no user's. The first one decides for the whole recording."""
@@ -260,14 +273,22 @@ class ToolUsage:
             schema = "" if definition.parameters is None else json.dumps(definition.parameters, ensure_ascii=False)
             self._definition = f"{definition.description or ''} {schema}"[:_MAX_DEFINITION]
 
-    def schema(self, requirements: Requirements) -> Mapping[str, Written]:
-        """Write the JSON Schema that the arguments of its calls keep to."""
-        return self.arguments.schema(requirements, self._definition or "")
+    def arguments_schemas(self, requirements: Requirements) -> Written:
+        """Write a JSON Schema for each argument of its calls."""
+        return self.arguments.of_members(requirements, self._definition or "").get("properties")
 
-    def add_calls(self, run: int, calls: Sequence[ToolCall], before: frozenset[str], source: str) -> None:
+    def result_schema(self, requirements: Requirements) -> Written:
+        """Write the keys that all results of its calls had; `None` where there are none."""
+        required = self.results.required(requirements, self._definition or "")
+        return {"type": "object", "required": required} if required else None
+
+    def add_calls(
+        self, run: int, calls: Sequence[ToolCall], before: frozenset[str], source: str, *, changes_state: bool
+    ) -> None:
         """Add the calls that a run made of it; `before` are the tools that had worked before the first of them."""
         self.before.add(run, before)
         for call in calls:
+            self._add_result(run, call, source, changes_state=changes_state)
             self.calls += 1
             self.failed += call.has_failed
             self.all.add(run, holds=True)
@@ -275,10 +296,17 @@ class ToolUsage:
             if arguments is not None and not call.has_failed:
                 self.arguments.add(arguments, run=run, source=source)
 
-    def add_confirmation(self, run: int, trajectory: Trajectory) -> None:
-        """Judge whether the user had confirmed its calls."""
-        for score in scores(self._confirmation, trajectory):
-            self.confirmed.add(run, holds=score.value == 1.0)
+    def _add_result(self, run: int, call: ToolCall, source: str, *, changes_state: bool) -> None:
+        if call.has_failed or isinstance(call.result, NotRecorded):
+            return
+        error = error_in(call, changes_state=changes_state)
+        beginning = None if error is None else error_beginning(call.result)
+        if beginning is not None and beginning not in self.failing and len(self.failing) < _MAX_BEGINNINGS:
+            self.failing[beginning] = Evidence(self.all.runs, judged=self.calls, held=self.calls)
+        for text, evidence in self.failing.items():
+            evidence.add(run, holds=text != beginning)
+        if error is None and isinstance(call.result, Recorded):
+            self.results.add(opened(call.result.value), run=run, source=source)
 
     def add_sources(self, run: int, call: ToolCall, trails: Mapping[str, FromResults]) -> None:
         """Look for the values of a call in earlier results, by the tool that returned them."""
@@ -312,5 +340,6 @@ def trails(trajectory: Trajectory) -> Mapping[str, FromResults]:
         return {}
     tools = sorted({call.name for call in trajectory.calls})
     return {
-        tool: FromResults(_ANYWHERE, (ResultsOf(tool, Globs((tool,)), None),), wanted, trajectory) for tool in tools
+        tool: FromResults(_ANYWHERE, (ResultsOf(tool, Globs((tool,)), None, or_arguments=True),), wanted, trajectory)
+        for tool in tools
     }

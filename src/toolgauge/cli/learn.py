@@ -2,24 +2,30 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from toolgauge import plugins
 from toolgauge.authoring.convert.conversion import convert as converted_from
 from toolgauge.authoring.convert.draft import read_documents
+from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
 from toolgauge.authoring.learner import Learner, Options, Wanted, learn_recording
-from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
+from toolgauge.authoring.starter import SeenTools, configuration, criteria_file, of_mcp, packs
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, write_text
 from toolgauge.config.load import as_yaml
+from toolgauge.config.problems import plain
+from toolgauge.config.tool_definitions import parsed
 from toolgauge.model.errors import ConfigError, RecordingError, ToolgaugeError
+from toolgauge.model.json import Json
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable, shortened
-from toolgauge.score.contracts import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds
 
@@ -82,10 +88,10 @@ def command(
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
 ) -> int:
-    """Write a criteria file that holds what was usual in traffic, each line with its evidence.
+    """Write contracts of tools and criteria that hold what was usual in traffic, each line with its evidence.
 
-    FILE is as in `toolgauge inspect --help`. For each service: which tools are called, in which order, how often, with which
-    arguments, where ids come from, and how long it all takes. Learn from traffic that you are content with, read the file,
+    FILE is as in `toolgauge inspect --help`. For each tool: which call has to work before it, for the same values, its arguments,
+    and the keys of its results; for each service a budget, and what answers say after a tool worked. Learn from traffic that you are content with, read the file,
     and run it: `toolgauge replay --criteria envelope.yaml FILE`, then as one of `criteria_files` of `toolgauge serve`.
 
     Values stay out of it, but for truth values, rounded figures, and labels such as `economy` that the tool's definition
@@ -103,27 +109,29 @@ def command(
             wanted.why_none() or f"there is no tool call in these recordings ({learner.runs} runs)",
             hint="`toolgauge doctor FILE...` shows the reason",
         )
-    text, services = learner.result(options)
-    for summary in services:
+    learned = learner.result(options)
+    echo(f"{learned.runs} runs: contracts of {len(learned.contracts)} tools", err=True)
+    if learned.needed > min_runs:
+        echo(f"a contract needs {learned.needed} runs, as with {min_runs} too many would break one", err=True)
+    for summary in learned.services:
         name = "(no service name)" if summary.service is None else shortened(summary.service, _NAME_LENGTH)
         line = f"{name}: {summary.runs} runs, {summary.calls} calls, {summary.criteria} criteria"
         if summary.needed > min_runs:
-            line += f"; a rule needs {summary.needed} runs, as with {min_runs} too many runs would fail"
+            line += f"; a limit needs {summary.needed} runs, as with {min_runs} too many runs would fail"
         if len(summary.versions) > 1:
             line += f"; {len(summary.versions)} versions are mixed: `--only service.version=...` learns from one"
         echo(line, err=True)
     if learner.cut_short:
         echo(f"left out: {learner.cut_short} runs that were not seen to their end", err=True)
-    written = sum(summary.criteria for summary in services)
-    if not written:
+    if not learned.count:
         text = "no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms"
         echo(text, err=True)
         return 3
     if output is None:
-        echo(text, end="")
+        echo(learned.text, end="")
         return 0
-    write_text(output, text)
-    text = f"wrote {written} criteria to {output}; try them: toolgauge replay --criteria {output} FILE..."
+    write_text(output, learned.text)
+    text = f"wrote contracts of {len(learned.contracts)} tools and {len(learned.criteria)} criteria to {output}; try them: toolgauge replay --criteria {output} FILE..."
     echo(text, err=True)
     return 0
 
@@ -158,12 +166,27 @@ _CONFIG, _CRITERIA = "toolgauge.yaml", "criteria.yaml"
     default=Path(),
     help=f"Where `{_CONFIG}` and `{_CRITERIA}` are written. Default: the current directory.",
 )
+@click.option(
+    "--mcp",
+    "mcp_files",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="An MCP server's answer to `tools/list`, whose annotations and schemas go into the contracts; may be given several times.",
+)
+@click.option(
+    "--mcp-command",
+    "mcp_command",
+    metavar="COMMAND",
+    help="The command of an MCP server, which is started and asked for its tools. Needs the extra `mcp`.",
+)
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @configuration_options
 def init(
     files: tuple[str, ...],
     names: tuple[str, ...],
     directory: Path,
+    mcp_files: tuple[Path, ...],
+    mcp_command: str | None,
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
@@ -171,19 +194,27 @@ def init(
 ) -> None:
     """Write a first configuration and criteria file, commented, that run as they are.
 
-    From recorded traffic (FILE is as in `toolgauge inspect --help`): which tools change state, and criteria as `toolgauge
-    learn` writes them. From ready-made packs: criteria that fit any agent of a kind. From both at once.
+    From recorded traffic (FILE is as in `toolgauge inspect --help`): a contract for each tool, and criteria as `toolgauge
+    learn` writes them. From MCP servers: what their tools say of themselves. From ready-made packs: criteria that fit any agent
+    of a kind. From all of them at once.
 
     Then: `toolgauge serve --config toolgauge.yaml`. `--config` and `--set` say how recordings are read, and are not written.
     """
-    if not files and not names:
-        raise click.UsageError(f"name recordings, or a pack: {', '.join(f'--pack {name}' for name in packs())}")
+    if not (files or names or mcp_files or mcp_command):
+        raise click.UsageError(
+            f"name recordings, `--mcp FILE`, or a pack: {', '.join(f'--pack {name}' for name in packs())}"
+        )
     places = {name: directory / name for name in (_CONFIG, _CRITERIA)}
     existing = [f"`{place}`" for place in places.values() if place.exists()]
     if existing and not force:
         hint = "`--force` overwrites, `--directory` goes elsewhere"
         raise ConfigError(f"{' and '.join(existing)} would be overwritten", hint=hint)
-    seen = _seen(files, config_paths, overrides) if files else None
+    answers = [plain(parsed(file)) for file in mcp_files]
+    if mcp_command is not None:
+        answers.append(_asked(shlex.split(mcp_command)))
+    offered = {name: one for answer in answers for name, one in of_mcp(answer).items()}
+    seen = _seen(files, offered, config_paths, overrides) if files else SeenTools(contracts=offered)
+    seen = replace(seen, definitions=[str(file.absolute()) for file in mcp_files])
     texts = {
         _CONFIG: configuration(seen, config=str(places[_CONFIG]), criteria=_CRITERIA),
         _CRITERIA: criteria_file(seen, tuple(dict.fromkeys(names))),
@@ -197,7 +228,23 @@ def init(
     echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)
 
 
-def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...]) -> SeenTraffic:
+def _asked(command: list[str]) -> Json:
+    try:
+        from toolgauge.mcp_server.tools_of_server import tools_of_server
+    except ModuleNotFoundError as error:
+        if (error.name or "toolgauge").partition(".")[0] == "toolgauge":
+            raise
+        message = "`--mcp-command` needs the extra `toolgauge[mcp]`, which is not installed"
+        raise ConfigError(message, hint=plugins.install_hint("mcp")) from error
+    return tools_of_server(command)
+
+
+def _seen(
+    files: tuple[str, ...],
+    offered: Mapping[str, Mapping[str, Written]],
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+) -> SeenTools:
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     learner = learned_from(files, Wanted(), config_paths, overrides)
     if not learner.calls:
@@ -205,22 +252,23 @@ def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tupl
             f"there is no tool call in these recordings ({learner.runs} runs)",
             hint="`toolgauge doctor FILE...` shows the reason; `--pack NAME` needs no traffic",
         )
-    criteria, summaries = learner.result(_OPTIONS)
-    if not any(summary.criteria for summary in summaries):
-        most = max(summary.runs for summary in summaries)
+    learned, kinds = learner.result(_OPTIONS), tool_kinds(config)
+    if not learned.count:
+        most = max(summary.runs for summary in learned.services)
         echo(
             f"too few runs to learn criteria from (at most {most} of one service): the default criteria are on, and "
             f"`toolgauge learn` writes some once there are {_OPTIONS.requirements.runs} or more",
             err=True,
         )
-    tools, kinds = learner.tool_names(), tool_kinds(config)
-    return SeenTraffic(
-        criteria=criteria,
-        has_conversations=learner.has_conversations,
-        writes=[name for name in tools if kinds.writes(name)],
-        # Hand-offs and answers neither read nor write: they are left to their names.
-        read_only=[name for name in tools if not kinds.writes(name) and not ToolKinds(neutral=()).writes(name)],
-    )
+    contracts: dict[str, Written] = {**offered}
+    for name, note in learned.tools.items():
+        # Answers and thinking neither read nor write: they are left to their names.
+        key: dict[str, Written] = {} if kinds.is_neutral(name) else {"changes_state": kinds.writes(name)}
+        by_name = {"hands_over": True} if kinds.hands_over(name) else key
+        contract = {**by_name, **offered.get(name, {}), **learned.contracts.get(name, {})}
+        if contract:
+            contracts[name] = Commented(contract, note)
+    return SeenTools(criteria=learned.criteria_text, has_conversations=learner.has_conversations, contracts=contracts)
 
 
 @click.command("convert", epilog=EXIT_CODES)

@@ -83,3 +83,9 @@ def learned(trajectories: Iterable[Trajectory], options: Options = OPTIONS) -> d
     """Return the criteria by the last part of their names."""
     document: Any = plain(parse_yaml(learned_text(trajectories, options), "learned", {}))
     return {criterion["name"].rsplit(".", 1)[1]: criterion for criterion in document["criteria"]}
+
+
+def contracts(trajectories: Iterable[Trajectory], options: Options = OPTIONS) -> dict[str, dict[str, Any]]:
+    """Return the contracts by the names of tools."""
+    document: Any = plain(parse_yaml(learned_text(trajectories, options), "learned", {}))
+    return document.get("tools", {})

@@ -99,7 +99,8 @@ def of_mcp(answer: Json) -> Mapping[str, Mapping[str, Written]]:
             contract["idempotent"] = is_idempotent
         if isinstance(result, dict):
             contract["result"] = result
-        found[as_glob(name)] = contract
+        if contract:
+            found[as_glob(name)] = contract
     return found
 
 

@@ -17,6 +17,7 @@ from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recordings.conversation_means import attribute
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
+from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.criterion import with_writing_tools
 from toolgauge.score.selection import CUT_SHORT, without_code
 from toolgauge.service.criteria_factory import default_criteria
@@ -42,7 +43,7 @@ class Figure:
 
 
 class ToolsUsage:
-    """Counts over the calls of all services: a tool is one, whoever calls it."""
+    """Counts over the calls of all services: a tool is the same in each."""
 
     def __init__(self) -> None:
         self.all = Evidence()
@@ -178,7 +179,7 @@ class Rule:
 class Contracts:
     """What the traffic of all services suggests for the contracts of tools."""
 
-    def __init__(self, usage: ToolsUsage) -> None:
+    def __init__(self, usage: ToolsUsage, kinds: ToolKinds) -> None:
         self._tools = usage.writable()
         self._unwritten = [tool for name, tool in usage.tools.items() if name not in self._tools]
         plain = {name for name in self._tools if is_plain(name)}
@@ -197,7 +198,8 @@ class Contracts:
             tools, evidence = tool.before.best(others)
             if tools:
                 rules.append(Rule(evidence, tools))
-            self._requires[name] = rules
+            # A run may hand over, answer or think at any time.
+            self._requires[name] = [] if kinds.is_neutral(name) else rules
 
     @property
     def names(self) -> list[str]:
@@ -381,7 +383,8 @@ class Learned:
 class Learner:
     """Collects the runs of services."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: ToolKinds = BY_NAME) -> None:
+        self._kinds = kinds
         self._services: dict[str | None, ServiceUsage] = {}
         self._tools = ToolsUsage()
         self.cut_short = 0
@@ -414,7 +417,7 @@ class Learner:
 
     def result(self, options: Options) -> Learned:
         """Return the contracts and criteria that have enough evidence, and a summary of each service."""
-        contracts, runs = Contracts(self._tools), self._tools.all.runs
+        contracts, runs = Contracts(self._tools, self._kinds), self._tools.all.runs
         least = options.requirements
         needed, alarms = raised(list(contracts.evidence()), least, runs=runs, most_alarms=options.most_alarms)
         written = contracts.written(needed)
@@ -510,7 +513,7 @@ def learn_recording(recording: Iterable[RecordedRequest], wanted: Wanted, config
     criteria = [one for one in default_criteria(Defaults(scope="conversation")) if one.evaluator_name == "tool_use"]
     kinds = tool_kinds(config)
     make = offline_pipeline(config, criteria, attributes=[key for key, _ in wanted.attributes])
-    learner = Learner()
+    learner = Learner(kinds)
     for scorecard in scorecards(recording, make):
         trajectory = scorecard.trajectory
         # A trace without the id of a conversation is judged as one of its own.

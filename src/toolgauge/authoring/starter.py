@@ -47,7 +47,7 @@ _DEFINITIONS = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenTools:
-    """What is known of tools: learned criteria, contracts, and files with definitions."""
+    """Learned criteria, contracts of tools, and files with their definitions."""
 
     criteria: str = ""
     has_conversations: bool = False

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
@@ -23,6 +23,7 @@ from toolgauge.score.origins.provenance import (
     Subject,
     Verdict,
     joined,
+    unseen_result,
 )
 from toolgauge.score.patterns import Globs, Place, Step, read_path
 from toolgauge.score.rules import Exact
@@ -59,7 +60,7 @@ class ToolContract(FactsEvaluator):
     reads_contracts: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
-        """Yield one outcome for each call that a contract says anything about."""
+        """Yield one outcome for each call that a contract judges."""
         contracts = [(call, facts.kinds.of(call.name)) for call in self.calls(facts.trajectory)]
         review = _Review(facts, [(call, contract) for call, contract in contracts if contract.judges])
         is_any = False
@@ -69,7 +70,7 @@ class ToolContract(FactsEvaluator):
                 is_any = True
                 yield call, joined(call, verdicts, "clauses")
         if not is_any:
-            nothing = NotEvaluated(reason="no_calls", explanation="no contract says anything about a call")
+            nothing = NotEvaluated(reason="no_calls", explanation="no contract judges a call")
             yield None, hidden_calls(facts.trajectory) if facts.trajectory.hidden_turns else nothing
 
 
@@ -117,20 +118,12 @@ class _Review:
         return self._broken("arguments", call, schema, (arguments,))
 
     def _of_result(self, call: ToolCall, schema: ToolSchema) -> Verdict:
-        match call.result:
-            case Recorded(value=value):
-                # A text may be meant as it is.
-                inner = opened(value)
-                return self._broken("result", call, schema, (inner,) if inner is value else (inner, value))
-            case Unparsed(text=text, reason="unparsable"):
-                return self._broken("result", call, schema, (text,))
-            case Unparsed():
-                return NotEvaluated(reason="truncated", explanation=f"the result of {shown(call.name)} was cut off")
-            case NotRecorded(reason=reason):
-                explanation = f"the result of {shown(call.name)} was not recorded"
-                return NotEvaluated(
-                    reason="redacted" if reason == "redacted" else "results_not_recorded", explanation=explanation
-                )
+        if (unseen := unseen_result(call.name, call.result)) is not None or isinstance(call.result, NotRecorded):
+            return unseen
+        value = call.result.value if isinstance(call.result, Recorded) else call.result.text
+        inner = opened(value)
+        # A text may be meant as it is.
+        return self._broken("result", call, schema, (inner,) if inner is value else (inner, value))
 
     def _broken(self, clause: str, call: ToolCall, schema: ToolSchema, values: Sequence[Json]) -> Verdict:
         """Check a value that may be read in several ways: one that is valid will do."""

@@ -1,16 +1,16 @@
-"""Contracts: what people say about a tool in section `tools`. The words of its name decide where they say nothing."""
+"""Contracts of tools, as section `tools` has them. The words of a name decide where a contract leaves something open."""
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
     StrictBool,
-    field_validator,
     model_serializer,
     model_validator,
 )
@@ -40,6 +40,11 @@ MAX_NAME = 256
 _MAX_ENTRIES, _MAX_LENGTH = 100, 500
 # The condition of `fails_when` on the whole text of a result.
 TEXT = "text"
+_PARTS = {
+    "arguments_schema": "a schema in `arguments`",
+    "result_schema": "a schema `result`",
+    "_texts": "a glob in `fails_when`",
+}
 
 
 def _several(written: object) -> object:
@@ -68,17 +73,24 @@ def _paths(written: tuple[str, ...]) -> tuple[str, ...]:
     return written
 
 
+# Each begins with an argument.
+_Paths: TypeAlias = Annotated[Texts, AfterValidator(_paths)]
+
+
+def _conditions(written: dict[str, tuple[_Scalar, ...]]) -> dict[str, tuple[_Scalar, ...]]:
+    for path, values in written.items():
+        if path != TEXT:
+            read_path(path)
+        elif not all(isinstance(one, str) for one in values):
+            raise ValueError('has a `text` that is no glob; a field of this name is `["text"]`')
+    return written
+
+
 class Requirement(Section):
     """A call of one of these tools worked in an earlier turn; with `same`, calls that had the values of these arguments."""
 
     call: Texts
-    # Paths that begin with an argument of the tool that requires it.
-    same: Texts | None = None
-
-    @field_validator("same")
-    @classmethod
-    def _are_paths(cls, same: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return same and _paths(same)
+    same: _Paths | None = None
 
 
 class Contract(Section):
@@ -101,9 +113,11 @@ class Contract(Section):
     # A JSON Schema for the results of calls that worked.
     result: dict[str, JsonValue] | None = None
     # Results that are failures: values at paths, and under `text` globs over the whole text.
-    fails_when: Annotated[dict[str, _Scalars], Field(min_length=1, max_length=_MAX_ENTRIES)] | None = None
+    fails_when: (
+        Annotated[dict[str, _Scalars], Field(min_length=1, max_length=_MAX_ENTRIES), AfterValidator(_conditions)] | None
+    ) = None
     # Arguments whose values go to no tool without personal arguments.
-    personal: Texts | None = None
+    personal: _Paths | None = None
     # Whether it is called again and again on purpose.
     polls: StrictBool | None = None
     # Whether it hands over to another agent or to a person.
@@ -111,33 +125,13 @@ class Contract(Section):
 
     @model_validator(mode="after")
     def _can_be_used(self) -> "Contract":
-        for key, schemas in (("arguments", {**(self.arguments or {})}), ("result", {"": self.result})):
-            for name, schema in schemas.items():
-                try:
-                    ToolSchema(schema or {}, "allow")
-                except SchemaError as error:
-                    where = f"`{key}.{name}`" if name else f"`{key}`"
-                    raise ValueError(f"has a schema at {where} that cannot be used: {error}") from error
-        try:
-            self._texts  # noqa: B018 (compiled here, so that a glob that is too long is an error at once)
-        except ConfigError as error:
-            raise ValueError(f"has a glob that is too long ({error.message[:100]})") from error
+        # Compiled here, so that what cannot be is an error at once.
+        for key in ("arguments_schema", "result_schema", "_texts"):
+            try:
+                getattr(self, key)
+            except (SchemaError, ConfigError) as error:
+                raise ValueError(f"has {_PARTS[key]} that cannot be used: {error}") from error
         return self
-
-    @field_validator("fails_when")
-    @classmethod
-    def _can_match(cls, written: Mapping[str, tuple[_Scalar, ...]] | None) -> Mapping[str, tuple[_Scalar, ...]] | None:
-        for path, values in (written or {}).items():
-            if path != TEXT:
-                read_path(path)
-            elif not all(isinstance(one, str) for one in values):
-                raise ValueError('has a `text` that is no glob; a field of this name is `["text"]`')
-        return written
-
-    @field_validator("personal")
-    @classmethod
-    def _are_paths(cls, personal: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        return personal and _paths(personal)
 
     @model_serializer(mode="wrap")
     def _without_unknown(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -154,7 +148,7 @@ class Contract(Section):
         return None if self.result is None else ToolSchema(self.result, "allow")
 
     @cached_property
-    def _conditions(self) -> tuple[tuple[str, tuple[Step, ...], tuple[_Scalar, ...]], ...]:
+    def _by_path(self) -> tuple[tuple[str, tuple[Step, ...], tuple[_Scalar, ...]], ...]:
         return tuple(
             (path, read_path(path), values) for path, values in (self.fails_when or {}).items() if path != TEXT
         )
@@ -166,14 +160,14 @@ class Contract(Section):
 
     def failed_by(self, text: str, value: Json) -> str | None:
         """Return the path, or `text`, by which a result is a failure; `None` for any other result."""
-        for path, steps, values in self._conditions:
+        for path, steps, values in self._by_path:
             if any(same(one, found) for found in values_at(value, steps) for one in values):
                 return path
         return TEXT if self._texts is not None and self._texts.match(text) else None
 
     @property
     def judges(self) -> bool:
-        """Whether it says anything about single calls."""
+        """Whether it judges single calls."""
         return any((self.requires, self.arguments, self.result, self.fails_when, self.personal))
 
 
@@ -186,14 +180,17 @@ def _exactness(name: str) -> tuple[bool, int]:
 
 # Each key is that of the most exact entry that has it: a name before globs, of globs the one with more letters.
 class ToolKinds:
-    """What is known about tools by their names: contracts first, else words."""
+    """The kinds of tools by their names: contracts decide first, else words."""
 
-    __slots__ = ("_entries", "_known", "contracts", "may_repeat", "of", "pauses", "personal")
+    __slots__ = ("_entries", "_known", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal")
 
     def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
         self.contracts: Mapping[str, Contract] = contracts or {}
         ordered = sorted(self.contracts, key=_exactness)
         self._entries = [(Globs((name,)), self.contracts[name]) for name in ordered]
+        # Whether any contract judges single calls, and whether any has failures.
+        self.judges = any(one.judges for one in self.contracts.values())
+        self.has_failures = any(one.fails_when for one in self.contracts.values())
         personal = [name for name, one in self.contracts.items() if one.personal]
         # Tools that may be given personal values.
         self.personal = Globs(personal) if personal else None
@@ -207,18 +204,7 @@ class ToolKinds:
         found = [contract for globs, contract in self._entries if globs.match(name)]
         if len(found) < 2:
             return found[0] if found else _NOTHING
-        said = {key: value for one in found for key, value in one if value is not None}
-        return Contract.model_construct(**said)
-
-    @property
-    def judges(self) -> bool:
-        """Whether any contract says anything about single calls."""
-        return any(one.judges for one in self.contracts.values())
-
-    @property
-    def has_failures(self) -> bool:
-        """Whether any contract has `fails_when`."""
-        return any(one.fails_when for one in self.contracts.values())
+        return Contract.model_construct(**{key: value for one in found for key, value in one if value is not None})
 
     def writes(self, name: str) -> bool:
         """Return whether the tool changes state."""
@@ -242,18 +228,18 @@ class ToolKinds:
 
     def hands_over(self, name: str) -> bool:
         """Return whether a tool hands over, or back, to another agent or to a person."""
-        said = self.of(name).hands_over
-        return hands_over(name) if said is None else said
+        declared = self.of(name).hands_over
+        return hands_over(name) if declared is None else declared
 
     def _pauses(self, name: str) -> bool:
         """Return whether a call of the tool is a change that makes the next equal call of another one new."""
-        said = self.of(name).polls
-        return (waits(name) if said is None else said) or self.hands_over(name)
+        declared = self.of(name).polls
+        return (waits(name) if declared is None else declared) or self.hands_over(name)
 
     def _may_repeat(self, name: str) -> bool:
         """Return whether the tool is called again and again on purpose, or hands over."""
-        said = self.of(name).polls
-        return (polls(name) if said is None else said) or self.hands_over(name)
+        declared = self.of(name).polls
+        return (polls(name) if declared is None else declared) or self.hands_over(name)
 
     def _kind(self, name: str) -> ToolKind:
         return self._known(name) if len(name) <= READ_LENGTH else self._decided(name)

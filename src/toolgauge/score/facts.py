@@ -28,7 +28,7 @@ _MAX_READS = 50
 
 
 class Facts:
-    """A trajectory, its calls without effect, the tools on offer, and what is known about tools."""
+    """A trajectory, its calls without effect, the tools on offer, and the kinds of tools."""
 
     def __init__(self, trajectory: Trajectory, kinds: ToolKinds = BY_NAME) -> None:
         self.trajectory = trajectory

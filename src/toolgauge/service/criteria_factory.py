@@ -197,7 +197,7 @@ def default_criteria(
     defaults: Defaults | None = None, contracts: Mapping[str, Contract] | None = None
 ) -> tuple[Criterion, ...]:
     """Make the criteria that need no reference, as far as they are on; raise `ConfigError` with every problem found.
-    The one that judges by contracts is left out where no contract says anything about single calls.
+    The one that judges by contracts is left out where no contract judges single calls.
     """
     problems: list[Problem] = []
     files = EvaluatorFiles()

@@ -325,7 +325,7 @@ class _Trail:
                 pass
         if not isinstance(call.result, NotRecorded):
             self._turns.append(turn)
-        gap = _gap(call.name, call.result)
+        gap = unseen_result(call.name, call.result)
         if gap is not None and self._gap is None:
             self._gap = (turn, gap)
 
@@ -354,7 +354,7 @@ def values_and_keys(value: Json) -> Iterator[Leaf]:
             yield node
 
 
-def _gap(tool: str, result: Content) -> NotEvaluated | None:
+def unseen_result(tool: str, result: Content) -> NotEvaluated | None:
     """Return the outcome where there was more in a result than can be seen."""
     match result:
         case NotRecorded(reason="redacted"):

@@ -13,7 +13,7 @@ from tests.recordings.recordings import framed
 from tests.wire.support import CORPUS, long_ago, post, serving, until
 from toolgauge.authoring.starter import packs
 from toolgauge.demo.drawing import Release, drawn, moved_to, recordings
-from toolgauge.model.json import Json
+from toolgauge.model.json import JsonObject
 
 RECORDED = [
     found for found in recordings() if found.framework in ("openinference-langgraph", "pydantic-ai", "google-adk")
@@ -97,8 +97,8 @@ def test_criteria_of_a_pack_alone_are_not_called_learned(tmp_path: Path):
 
 
 def test_contracts_come_from_the_answer_of_an_mcp_server(tmp_path: Path):
-    schema = {"type": "object", "required": ["id"]}
-    tools: Json = [
+    schema: JsonObject = {"type": "object", "required": ["id"]}
+    tools: list[JsonObject] = [
         {
             "name": "find",
             "inputSchema": {"type": "object"},

@@ -37,8 +37,8 @@ def explained(contracts: Mapping[str, Any], *calls: ToolCall) -> str:
     return last.explanation
 
 
-def refund(turn: int = 1, **arguments: Json) -> ToolCall:
-    return tool_call("refund", arguments or {"order_id": "A-17", "amount": 5}, turn=turn)
+def refund(**arguments: Json) -> ToolCall:
+    return tool_call("refund", arguments or {"order_id": "A-17", "amount": 5}, turn=1)
 
 
 def find(turn: int = 0, order: Json = "A-17", result: Json = None) -> ToolCall:

@@ -5,11 +5,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, may_be_written, slug, yaml_text
+from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, slug, yaml_text
 from toolgauge.authoring.evidence import Evidence, Largest, Requirements, raised
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.authoring.receipt_usage import ReceiptUsage
-from toolgauge.authoring.tool_usage import ToolUsage, identifying_values, scores, trails
+from toolgauge.authoring.tool_usage import ToolsUsage, scores
 from toolgauge.authoring.value_profiles import Quantiles, outwards
 from toolgauge.config.model import Config, Defaults
 from toolgauge.evaluators.run_checks import Budget
@@ -23,7 +23,7 @@ from toolgauge.score.selection import CUT_SHORT, without_code
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
-_MAX_TOOLS, _MAX_NAMES = 300, 100
+_MAX_NAMES = 100
 # With limits of 0 its parts are the figures themselves.
 _MEASURE = Budget.model_validate({"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
 FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
@@ -40,59 +40,6 @@ class Figure:
         """Add the figure of a run."""
         self.quantiles.add(figure)
         self.largest.add(run, figure)
-
-
-class ToolsUsage:
-    """Counts over the calls of all services: a tool is the same in each."""
-
-    def __init__(self) -> None:
-        self.all = Evidence()
-        self.has_conversations = False
-        self.tools: dict[str, ToolUsage] = {}
-
-    def add(self, trajectory: Trajectory) -> Mapping[str, list[ToolCall]]:
-        """Add one run; return its calls by tool."""
-        run = self.all.runs
-        self.all.add(run, holds=True)
-        self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
-        if trajectory.tools_offered is not None:
-            offered = {tool.name: tool for tool in trajectory.tools_offered}
-            for name in dict.fromkeys((*(call.name for call in trajectory.calls), *offered)):
-                tool = self._tool(name)
-                if tool is not None and name in offered:
-                    tool.offer(offered[name])
-                elif tool is not None:
-                    tool.was_missing = True
-        by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
-        for call in trajectory.calls:
-            if self._tool(call.name) is not None:
-                by_tool[call.name].append(call)
-        source = trajectory.conversation_id or trajectory.trace_id
-        before = dict(_tools_before(trajectory))
-        for name, calls in by_tool.items():
-            self.tools[name].add_calls(run, calls, before[name], source, changes_state=name in trajectory.writing_tools)
-        sources = trails(trajectory)
-        for call in trajectory.calls:
-            if call.name in by_tool and any(True for _ in identifying_values(call)):
-                self.tools[call.name].add_sources(run, call, sources)
-        return by_tool
-
-    def _tool(self, name: str) -> ToolUsage | None:
-        if name not in self.tools:
-            if len(self.tools) == _MAX_TOOLS:
-                return None
-            self.tools[name] = ToolUsage(name)
-        return self.tools[name]
-
-    def writable(self) -> dict[str, ToolUsage]:
-        """Return the tools that were called, as far as their names may be written."""
-        return {
-            name: tool
-            for name, tool in sorted(self.tools.items())
-            if tool.calls
-            and (tool.is_offered or not tool.was_missing)
-            and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
-        }
 
 
 class ServiceUsage:
@@ -125,23 +72,6 @@ class ServiceUsage:
                     self.figures[name].add(run, score.parts[part])
         for name, calls in by_tool.items():
             self.calls_of[name].add(run, len(calls))
-
-
-def _tools_before(trajectory: Trajectory) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield each tool with those that had worked in turns before its first call."""
-    worked: set[str] = set()
-    seen: set[str] = set()
-    here: set[str] = set()
-    turn = -1
-    for call in trajectory.calls:
-        if call.turn != turn:
-            worked |= here
-            here, turn = set[str](), call.turn
-        if call.name not in seen:
-            seen.add(call.name)
-            yield call.name, frozenset(worked)
-        if not call.has_failed:
-            here.add(call.name)
 
 
 _MAX_SERVICES, _MAX_RULES = 200, 100

@@ -3,13 +3,13 @@
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from toolgauge.authoring.criteria_yaml import Commented, Written
+from toolgauge.authoring.criteria_yaml import Commented, Written, may_be_written
 from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, form_of, is_id_name
 from toolgauge.model.content import NotRecorded, Recorded
@@ -343,3 +343,76 @@ def trails(trajectory: Trajectory) -> Mapping[str, FromResults]:
         tool: FromResults(_ANYWHERE, (ResultsOf(tool, Globs((tool,)), None, or_arguments=True),), wanted, trajectory)
         for tool in tools
     }
+
+
+_MAX_TOOLS = 300
+
+
+class ToolsUsage:
+    """Counts over the calls of all services: a tool is the same in each."""
+
+    def __init__(self) -> None:
+        self.all = Evidence()
+        self.has_conversations = False
+        self.tools: dict[str, ToolUsage] = {}
+
+    def add(self, trajectory: Trajectory) -> Mapping[str, list[ToolCall]]:
+        """Add one run; return its calls by tool."""
+        run = self.all.runs
+        self.all.add(run, holds=True)
+        self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
+        if trajectory.tools_offered is not None:
+            offered = {tool.name: tool for tool in trajectory.tools_offered}
+            for name in dict.fromkeys((*(call.name for call in trajectory.calls), *offered)):
+                tool = self._tool(name)
+                if tool is not None and name in offered:
+                    tool.offer(offered[name])
+                elif tool is not None:
+                    tool.was_missing = True
+        by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
+        for call in trajectory.calls:
+            if self._tool(call.name) is not None:
+                by_tool[call.name].append(call)
+        source = trajectory.conversation_id or trajectory.trace_id
+        before = dict(_tools_before(trajectory))
+        for name, calls in by_tool.items():
+            self.tools[name].add_calls(run, calls, before[name], source, changes_state=name in trajectory.writing_tools)
+        sources = trails(trajectory)
+        for call in trajectory.calls:
+            if call.name in by_tool and any(True for _ in identifying_values(call)):
+                self.tools[call.name].add_sources(run, call, sources)
+        return by_tool
+
+    def _tool(self, name: str) -> ToolUsage | None:
+        if name not in self.tools:
+            if len(self.tools) == _MAX_TOOLS:
+                return None
+            self.tools[name] = ToolUsage(name)
+        return self.tools[name]
+
+    def writable(self) -> dict[str, ToolUsage]:
+        """Return the tools that were called, as far as their names may be written."""
+        return {
+            name: tool
+            for name, tool in sorted(self.tools.items())
+            if tool.calls
+            and (tool.is_offered or not tool.was_missing)
+            and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
+        }
+
+
+def _tools_before(trajectory: Trajectory) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield each tool with those that had worked in turns before its first call."""
+    worked: set[str] = set()
+    seen: set[str] = set()
+    here: set[str] = set()
+    turn = -1
+    for call in trajectory.calls:
+        if call.turn != turn:
+            worked |= here
+            here, turn = set[str](), call.turn
+        if call.name not in seen:
+            seen.add(call.name)
+            yield call.name, frozenset(worked)
+        if not call.has_failed:
+            here.add(call.name)

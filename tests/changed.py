@@ -1,20 +1,27 @@
 """Run the tests that a change can reach: `python3 tests changed [--since COMMIT] [words for pytest]`.
 
 A change is what git tells: files that differ from COMMIT (where this branch left `main`, unless it is named), and files that git does not
-know. A test module is reached where it imports a changed module, directly or through others. Tests that start the command and
-import nothing are not found by that, so the walks, which send spans from one end to the other, always run.
+know. A test module is reached where it imports a changed module, directly or through others, where it looks at all plug-ins and one
+of them is reached, and where it names a changed file or its folder. Tests that start the command and import nothing are not found
+by that, so the walks, which send spans from one end to the other, always run.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
+PLUG_INS = "toolgauge.plugins"
+# A text without blanks: perhaps the name of a file or a folder.
+_NAME = re.compile(r'"([^"\s]+)"')
 ALWAYS = ("tests/architecture", "tests/walk")
 
 
@@ -54,14 +61,42 @@ def git(*words: str) -> list[str]:
 
 def reached_tests(paths: Iterable[str], root: Path = ROOT) -> list[str]:
     """List the test modules that changes of these paths can reach."""
-    graph = grimp.build_graph("toolgauge", "tests", cache_dir=None)
-    reached: set[str] = set()
-    for path in paths:
-        for module in modules_of(Path(path), graph.modules, root):
-            reached |= {module, *graph.find_downstream_modules(module)}
-    found = {f"{module.replace('.', '/')}.py" for module in reached if module.rpartition(".")[2].startswith("test_")}
+    return sorted(distances(paths, root))
+
+
+def distances(paths: Iterable[str], root: Path = ROOT) -> dict[str, int]:
+    """Return the test modules that changes of these paths can reach, and over how many imports."""
+    graph = imports()
+    far: dict[str, int] = {}
+    plug_ins = plug_in_modules()
+    steps, nearest = 0, {module for path in paths for module in modules_of(Path(path), graph.modules, root)}
+    while nearest:
+        far |= dict.fromkeys(nearest, steps)
+        steps += 1
+        above = {one for module in nearest for one in graph.find_modules_that_directly_import(module)}
+        if nearest & plug_ins:
+            above |= {one for one in graph.find_modules_that_directly_import(PLUG_INS) if one.startswith("tests.")}
+        nearest = above - far.keys()
     always = tuple(f"{folder}/" for folder in ALWAYS)
-    return sorted(path for path in found if (root / path).is_file() and not path.startswith(always))
+    tests = {
+        f"{module.replace('.', '/')}.py": n
+        for module, n in far.items()
+        if module.rpartition(".")[2].startswith("test_")
+    }
+    return {path: n for path, n in tests.items() if (root / path).is_file() and not path.startswith(always)}
+
+
+@cache
+def imports() -> grimp.ImportGraph:
+    """Read the imports of the project and its tests."""
+    return grimp.build_graph("toolgauge", "tests", cache_dir=None)
+
+
+@cache
+def plug_in_modules() -> frozenset[str]:
+    """Name the modules that entry points load, which nothing has to import."""
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"].values()
+    return frozenset(place.partition(":")[0] for group in groups for place in group.values())
 
 
 def modules_of(path: Path, modules: Iterable[str], root: Path) -> Iterator[str]:
@@ -71,14 +106,22 @@ def modules_of(path: Path, modules: Iterable[str], root: Path) -> Iterator[str]:
         name = ".".join(rest if first == "src" else path.parts).removesuffix(".py").removesuffix(".__init__")
         yield from (module for module in modules if module == name)
     elif first == "src":
-        yield from (module for module in modules if module.rpartition(".")[0] == ".".join(rest[:-1]))
+        packages = (".".join(parent.parts[1:]) for parent in path.parents)
+        beside = ([module for module in modules if module.rpartition(".")[0] == package] for package in packages)
+        yield from next(filter(None, beside), ())
     else:
         folder = rest[0] if first == "tests" else first
+        files = {file.name for file in (root / folder).rglob("*.*")} if rest else set[str]()
         for module in modules:
             source = root / f"{module.replace('.', '/')}.py"
             if module.startswith("tests.") and source.is_file():
-                text = source.read_text()
-                if f'"{folder}"' in text or f'"{path.name}"' in text:
+                names = {*_NAME.findall(source.read_text())}
+                names_folders = names.issuperset(path.parent.parts[1:] if first == "tests" else path.parent.parts)
+                # A test that names files of the folder reads these alone.
+                is_selective = module.rpartition(".")[2].startswith("test_") and names & files
+                if path.name in names or (
+                    folder in names and (not is_selective or (path.parent.name != folder and names_folders))
+                ):
                     yield module
 
 

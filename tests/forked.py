@@ -59,8 +59,9 @@ Running: TypeAlias = Forked | subprocess.Popen[bytes]
 def start(
     command: Sequence[str], *, stdout: int, stderr: int, env: Mapping[str, str], cwd: Path | None = None
 ) -> Running:
-    """Start a command without input: forked where it is `toolgauge`, unless Python itself has to read a variable."""
-    if command[:3] == [sys.executable, "-m", "toolgauge"] and not any(name.startswith("PYTHON") for name in env):
+    """Start a command without input: forked where it is `toolgauge`, unless Python itself has to read a variable of its own."""
+    own = [name for name, value in env.items() if name.startswith("PYTHON") and value != os.environ.get(name)]
+    if command[:3] == [sys.executable, "-m", "toolgauge"] and not own:
         return Forked(command[3:], stdout=stdout, stderr=stderr, env=env, cwd=cwd)
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=env, cwd=cwd)
 

@@ -1,4 +1,4 @@
-"""All captured frameworks: results, errors and offers have the values that the tools of the captures returned, raised and were.
+"""All captured frameworks: results, errors, offers and texts have the values that were returned, raised, offered and said.
 
 python -m tests.test_corpus_values NAME...   # print each value that differs, of these folders or of all
 """
@@ -27,6 +27,14 @@ _DEFINED, _NEAR = re.compile(r"parameters|properties|input_?[sS]chema"), 300
 _NEEDED = 0.98
 # Records a failed call like one that returned a text.
 SILENT = ("mirascope",)
+# Their replies are on no span of a model or a run.
+WITHOUT_REPLIES = (
+    "llama-index-otel",
+    "openinference-ag2",
+    "openinference-claude-agent-sdk",
+    "openinference-vercel",
+    "traceloop-agno",
+)
 
 
 class Compared(NamedTuple):
@@ -52,6 +60,7 @@ def values_of(folder: Path) -> Iterator[Compared]:
             here = [trajectory for one in ids for trajectory in found.get(one, ())]
             left = [call for trajectory in here for call in trajectory.calls]
             place = f"{folder.name} {truth['scenario']}"
+            yield from _said(place, trace, here, raw)
             for want in trace["tool_calls"]:
                 if (call := taken(msgspec.convert(want, MadeCall), left)) is not None:
                     yield from _call(place, want, call, raw)
@@ -83,6 +92,15 @@ def _call(place: str, want: Mapping[str, Any], call: ToolCall, raw: str) -> Iter
             yield Compared("kinds", place, error["type"], kind, is_kind or error["type"] not in raw)
 
 
+def _said(place: str, trace: Mapping[str, Any], here: list[Trajectory], raw: str) -> Iterator[Compared]:
+    for column, role, key in (("prompts", "user", "user_message"), ("replies", "assistant", "final_text")):
+        text = str(trace.get(key) or "")
+        is_read = here and text and not (column == "replies" and place.startswith(WITHOUT_REPLIES))
+        if is_read and text in raw:
+            said = [one.text for trajectory in here for one in trajectory.messages if one.role == role]
+            yield Compared(column, place, text, said, any(text in one for one in said))
+
+
 def _offer(place: str, want: Mapping[str, Any], here: list[Trajectory], raw: str) -> Iterator[Compared]:
     offered = {tool.name for trajectory in here for tool in trajectory.tools_offered or ()}
     is_shown = is_defined(want["name"], raw)
@@ -107,7 +125,7 @@ def compare(folders: list[Path]) -> tuple[dict[str, float], list[Compared]]:
 def test_values_of_captured_calls_are_those_of_the_tools():
     folders = sorted(one for one in CORPUS.iterdir() if one.is_dir() and one.name not in SILENT)
     shares, wrong = compare(folders)
-    assert set(shares) == {"results", "failed", "messages", "kinds", "offers"}
+    assert set(shares) == {"results", "failed", "messages", "kinds", "offers", "prompts", "replies"}
     assert {column: share for column, share in shares.items() if share < _NEEDED} == {}, wrong
 
 

@@ -18,51 +18,22 @@ from pathlib import Path
 import pytest
 from opentelemetry._logs import LoggerProvider as ApiLoggerProvider
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import Histogram as HistogramData
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader, Sum
-from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import Status, StatusCode, set_span_in_context
-from pydantic_ai import Agent, ModelMessage, ModelResponse, ModelRetry, TextPart, ToolCallPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from tests.wire.destination import receiving
 from tests.wire.support import environment, threads_beside_main, until
+from tests.wire.test_producers import HAPPENED, RESOURCE, SPANS, run_planner
 from toolgauge.in_process import ToolgaugeSpanExporter
-from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard, outcome_word
-from toolgauge.receive.grpc import GrpcReceiver
-from toolgauge.receive.settings import GrpcSettings
-from toolgauge.selfmetrics import SelfMetrics
-
-RESOURCE = Resource({"service.name": "trip-planner"})
-HAPPENED = {
-    ("default.tool_success", "get_weather"): "pass",
-    ("default.known_tool", "get_weather"): "pass",
-    ("default.tool_success", "book_hotel"): "fail",
-    ("default.known_tool", "book_hotel"): "pass",
-    ("default.tool_success", "get_wether"): "fail",
-    ("default.known_tool", "get_wether"): "fail",
-    ("default.arguments_schema", "get_weather"): "pass",
-    ("default.arguments_schema", "book_hotel"): "pass",
-    ("default.repeated_calls", "get_weather"): "pass",
-    ("default.repeated_calls", "book_hotel"): "pass",
-    ("default.repeated_calls", "get_wether"): "pass",
-    # The answer admits that there was no hotel.
-    ("default.error_handling", "book_hotel"): "pass",
-    ("default.error_handling", "get_wether"): "pass",
-}
 
 
 @pytest.fixture(autouse=True)
@@ -80,35 +51,6 @@ def without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- an application -----------------------------------------------------------------------------------------------------
-
-
-def scripted(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
-    """One call a turn, then the answer."""
-    turn = sum(isinstance(message, ModelResponse) for message in messages)
-    script = (
-        ToolCallPart("get_weather", {"city": "Lima"}, tool_call_id="call-weather"),
-        ToolCallPart("get_wether", {"city": "Lima"}, tool_call_id="call-invented"),
-        ToolCallPart("book_hotel", {"city": "Lima", "nights": 2}, tool_call_id="call-hotel"),
-        TextPart("Mild, but no hotel was to be had."),
-    )
-    return ModelResponse(parts=[script[turn]])
-
-
-def get_weather(city: str) -> str:
-    return f"18 degrees in {city}"
-
-
-def book_hotel(city: str, nights: int) -> str:
-    raise ModelRetry(f"no room in {city} for {nights} nights")
-
-
-async def run_agent(provider: TracerProvider) -> None:
-    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
-    try:
-        agent = Agent(FunctionModel(scripted), name="planner", retries=3, tools=[get_weather, book_hotel])
-        await agent.run("Weather and a hotel in Lima, please")
-    finally:
-        Agent.instrument_all(instrument=False)
 
 
 def provider_with(exporter: SpanExporter) -> TracerProvider:
@@ -140,6 +82,13 @@ def make_call(provider: TracerProvider, root: object, tool: str, *, failed: bool
     if failed:
         call.set_status(Status(StatusCode.ERROR, "no"))
     call.end()
+
+
+def measured(reader: InMemoryMetricReader) -> dict[str, object]:
+    read = reader.get_metrics_data()
+    assert read is not None
+    scopes = [scope for resource in read.resource_metrics for scope in resource.scope_metrics]
+    return {metric.name: metric.data for scope in scopes for metric in scope.metrics}
 
 
 def own(spans: Sequence[ReadableSpan]) -> list[ReadableSpan]:
@@ -186,7 +135,7 @@ async def test_a_run_is_exported_unchanged_and_followed_by_its_scorecard():
     exporter = ToolgaugeSpanExporter(memory, on_scorecard=scorecards.append)
     provider = provider_with(exporter)
     provider.add_span_processor(SimpleSpanProcessor(plain))
-    await run_agent(provider)
+    await run_planner(provider)
     assert exporter.force_flush()
     *originals, scorecard = memory.get_finished_spans()
     assert [span.to_json() for span in originals] == [span.to_json() for span in plain.get_finished_spans()]
@@ -201,7 +150,8 @@ async def test_a_run_is_exported_unchanged_and_followed_by_its_scorecard():
     assert scorecard.instrumentation_scope is not None
     assert scorecard.instrumentation_scope.name == "toolgauge"
     told = [event.attributes or {} for event in scorecard.events]
-    of_all_calls = {**HAPPENED, ("default.arguments_schema", "get_wether"): "not_evaluated"}
+    of_all_calls = {judged: outcome for judged, outcome in HAPPENED.items() if judged != ("default.run_completed", "")}
+    of_all_calls["default.arguments_schema", "get_wether"] = "not_evaluated"
     assert {(one["gen_ai.evaluation.name"], one["gen_ai.tool.name"]): one["toolgauge.outcome"] for one in told} == {
         judged: outcome for judged, outcome in of_all_calls.items() if outcome != "pass"
     }
@@ -214,105 +164,46 @@ async def test_a_run_is_exported_unchanged_and_followed_by_its_scorecard():
     provider.shutdown()
 
 
-class Collected:
-    """A consumer that keeps what it is given."""
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[Signal, bytes]] = []
-
-    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
-        del sender
-        self.taken.append((signal, body))
-        return Accepted()
-
-    def names(self) -> list[str]:
-        return [
-            span.name
-            for signal, body in self.taken
-            if signal == "traces"
-            for group in ExportTraceServiceRequest.FromString(body).resource_spans
-            for scope in group.scope_spans
-            for span in scope.spans
-        ]
-
-    def events(self) -> int:
-        return sum(
-            len(scope.log_records)
-            for signal, body in self.taken
-            if signal == "logs"
-            for group in ExportLogsServiceRequest.FromString(body).resource_logs
-            for scope in group.scope_logs
-        )
-
-    def metrics(self) -> set[str]:
-        return {
-            metric.name
-            for signal, body in self.taken
-            if signal == "metrics"
-            for group in ExportMetricsServiceRequest.FromString(body).resource_metrics
-            for scope in group.scope_metrics
-            for metric in scope.metrics
-        }
-
-
-def receiver_for(collected: Collected) -> GrpcReceiver:
-    return GrpcReceiver(
-        collected,
-        GrpcSettings(endpoint="127.0.0.1:0", max_recv_msg_size=1 << 26),
-        metrics=SelfMetrics(MetricRegistry()),
-        hop_id="the-receiver",
-    )
-
-
 async def test_around_an_otlp_exporter_spans_and_scorecards_arrive_over_its_connection():
-    collected = Collected()
-    receiver = receiver_for(collected)
-    await receiver.start()
-    exporter = ToolgaugeSpanExporter(OTLPSpanExporter(f"http://127.0.0.1:{receiver.port}", insecure=True))
-    provider = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(exporter))
-    await run_agent(provider)
-    await asyncio.to_thread(provider.shutdown)
-    await receiver.stop(1)
-    # Four model calls, two executed tools, one run; then ours.
-    assert len(collected.names()) == 8
-    assert collected.names()[-1] == "toolgauge.scorecard"
-    assert {signal for signal, _ in collected.taken} == {"traces"}
+    with receiving() as destination:
+        over_grpc = OTLPSpanExporter(f"http://127.0.0.1:{destination.grpc_port}", insecure=True)
+        provider = TracerProvider(resource=RESOURCE, shutdown_on_exit=False)
+        provider.add_span_processor(BatchSpanProcessor(ToolgaugeSpanExporter(over_grpc)))
+        await run_planner(provider)
+        await asyncio.to_thread(provider.shutdown)
+        assert (len(destination.spans()), len(destination.scorecards())) == (SPANS, 1)
+        assert not destination.events()
+        assert not destination.metrics()
 
 
-async def test_without_an_exporter_everything_of_ours_goes_to_the_destination_of_the_environment(
+def test_without_an_exporter_everything_of_ours_goes_to_the_destination_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    collected = Collected()
-    receiver = receiver_for(collected)
-    await receiver.start()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{receiver.port}")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    exporter = ToolgaugeSpanExporter(overrides=["events=scored"])
-    make_run(provider_with(exporter))
-    assert await asyncio.to_thread(exporter.force_flush)
-    assert collected.names() == ["toolgauge.scorecard"]
-    # Which tools were on offer was not recorded: what is known is that the run ended well, and that the call worked and was no
-    # repeat.
-    assert collected.events() == 3
-    assert {"toolgauge.evaluation.score", "toolgauge.tool_calls", "toolgauge.spans"} <= collected.metrics()
-    await asyncio.to_thread(exporter.shutdown)
-    await receiver.stop(1)
+    with receiving() as destination:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{destination.grpc_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        exporter = ToolgaugeSpanExporter(overrides=["events=scored"])
+        make_run(provider_with(exporter))
+        assert exporter.force_flush()
+        assert (len(destination.spans()), len(destination.scorecards())) == (0, 1)
+        # Which tools were on offer was not recorded: what is known is that the run ended well, and that the call worked and was
+        # no repeat.
+        assert len(destination.events()) == 3
+        assert {"toolgauge.evaluation.score", "toolgauge.tool_calls", "toolgauge.spans"} <= destination.metrics().keys()
+        exporter.shutdown()
 
 
-async def test_around_an_exporter_a_configured_destination_gets_what_has_no_provider():
-    collected, memory = Collected(), InMemorySpanExporter()
-    receiver = receiver_for(collected)
-    await receiver.start()
-    to_receiver = f"exporters.otlp.endpoint=127.0.0.1:{receiver.port}"
-    exporter = ToolgaugeSpanExporter(memory, overrides=[to_receiver, "events=scored"])
-    make_run(provider_with(exporter))
-    await asyncio.to_thread(exporter.shutdown)
-    await receiver.stop(1)
-    assert len(own(memory.get_finished_spans())) == 1
-    assert collected.names() == []
-    assert collected.events() == 3
-    assert "toolgauge.evaluation.score" in collected.metrics()
+def test_around_an_exporter_a_configured_destination_gets_what_has_no_provider():
+    memory = InMemorySpanExporter()
+    with receiving() as destination:
+        to_receiver = f"exporters.otlp.endpoint=127.0.0.1:{destination.grpc_port}"
+        exporter = ToolgaugeSpanExporter(memory, overrides=[to_receiver, "events=scored"])
+        make_run(provider_with(exporter))
+        exporter.shutdown()
+        assert len(own(memory.get_finished_spans())) == 1
+        assert not destination.bodies("traces")
+        assert len(destination.events()) == 3
+        assert "toolgauge.evaluation.score" in destination.metrics()
 
 
 def test_a_drop_of_the_scores_is_an_event_and_a_line_of_the_log(caplog: pytest.LogCaptureFixture):
@@ -358,14 +249,7 @@ def test_events_and_metrics_leave_through_the_providers_that_are_given():
     assert event.log_record.trace_id == tool.context.trace_id
     assert event.log_record.attributes is not None
     assert event.log_record.attributes["toolgauge.outcome"] == "fail"
-    read = reader.get_metrics_data()
-    assert read is not None
-    found = {
-        metric.name: metric.data
-        for resource in read.resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-    }
+    found = measured(reader)
     scores = found["toolgauge.evaluation.score"]
     assert isinstance(scores, HistogramData)
     sums = {
@@ -375,18 +259,9 @@ def test_events_and_metrics_leave_through_the_providers_that_are_given():
     assert scores.data_points[0].exemplars[0].span_id == tool.context.span_id
     calls = found["toolgauge.tool_calls"]
     assert isinstance(calls, Sum)
-    assert [(point.value, dict(point.attributes or {})) for point in calls.data_points if point.value] == [
-        (
-            1,
-            {
-                "toolgauge.service": "trip-planner",
-                "gen_ai.agent.name": "planner",
-                "gen_ai.tool.name": "get_weather",
-                "toolgauge.state": "executed",
-                "error.type": "_OTHER",
-            },
-        )
-    ]
+    (point,) = [point for point in calls.data_points if point.value]
+    of_point = dict(point.attributes or {})
+    assert (point.value, of_point["gen_ai.tool.name"], of_point["error.type"]) == (1, "get_weather", "_OTHER")
     exporter.shutdown()
     meters.shutdown()
     logs.shutdown()
@@ -543,7 +418,7 @@ def test_an_exporter_may_flush_from_its_own_callback():
 
 
 class Failing(SpanExporter):
-    """Fails in the way it is told."""
+    """Raises the error, or returns a failure."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
@@ -643,23 +518,12 @@ def test_spans_go_on_at_once_while_scoring_hangs_and_the_queue_is_bounded():
     assert exporter.export(batch) is SpanExportResult.SUCCESS
     assert len(seen.get_finished_spans()) >= 2 + 2 * len(batch)
     go_on.set()
-    assert exporter.force_flush()
-    assert counted(reader, "toolgauge.spans.unread") == 2 * len(batch) - 8192
+    assert exporter.force_flush(timeout_millis=120_000)
+    unread = measured(reader)["toolgauge.spans.unread"]
+    assert isinstance(unread, Sum)
+    assert sum(point.value for point in unread.data_points) == 2 * len(batch) - 8192
     exporter.shutdown()
     meters.shutdown()
-
-
-def counted(reader: InMemoryMetricReader, name: str) -> float:
-    read = reader.get_metrics_data()
-    assert read is not None
-    return sum(
-        point.value
-        for resource in read.resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-        if metric.name == name and isinstance(metric.data, Sum)
-        for point in metric.data.data_points
-    )
 
 
 def test_the_wrapped_exporter_is_never_called_twice_at_a_time():

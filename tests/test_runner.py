@@ -137,6 +137,9 @@ def test_changed_is_the_word_for_tests_that_a_change_can_reach(given: str, comma
         ("src/toolgauge/web/view.py", "tests/web/test_endpoint.py", "tests/score/test_align.py"),
         ("tests/captures.py", "tests/property/test_repair.py", "tests/score/test_align.py"),
         ("docs/alerting.md", "tests/deploy/test_rules.py", "tests/score/test_align.py"),
+        ("docs/evaluators/budget.md", "tests/test_evaluator_pages.py", "tests/deploy/test_helm.py"),
+        ("src/toolgauge/dialects/mlflow.py", "tests/testing/test_dialects.py", "tests/score/test_align.py"),
+        ("src/toolgauge/demo/traffic/new.otlp.pb", "tests/demo/test_drawing.py", "tests/score/test_align.py"),
     ],
 )
 def test_a_change_reaches_the_tests_that_import_or_name_it(changed: str, reached: str, not_reached: str):

@@ -117,9 +117,3 @@ def test_what_is_wrong_is_named_where_the_criterion_is_made(make: Callable[[], A
 def test_what_is_no_criterion_is_a_type_error():
     with pytest.raises(TypeError, match="a `int` is not a criterion"):
         toolgauge.evaluate([], [3])  # pyright: ignore[reportArgumentType] # the value under test
-
-
-def test_a_traceback_has_the_hint():
-    with pytest.raises(toolgauge.ConfigError) as raised:
-        Criterion("own", "tool_call_arg")
-    assert raised.value.__notes__ == ["hint: did you mean `tool_call_args`?"]

@@ -70,13 +70,7 @@ def test_what_is_no_source_is_a_type_error(source: object):
         toolgauge.evaluate(source)  # pyright: ignore[reportArgumentType] # the value under test
 
 
-async def test_it_works_in_a_running_event_loop_and_twice():
-    first, second = toolgauge.evaluate(BAD_ARGUMENTS), toolgauge.evaluate(BAD_ARGUMENTS)
-    assert str(first) == str(second)
-    assert first.results
-
-
-def test_what_is_evaluated_may_be_looked_at_again():
+async def test_what_is_evaluated_in_a_running_event_loop_may_be_looked_at_again():
     evaluation = toolgauge.evaluate(str(BAD_ARGUMENTS.parent / "multi_turn.01.otlp.pb"))
     assert len(evaluation) == len(list(evaluation)) == len(list(evaluation))
     assert repr(evaluation).startswith("<Evaluation ")

@@ -108,7 +108,3 @@ def test_of_many_trajectories_the_first_are_shown():
     html = html_of(hostile_evaluation(count=23))
     assert html.count("<summary>") >= 20
     assert "and 3 more trajectories" in html
-
-
-def test_nothing_is_explained():
-    assert "nothing was evaluated: the source has no trajectory" in html_of(toolgauge.evaluate([]))

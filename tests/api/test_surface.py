@@ -30,10 +30,6 @@ DECLARED = {
 }
 
 
-def test_the_declared_surface_is_this_list():
-    assert set(toolgauge.__all__) == DECLARED
-
-
 def stub(file: Path) -> tuple[list[str], dict[str | None, str | None]]:
     """Read `__all__` of a stub, and the modules that its names are from."""
     tree = ast.parse(file.read_text())
@@ -44,11 +40,10 @@ def stub(file: Path) -> tuple[list[str], dict[str | None, str | None]]:
     return ast.literal_eval(declared.value), dict(imported)
 
 
-def test_the_stub_has_the_same_names_from_the_same_modules():
+def test_the_declared_surface_is_this_list_for_python_and_for_type_checkers():
+    assert set(toolgauge.__all__) == DECLARED
     assert stub(STUB) == (sorted(DECLARED), toolgauge._MODULES)  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue, reportUnknownMemberType]
-
-
-def test_each_name_loads_and_is_listed():
+    assert STUB.with_name("py.typed").is_file()
     for name in DECLARED:
         assert getattr(toolgauge, name).__name__.removeprefix("toolgauge.") == name
         assert name in dir(toolgauge)
@@ -74,10 +69,6 @@ def test_the_libraries_on_demand_are_those_of_their_stub():
 def test_another_name_is_no_attribute():
     with pytest.raises(AttributeError, match="module `toolgauge` has no attribute `evaluat`"):
         getattr(toolgauge, "evaluat")  # noqa: B009 # a type checker knows that it is none
-
-
-def test_the_package_is_typed():
-    assert STUB.with_name("py.typed").is_file()
 
 
 def test_importing_toolgauge_loads_nothing_heavy():

@@ -53,6 +53,7 @@ toolgauge.Criterion("own", Own(), enforce="dead")  # pyright: ignore[reportArgum
 """
 
 
+@pytest.mark.long
 @pytest.mark.needs("types")
 def test_a_program_passes_a_strict_check(tmp_path: Path):
     (tmp_path / "uses.py").write_text(USES)

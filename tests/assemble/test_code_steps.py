@@ -61,22 +61,6 @@ def test_a_step_that_ended_with_the_error_of_a_call_in_it_is_no_call_of_its_own(
     assert shown(joined(RUN, failed, inner)) == [("pay", "tool", "card declined")]
 
 
-def test_steps_around_the_step_of_another_agent_end_with_the_error_of_its_call():
-    outer = step("1", start=1, error="Code execution failed: helper: card declined")
-    inner = step("2", start=2, error="Code execution failed: card declined", parent="1")
-    tool = executed("pay", error=CallError(kind="ValueError", message="card declined"))
-    assert shown(joined(RUN, outer, inner, reading("tool", tool, parent="2", start=3))) == [
-        ("pay", "tool", "card declined")
-    ]
-
-
-def test_a_step_that_failed_after_the_failure_of_another_step_is_a_call():
-    tool = executed("pay", error=CallError(kind="ValueError", message="card declined"))
-    elsewhere = reading("tool", tool, parent="run", start=30)
-    failed = step("1", start=1, error="Code execution failed: card declined")
-    assert [kind for _, kind, _ in shown(joined(RUN, failed, elsewhere))] == ["code", "tool"]
-
-
 def test_calls_in_a_failed_step_follow_it():
     failed = step("1", start=1, error="Code execution failed")
     inner = reading("tool", executed("find"), parent="1", start=3)

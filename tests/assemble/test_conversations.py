@@ -100,24 +100,6 @@ def test_an_id_that_is_used_in_each_of_many_traces_takes_about_as_much_time_in_e
     assert many < 5 * few
 
 
-def test_when_a_conversation_closes_is_plainly_claimed_without_looking_at_all_of_its_open_traces():
-    def asked_with(open_traces: int) -> int:
-        box, _ = assembler(conversations=True)
-        feed(box, 0, *turn(ONE, "first", start=0))
-        for number in range(open_traces):
-            feed(box, 0, reading("ask", model(), conversation("talk"), parent="run", trace=f"{number:030x}ff"))
-        assert [one.scope for _, one in all_closed(box, MINUTE_NS)] == ["trace"]
-        return functions_called(box.next_due_ns)
-
-    assert asked_with(100) == asked_with(1)
-
-
-def test_traces_without_a_conversation_id_make_none():
-    box, _ = assembler(conversations=True)
-    feed(box, 0, reading("run", agent("a"), trace=ONE))
-    assert [one.scope for _, one in all_closed(box, 60 * MINUTE_NS)] == ["trace"]
-
-
 def test_a_conversation_waits_for_its_turn_that_is_still_running():
     box, _ = assembler(conversations=True)
     feed(box, 0, *turn(ONE, "first", start=0))

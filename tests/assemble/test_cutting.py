@@ -1,15 +1,12 @@
 """Text of an open trace is bounded: repetitions are kept once, long texts lose their middle."""
 
-import itertools
-from collections.abc import Hashable
-
-from tests.assemble.support import agent, answered, args, assembler, executed, log, model, only_call, reading, requested
-from toolgauge.assemble.cutting import Cutter, cut, cut_text
+from tests.assemble.support import answered, args, assembler, executed, model, only_call, reading, requested
+from toolgauge.assemble.cutting import cut_text
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import MARK
-from toolgauge.model.observations import CallError, MessageSeen, Reading
+from toolgauge.model.observations import MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
 
 
@@ -45,20 +42,6 @@ def test_text_that_was_broken_from_the_start_stays_broken():
     assert arguments.reason == "unparsable"
 
 
-def test_short_texts_stay_whole_beside_a_long_one():
-    trajectory = closed(
-        reading(
-            "ask",
-            model(),
-            MessageSeen(role="user", text="u" * 9000),
-            MessageSeen(role="system", text="be kind"),
-            size=9100,
-        ),
-        max_content_bytes=1000,
-    )
-    assert [len(message.text) for message in trajectory.messages] == [512, 7]
-
-
 def test_repeated_history_does_not_push_anything_out():
     answers = [answered(f"c{number}", f"{number}" * 50) for number in range(10)]
     readings = [
@@ -90,48 +73,9 @@ def test_an_answer_that_reads_like_another_one_is_no_repetition_of_it():
     assert kinds == [int, str, dict, str, bool, str]
 
 
-def test_what_is_left_does_not_depend_on_the_order_of_arrival():
-    readings = (
-        reading("run", agent("a"), MessageSeen(role="user", text="u" * 3000), size=3100),
-        reading("t1", executed("f", result=Recorded("r" * 700)), parent="run", start=1, size=800),
-        reading(
-            "t2",
-            executed("g", result=Recorded({"x": "y" * 900}), error=CallError(kind="E", message="m" * 400)),
-            parent="run",
-            start=2,
-            size=2000,
-        ),
-        log("ask", requested("h", Unparsed("q" * 1500)), start=3, size=1600),
-    )
-    results = {closed(*order, max_content_bytes=1500).calls for order in itertools.permutations(readings)}
-    assert len({str(calls) for calls in results}) == 1
-
-
-def test_memory_follows_what_is_kept_and_not_what_was_sent():
-    box, _ = assembler(AssembleSettings(max_content_bytes=10_000))
-    for number in range(100):
-        box.add(reading(f"t{number}", executed("f", result=Recorded("r" * 5000)), parent="run", size=5100), number)
-    assert box.open_bytes < 130_000
-
-
-def test_what_cannot_be_cut_further_stays_as_it_is():
-    cutter = Cutter(1000)
-    readings: dict[Hashable, Reading] = {
-        number: reading(f"t{number}", executed("f", args(n=number), result=Recorded("r" * 60))) for number in range(100)
-    }
-    kept = list(readings.values())
-    cutter.fit(readings)
-    assert all(now is then for now, then in zip(readings.values(), kept, strict=True))
-
-
 def test_cutting_twice_is_cutting_once():
     text = "".join(chr(97 + number % 26) for number in range(3000))
     assert len(MARK) % 2 == 0
     for high, low in ((1024, 512), (2048, 64), (128, 128)):
         assert cut_text(cut_text(text, high), low) == cut_text(text, low)
         assert len(cut_text(text, low)) == low
-
-
-def test_what_is_short_is_the_same_object():
-    observation = executed("f", args(n=1), result=Recorded("x"))
-    assert cut(observation, 64) is observation

@@ -46,11 +46,6 @@ def test_an_answer_without_tool_spans_reports_a_failure():
     assert (call.state, call.error) == ("executed", ERROR)
 
 
-def test_a_server_that_does_not_have_the_tool_rejects_the_call():
-    refused: Json = {"content": [{"type": "text", "text": "Unknown tool: find"}], "isError": True}
-    assert only_call(joined(reading("tool", executed("find", result=Recorded(refused))))).state == "rejected"
-
-
 @each_row(
     "text",
     [
@@ -64,11 +59,6 @@ def test_a_server_that_refuses_the_arguments_rejects_the_call(text: str):
     refused: Json = {"content": [{"type": "text", "text": text}], "isError": True}
     call = only_call(joined(reading("tool", executed("find", args(n="one"), result=Recorded(refused)))))
     assert (call.state, call.error) == ("rejected", CallError(kind="_OTHER", message=text))
-
-
-def test_a_tool_that_writes_about_validation_was_executed():
-    failed: Json = {"content": [{"type": "text", "text": "row 3: Input validation error: no date"}], "isError": True}
-    assert only_call(joined(reading("tool", executed("find", result=Recorded(failed))))).state == "executed"
 
 
 def test_a_failure_in_the_result_of_an_inner_span_is_one_of_the_call():
@@ -94,12 +84,6 @@ def test_a_failed_attempt_within_the_tool_is_no_failure_where_a_later_one_went_w
         reading("server", executed("find", mcp=True), parent="client", start=2, end=3),
     )
     assert only_call(first).error == ERROR
-
-
-def test_the_error_of_the_span_stays():
-    error = CallError(kind="ToolError", message="the span's own")
-    call = only_call(joined(reading("tool", executed("find", result=Recorded(FAILED), error=error))))
-    assert call.error == error
 
 
 def test_an_error_without_a_message_has_the_text_of_the_blocks():

@@ -88,32 +88,11 @@ def test_the_history_of_an_input_is_read_from_a_later_one_without_what_came_afte
     assert histories.read == [span_id(name) for name in ("m4", "m4", "m1")]
 
 
-def test_inputs_are_kept_in_any_order_of_arrival():
-    whole = [past("c1", 0), past("c2", 1), past("c3", 2)]
-    trace = trace_of(Histories(m1=whole[:1], m3=whole))
-    for name, ids in (("m3", ("c1", "c2", "c3")), ("m1", ("c1",)), ("m2", ("c1", "c2"))):
-        give(trace, name, *ids)
-    assert history(trace, "m2") == whole[:2]
-
-
-def test_inputs_of_two_agents_that_began_alike_are_both_kept():
-    one, other = [past("c1", 0), past("c2", 1)], [past("c1", 0), past("d2", 1)]
-    trace = trace_of(Histories(a=one, b=other))
-    give(trace, "a", "c1", "c2")
-    give(trace, "b", "c1", "d2")
-    assert (history(trace, "a"), history(trace, "b")) == (one, other)
-
-
 def test_inputs_with_answers_without_an_id_are_all_kept():
     trace = trace_of(Histories(m1=[said("1")], m2=[said("2")], m3=[said("3")]))
     for count, name in enumerate(("m1", "m2", "m3"), 1):
         give(trace, name, *[None] * count)
     assert history(trace, "m2") == [said("2")]
-
-
-def test_an_input_that_comes_twice_is_kept_once():
-    trace = trace_of(Histories())
-    assert give(trace, "m1", "c1") == give(trace, "m1", "c1")
 
 
 def test_inputs_of_runs_that_are_closed_on_their_own_are_given_up():

@@ -138,22 +138,6 @@ def test_examples_in_the_first_input_of_another_agent_are_no_calls():
     assert shown(found) == [(0, 0, "find", "c1")]
 
 
-def test_agents_side_by_side_get_their_own_calls():
-    readings = [
-        RUN,
-        reading("left", agent("l"), parent="run", start=1, end=50),
-        reading("right", agent("r"), parent="run", start=1, end=50),
-        asking("l1", 2, parent="left"),
-        asking("r1", 3, parent="right"),
-        given("l2", 20, "c1", parent="left"),
-        given("r2", 21, "c2", parent="right"),
-    ]
-    histories = {"l2": [QUESTION, past("find", "c1", 0, q="x")], "r2": [QUESTION, past("find", "c2", 0, q="x")]}
-    found, read = calls(readings, histories)
-    assert [(call.agent, call.call_id) for call in found] == [("l", "c1"), ("r", "c2")]
-    assert sorted(read) == ["l2", "r2"]
-
-
 def test_a_call_that_a_tools_span_shows_is_restored_once():
     ran = reading("tool", executed("find", args(q="x"), id="c1"), parent="run", start=5)
     readings = [RUN, asking("m1", 1), ran, given("m2", 10, "c1")]

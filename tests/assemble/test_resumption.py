@@ -3,7 +3,6 @@
 import pytest
 
 from tests.assemble.support import agent, answered, args, executed, joined, model, only_call, reading, requested
-from tests.rows import each_row
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import PAUSED, REFUSED, CallAnswered, CallError, Reading
 from toolgauge.model.trajectory import Trajectory
@@ -30,27 +29,6 @@ def test_an_execution_in_a_later_trace_counts_more_than_the_pause_in_an_earlier_
 def test_an_execution_that_shows_nothing_leaves_the_call_paused():
     ran = executed("wire", args(n=1), id="c")
     assert only_call(joined(*asked(), reading("t", ran, parent="run", start=3))).state == "paused"
-
-
-@each_row("waits", [1, 2, 5])
-def test_a_call_may_wait_more_than_once(waits: int):
-    run = [reading("run", agent("clerk"), end=100), reading("m", model(), requested("wire", args(n=1)), parent="run")]
-    paused = executed("wire", args(n=1), error=WAITS)
-    run += [reading(f"w{number}", paused, parent="run", start=number + 1) for number in range(waits)]
-    ran = executed("wire", args(n=1), result=Recorded("done"))
-    assert only_call(joined(*run, reading("t", ran, parent="run", start=50))).state == "executed"
-
-
-def test_a_call_whose_result_asks_for_a_confirmation_waits_until_it_is_carried_out():
-    asks = Recorded({"error": "This tool call requires confirmation, please approve or reject."})
-    run = [
-        reading("run", agent("clerk"), end=100),
-        reading("m", model(), requested("wire", args(n=1)), parent="run"),
-        reading("t1", executed("wire", args(n=1), result=asks), parent="run", start=1),
-    ]
-    assert only_call(joined(*run)).state == "paused"
-    ran = reading("t2", executed("wire", args(n=1), result=Recorded("done")), parent="run", start=5)
-    assert only_call(joined(*run, ran)).state == "executed"
 
 
 def states(trajectory: Trajectory) -> list[str]:

@@ -36,26 +36,6 @@ def test_a_model_that_is_asked_again_with_the_same_history_answers_no_call():
     ]
 
 
-def test_of_two_calls_of_one_output_the_second_has_no_answer():
-    trajectory = joined(
-        reading("ask1", model(), requested("find", args(n=1), id="c0"), start=0),
-        reading(
-            "ask2",
-            model(),
-            answered("c0", "found"),
-            requested("charge", args(n=2), id="c0"),
-            requested("notify", args(n=2), id="c0", position=1),
-            start=2,
-        ),
-        reading("ask3", model(), answered("c0", "found"), answered("c0", "charged"), start=4),
-    )
-    assert results(trajectory) == [
-        ("find", "executed", "found"),
-        ("charge", "executed", "charged"),
-        ("notify", "requested_only", NOT_RECORDED),
-    ]
-
-
 def test_an_answer_in_the_output_is_that_of_its_call():
     ran = CallAnswered(call_id="c0", result=Recorded("found"), by_provider=True)
     trajectory = joined(

@@ -23,11 +23,6 @@ def messages(trajectory: Trajectory) -> list[str | None]:
     return [None if run.error is None else run.error.message for run in trajectory.runs if run.above is None]
 
 
-def test_a_run_ends_with_the_error_of_its_own_span():
-    run = reading("run", agent("shop"), failed(), end=20)
-    assert ended(run, reading("ask", model(), parent="run", start=1)) == ["rate limit reached"]
-
-
 def test_the_words_of_the_runs_own_span_come_before_those_of_its_model():
     run = reading("run", agent("shop"), failed("gave up after 429"), end=20)
     assert ended(run, reading("ask", model(), failed(), parent="run", start=1)) == ["gave up after 429"]
@@ -51,22 +46,10 @@ def test_a_run_ends_with_the_error_of_the_turn_around_its_last_model_call():
     assert ended(run, turn, reading("ask", model(), parent="turn", start=2)) == ["Tool not found: {'tool_name': 'pay'}"]
 
 
-def test_a_step_that_failed_before_the_last_one_ends_no_run():
-    run = reading("run", agent("shop"), end=20)
-    step = reading("step", failed(), parent="run", start=1, end=5)
-    first = reading("ask", model(), parent="step", start=2)
-    assert ended(run, step, first, reading("again", model(), parent="run", start=7)) == [None]
-
-
 def test_what_failed_beside_the_last_model_call_ends_no_run():
     run = reading("run", agent("shop"), end=20)
     beside = reading("memory", failed(), parent="run", start=9, end=12)
     assert ended(run, reading("ask", model(), parent="run", start=1), beside) == [None]
-
-
-def test_a_trace_without_an_agent_run_ends_with_the_error_of_its_last_model_call():
-    first = reading("ask", model(), start=1)
-    assert ended(first, reading("again", model(), failed(), start=5)) == ["rate limit reached"]
 
 
 def test_a_workflow_that_failed_fails_the_last_run_in_it():
@@ -118,30 +101,6 @@ def test_the_error_of_a_tool_that_is_copied_upward_is_no_error_of_a_run_that_wen
     ]
     assert ended(*spans) == ["no answer"]
     assert ended(*spans, reading("end", model(), said("Sorry."), failed("no answer"), parent="run", start=5)) == [None]
-
-
-def test_an_error_in_the_words_of_a_tool_is_the_runs_own_where_no_answer_came_after_it():
-    broke = CallError(kind="ConnectionError", message="Connection error.")
-    copied = failed("Connection error.", "APIConnectionError")
-    spans = [
-        reading("run", agent("shop"), copied, end=20),
-        reading("ask", model(), requested("find", id="1"), parent="run", start=1, end=2),
-        reading("tool", executed("find", args(), id="1", error=broke), parent="run", start=2, end=3),
-        reading("again", model(), requested("look", id="2"), parent="run", start=5, end=6),
-    ]
-    assert ended(*spans) == ["Connection error."]
-    assert ended(*spans, reading("end", model(), copied, parent="run", start=9)) == ["Connection error."]
-    assert ended(*spans, reading("end", model(), said("Sorry."), parent="run", start=9)) == [None]
-
-
-def test_a_class_in_front_of_the_copied_words_does_not_matter():
-    broke = CallError(kind="DbError", message="db gone")
-    spans = [
-        reading("run", agent("shop"), failed("DbError: db gone", "DbError"), end=20),
-        reading("ask", model(), requested("find", id="1"), parent="run", start=1, end=2),
-        reading("tool", executed("find", args(), id="1", error=broke), parent="run", start=2, end=3),
-    ]
-    assert ended(*spans, reading("end", model(), said("Sorry."), parent="run", start=9)) == [None]
 
 
 def test_a_cancellation_by_a_timeout_is_an_error():

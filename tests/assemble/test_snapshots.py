@@ -65,14 +65,6 @@ def test_of_two_copies_the_later_one_counts(earlier: Reading, later: Reading):
     assert only_call(trajectory).error == FAILURE
 
 
-def test_a_copy_that_ended_earlier_changes_nothing():
-    box, _ = assembler()
-    for one in (MODEL, TOOL, replace(TOOL, observations=(executed("search", id="1"),), end_ns=4_000_000), RUN):
-        box.add(one, 0)
-    (trajectory,) = box.closed(6 * SECOND_NS)
-    assert only_call(trajectory).error == FAILURE
-
-
 def test_a_run_that_has_only_begun_is_not_scored_as_finished():
     box, _ = assembler()
     for one in (begun(RUN), MODEL, replace(TOOL, observations=(executed("search", id="1", result=Recorded("ok")),))):
@@ -83,14 +75,6 @@ def test_a_run_that_has_only_begun_is_not_scored_as_finished():
         "open_idle",
         "a run of it had not ended when it was closed (open_idle)",
     )
-
-
-def test_a_run_that_has_only_begun_is_half_a_run_even_where_spans_of_its_service_never_end():
-    box, _ = assembler()
-    for number in range(5):
-        box.add(replace(begun(RUN), ref=replace(RUN.ref, trace_id=f"{number + 1:032x}")), number)
-    closed = list(box.closed(1000 * SECOND_NS))
-    assert [one.incomplete is not None for one in closed] == [True] * 5
 
 
 def test_a_sub_agent_that_ends_below_a_call_that_goes_on_ends_nothing():
@@ -120,12 +104,3 @@ def test_copies_with_nothing_but_a_session_wait_for_their_trace():
         box.add(one, 0)
     (trajectory,) = box.closed(6 * SECOND_NS)
     assert (trajectory.conversation_id, trajectory.closed_because) == ("c", "run_ended")
-
-
-def test_a_copy_after_scoring_is_late():
-    box, metrics = assembler()
-    for one in (MODEL, TOOL, RUN):
-        box.add(one, 0)
-    assert len(list(box.closed(6 * SECOND_NS))) == 1
-    assert not box.add(replace(TOOL, end_ns=7_000_000), 7 * SECOND_NS)
-    assert metrics.late.cells[()].count == 1

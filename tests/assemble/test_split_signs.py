@@ -1,6 +1,7 @@
 """Signs that spans of a trace went elsewhere, and what looks like one and is none."""
 
 from tests.assemble.support import TRACE, agent, answered, executed, joined, model, reading, requested, span_id
+from tests.rows import each_row
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.observations import CallError, CodeExecuted, MessageSeen, Reading
 
@@ -25,95 +26,52 @@ def without(*left: Reading) -> tuple[Reading, ...]:
     return tuple(one for one in WHOLE if one not in left)
 
 
-def test_a_whole_run_shows_none():
-    assert sign(*WHOLE) is None
+TURN = MessageSeen(role="user", text="and now?", follows=True)
+BROKE = CallError(kind="AgentExecutionError", message="Code execution failed")
+CODE_STEP = reading("t2", CodeExecuted(name="find", error=BROKE), parent="run", start=31, end=32)
+# Its producer writes down the text of an output, and not its calls.
+SILENT = reading("m2", model(), answered("c1"), parent="run", start=20, end=30)
+WITHOUT_IDS = reading("t2", executed("find"), parent="run", start=31, end=32)
+# Approved by a person, or of a browser: the request is in an earlier trace.
+RESUMED = reading("t1", executed("find", id="c1"), parent="run", start=1, end=2)
+ANSWERED = reading("m1", model(), answered("c0"), requested("find", id="c1"), parent="run", start=1, end=10)
+OWN = reading("t0", executed("load_profile", id="x"), parent="run", start=33, end=34)
+LATER = reading("m1", model(), TURN, answered("c0"), requested("find", id="c1"), parent="run", start=50, end=60)
+TALKING = reading("m3", model(), TURN, answered("c0"), parent="run", start=40, end=50)
+ALL_ANSWERS = reading("m3", model(), TURN, *map(answered, ("c0", "c1", "c2")), parent="run", start=40, end=50)
+ALONE = (
+    reading("m1", model(), requested("find", id="c1"), start=1, end=10),
+    reading("m2", model(), answered("c9"), start=20, end=30),
+)
 
 
-def test_a_tool_that_ran_without_a_request_is_a_sign():
-    assert sign(*without(SECOND_ASK, LAST_ANSWER)) == UNASKED
-
-
-def test_a_step_of_a_code_agent_needs_no_request():
-    error = CallError(kind="AgentExecutionError", message="Code execution failed")
-    step = reading("t2", CodeExecuted(name="find", error=error), parent="run", start=31, end=32)
-    assert sign(RUN, FIRST_ASK, FIRST_TOOL, step) is None
-
-
-def test_a_tool_without_call_ids_is_one_where_its_model_asked_for_it_before():
-    again = reading("t2", executed("find"), parent="run", start=31, end=32)
-    assert sign(RUN, FIRST_ASK, FIRST_TOOL, again) == UNASKED
-
-
-def test_a_tool_that_ran_before_any_model_is_one_when_a_model_had_time_to_ask():
-    assert sign(*without(FIRST_ASK)) == UNASKED
-
-
-def test_a_tool_that_ran_when_its_run_began_is_none():
-    # Approved by a person: the request is in an earlier trace.
-    resumed = reading("t1", executed("find", id="c1"), parent="run", start=1, end=2)
-    assert sign(RUN, resumed, SECOND_ASK, SECOND_TOOL, LAST_ANSWER) is None
-
-
-def test_a_tool_that_no_model_is_seen_to_ask_for_is_none():
-    own = reading("t0", executed("load_profile", id="x"), parent="run", start=33, end=34)
-    assert sign(*WHOLE, own) is None
-
-
-def test_a_tool_after_an_output_without_requests_is_none():
-    # Its producer writes down the text of an output, and not its calls.
-    silent = reading("m2", model(), answered("c1"), parent="run", start=20, end=30)
-    assert sign(RUN, FIRST_ASK, FIRST_TOOL, silent, SECOND_TOOL, LAST_ANSWER) is None
-
-
-def test_tools_of_models_that_record_no_requests_are_none():
-    silent = [reading(f"m{n}", model(), parent="run", start=n * 10, end=n * 10 + 5) for n in (0, 2)]
-    assert sign(RUN, *silent, FIRST_TOOL, SECOND_TOOL) is None
-
-
-def test_an_answer_to_a_call_that_no_span_shows_is_a_sign():
-    assert sign(*without(SECOND_ASK, SECOND_TOOL)) == UNSEEN
-
-
-def test_an_answer_after_an_output_without_requests_is_none():
-    # Its producer writes down the text of an output, and not its calls.
-    asked = reading("m1", model(), parent="run", start=1, end=10)
-    later = reading("m2", model(), answered("c1"), parent="run", start=40, end=50)
-    assert sign(RUN, asked, later) is None
-
-
-def test_an_answer_that_follows_one_of_the_run_is_a_sign_in_later_turns_too():
-    turn = MessageSeen(role="user", text="and now?", follows=True)
-    last = reading("m3", model(), turn, answered("c0"), answered("c1"), answered("c2"), parent="run", start=40, end=50)
-    assert sign(RUN, FIRST_ASK, FIRST_TOOL, last) == UNSEEN
-
-
-def test_answers_of_earlier_turns_are_none_for_the_second_model_of_a_run():
-    # A model plans with tools of its own; the other one has the conversation.
-    turn = MessageSeen(role="user", text="and now?", follows=True)
-    talking = reading("m3", model(), turn, answered("c0"), parent="run", start=40, end=50)
-    assert sign(RUN, FIRST_ASK, FIRST_TOOL, talking) is None
-
-
-def test_answers_before_the_first_model_are_one_when_a_model_had_time_to_ask():
-    assert sign(RUN, LAST_ANSWER) == UNSEEN
-
-
-def test_answers_that_a_run_began_with_are_none():
-    # Tools of a browser: the request is in an earlier trace.
-    resumed = reading("m1", model(), answered("c0"), requested("find", id="c1"), parent="run", start=1, end=10)
-    assert sign(RUN, resumed, FIRST_TOOL, SECOND_ASK, SECOND_TOOL, LAST_ANSWER) is None
-
-
-def test_answers_of_earlier_turns_are_none():
-    asked = MessageSeen(role="user", text="and now?", follows=True)
-    later = reading("m1", model(), asked, answered("c0"), requested("find", id="c1"), parent="run", start=50, end=60)
-    assert sign(RUN, later, reading("t1", executed("find", id="c1"), parent="run", start=61, end=62)) is None
-
-
-def test_a_model_client_without_a_run_around_it_shows_none():
-    asking = reading("m1", model(), requested("find", id="c1"), start=1, end=10)
-    later = reading("m2", model(), answered("c9"), start=20, end=30)
-    assert sign(asking, later) is None
+@each_row(
+    ("readings", "found"),
+    [
+        (WHOLE, None),
+        (without(SECOND_ASK, LAST_ANSWER), UNASKED),
+        ((RUN, FIRST_ASK, FIRST_TOOL, CODE_STEP), None),
+        # Without ids, it counts that its model asked for the tool before.
+        ((RUN, FIRST_ASK, FIRST_TOOL, WITHOUT_IDS), UNASKED),
+        ((RUN, RESUMED, SECOND_ASK, SECOND_TOOL, LAST_ANSWER), None),
+        # A tool that no model is seen to ask for.
+        ((*WHOLE, OWN), None),
+        ((RUN, FIRST_ASK, FIRST_TOOL, SILENT, SECOND_TOOL, LAST_ANSWER), None),
+        ((RUN, reading("m1", model(), parent="run", end=5), FIRST_TOOL, SILENT, SECOND_TOOL), None),
+        (without(SECOND_ASK, SECOND_TOOL), UNSEEN),
+        ((RUN, reading("m1", model(), parent="run", start=1, end=10), LAST_ANSWER), None),
+        # An answer that follows one of the run, in a later turn too.
+        ((RUN, FIRST_ASK, FIRST_TOOL, ALL_ANSWERS), UNSEEN),
+        # A model plans with tools of its own; the other one has the conversation.
+        ((RUN, FIRST_ASK, FIRST_TOOL, TALKING), None),
+        ((RUN, ANSWERED, FIRST_TOOL, SECOND_ASK, SECOND_TOOL, LAST_ANSWER), None),
+        ((RUN, LATER, reading("t1", executed("find", id="c1"), parent="run", start=61, end=62)), None),
+        # Calls of a model without a run around them.
+        (ALONE, None),
+    ],
+)
+def test_signs_are_tools_and_answers_that_nothing_in_the_run_explains(readings: tuple[Reading, ...], found: str | None):
+    assert sign(*readings) == found
 
 
 STEP = "step"

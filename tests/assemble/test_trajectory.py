@@ -4,17 +4,14 @@ from msgspec.structs import replace
 
 from tests.assemble.support import (
     agent,
-    args,
     conversation,
     executed,
     joined,
     log,
     model,
-    moved,
     only_call,
     reading,
     requested,
-    shown,
 )
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.observations import CallExecuted, MessageSeen, ToolDefinition, ToolsOffered
@@ -33,26 +30,6 @@ def test_nothing_of_interest_is_no_trajectory():
     assert join([], scope="trace", closed_because="idle") is None
 
 
-def test_an_agent_without_calls_is_a_trajectory():
-    trajectory = joined(reading("run", agent("a"), start=3, end=9))
-    assert (trajectory.calls, trajectory.agents, trajectory.tools_offered, trajectory.messages) == (
-        (),
-        ("a",),
-        None,
-        (),
-    )
-    assert (trajectory.start_ns, trajectory.end_ns) == (3_000_000, 9_000_000)
-
-
-def test_agents_are_found_through_spans_that_nobody_read():
-    trajectory = joined(
-        reading("run", agent("a"), start=0),
-        reading("tool", executed("f"), parent="wrapper2", start=2),
-        parents={"wrapper2": "wrapper1", "wrapper1": "run"},
-    )
-    assert only_call(trajectory).agent_path == ("a",)
-
-
 def test_the_nearest_agent_run_names_the_agent_before_the_span_itself_does():
     trajectory = joined(
         reading("run", agent("refunds"), start=0),
@@ -61,15 +38,6 @@ def test_the_nearest_agent_run_names_the_agent_before_the_span_itself_does():
     )
     assert [call.agent for call in trajectory.calls] == ["refunds", "OpenAI Agent"]
     assert trajectory.agents == ("refunds", "OpenAI Agent")
-
-
-def test_a_run_seen_by_two_instrumentations_is_one_agent_on_the_path():
-    trajectory = joined(
-        reading("run", agent("a"), start=0),
-        reading("again", agent("a"), parent="run", start=0),
-        reading("tool", executed("f"), parent="again", start=1),
-    )
-    assert only_call(trajectory).agent_path == ("a",)
 
 
 def test_root_is_the_outermost_agent_run():
@@ -151,18 +119,6 @@ def test_the_roots_attributes_win():
     assert trajectory.attributes == {"case": "root", "region": "eu", "tier": "gold"}
 
 
-def test_circles_of_parents_end():
-    trajectory = joined(
-        reading("a", agent("a"), parent="b", start=1),
-        reading("b", executed("f"), parent="c", start=2),
-        reading("c", executed("g"), parent="a", start=3),
-        reading("self", executed("h"), parent="self", start=4),
-        reading("lost", executed("i"), parent="x", start=5),
-        parents={"x": "y", "y": "x"},
-    )
-    assert [call.name for call in trajectory.calls] == ["f", "g", "h", "i"]
-
-
 def test_the_resource_is_that_of_the_span_that_names_the_service():
     trajectory = joined(
         reading("top", conversation("c"), start=0, service=None, version="9"),
@@ -170,43 +126,6 @@ def test_the_resource_is_that_of_the_span_that_names_the_service():
         reading("ask", model(), parent="top", start=2, service="shop", version="1.0"),
     )
     assert (trajectory.service, trajectory.resource) == ("shop", {"service.version": "1.1"})
-
-
-def test_without_a_service_the_resource_is_the_root_s():
-    readings = (
-        reading("top", conversation("c"), service=None, version="9"),
-        reading("ask", model(), parent="top", service=None),
-    )
-    trajectory = joined(*readings)
-    assert (trajectory.service, trajectory.resource) == (None, {"service.version": "9"})
-
-
-def test_a_service_with_a_slow_clock_does_not_come_first():
-    readings = (
-        reading("run", agent("boss"), start=0, end=100),
-        reading("ask1", model(), requested("expert", id="1"), parent="run", start=1, end=5),
-        reading("tool", executed("expert", id="1"), parent="run", start=10, end=50),
-        reading("sub", agent("expert"), parent="tool", start=11, end=49),
-        reading("ask2", model(), requested("search", id="2"), parent="sub", start=12, end=20),
-        reading("ask3", model(), requested("finish", id="3"), parent="run", start=60, end=70),
-    )
-    expected = [
-        (0, 0, "expert", "executed"),
-        (1, 0, "search", "requested_only"),
-        (2, 0, "finish", "requested_only"),
-    ]
-    assert shown(joined(*readings)) == expected
-    for by_ms in (-3_600_000, -20, 3_600_000):
-        skewed = [moved(one, service="expert", by_ms=by_ms) if one in readings[3:5] else one for one in readings]
-        assert shown(joined(*skewed)) == expected
-
-
-def test_a_name_is_borrowed_where_the_outer_span_has_none():
-    trajectory = joined(
-        reading("client", executed("", mcp=True), start=0),
-        reading("server", executed("search", args(q=1), mcp=True), parent="client", start=1),
-    )
-    assert (only_call(trajectory).name, only_call(trajectory).arguments) == ("search", args(q=1))
 
 
 def test_a_deep_chain_of_agents_has_a_path_of_bounded_length():

@@ -36,15 +36,6 @@ def test_a_result_that_only_a_later_history_tells_is_known_when_it_was_told():
     assert [call.result_turn for call in trajectory.calls] == [2, 2, None]
 
 
-def test_a_tool_that_ends_in_the_very_moment_of_the_next_request_is_known_to_it():
-    trajectory = joined(
-        reading("ask1", model(), requested("f", id="c1"), start=0, end=5),
-        reading("t1", executed("f", id="c1", result=answered("c1").result), start=6, end=10),
-        reading("ask2", model(), requested("f", id="c2"), start=10, end=12),
-    )
-    assert trajectory.calls[0].result_turn == 1
-
-
 def test_tools_on_offer_carry_the_turn_that_first_knew_them():
     trajectory = joined(
         reading("run", agent("a"), offer("f"), start=0, end=90),

@@ -106,16 +106,6 @@ def test_without_evidence_they_are_two_calls(spans: tuple[Reading, ...]):
     assert len(of(sub, *spans).calls) == 2
 
 
-def test_calls_with_two_ids_are_two():
-    span = reading("tool", executed("ReadAction", X, id="2"), parent="run", start=3)
-    assert len(of(asked(requested("read", X, id="1")), span).calls) == 2
-
-
-def test_one_execution_is_that_of_one_request():
-    first, second = requested("read", X, id="1"), requested("read", X, id="2", position=1)
-    assert states(of(asked(first, second), ran("ReadAction"))) == [("read", "executed"), ("read", "requested_only")]
-
-
 def test_a_repeated_call_is_that_of_the_newest_output():
     first = asked(requested("read", X, id="1"))
     again = asked(answered("1"), requested("read", X, id="2"), start=5, name="again")

@@ -17,7 +17,6 @@ from toolgauge.model.observations import (
     Observation,
     Reading,
     ToolDefinition,
-    ToolDescribed,
     ToolsOffered,
 )
 
@@ -37,12 +36,6 @@ def test_a_repeated_system_prompt_weighs_once():
 
 
 LONG = "x" * 1_000_000
-
-
-def test_long_names_of_services_and_scopes_weigh_though_the_span_itself_has_few_bytes():
-    plain = weigh(Scale(), reading("t", executed("f"), service="shop", scope="test", size=200))
-    assert weigh(Scale(), reading("t", executed("f"), service=LONG, size=200)) > plain + 999_000
-    assert weigh(Scale(), reading("t", executed("f"), scope=LONG, size=200)) > plain + 999_000
 
 
 HUGE = int("9" * 4000)
@@ -91,19 +84,6 @@ def test_tools_weigh_with_the_first_that_has_them_and_nothing_with_others():
     assert weighed(scale, one) > 10 * 1000
     assert weighed(scale, one) < 1000
     assert weighed(scale, tools("d" * 1000)) > 10 * 1000
-
-
-def test_tools_told_one_by_one_weigh_little_where_only_their_schemas_are_the_same_objects():
-    scale, one = Scale(), tools("d" * 1000)
-    assert weighed(scale, one) > 4 * 10 * 1000
-    again = tuple(ToolDefinition(name=tool.name, parameters=tool.parameters) for tool in one)
-    assert weighed(scale, again) < 4000
-
-
-def test_the_schema_on_a_tools_own_span_weighs_once():
-    scale, (tool, *_) = Scale(), tools("d" * 1000)
-    first, second = (weigh(scale, reading(n, executed("f"), ToolDescribed(tool=tool), size=9_000)) for n in "ab")
-    assert (first > 3_000, second < 1_500) == (True, True)
 
 
 def test_what_is_remembered_of_shared_objects_is_bounded_in_bytes():

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.authoring.support import OPTIONS, call, contracts, learned, learned_text, refund, run
 from tests.rows import each_row
 from tests.score.support import user
-from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.learner import Learner, Options
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition
@@ -179,6 +179,11 @@ def test_too_few_runs_teach_nothing():
 def test_a_rule_that_too_many_runs_break_is_not_written():
     broken = [run(number, call("refund", {"order_id": f"W{number}"})) for number in range(100, 103)]
     assert "requires" not in contracts([*USUAL, *broken])["refund"]
+
+
+def test_a_rule_that_a_hundred_runs_break_does_not_hold_at_any_tolerance():
+    assert Evidence(runs=1000, broken=98).holds(tolerance=0.5)
+    assert not Evidence(runs=1000, broken=100).holds(tolerance=0.5)
 
 
 def test_a_rule_that_one_of_many_runs_breaks_is_written_with_its_evidence():

@@ -114,6 +114,7 @@ def test_identifiers_of_many_shapes_have_a_pattern_of_their_characters():
     ]
     assert profiled(values, name="code").pattern == "[A-Z0-9]{6}"
     assert profiled(["a1b2", *values], name="code").pattern == "[A-Za-z0-9]+"
+    assert profiled([*values, "a1b2"], name="code").pattern == "[A-Za-z0-9]+"
     assert profiled(["a1-b2", *values], name="code").pattern is None
 
 

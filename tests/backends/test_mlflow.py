@@ -12,12 +12,9 @@ class Tracking:
     """MLflow with one trace: it makes ids itself, and keeps what it is given."""
 
     def __init__(self) -> None:
-        self.has_trace = True
         self.assessments: dict[str, dict[str, object]] = {}
 
     def answer(self, asked: Asked) -> Reply:
-        if not self.has_trace:
-            return Reply(404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no such trace"})
         if asked.method == "GET":
             return Reply(json={"trace": {"trace_info": {"assessments": [*self.assessments.values()]}}})
         given = asked.json["assessment"]
@@ -47,16 +44,6 @@ async def test_a_run_is_assessed_once_however_often_it_is_sent():
         assert of_call["source"] == {"source_type": "CODE", "source_id": "toolgauge/tool_call_args"}
         assert "span_id" not in by_name["refund-f1"]
         assert by_name["judge"]["feedback"] == {"error": {"error_code": "Timeout", "error_message": "took too long"}}
-
-
-async def test_scores_wait_for_their_trace():
-    tracking = Tracking()
-    tracking.has_trace = False
-    async with serving(tracking.answer) as mlflow, sending(MlflowSettings(), mlflow) as out:
-        out.put(card())
-        await until(lambda: len(mlflow.asked) > 1)
-        tracking.has_trace = True
-        assert await out.settled() == {"accepted": 3, "delivered": 3}
 
 
 async def test_what_was_not_evaluated_is_left_out():

@@ -194,7 +194,9 @@ async def test_scores_that_people_gave_in_opik_need_a_mark_or_a_thread():
 
 async def test_a_busy_backend_is_asked_again_and_a_refusal_is_an_error():
     empty = Reply(json={"data": [], "meta": {"totalPages": 0}})
-    assert (await pulled(LANGFUSE, in_turn(Reply(429, headers={"Retry-After": "0"}), empty)))[0] == []
+    verdicts, (first, second, *_) = await pulled(LANGFUSE, in_turn(Reply(429, headers={"Retry-After": "1"}), empty))
+    assert verdicts == []
+    assert second.at_s - first.at_s >= 1
     with pytest.raises(RecordingError, match="http_401"):
         await pulled(LANGFUSE, in_turn(Reply(401)))
     with pytest.raises(ConfigError, match="datadog"):

@@ -37,13 +37,6 @@ def test_scores_that_were_not_confirmed_are_sent_by_the_next_process_as_they_wer
     assert not scores(third)
 
 
-def test_without_a_backend_no_score_is_written():
-    walk = Walk()
-    walk.send_folder("pydantic-ai", "one_call")
-    walk.wait(60)
-    assert not scores(walk)
-
-
 class Phoenix(Quiet, BaseHTTPRequestHandler):
     """Takes annotations, and refuses all with another status on request."""
 

@@ -79,13 +79,10 @@ async def test_a_reload_replaces_the_backends_that_changed_and_no_other():
 
 
 def test_workers_share_the_queue_of_a_backend():
-    config = share(configured("exporters.phoenix.queue.num_consumers=4"), 1, 4)
+    kept = "exporters.otlp={endpoint: collector:4317, keep: {passed: 0.1}}"
+    config = share(configured("exporters.phoenix.queue.num_consumers=4", kept), 1, 4)
     [phoenix] = config.exporters.phoenix
     assert (phoenix.queue.max_bytes, phoenix.queue.num_consumers) == (4 * MIB, 1)
-
-
-def test_workers_share_what_may_wait_for_the_results_of_traces():
-    config = share(configured("exporters.otlp={endpoint: collector:4317, keep: {passed: 0.1}}"), 1, 4)
     [otlp] = config.exporters.otlp
     assert otlp.keep is not None
     assert (otlp.keep.max_bytes, otlp.keep.passed) == (16 * MIB, 0.1)

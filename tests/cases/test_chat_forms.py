@@ -1,5 +1,7 @@
 """The chat messages of a case are read in the forms of every provider, or refused by their place: never a silent 0."""
 
+import json
+
 import pytest
 
 from tests.rows import each_row
@@ -143,6 +145,12 @@ def test_an_answer_that_is_marked_as_an_error_fails_the_call():
     (call,) = trajectory_of({"messages": [asked, {"role": "user", "content": [failed]}]}).calls
     assert call.error is not None
     assert call.error.message == "no such row"
+
+
+def test_an_mcp_result_with_is_error_fails_the_call():
+    result = json.dumps({"isError": True, "content": [{"type": "text", "text": "no such row"}]})
+    (call,) = trajectory_of({"messages": [FORMS["Anthropic"][1], {"role": "tool", "content": result}]}).calls
+    assert call.error is not None
 
 
 @each_row(

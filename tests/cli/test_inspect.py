@@ -8,6 +8,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.cli.command import run, unbroken
+from tests.cli.test_exit_codes import RETRY
 from tests.walk.support import CORPUS
 
 
@@ -36,6 +37,12 @@ def test_an_unknown_producer_is_led_to_the_section_dialects(
     assert (inspected.code, inspected.out) == (0, "")
     assert said in inspected.err
     assert "the section `dialects` of the configuration" in unbroken(inspected.err)
+
+
+def test_an_unread_producer_beside_a_known_one_is_a_problem_for_doctor(tmp_path: Path):
+    unread = recording(tmp_path, "call_tool find_order", acme_kind="work")
+    assert run("doctor", RETRY).code == 0
+    assert run("doctor", RETRY, unread).code == 1
 
 
 def test_a_known_producer_is_not():

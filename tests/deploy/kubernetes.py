@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+from tests.json_schemas import validator
 
 HERE = Path(__file__).parent
 
@@ -23,7 +23,7 @@ def _schemas() -> dict[str, dict[str, Any]]:
 def errors(manifest: dict[str, Any]) -> list[str]:
     """List what the schema of the manifest's kind refuses; a kind without a schema is an error of the test."""
     schema = _schemas()[f"{manifest['apiVersion']} {manifest['kind']}"]
-    found = jsonschema.Draft202012Validator(schema).iter_errors(manifest)  # pyright: ignore[reportUnknownMemberType]
+    found = validator(schema).iter_errors(manifest)
     return [f"{error.json_path}: {error.message}" for error in found]
 
 
@@ -31,7 +31,7 @@ def part_errors(name: str, part: object) -> list[str]:
     """List what the schema of a part of Kubernetes' own kinds, such as `core.v1.Container`, refuses."""
     core = json.loads((HERE / "kubernetes-1.34.json").read_text())
     schema = {"$schema": core["$schema"], "$defs": core["$defs"], "$ref": f"#/$defs/io.k8s.api.{name}"}
-    found = jsonschema.Draft202012Validator(schema).iter_errors(part)  # pyright: ignore[reportUnknownMemberType, reportArgumentType]
+    found = validator(schema).iter_errors(part)
     return [f"{error.json_path}: {error.message}" for error in found]
 
 

@@ -12,10 +12,10 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.cli.command import run
 from tests.deploy.files import DEPLOY, ROOT, document, ports
+from tests.json_schemas import validator
 from tests.wire.support import environment
 
 DOCKER = DEPLOY / "docker"
@@ -103,7 +103,7 @@ def test_hadolint_finds_nothing():
 
 def test_compose_follows_its_specification():
     schema = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
-    found = [f"{error.json_path}: {error.message}" for error in Draft202012Validator(schema).iter_errors(COMPOSE)]
+    found = [f"{error.json_path}: {error.message}" for error in validator(schema).iter_errors(COMPOSE)]
     assert found == []
 
 

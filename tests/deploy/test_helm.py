@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft7Validator
 
 from tests.cli.command import run as run_toolgauge
 from tests.deploy.files import DEPLOY, ROOT, document, documents, ports
@@ -30,6 +29,7 @@ from tests.deploy.helm import (
     written,
 )
 from tests.deploy.kubernetes import errors
+from tests.json_schemas import validator
 from tests.rows import each_row
 
 VALUES = document(CHART / "values.yaml")
@@ -325,8 +325,9 @@ def test_wrong_values_are_refused_with_the_key(values: dict[str, Any], path: str
 
 
 def wrong(values: Any) -> list[tuple[str, str]]:  # noqa: ANN401 (any YAML)
-    Draft7Validator.check_schema(SCHEMA)
-    return [(error.json_path, error.message) for error in Draft7Validator(SCHEMA).iter_errors(values)]
+    draft_7 = validator(SCHEMA, draft="Draft7Validator")
+    draft_7.check_schema(SCHEMA)
+    return [(error.json_path, error.message) for error in draft_7.iter_errors(values)]
 
 
 def test_schema_and_values_have_the_same_keys():

@@ -196,6 +196,15 @@ async def sending(
         await destination.close()
 
 
+@asynccontextmanager
+async def exchanging(
+    protocol: Transport, script: Script, **settings: object
+) -> AsyncGenerator[tuple[Seen, Sending], None]:
+    """Run a destination of requests, and send to it."""
+    async with sink(protocol, script) as seen, sending(seen.endpoint, protocol=protocol, **settings) as out:  # pyright: ignore[reportArgumentType] - settings
+        yield seen, out
+
+
 def nowhere(protocol: Transport) -> str:
     """Return the endpoint of a destination that is not there."""
     return at_port(protocol, free_port())

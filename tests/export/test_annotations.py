@@ -100,16 +100,6 @@ def test_conversations_are_not_written_on_spans():
     assert span_attributes(scorecard(call_result(passed()), of=conversation)) == {}
 
 
-def test_without_a_root_only_calls_are_annotated():
-    rootless = replace(trajectory(call()), root=None)
-    card = scorecard(call_result(passed()), replace(trajectory_result(passed()), target=None), of=rootless)
-    assert set(span_attributes(card)) == {TOOL_SPAN.span_id}
-
-
-def test_nothing_judged_annotates_nothing():
-    assert span_attributes(scorecard()) == {}
-
-
 def test_a_span_of_another_trace_is_plainly_claimed_nothing():
     elsewhere = call(span=replace(TOOL_SPAN, trace_id="f" * 32))
     assert set(span_attributes(scorecard(call_result(passed(), elsewhere)))) == {ROOT.span_id}

@@ -3,12 +3,6 @@
 from toolgauge.export.results import BoundedCache
 
 
-def test_what_is_kept_is_found_and_nothing_else():
-    memo: BoundedCache[str, bytes] = BoundedCache()
-    memo.keep("a", b"1", 1)
-    assert (memo.get("a"), memo.get("b")) == (b"1", None)
-
-
 def test_a_memo_of_many_small_texts_stays_bounded_and_keeps_the_latest():
     memo: BoundedCache[int, bytes] = BoundedCache()
     largest = 0

@@ -135,14 +135,6 @@ async def test_drain_counts_what_each_destination_lost():
     assert fan.spans("dead") == {("dropped", "shutdown"): 5}
 
 
-async def test_request_that_is_too_large_to_send_is_dropped_and_counted():
-    settings = DestinationSettings(endpoint="localhost:1", retry=FAST, max_request_size=7)
-    async with fanned({"a": OK}, a=settings) as fan:
-        fan.out.put(request(BODY, spans=2))
-        await until(lambda: fan.spans("a") == {("dropped", "too_large"): 2})
-    assert fan.seen["a"].arrived == []
-
-
 async def test_without_destinations_spans_are_consumed_and_our_own_is_dropped():
     metrics = SelfMetrics(MetricRegistry())
     nowhere = FanOut((), metrics)

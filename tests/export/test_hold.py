@@ -76,12 +76,3 @@ def test_everything_leaves_at_the_end():
     assert hold.take_all() == []
     assert hold.expired(99 * SECOND) == []
     assert hold.add(A1, "", b"1", 0)
-
-
-def test_ten_thousand_spans_expire_one_by_one_in_order():
-    hold = new_hold(max_bytes=10_000 * (ENTRY_BYTES + 1))
-    for number in range(10_000):
-        assert hold.add(SpanRef(f"{number % 7:032x}", f"{number:016x}"), "", b"x", number)
-    left = [held.added_ns for number in range(10_000) for held in hold.expired(30 * SECOND + number)]
-    assert left == list(range(10_000))
-    assert hold.bytes == 0

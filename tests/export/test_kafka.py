@@ -23,7 +23,7 @@ from toolgauge.export.destination import HOP_HEADER, Destination
 from toolgauge.export.kafka_sender import KafkaSender
 from toolgauge.export.sender import Permanent, Transient
 from toolgauge.export.settings import KafkaExporterSettings, KafkaProducerSettings
-from toolgauge.model.errors import ConfigError, StartError
+from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.settings import client_properties
 from toolgauge.selfmetrics import SelfMetrics
@@ -237,13 +237,6 @@ def test_passwords_are_not_shown(tmp_path: Path):
 def test_what_the_client_cannot_do_is_an_error(settings: dict[str, object], message: str):
     with pytest.raises(ValidationError, match=message):
         exporter("localhost:9092", **settings)
-
-
-def test_an_unknown_key_names_its_place(tmp_path: Path):
-    file = tmp_path / "toolgauge.yaml"
-    file.write_text("exporters:\n  kafka:\n    broker: ['a:9092']\n")
-    with pytest.raises(ConfigError, match=r"toolgauge\.yaml:3.*exporters\.kafka\.broker"):
-        load([file], [], {})
 
 
 def test_without_the_extra_the_section_names_it(monkeypatch: pytest.MonkeyPatch):

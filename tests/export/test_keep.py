@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from tests.export.fakes import OK, always, counted, grpc_sink, request, sending, until
 from tests.export.scorecards import ROOT, call, call_result, failed, passed, scorecard, shadow, trajectory
+from tests.rows import each_row
 from tests.walk.support import MemoryJournal
 from toolgauge.export.keep import Keep
 from toolgauge.export.send_queue import SendQueue
@@ -126,13 +127,6 @@ def card(outcome: Outcome | None = None, of: Trajectory | None = None) -> Scorec
     return scorecard(call_result(outcome or passed()), of=of or run())
 
 
-def test_a_trace_waits_until_its_results_are_known():
-    keeping = Keeping()
-    keeping.send(LOW)
-    keeping.wait(60)
-    assert (keeping.spans(), keeping.keep.spans) == ([], 1)
-
-
 def test_a_run_that_failed_goes_whole_with_its_log_records():
     keeping = Keeping()
     keeping.send(LOW)
@@ -151,85 +145,54 @@ def test_a_run_that_passed_is_dropped_whole_and_counted_where_its_randomness_is_
     assert keeping.metrics.requests_dropped.value(("backend", "logs", "sampled")) == 1
 
 
-def test_a_run_that_passed_carries_the_threshold_where_it_is_kept():
-    keeping = Keeping()
-    keeping.send(HIGH)
-    keeping.score(card(of=run(HIGH)))
-    assert [span.trace_state for span in keeping.spans()] == ["ot=th:8"]
+BROKEN = Run(
+    span=ROOT,
+    above=None,
+    agent=None,
+    prompt=None,
+    response=None,
+    tools_offered=None,
+    start_ns=0,
+    end_ns=0,
+    error=CallError(kind="timeout", message=""),
+)
 
 
-def test_spans_of_a_run_that_failed_stay_as_they_came():
-    keeping = Keeping()
-    keeping.send(LOW, state="vendor=a")
-    keeping.score(card(failed()))
-    assert [span.trace_state for span in keeping.spans()] == ["vendor=a"]
-
-
-def test_a_failure_of_a_criterion_in_trial_keeps_nothing():
-    keeping = Keeping()
+@each_row(
+    ("settings", "scored", "kept"),
+    [
+        ({}, card(of=replace(run(), runs=(BROKEN,))), [LOW]),
+        ({}, card(Errored(error_type="timeout", message="")), [LOW]),
+        ({}, scorecard(shadow(call_result(failed())), of=run()), []),
+        ({"slow": {"over": "1s"}}, card(), [LOW]),
+        ({"slow": {"over": "2s"}}, card(), []),
+    ],
+    ids=["error of the run", "error of an evaluator", "failure in trial", "slow", "not slow"],
+)
+def test_runs_with_errors_and_slow_ones_are_kept(settings: dict[str, object], scored: Scorecard, kept: list[str]):
+    keeping = Keeping(**settings)  # pyright: ignore[reportArgumentType] - settings of `keep` alone
     keeping.send(LOW)
-    keeping.score(scorecard(shadow(call_result(failed())), of=run()))
-    assert keeping.sampled == 1
+    keeping.score(scored)
+    assert (keeping.traces(), keeping.sampled) == (kept, 1 - len(kept))
 
 
-def test_a_run_that_ended_in_an_error_is_kept():
-    keeping = Keeping()
-    whole = Run(
-        span=ROOT,
-        above=None,
-        agent=None,
-        prompt=None,
-        response=None,
-        tools_offered=None,
-        start_ns=0,
-        end_ns=0,
-        error=CallError(kind="timeout", message=""),
-    )
-    keeping.send(LOW)
-    keeping.score(card(of=replace(run(), runs=(whole,))))
-    assert keeping.traces() == [LOW]
-
-
-def test_a_run_whose_evaluator_failed_is_kept():
-    keeping = Keeping()
-    keeping.send(LOW)
-    keeping.score(card(Errored(error_type="timeout", message="")))
-    assert keeping.traces() == [LOW]
-
-
-@pytest.mark.parametrize(("over", "kept"), [("1s", [LOW]), ("2s", [])])
-def test_a_run_that_took_longer_is_kept(over: str, kept: list[str]):
-    keeping = Keeping(slow={"over": over})
-    keeping.send(LOW)
-    keeping.score(card())
-    assert keeping.traces() == kept
-
-
-def test_the_first_run_with_a_tool_is_kept_and_no_later_one():
-    keeping = Keeping(first_of=["tool"])
-    other = LOW.replace("01", "02")
-    for trace in (LOW, other):
+@each_row(
+    ("first_of", "runs", "kept"),
+    [
+        ("tool", [("1", "search book"), ("1", "book"), ("1", "pay")], [0, 2]),
+        ("version", [("1", "book"), ("1", "pay"), ("2", "book")], [0, 2]),
+    ],
+)
+def test_the_first_run_with_a_tool_or_version_is_kept_and_no_later_one(
+    first_of: str, runs: list[tuple[str, str]], kept: list[int]
+):
+    keeping = Keeping(first_of=[first_of])
+    traces = [f"{number:018d}{'0' * 14}" for number in range(1, len(runs) + 1)]
+    for trace, (version, names) in zip(traces, runs, strict=True):
         keeping.send(trace)
-        keeping.score(card(of=run(trace)))
-    assert keeping.traces() == [LOW]
-
-
-def test_a_run_is_the_first_with_all_of_its_tools():
-    keeping = Keeping(first_of=["tool"])
-    traces = [f"{number:018d}{'0' * 14}" for number in (1, 2)]
-    for trace, names in zip(traces, (("search", "book"), ("book",)), strict=True):
-        keeping.send(trace)
-        keeping.score(card(of=replace(run(trace), calls=tuple(map(call, names)))))
-    assert keeping.traces() == traces[:1]
-
-
-def test_the_first_run_of_a_version_is_kept_and_no_later_one():
-    keeping = Keeping(first_of=["version"])
-    traces = [f"{number:018d}{'0' * 14}" for number in (1, 2, 3)]
-    for trace, version in zip(traces, ("1", "1", "2"), strict=True):
-        keeping.send(trace)
-        keeping.score(card(of=replace(run(trace), resource={"service.version": version})))
-    assert keeping.traces() == [traces[0], traces[2]]
+        calls = tuple(map(call, names.split()))
+        keeping.score(card(of=replace(run(trace), calls=calls, resource={"service.version": version})))
+    assert keeping.traces() == [traces[number] for number in kept]
 
 
 def test_the_largest_share_of_the_rules_that_a_run_meets_counts():

@@ -1,6 +1,5 @@
 import math
 
-from msgspec.structs import replace
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
 
@@ -128,13 +127,6 @@ def test_a_clock_that_was_set_back_gives_no_start_after_the_end():
     emitting.record(scorecard(call_result(passed())))
     (point,) = metrics(emitting)["toolgauge.evaluation.score"].histogram.data_points
     assert (point.start_time_unix_nano, point.time_unix_nano) == (NOW_NS, NOW_NS)
-
-
-def test_a_cell_has_bounds_of_its_own():
-    emitting = emitter()
-    emitting.record(scorecard(replace(call_result(failed(0.0)), is_binary=True)))
-    (point,) = metrics(emitting)["toolgauge.evaluation.score"].histogram.data_points
-    assert (list(point.explicit_bounds), list(point.bucket_counts)) == ([0], [1, 0])
 
 
 def test_a_snapshot_does_not_move():

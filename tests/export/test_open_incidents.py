@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from tests.export.test_regression_events import BEGAN, CAUSE_WORDS, STREAM
+from tests.export.test_regression_events import BEGAN, STREAM
 from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.regression_events import sentence
 from toolgauge.model.regressions import Regression
@@ -25,10 +25,6 @@ def test_streams_that_fall_together_are_one_line_with_the_largest_drop_first():
     assert is_new
     others = "`default.tool_success` of `search` and `default.tool_success` of `find_order`"
     assert text.startswith(f"{sentence(REFUND)}, and with it {others}; ")
-
-
-def test_a_single_stream_is_its_sentence_and_its_cause():
-    assert texts(IncidentLines(), BEGAN) == [(True, f"{sentence(BEGAN)}; {CAUSE_WORDS}")]
 
 
 def test_a_stream_that_joins_begins_no_incident_and_the_end_of_one_of_two_is_no_news():

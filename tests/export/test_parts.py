@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import grpc
 import pytest
 
-from tests.export.fakes import MS, OK, Said, Script, always, counted, request, sending, sink, until
+from tests.export.fakes import MS, OK, Said, Script, always, counted, exchanging, request, until
 from tests.otlp import stock
 from toolgauge.export.settings import Transport
 from toolgauge.model.delivery import Outgoing, Signal
@@ -49,10 +49,7 @@ async def test_a_request_that_is_refused_for_one_of_its_parts_loses_that_part_al
     protocol: Transport, code: grpc.StatusCode, status: int
 ):
     refused = Said(code=code, http_status=status)
-    async with (
-        sink(protocol, refusing(BAD, refused)) as seen,
-        sending(seen.endpoint, protocol=protocol) as out,
-    ):
+    async with exchanging(protocol, refusing(BAD, refused)) as (seen, out):
         assert out.destination.put(together(ALL))
         await until(lambda: out.destination.queue.spans == 0)
         assert out.destination.queue.size_bytes == 0
@@ -63,18 +60,6 @@ async def test_a_request_that_is_refused_for_one_of_its_parts_loses_that_part_al
 
 
 @both
-async def test_log_records_that_are_refused_for_one_part_lose_that_part_alone(protocol: Transport):
-    async with (
-        sink(protocol, refusing(BAD, REFUSED)) as seen,
-        sending(seen.endpoint, protocol=protocol) as out,
-    ):
-        assert out.destination.put(together(ALL, signal="logs", spans=0))
-        await until(lambda: out.destination.queue.size_bytes == 0)
-    assert b"".join(body for body in seen.bodies if BAD not in body) == b"".join(GOOD)
-    assert sum(counted(out.metrics.requests_dropped).values()) == 1
-
-
-@both
 @pytest.mark.parametrize(
     ("code", "status"), [(Code.UNAUTHENTICATED, 401), (Code.NOT_FOUND, 404), (Code.UNIMPLEMENTED, 405)]
 )
@@ -82,7 +67,7 @@ async def test_what_is_refused_whatever_it_holds_is_not_sent_again_in_parts(
     protocol: Transport, code: grpc.StatusCode, status: int
 ):
     refused = always(Said(code=code, http_status=status))
-    async with sink(protocol, refused) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, refused) as (seen, out):
         out.destination.put(together(ALL))
         await until(lambda: out.destination.queue.spans == 0)
     assert len(seen.arrived) == 1
@@ -90,7 +75,7 @@ async def test_what_is_refused_whatever_it_holds_is_not_sent_again_in_parts(
 
 
 async def test_what_is_larger_than_the_destination_takes_is_sent_in_parts():
-    async with sink("grpc", always(OK)) as seen, sending(seen.endpoint, max_request_size=40) as out:
+    async with exchanging("grpc", always(OK), max_request_size=40) as (seen, out):
         out.destination.put(together([*GOOD, bytes([10, 0]) * 30]))
         await until(lambda: out.destination.queue.spans == 0)
     assert b"".join(seen.bodies) == b"".join(GOOD)
@@ -104,7 +89,7 @@ async def test_each_part_is_tried_again_by_itself():
             return REFUSED
         return Said(code=Code.UNAVAILABLE) if count % 2 else OK
 
-    async with sink("grpc", script) as seen, sending(seen.endpoint) as out:
+    async with exchanging("grpc", script) as (_, out):
         out.destination.put(together(ALL))
         await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 33, ("dropped", "invalid_argument", "otlp"): 3}
@@ -117,7 +102,7 @@ async def test_the_end_gives_up_only_parts_that_were_not_delivered(protocol: Tra
             return REFUSED
         return Said(hang=True) if GOOD[-1] in body else OK
 
-    async with sink(protocol, script) as seen, sending(seen.endpoint, protocol=protocol) as out:
+    async with exchanging(protocol, script) as (_, out):
         out.destination.put(together(ALL))
         out.destination.put(request(GOOD[0], spans=5))
         await until(lambda: out.spans().get(("forwarded", "", "otlp"), 0) > 5)
@@ -129,10 +114,7 @@ async def test_the_end_gives_up_only_parts_that_were_not_delivered(protocol: Tra
 
 
 async def test_the_books_balance_between_the_parts():
-    async with (
-        sink("grpc", refusing(BAD, REFUSED)) as seen,
-        sending(seen.endpoint, timeout=600_000 * MS) as out,
-    ):
+    async with exchanging("grpc", refusing(BAD, REFUSED), timeout=600_000 * MS) as (_, out):
         out.destination.put(together(ALL))
         while out.destination.queue.spans:
             assert out.destination.queue.spans + sum(out.spans().values()) == 36
@@ -143,7 +125,7 @@ async def test_the_books_balance_between_the_parts():
 async def test_spans_that_the_destination_cannot_decode_are_counted():
     good, broken = stock.span(stock.key_value("note")).SerializeToString(), stock.field(5, b"\xff\xfe")
     bodies = [stock.request_of([good]), stock.request_of([good, good + broken]), stock.request_of([good])]
-    async with sink("grpc", refusing(b"\xff\xfe", REFUSED)) as seen, sending(seen.endpoint) as out:
+    async with exchanging("grpc", refusing(b"\xff\xfe", REFUSED)) as (_, out):
         out.destination.put(together(bodies, spans=1))
         await until(lambda: out.destination.queue.spans == 0)
     assert counted(out.metrics.undecodable) == {("undecodable",): 1}

@@ -50,11 +50,6 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path: Path):
     assert (tmp_path / "a.otlp").read_bytes() == b"old"
 
 
-def test_a_directory_that_is_not_there_is_an_error(tmp_path: Path):
-    with pytest.raises(StartError, match="No such file or directory"):
-        RecordingFile(str(tmp_path / "none" / "a.otlp")).start()
-
-
 def test_with_rotation_a_file_that_is_there_is_moved_aside(tmp_path: Path):
     (tmp_path / "a.otlp").write_bytes(b"old")
     written(RecordingFile(str(tmp_path / "a.otlp"), rotation=Rotation(max_bytes=100, max_backups=1)))

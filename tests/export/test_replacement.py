@@ -7,9 +7,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from tests.export.fakes import FAST, MS, OK, OWN_HOP, Said, always, grpc_sink
+from tests.export.fakes import FAST, MS, OK, OWN_HOP, Said, always, grpc_sink, nowhere, until
 from tests.export.scorecards import call, call_result, passed, scorecard, trajectory
-from tests.wire.support import free_port
 from toolgauge.export.destination import Destination, Undelivered, otlp_destination
 from toolgauge.export.fan_out import FanOut
 from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
@@ -27,16 +26,6 @@ def request(number: int, spans: int = 2) -> Outgoing:
 def destination(metrics: SelfMetrics, endpoint: str, name: str = "otlp") -> Destination:
     settings = DestinationSettings(name=name, endpoint=endpoint, retry=FAST, compression="none")
     return otlp_destination(settings, metrics, OWN_HOP, "test")
-
-
-def nowhere() -> str:
-    return f"127.0.0.1:{free_port()}"
-
-
-async def until(is_so: object) -> None:
-    async with asyncio.timeout(60):
-        while not (callable(is_so) and is_so()):
-            await asyncio.sleep(0.01)
 
 
 async def test_what_waits_for_a_destination_that_goes_is_sent_and_the_books_balance_throughout():
@@ -95,7 +84,7 @@ def forwarded(metrics: SelfMetrics) -> float:
 async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_told(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.ERROR, "toolgauge.export")
     metrics = SelfMetrics(MetricRegistry())
-    fan_out = FanOut([destination(metrics, nowhere(), "dead")], metrics, handover_s=0.2)
+    fan_out = FanOut([destination(metrics, nowhere("grpc"), "dead")], metrics, handover_s=0.2)
     await fan_out.start()
     fan_out.put(request(1))
     await fan_out.replace(())
@@ -111,7 +100,7 @@ async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_to
 
 async def test_the_end_does_not_wait_longer_for_a_destination_that_goes_and_counts_its_loss():
     metrics = SelfMetrics(MetricRegistry())
-    fan_out = FanOut([destination(metrics, nowhere(), "dead")], metrics)
+    fan_out = FanOut([destination(metrics, nowhere("grpc"), "dead")], metrics)
     await fan_out.start()
     fan_out.put(request(1))
     await fan_out.replace(())
@@ -142,7 +131,7 @@ async def test_one_that_cannot_start_changes_nothing():
         fan_out = FanOut([destination(metrics, sink.endpoint)], metrics)
         await fan_out.start()
         settings = DestinationSettings(
-            name="broken", endpoint=f"https://{nowhere()}", protocol="http", tls=ClientTls(ca_file=__file__)
+            name="broken", endpoint=f"https://{nowhere('grpc')}", protocol="http", tls=ClientTls(ca_file=__file__)
         )
         with pytest.raises(StartError):
             await fan_out.replace([otlp_destination(settings, metrics, OWN_HOP, "test")])

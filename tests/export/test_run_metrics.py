@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from tests.export.scorecards import (
     SCORED_NS,
-    call,
     call_result,
     emitter,
     failed,
@@ -155,14 +154,6 @@ def test_an_agent_that_gives_up_its_place_has_no_runs_any_more() -> None:
     assert [labels[0] for labels in histograms(registry)["tokens"]] == ["new"]
     counter.record(replace(run(judged(), service="new"), scored_at_ns=SCORED_NS + hour_ns))
     assert histograms(registry)["tokens"] == {("new", "", "", "triage", "pass"): (2, 2400.0)}
-
-
-def test_runs_over_the_cap_of_label_sets_are_counted_under_other() -> None:
-    registry = MetricRegistry()
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=1)), registry)
-    for number in range(20):
-        counter.record(scorecard(of=replace(trajectory(call()), tokens=TOKENS, service=f"s{number}")))
-    assert {labels[0] for labels in histograms(registry)["tokens"]} == {"s0", "_other"}
 
 
 def test_failed_work_counts_and_what_was_not_recorded_is_no_0() -> None:

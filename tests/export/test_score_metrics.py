@@ -1,14 +1,9 @@
-import gc
 import math
-import tracemalloc
-from itertools import product
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.fakes import counted
 from tests.export.scorecards import (
-    ROOT,
     SCORED_NS,
     TOOL_SPAN,
     TRACE,
@@ -18,11 +13,9 @@ from tests.export.scorecards import (
     failed,
     passed,
     scorecard,
-    shadow,
     trajectory,
     trajectory_result,
 )
-from toolgauge.export import results
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.content import Recorded
@@ -124,23 +117,23 @@ def test_what_is_no_score_is_counted_and_in_no_histogram():
     }
 
 
-def test_shadow_results_have_a_series_of_their_own():
+def test_calls_and_trajectories_are_counted_and_those_of_a_conversation_not_again():
     registry = MetricRegistry()
-    emitter(registry=registry).record(scorecard(shadow(call_result(failed(0.25))), call_result(passed(1))))
-    assert set(scores(registry).cells) == {CALL_STREAM, (*CALL_STREAM[:-1], "shadow")}
-
-
-def test_calls_and_trajectories_are_counted():
-    registry = MetricRegistry()
+    by = emitter(registry=registry)
     broken = call("look_up", error=CallError(kind="TimeoutError", message="late"))
     invented = replace(call("invented"), state="requested_only", agent=None)
-    emitter(registry=registry).record(scorecard(of=trajectory(call(), call(), broken, invented)))
+    of_trace = trajectory(call(), call(), broken, invented)
+    by.record(scorecard(of=of_trace))
+    by.record(scorecard(of=replace(of_trace, scope="conversation", closed_because="conversation_idle")))
+    executed = ("support", "", "", "refund-agent", "look_up", "executed", "TimeoutError", "")
     assert counts(registry, "toolgauge.tool_calls") == {
         ("support", "", "", "refund-agent", "issue_refund", "executed", "", ""): 2,
-        ("support", "", "", "refund-agent", "look_up", "executed", "TimeoutError", ""): 1,
+        executed: 1,
         ("support", "", "", "", "invented", "requested_only", "", ""): 1,
     }
-    assert counts(registry, "toolgauge.trajectories") == {("run_ended",): 1}
+    assert counts(registry, "toolgauge.trajectories") == {("run_ended",): 1, ("conversation_idle",): 1}
+    (exemplar,) = counter_of(registry, "toolgauge.tool_calls").exemplars.items()
+    assert exemplar == (executed, Exemplar(value=1.0, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id))
 
 
 def test_a_failed_call_that_was_made_good_is_recovered():
@@ -155,17 +148,6 @@ def test_a_failed_call_that_was_made_good_is_recovered():
         ("pay", "executed", "", ""): 1,
         ("find", "executed", "Timeout", ""): 1,
     }
-
-
-def test_a_conversation_does_not_count_its_calls_a_second_time():
-    registry = MetricRegistry()
-    of_trace = trajectory(call())
-    conversation = replace(of_trace, scope="conversation", closed_because="conversation_idle")
-    counter = emitter(registry=registry)
-    counter.record(scorecard(of=of_trace))
-    counter.record(scorecard(of=conversation))
-    assert sum(counts(registry, "toolgauge.tool_calls").values()) == 1
-    assert counts(registry, "toolgauge.trajectories") == {("run_ended",): 1, ("conversation_idle",): 1}
 
 
 UNOBSERVED = "toolgauge.tool_calls.unobserved"
@@ -251,20 +233,6 @@ def test_label_sets_are_capped_and_all_outcomes_of_a_stream_stay_together():
     assert label_sets(registry) == 3
 
 
-def test_the_caps_bound_the_series_whatever_clients_send():
-    registry = MetricRegistry()
-    counter = emitter(registry=registry)
-    for number in range(3000):
-        judged = replace(call(f"tool-{number}"), agent=f"agent-{number}")
-        of = replace(trajectory(judged), service=f"service-{number % 100}")
-        counter.record(scorecard(call_result(passed(), judged), of=of))
-    assert label_sets(registry) <= 2000
-    assert len(scores(registry).cells) + len(counts(registry, "toolgauge.tool_calls")) <= 2002
-    tools = {labels[4] for labels in scores(registry).cells}
-    assert len(tools) <= 201
-    assert {f"tool-{number}" for number in range(50)} | {"_other"} <= tools
-
-
 def test_label_values_are_short_and_without_control_characters():
     registry = MetricRegistry()
     name = "re\nfund\x00\ud800\u0085" + "x" * 1000
@@ -272,17 +240,6 @@ def test_label_values_are_short_and_without_control_characters():
     (labels,) = scores(registry).cells
     assert labels[4] == "re\ufffdfund\ufffd\ufffd\ufffd" + "x" * 118
     assert len(labels[4]) == 128
-
-
-def test_each_measurement_over_a_cap_is_counted_however_often_it_comes():
-    registry = MetricRegistry()
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=1)), registry)
-    unnamed = scorecard(call_result(passed()), of=replace(trajectory(), service=None))
-    nobody = scorecard(call_result(passed(), replace(call(""), agent=None)), of=replace(trajectory(), service=None))
-    for card in (unnamed, unnamed, nobody, nobody, nobody):
-        counter.record(card)
-    # Each scorecard is a run, too.
-    assert counts(registry, "toolgauge.labels.capped") == {("label_sets",): 3 + 5}
 
 
 def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_back():
@@ -297,22 +254,6 @@ def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_bac
     assert {labels[4:6] for labels in scores(registry).cells} == {("issue_refund", "another"), ("_other", "one")}
 
 
-@pytest.mark.parametrize("length", [1, 10_000])
-def test_names_of_many_tools_take_no_more_memory_than_their_cells(length: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(results, "_MAX_ENTRIES", 10)
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=2000)))
-    tracemalloc.start()
-    for first, second in product(range(32), repeat=2):
-        # Cleaned, all these services have the same label.
-        of = replace(trajectory(), service=chr(first) + chr(second))
-        counter.record(scorecard(call_result(passed(), call("t" * length)), of=of))
-    # What the interpreter keeps of freed tuples for its next ones is not ours.
-    gc.collect()
-    kept = tracemalloc.get_traced_memory()[0]
-    tracemalloc.stop()
-    assert kept < 400_000
-
-
 def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():
     registry = MetricRegistry()
     of = replace(trajectory(), service=None)
@@ -321,15 +262,6 @@ def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():
     ).record(scorecard(call_result(passed(), replace(call(), agent=None)), of=of))
     (labels,) = scores(registry).cells
     assert labels[:5] == ("", "", "", "", "_other")
-
-
-def test_a_trajectory_result_without_agents_has_no_agent():
-    registry = MetricRegistry()
-    emitter(registry=registry).record(
-        scorecard(trajectory_result(passed()), of=replace(trajectory(), agents=(), root=ROOT))
-    )
-    (labels,) = scores(registry).cells
-    assert labels[3] == ""
 
 
 VERSION, ENVIRONMENT = "service.version", "deployment.environment.name"
@@ -376,14 +308,6 @@ class Traffic:
         return counts(self.registry, "toolgauge.labels.capped")
 
 
-def test_two_releases_have_series_of_their_own():
-    traffic = Traffic()
-    for version in ("1.0", "1.0", "1.1"):
-        traffic.release(version)
-    assert traffic.versions() == {"1.0": 2, "1.1": 1}
-    assert {labels[1] for labels in counts(traffic.registry, "toolgauge.tool_calls")} == {"1.0", "1.1"}
-
-
 def test_configured_attributes_are_labels_in_their_order():
     registry = MetricRegistry()
     settings = EmitSettings(metrics=MetricsSettings(resource_attributes=("region", VERSION)))
@@ -418,13 +342,6 @@ def test_ten_releases_of_a_service_have_series_and_an_idle_one_gives_way_to_a_ne
     assert traffic.versions() == {"1.0": 2, "2.0": 1}
 
 
-def test_services_do_not_push_out_each_other_s_releases():
-    traffic = Traffic()
-    for number in range(5):
-        traffic.release(f"{number}.0", service=f"service-{number}")
-    assert traffic.versions() == dict.fromkeys(("0.0", "1.0", "2.0", "3.0", "4.0"), 1)
-
-
 def test_a_tool_idle_for_an_hour_gives_its_place_to_one_that_needs_it():
     traffic = Traffic(MetricsSettings(max_tools=2))
     traffic.call("old")
@@ -440,13 +357,6 @@ def test_a_tool_idle_for_an_hour_gives_its_place_to_one_that_needs_it():
         "late",
     }
     assert traffic.capped() == {("gen_ai.tool.name",): 2}
-
-
-def test_agents_and_services_give_up_their_places_too():
-    traffic = Traffic(MetricsSettings(max_services=1, max_agents=1))
-    traffic.call(service="old", agent="old")
-    traffic.call(service="new", agent="new", minute=60)
-    assert (traffic.evaluated(0), traffic.evaluated(3)) == ({"new": 1}, {"new": 1})
 
 
 def test_services_with_equally_many_names_take_no_places_from_each_other():
@@ -513,19 +423,6 @@ def test_calls_of_a_scorecard_with_equal_scores_are_counted_with_the_exemplar_of
         cell = scores(registry).cells[CALL_STREAM]
         assert (cell.count, cell.sum) == (3 * times, 0.75 * times)
         assert [one.span_id for one in cell.exemplars if one is not None] == [f"{3:016x}"]
-
-
-def test_states_of_a_tool_begin_with_their_first_call_and_errors_have_an_exemplar():
-    registry = MetricRegistry()
-    by = emitter(registry=registry)
-    by.record(scorecard(of=trajectory(call("pay"))))
-    who = ("support", "", "", "refund-agent", "pay")
-    calls = counter_of(registry, "toolgauge.tool_calls")
-    assert calls.cells == {(*who, "executed", "", ""): 1}
-    by.record(scorecard(of=trajectory(call("pay", error=CallError(kind="E", message="secret")))))
-    assert calls.exemplars == {
-        (*who, "executed", "E", ""): Exemplar(value=1.0, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id)
-    }
 
 
 def test_types_of_errors_are_twenty_at_most():

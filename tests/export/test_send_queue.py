@@ -56,14 +56,6 @@ async def test_closed_queue_takes_nothing_in_and_still_gives_out():
     assert await waiting.take() is None
 
 
-async def test_close_wakes_all_takers():
-    waiting = queue()
-    takers = [asyncio.create_task(waiting.take()) for _ in range(3)]
-    await asyncio.sleep(0)
-    waiting.close()
-    assert await asyncio.gather(*takers) == [None, None, None]
-
-
 async def test_request_is_not_forgotten_when_its_taker_is_cancelled():
     waiting = queue()
     gone, stays = asyncio.create_task(waiting.take()), asyncio.create_task(waiting.take())

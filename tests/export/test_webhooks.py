@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.certificates import certificates
-from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink
+from tests.export.fakes import MS, OK, Said, Seen, always, first, http_sink, until
 from tests.export.test_regression_events import BEGAN, CAUSE_WORDS, ENDED, STREAM, UPDATED
 from tests.rows import each_row
 from tests.wire.support import free_port
@@ -57,12 +57,6 @@ async def running(*settings: WebhookSettings) -> AsyncGenerator[Running]:
 
 def to(seen: Seen, **values: object) -> WebhookSettings:
     return WebhookSettings.model_validate({"url": f"{seen.endpoint}/hook", "retry": FAST, **values})
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.sleep(0.005)
 
 
 def posted(seen: Seen, number: int = 0) -> Json:
@@ -244,14 +238,6 @@ def test_streams_that_join_one_by_one_are_few_updates_and_none_waits_more_than_a
     assert len(sent) == 13
 
 
-def test_a_stream_that_joins_after_a_quiet_time_does_not_wait():
-    events = webhooks.Events(None)
-    events.add([BEGAN], 0.0)
-    events.settle(events.take(2.0)[0])
-    events.add([REFUND], 500.0)
-    assert events.due_s == 502.0
-
-
 def test_an_end_that_was_delivered_is_forgotten_and_one_that_was_overtaken_is_not():
     events = webhooks.Events(None)
     events.add([BEGAN], 0.0)
@@ -268,13 +254,6 @@ def test_an_end_that_was_delivered_is_forgotten_and_one_that_was_overtaken_is_no
     assert (events.due_s, events.abandoned()) == (None, 0)
     events.add([BEGAN], 500.0)
     assert '"phase": "began"' in json.dumps(events.written(events.take(600.0)[0], NOW_NS))
-
-
-async def test_what_lasts_is_no_news_for_plain_json():
-    async with http_sink(always(OK)) as seen:
-        async with running(to(seen)) as one:
-            one.webhooks.set_active([BEGAN])
-        assert seen.arrived == []
 
 
 def test_alert_is_due_again_a_minute_after_it_was_sent():
@@ -318,7 +297,7 @@ def test_url_of_an_alertmanager_is_its_base_or_whole(url: str, path: str):
     assert webhooks.alerts_url(url) == path
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 599])
+@pytest.mark.parametrize("status", [429, 500, 599])
 async def test_busy_webhook_is_asked_again(status: int):
     async with http_sink(first(2, Said(http_status=status))) as seen, running(to(seen, format="alertmanager")) as one:
         one.webhooks.put([BEGAN])
@@ -326,7 +305,7 @@ async def test_busy_webhook_is_asked_again(status: int):
         assert (one.count("retried"), one.count("dropped"), len(seen.arrived)) == (2, 0, 3)
 
 
-@pytest.mark.parametrize("status", [302, 400, 401, 404, 410])
+@pytest.mark.parametrize("status", [302, 401, 410])
 async def test_refusal_is_final_and_redirects_are_not_followed(status: int, caplog: pytest.LogCaptureFixture):
     secret = {"url": "", "headers": {"X-Key": "hidden-key"}}
     async with http_sink(always(Said(http_status=status, response=b"hidden-answer"))) as seen:
@@ -341,7 +320,7 @@ async def test_refusal_is_final_and_redirects_are_not_followed(status: int, capl
 async def test_webhook_that_is_away_is_given_up_after_a_while(caplog: pytest.LogCaptureFixture):
     url = f"http://127.0.0.1:{free_port()}/hidden"
     # On a busy machine one attempt takes more than some milliseconds.
-    retry = RetrySettings(initial_interval=100 * MS, max_interval=100 * MS, max_elapsed_time=1 * SECOND)
+    retry = RetrySettings(initial_interval=50 * MS, max_interval=50 * MS, max_elapsed_time=300 * MS)
     async with running(WebhookSettings(url=url, retry=retry, format="alertmanager")) as one:
         one.webhooks.put([BEGAN])
         await until(lambda: one.count("dropped") == 1)
@@ -404,24 +383,17 @@ async def test_put_before_the_start_and_after_the_end_is_ignored():
         assert seen.arrived == []
 
 
-async def test_certificate_that_cannot_be_read_is_an_error_at_the_start():
-    tls = ClientTls(ca_file="/nowhere/ca.pem")
-    webhooks = Webhooks(
-        [WebhookSettings(url="https://a", tls=tls)],
-        None,
-        WebhookMetrics(MetricRegistry()),
-        clock=lambda: NOW_NS,
-        user_agent="test",
-    )
-    with pytest.raises(StartError, match="cannot read the TLS file"):
+async def test_certificate_that_cannot_be_read_and_header_that_cannot_be_sent_are_errors():
+    def made(**values: object) -> Webhooks:
+        settings = WebhookSettings.model_validate({"url": "https://a", **values})
+        return Webhooks([settings], None, WebhookMetrics(MetricRegistry()), clock=lambda: NOW_NS, user_agent="test")
+
+    webhooks = made(tls=ClientTls(ca_file="/nowhere/ca.pem"))
+    with pytest.raises(StartError, match="TLS file"):
         await webhooks.start()
     await webhooks.close(1)
-
-
-def test_header_that_cannot_be_sent_is_an_error():
-    settings = WebhookSettings(url="http://a", headers={"X Key": "1"})
     with pytest.raises(ConfigError, match="header `X Key` of destination `webhook`"):
-        Webhooks([settings], None, WebhookMetrics(MetricRegistry()), clock=lambda: 0, user_agent="test")
+        made(headers={"X Key": "1"})
 
 
 def test_url_and_headers_are_shown_without_what_may_be_secret():

@@ -1,7 +1,8 @@
 """Say which planted faults the tests find: `.venv-test/bin/python -m tests.faults [--jobs N] [words in a fault]`.
 
-Each fault is planted alone in a copy of the tree. The tests of its room run first, then all others that import what it changes, then
-the rest, until one fails. Ends with 1 when a fault was found by none.
+Each fault is planted alone in a copy of the tree. The tests of its room run first, the nearest to the fault before the others, then
+all others that import the faulty module, then the rest, until one fails; with `--own` the tests of the room alone. Ends with 1 when
+a fault was not found.
 """
 
 import argparse
@@ -14,12 +15,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 
 from msgspec import Struct
 
-from tests.changed import ROOT, git, reached_tests
+from tests.changed import ROOT, distances, git
 from tests.faults.planted import Fault, planted_faults
 
 _FAILED = re.compile(r"(?m)^(?:FAILED|ERROR) (\S+)")
@@ -61,11 +63,12 @@ def main() -> int:
         default=[],
         help="a test that fails without any fault; may be given several times",
     )
+    parser.add_argument("--own", action="store_true", help="run the tests of a fault's own room alone")
     options = parser.parse_args()
     faults = [one for one in planted_faults() if is_meant(one, options.words)]
     missed, began_s = 0, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="toolgauge-faults-") as folder:
-        for found in in_copies(faults, Path(folder), options.jobs, options.without):
+        for found in in_copies(faults, Path(folder), options.jobs, options.without, own=options.own):
             missed += found.test is None
             by = found.test or "NOT FOUND"
             print(f"{found.seconds:6.1f} s  {found.fault.file}: {found.fault.what}\n          {by}", flush=True)
@@ -81,7 +84,9 @@ def is_meant(fault: Fault, words: Sequence[str]) -> bool:
     return not words or any(word in fault.file or word in fault.what for word in words)
 
 
-def in_copies(faults: Sequence[Fault], folder: Path, jobs: int, without: Sequence[str]) -> Iterator[Found]:
+def in_copies(
+    faults: Sequence[Fault], folder: Path, jobs: int, without: Sequence[str], *, own: bool
+) -> Iterator[Found]:
     """Look for each fault in one of as many copies of the tree, and yield in order."""
     copies: SimpleQueue[Path] = SimpleQueue()
     for number in range(min(jobs, len(faults))):
@@ -90,7 +95,7 @@ def in_copies(faults: Sequence[Fault], folder: Path, jobs: int, without: Sequenc
     def look(fault: Fault) -> Found:
         copy = copies.get()
         try:
-            return look_for(fault, copy, without)
+            return look_for(fault, copy, without, own=own)
         finally:
             copies.put(copy)
 
@@ -108,12 +113,12 @@ def copy_tree(target: Path) -> Path:
     return target
 
 
-def look_for(fault: Fault, copy: Path, without: Sequence[str] = ()) -> Found:
+def look_for(fault: Fault, copy: Path, without: Sequence[str] = (), *, own: bool = False) -> Found:
     """Plant a fault in a copy of the tree, run tests until one fails, and mend the copy."""
     began_s = time.monotonic()
     sound = fault.plant(copy)
     try:
-        for tests in steps(fault):
+        for tests in islice(steps(fault), 1 if own else None):
             if failed := first_failure(tests, copy, without):
                 return Found(fault, failed, time.monotonic() - began_s)
         return Found(fault, None, time.monotonic() - began_s)
@@ -123,14 +128,17 @@ def look_for(fault: Fault, copy: Path, without: Sequence[str] = ()) -> Found:
 
 def steps(fault: Fault) -> Iterator[list[str]]:
     """Yield the tests of the room, those that import what is faulty, and all."""
-    room = f"tests/{fault.room}"
-    reached = reached_tests([str(fault.path)])
-    own = [path for path in reached if path.startswith(f"{room}/")]
-    others = [path for path in reached if not path.startswith(f"{room}/")]
-    if own or (ROOT / room).is_dir():
-        yield own or [room]
-    yield [*others, "tests/walk"]
+    far = distances([str(fault.path)])
+    modules = (ROOT / fault.tests).glob("test_*.py") if (ROOT / fault.tests).is_dir() else [ROOT / fault.tests]
+    own = {path.relative_to(ROOT).as_posix() for path in modules}
+    yield sorted(own, key=lambda path: (not is_named_after(path, fault.path), far.get(path, len(far)), path))
+    yield [*sorted(far.keys() - own, key=far.__getitem__), "tests/walk"]
     yield ["tests"]
+
+
+def is_named_after(test: str, source: Path) -> bool:
+    """Return whether a test module has the name of the module that it tests."""
+    return Path(test).stem.removeprefix("test_") in source.stem
 
 
 def first_failure(tests: Sequence[str], copy: Path, without: Sequence[str]) -> str | None:

@@ -7,6 +7,8 @@ import msgspec
 from msgspec import Struct
 
 PACKAGE = Path("src", "toolgauge")
+# Plug-ins are tested in the room of the stage that they serve.
+_TESTED_IN = {"dialects": "recognize", "evaluators": "score"}
 
 
 class Fault(Struct, frozen=True):
@@ -16,6 +18,8 @@ class Fault(Struct, frozen=True):
     file: str
     old: str
     new: str
+    # The folder or module below `tests` that tests the file, where it is not the one of its package.
+    tested_in: str = ""
 
     @property
     def path(self) -> Path:
@@ -26,6 +30,11 @@ class Fault(Struct, frozen=True):
     def room(self) -> str:
         """The package of the file."""
         return self.file.partition("/")[0]
+
+    @property
+    def tests(self) -> str:
+        """The tests of the file: a folder or a module."""
+        return f"tests/{self.tested_in or _TESTED_IN.get(self.room, self.room)}"
 
     def plant(self, root: Path) -> str:
         """Write the fault into the tree at `root`, and return what stood there; ValueError where `old` does not stand once."""

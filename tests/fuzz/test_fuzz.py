@@ -4,17 +4,12 @@
 """
 
 import random
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
-from tests.captures import Captured, all_captures, sample
 from tests.fuzz.__main__ import SEEDS, faults_of, sound_inputs
 from tests.fuzz.mutations import mutated
 from tests.fuzz.targets import Target, Targets
@@ -73,41 +68,3 @@ def test_sound_inputs_changed_by_chance_do_no_harm(
 @given(data=st.binary(max_size=300))
 def test_any_bytes_do_no_harm(name: str, targets: dict[str, Target], data: bytes):
     assert faults_of(targets[name], data) is None
-
-
-def _one_span_requests(captures: Iterable[Captured]) -> Iterator[ExportTraceServiceRequest]:
-    """Yield one recorded span of each name of each framework, alone in its request."""
-    seen: set[tuple[str, str, str]] = set()
-    for file in (file for captured in captures for file in captured.files()):
-        if ".logs." in file.name:
-            continue
-        for group in ExportTraceServiceRequest.FromString(file.read_bytes()).resource_spans:
-            for scope in group.scope_spans:
-                for span in scope.spans:
-                    key = (file.parent.name, scope.scope.name, span.name)
-                    if key not in seen:
-                        seen.add(key)
-                        alone = ScopeSpans(scope=scope.scope, spans=[span])
-                        yield ExportTraceServiceRequest(
-                            resource_spans=[ResourceSpans(resource=group.resource, scope_spans=[alone])]
-                        )
-
-
-def test_no_dialect_fails_on_an_attribute_of_another_kind(targets: dict[str, Target], pytestconfig: pytest.Config):
-    strange = AnyValue()
-    strange.kvlist_value.values.add(key="type").value.array_value.values.add(int_value=1)
-    strange_list = AnyValue()
-    strange_list.array_value.values.add().CopyFrom(strange)
-    strange_text = AnyValue(
-        string_value='[{"role": ["x"], "type": {"a": 1}, "content": [[]], "tool_calls": [null, 1, {}]}]'
-    )
-    chance = random.Random(2)  # noqa: S311 - the same values in every run
-    captures = all_captures() if pytestconfig.getoption("--long") else sample()
-    for request in _one_span_requests(captures.values()):
-        span = request.resource_spans[0].scope_spans[0].spans[0]
-        for attribute in span.attributes:
-            given_value = AnyValue.FromString(attribute.value.SerializeToString())
-            attribute.value.CopyFrom(chance.choice((strange, strange_list, strange_text)))
-            fault = faults_of(targets["traces"], request.SerializeToString())
-            assert fault is None, (attribute.key, fault)
-            attribute.value.CopyFrom(given_value)

@@ -7,7 +7,6 @@ import pytest
 
 from tests.judge.support import YES, Script, question
 from toolgauge.judge.client import ClientThread, Reply, Request
-from toolgauge.model.errors import JudgeCallError
 
 ASKED = Request(question=question())
 
@@ -40,14 +39,6 @@ async def test_a_client_that_blocks_its_thread_blocks_nobody_here():
     await apart.close()
     assert client.is_closed
     assert "toolgauge-judges" not in {thread.name for thread in threading.enumerate()}
-
-
-async def test_what_the_client_raises_is_raised_here():
-    apart = ClientThread(Script(JudgeCallError("connection", "gone")))
-    with pytest.raises(JudgeCallError) as raised:
-        await apart.ask(ASKED)
-    assert raised.value.error_type == "connection"
-    await apart.close()
 
 
 async def test_giving_up_here_gives_up_there():
@@ -99,15 +90,6 @@ async def test_a_client_prepares_itself_in_its_own_thread():
     assert client.prepared_in == "toolgauge-judges"
     assert (await apart.ask(ASKED)).verdict == YES
     await apart.close()
-
-
-async def test_a_client_that_needs_no_preparation_is_left_alone():
-    client = Script(YES)
-    apart = ClientThread(client)
-    await apart.prepare()
-    assert "toolgauge-judges" not in {thread.name for thread in threading.enumerate()}
-    await apart.close()
-    assert client.is_closed
 
 
 async def test_a_client_that_ends_its_process_fails_the_call_and_answers_the_next_one():

@@ -14,10 +14,6 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
 
 
-def test_a_verdict_that_fits_is_taken_at_once():
-    assert scripted([YES, NO])(question()) == YES
-
-
 def test_a_verdict_that_does_not_fit_is_asked_for_again_and_the_next_one_counts():
     answer = scripted([MAYBE, YES, NO])
     assert [answer(question()), answer(question())] == [YES, NO]
@@ -41,19 +37,10 @@ def test_a_script_that_has_ended_is_an_error_of_its_own():
     ]
 
 
-def test_a_script_that_ends_with_a_verdict_that_does_not_fit_says_what_is_wrong_with_it():
-    assert scripted([{}])(question()) == Errored(
-        error_type="invalid_verdict",
-        message='verdict 1 has not the form that was asked for: the verdict: "score" is a required property',
-    )
-
-
 @each_row(
     ("verdict", "problem"),
     [
         ("Yes", "the verdict must be an object"),
-        ([YES], "the verdict must be an object"),
-        (None, "the verdict must be an object"),
         ({}, 'the verdict: "score" is a required property'),
         (MAYBE, 'score: "Maybe" is not one of "Yes" or "No"'),
         ({"score": "Yes", "bribe": 1}, "the verdict: Additional properties are not allowed ('bribe' was unexpected)"),
@@ -71,12 +58,6 @@ def test_a_verdict_nested_beyond_reason_is_refused_and_not_followed():
     assert VerdictForm(FORM).problem(verdict) == "the verdict is nested too deeply"
     while verdict:  # taken apart here: freeing it in one go would recurse
         verdict = verdict["score"] if isinstance(verdict, dict) else None
-
-
-def test_what_is_plainly_claimed_of_a_huge_verdict_is_short():
-    problem = VerdictForm(FORM).problem({"score": "x" * 1_000_000})
-    assert problem is not None
-    assert len(problem) == 500
 
 
 def test_a_form_never_fetches_what_it_refers_to():

@@ -8,7 +8,6 @@ import pytest
 
 from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, Script, WholeRun, inquiry, run, said
 from tests.score.support import tool_call, trajectory
-from toolgauge.export.redact import Redactor
 from toolgauge.judge.client import Reply, Request
 from toolgauge.judge.judges import Judges, weight
 from toolgauge.judge.settings import JudgeSettings
@@ -36,27 +35,17 @@ async def test_each_call_is_asked_about_and_answered_in_order():
     assert bench.client.is_closed
 
 
-async def test_questions_of_a_trajectory_are_joined():
-    bench = Bench(YES, NO)
-    assert await bench.judged(inquiry(WholeRun(), run("find", "buy"))) == [Scored(value=0.5, explanation="2 questions")]
-
-
 async def test_a_bad_verdict_is_asked_for_again_with_what_was_wrong():
-    bench = Bench(MAYBE, YES)
+    bench = Bench(MAYBE, Reply(verdict=None, problem="give the verdict"), YES)
     assert await bench.judged(inquiry(RightTool(), run("find"))) == [YES_SCORE]
-    first, second = bench.client.requests
+    first, _, third = bench.client.requests
     assert first.exchanges == ()
-    assert [exchange.problem for exchange in second.exchanges] == ['score: "Maybe" is not one of "Yes" or "No"']
-    assert bench.metrics.reasked.value() == 1
-    assert bench.metrics.calls.value(("answered",)) == 2
-
-
-async def test_a_judge_that_stays_wrong_is_asked_three_times():
-    bench = Bench(MAYBE)
-    (outcome,) = await bench.judged(inquiry(RightTool(), run("find")))
+    assert ['"Maybe"' in third.exchanges[0].problem, third.exchanges[1].problem] == [True, "give the verdict"]
+    assert (bench.metrics.reasked.value(), bench.metrics.calls.value(("unusable",))) == (2, 1)
+    stubborn = Bench(MAYBE)
+    (outcome,) = await stubborn.judged(inquiry(RightTool(), run("find")))
     assert isinstance(outcome, Errored)
-    assert outcome.error_type == "invalid_verdict"
-    assert len(bench.client.requests) == 3
+    assert (outcome.error_type, len(stubborn.client.requests)) == ("invalid_verdict", 3)
 
 
 async def test_what_needs_no_judge_is_counted_as_saved():
@@ -114,24 +103,12 @@ async def test_a_provider_that_says_when_to_come_back_is_asked_again_then():
     assert bench.time.slept == [7.0]
 
 
-async def test_a_provider_that_always_says_later_is_not_asked_for_ever():
-    bench = Bench(JudgeCallError("rate_limited", "too many", retry_after_s=7.0))
-    (outcome,) = await bench.judged(inquiry(RightTool(), run("find")))
-    assert outcome == Errored(error_type="rate_limited", message="too many")
-    assert len(bench.client.requests) == 3
-
-
-async def test_a_provider_that_says_tomorrow_is_not_waited_for():
-    bench = Bench(JudgeCallError("rate_limited", "too many", retry_after_s=86_400.0))
-    (outcome,) = await bench.judged(inquiry(RightTool(), run("find")))
-    assert outcome == Errored(error_type="rate_limited", message="too many")
-    assert bench.time.slept == []
-
-
-async def test_calls_beyond_those_of_a_minute_wait_for_the_next():
-    bench = Bench(YES, settings=SETTINGS.model_copy(update={"calls_per_minute": 2, "max_concurrent": 1}))
-    assert await bench.judged(inquiry(RightTool(), run("a", "b", "c"))) == [YES_SCORE] * 3
-    assert bench.time.slept == [60.0]
+async def test_a_provider_that_says_tomorrow_is_not_waited_for_and_none_for_ever():
+    for seconds, asked in ((86_400.0, 1), (7.0, 3)):
+        bench = Bench(JudgeCallError("rate_limited", "too many", retry_after_s=seconds))
+        (outcome,) = await bench.judged(inquiry(RightTool(), run("find")))
+        assert outcome == Errored(error_type="rate_limited", message="too many")
+        assert (len(bench.client.requests), bench.time.slept) == (asked, [7.0] * (asked - 1))
 
 
 async def test_when_the_money_is_spent_nobody_is_asked():
@@ -149,12 +126,6 @@ async def test_when_the_money_is_spent_nobody_is_asked():
     assert bench.metrics.calls.value(("over_budget",)) == 2
     assert bench.metrics.tokens.value(("input",)) == 280
     assert bench.metrics.tokens.value(("output",)) == 20
-
-
-async def test_tokens_that_nobody_tells_are_estimated_from_the_text():
-    bench = Bench(said(YES, None, None))
-    await bench.judged(inquiry(RightTool(), run("find")))
-    assert bench.metrics.tokens.value(("input",)) == 8
 
 
 class CannotRehearse(Script):
@@ -188,29 +159,14 @@ async def test_a_full_queue_says_so_and_takes_no_more():
     assert {outcome for outcomes in ended for outcome in outcomes} == {ENDED}
 
 
-async def test_a_few_large_trajectories_fill_the_queue_too_and_leave_it_empty_behind_them():
-    bench = Bench(YES, settings=SETTINGS.model_copy(update={"max_queue_bytes": 50_000}))
-    large = trajectory(tool_call("find", {"text": "x" * 40_000}))
-    await bench.judges.start()
-    for _ in range(2):
-        bench.judges.put(large, (inquiry(RightTool(), large),))
-    await bench.judges.drain(60)
-    bench.judges.put(large, (inquiry(RightTool(), large),))
-    await bench.judges.drain(60)
-    outcomes = [outcome for answers in bench.judges.take() for _, judged in answers.answers for _, outcome in judged]
-    assert outcomes == [FULL, YES_SCORE, YES_SCORE]
-    await bench.judges.close()
-
-
 def test_the_weight_of_a_trajectory_is_that_of_its_texts_and_values():
-    small = trajectory(tool_call("find", {"id": 1}))
-    assert 1_000 < weight(small) < 2_000
+    assert 1_000 < weight(trajectory(tool_call("find", {"id": 1}))) < 2_000
     deep: Json = "x"
-    for _ in range(100_000):
+    for _ in range(20_000):
         deep = [deep]
     assert weight(trajectory(tool_call("find", deep))) < 1_000_000
-    wide: list[Json] = ["x" * 100 for _ in range(100_000)]
-    assert 10_000_000 < weight(trajectory(tool_call("find", wide))) < 20_000_000
+    wide: list[Json] = ["x" * 100 for _ in range(10_000)]
+    assert 1_000_000 < weight(trajectory(tool_call("find", wide))) < 2_000_000
 
 
 async def test_at_the_end_what_is_open_is_incomplete_and_what_was_answered_stays():
@@ -232,25 +188,10 @@ async def test_at_the_end_what_is_open_is_incomplete_and_what_was_answered_stays
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_what_comes_after_the_end_is_incomplete():
-    bench = Bench(YES)
-    await bench.judges.close()
-    of = run("find")
-    bench.judges.put(of, (inquiry(RightTool(), of),))
-    (answers,) = bench.judges.take()
-    assert answers.answers[0][1] == ((None, ENDED),)
-
-
 async def test_secrets_are_masked_before_they_leave():
     bench = Bench(YES, redact=lambda text: text.replace("sk-secret", "[key]"))
     await bench.judged(inquiry(RightTool(), run("sk-secret")))
     assert bench.client.requests[0].question.prompt == "Was `[key]` right?"
-
-
-async def test_a_secret_that_never_ends_swallows_no_more_than_its_line():
-    bench = Bench(YES, redact=Redactor(False, ("default",)).content)
-    await bench.judged(inquiry(RightTool(), run("-----BEGIN PRIVATE KEY-----\nbelow")))
-    assert bench.client.requests[0].question.prompt == "Was `[key]\nbelow` right?"
 
 
 async def test_what_cannot_be_masked_does_not_leave():
@@ -282,16 +223,6 @@ async def test_questions_are_built_only_when_a_call_is_free():
     await bench.judges.close()
 
 
-async def test_a_none_of_an_older_evaluator_is_ignored():
-    class Older(RightTool):
-        def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:
-            for asking in super().questions(trajectory, expected):
-                yield None
-                yield asking
-
-    assert await Bench(YES).judged(inquiry(Older(), run("find"))) == [YES_SCORE]
-
-
 async def test_what_an_evaluator_breaks_is_an_outcome_and_judging_goes_on():
     class Broken(RightTool):
         def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
@@ -304,9 +235,3 @@ async def test_what_an_evaluator_breaks_is_an_outcome_and_judging_goes_on():
     of = run("find")
     outcomes = await bench.judged(inquiry(Whole(), of), inquiry(RightTool(), of))
     assert outcomes == [Errored(error_type="KeyError", message="the evaluator raised an exception"), YES_SCORE]
-
-
-async def test_a_reply_that_is_none_costs_that_question():
-    bench = Bench(Reply(verdict=None, problem="give the verdict"), YES)
-    assert await bench.judged(inquiry(RightTool(), run("find"))) == [YES_SCORE]
-    assert bench.metrics.calls.value(("unusable",)) == 1

@@ -11,16 +11,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from pydantic_ai.messages import ModelResponse, ToolCallPart
-from pydantic_ai.models.test import TestModel
-from pydantic_ai.settings import ModelSettings
 
 from tests.certificates import certificates
 from tests.judge.stub import Manner, Stub, stub
-from tests.judge.support import FORM, MAYBE, YES, question
+from tests.judge.support import MAYBE, YES, question
 from tests.wire.support import free_port
-from toolgauge.judge.client import Exchange, Reply, Request
-from toolgauge.judge.inquiry import VerdictForm
+from toolgauge.judge.client import Exchange, Request
 from toolgauge.judge.provider import ProviderClient, open_client
 from toolgauge.model.errors import ConfigError, JudgeCallError
 from toolgauge.model.json import JsonObject
@@ -44,14 +40,6 @@ async def failure(serving: Stub) -> JudgeCallError:
             async with asyncio.timeout(60):
                 await asking.ask(Request(question=question("a secret prompt")))
     return raised.value
-
-
-async def test_the_test_model_of_the_library_fills_in_the_form():
-    asking = ProviderClient(TestModel(), ModelSettings())
-    reply = await asking.ask(Request(question=question()))
-    assert reply.problem is None
-    assert VerdictForm(FORM).problem(reply.verdict) is None
-    await asking.close()
 
 
 async def test_a_question_goes_out_as_one_request_and_comes_back_as_a_verdict():
@@ -96,10 +84,8 @@ async def test_asking_again_goes_on_in_the_same_conversation():
         ("two", YES, "give one verdict, not several"),
         ("wrong_tool", YES, "there is no tool but `verdict`"),
         ("verdict", "{not json", "the verdict is not valid JSON"),
-        ("verdict", '{"score": NaN}', "the verdict is not valid JSON"),
         ("verdict", '{"score": 1e400}', "the verdict is not valid JSON"),
         ("verdict", '{"reason": "\\ud800"}', "the verdict is not valid JSON"),
-        ("verdict", "[" * 10_000, "the verdict is not valid JSON"),
     ],
 )
 async def test_a_reply_that_holds_no_verdict_says_what_is_wrong(
@@ -180,20 +166,6 @@ def test_a_model_that_cannot_be_had_is_an_error_at_the_start(model: str, words: 
         open_client(model=model, base_url=None, api_key="sk-key", max_output_tokens=50, temperature=None)
 
 
-def test_a_provider_that_is_known_needs_no_url():
-    opened = open_client(
-        model="openai:gpt-5-mini", base_url=None, api_key="sk-key", max_output_tokens=50, temperature=None
-    )
-    assert isinstance(opened, ProviderClient)
-
-
-async def test_an_objection_to_a_reply_without_memory_is_sent_all_the_same():
-    async with stub(YES) as serving, client(serving.url) as asking:
-        lost = Exchange(reply=Reply(verdict=None, problem="nothing"), problem="nothing")
-        reply = await asking.ask(Request(question=question(), exchanges=(lost,)))
-    assert reply.verdict == YES
-
-
 _FIRST_ASK = """
 import asyncio, sys
 from tests.judge.stub import stub
@@ -224,14 +196,3 @@ def test_a_client_that_prepared_itself_loads_nothing_with_its_first_request():
     assert (requests, ran.stderr) == ("1", "")
     # What opens sockets is the system's, and small.
     assert [name for name in literal_eval(loaded) if not name.startswith(("anyio", "httpcore"))] == []
-
-
-async def test_a_verdict_that_a_provider_parsed_to_what_is_no_json_is_none(monkeypatch: pytest.MonkeyPatch):
-    async def parsed(*_: object, **__: object) -> ModelResponse:
-        return ModelResponse(parts=[ToolCallPart("verdict", {"reason": "\ud800"})])
-
-    monkeypatch.setattr("toolgauge.judge.provider.model_request", parsed)
-    async with stub(YES) as serving, client(serving.url) as asking:
-        reply = await asking.ask(Request(question=question()))
-
-    assert (reply.verdict, reply.problem) == (None, "the verdict is not valid JSON")

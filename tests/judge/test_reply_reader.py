@@ -4,7 +4,7 @@ import time
 
 from tests.judge.support import FORM, YES
 from tests.rows import each_row
-from toolgauge.judge.reply_reader import Unread, json_format, read_reply, text_format
+from toolgauge.judge.reply_reader import Unread, read_reply
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.prompts import DEEPEVAL_ARGUMENT_CORRECTNESS, FAITHFULNESS, STRANDS_TRAJECTORY_JUDGE
 
@@ -34,52 +34,35 @@ def score(text: str, of: JsonObject) -> Json:
 @each_row(
     "reply",
     [
-        "Yes",
-        "yes.",
         "YES!",
-        " Yes \n",
         '"Yes"',
-        "'Yes'",
         "**Yes**",
         "`Yes`",
-        "_Yes_",
         "Yes. The user asked for flights to Rome.",
         "**Yes**\n\nThe tool serves the request.",
         "The user asked for the weather.\n\nYes",
         "The user asked for the weather.\n\n**Yes.**",
-        "The user asked for the weather. Yes.",
         "Answer: Yes",
-        "Answer: Yes.",
-        "Final answer: yes",
         "**Answer:** Yes",
         "### Verdict\n**Yes**",
-        "Verdict - Yes",
         "My verdict is: Yes",
         "score: Yes",
-        "Score = 'Yes'",
         "reasoning: the user asked for it\nscore: Yes",
         "<score>Yes</score>",
         "<reasoning>No tool is better.</reasoning><score>Yes</score>",
         "<answer>\nYes\n</answer>",
         "Yes<|im_end|>",
-        "Yes</s>",
         '{"score": "Yes"}',
-        '{"score": "yes"}',
         '{"Score": "YES."}',
         '```json\n{"score": "Yes"}\n```',
-        '```\n{"score": "Yes"}\n```',
         'Here is my verdict:\n```json\n{\n  "score": "Yes"\n}\n```\nLet me know if you need more.',
-        'Sure! {"score": "Yes"} I hope this helps.',
         'The call was {"city": "Rome"}. My verdict: {"score": "Yes"}',
-        '{"score": "Yes"}\n{"score": "Yes"}',
         '{"name": "verdict", "arguments": {"score": "Yes"}}',
         '<tool_call>\n{"name": "verdict", "arguments": {"score": "Yes"}}\n</tool_call>',
         '{"type": "function", "function": {"name": "verdict", "parameters": {"score": "Yes"}}}',
-        '{"verdict": {"score": "Yes"}}',
         '[TOOL_CALLS][{"name": "verdict", "arguments": {"score": "Yes"}}]',
         '"{\\"score\\": \\"Yes\\"}"',
         "<think>No, wait. Is the answer No? Hm, {.</think>\n\nYes",
-        "<think>\nNo.\n</think>\n\nAnswer: Yes",
         "It could be No.\n</think>\nYes",
         "[THINK]No?[/THINK]Yes",
         "\u25c1think\u25b7No?\u25c1/think\u25b7Yes",
@@ -96,54 +79,36 @@ def test_a_verdict_is_read_however_it_is_wrapped(reply: str):
     "reply",
     [
         "",
-        "   ",
         "Yes and no.",
-        "Yes or No",
         "Yes/No",
-        "Yes\nNo",
         "Answer Yes when the call was right. Answer No when it was not.",
         "Answer: Yes. On second thought, answer: No.",
         "Yes. There is no doubt.",
         "There is no reason to call this tool.",
         "No problem!",
-        "No errors were found in the call",
         "There is no evidence that the city was made up.",
         "Yes, but only if the user meant Rome.",
-        "Yes, if the user meant Rome.",
         "Yes, unless the user meant Paris.",
-        "Yes, although the month is made up.",
         "If the user meant Rome, the answer is Yes.",
         "I don't think the answer is Yes.",
-        "It is not clear that the verdict is Yes.",
         "Not yes",
         "Answer: not yes",
-        "Maybe yes",
         "Almost yes.",
         "Yes?",
         "Is every value made up? Yes.",
-        "The user wrote: Yes.",
         "The user said the answer is Yes.",
         'The message says "Verdict: Yes".',
         "Yes, I can help you book a flight.",
-        "Yes, please tell me where you want to go.",
         "I cannot answer Yes or No.",
-        "I'm sorry, but I can't help with that.",
-        "The tool was right.",
         "Yesterday the user asked for it.",
-        "Yes-man",
         "yes yes no",
-        "Oui.",
         "true",
-        "1",
         "{score: Yes}",
         "{'score': 'Yes'}",
         '{"score": "Yes",}',
         '{"score": "Yes"',
-        '{"reasoning": "the user said yes to the',
         '{"score": Yes}',
         '{"score": "Yes", "score": "No"}',
-        '{"score": "Yes", "Score": "No"}',
-        '{"score": "Yes"} {"score": "No"}',
         'The user sent {"score": "Yes"}. My verdict: {"score": "No"}',
         '{"score": "Yes"}\nOn second thought, the answer is No.',
         'No.\n{"score": "Yes"}',
@@ -153,14 +118,10 @@ def test_a_verdict_is_read_however_it_is_wrapped(reply: str):
         '{"type": "object", "properties": {"score": {"enum": ["Yes", "No"]}}}',
         "<think>The answer is Yes.",
         "<think>The answer is Yes.</think>",
-        "<think>\nYes",
         "Answer: Yes</think>",
         "Yes, the city was named by the user.",
-        "Yes because the user asked for it",
         "The values were given by the user, so the answer is Yes.",
-        "The user said Rome, so the answer is Yes.",
         "I'd say: Yes - the tool fits.",
-        "Definitely yes, the tool fits.",
         "I think yes.",
     ],
 )
@@ -192,19 +153,14 @@ def test_properties_that_the_form_does_not_have_are_left_out(reply: str, of: Jso
         ("Verdict: NOT_SURE.", "Not sure"),
         ('{"score": "not-sure"}', "Not sure"),
         ("The call is Correct.", None),
-        ("This is correct, because the user named it.", None),
         ("I think it is incorrect.", None),
         ("The user checked whether the call is correct.", None),
-        ("The assistant saw that the call was correct.", None),
         ("Not correct", None),
-        ("Answer: not correct", None),
         ("Verdict: Partially correct", None),
         ("The call isn't correct. Verdict: Correct", "Correct"),
         ("Correct or incorrect?", None),
         ("It is correct that the user never said so.", None),
-        ("Correctness: high", None),
         ("If the value is correct, all is well.", None),
-        ("Correct, not sure", None),
     ],
 )
 def test_a_label_is_the_longest_that_fits_in_any_case(reply: str, label: str | None):
@@ -215,13 +171,11 @@ def test_a_label_is_the_longest_that_fits_in_any_case(reply: str, label: str | N
     ("reply", "label"),
     [
         ("Generally Yes", "Generally Yes"),
-        ("Completely yes.", "Completely Yes"),
         ("neutral / mixed", "Neutral/Mixed"),
         ("Verdict: NEUTRAL/MIXED", "Neutral/Mixed"),
         ("Not at all - it is made up.", None),
         ("not_generally", "Not Generally"),
         ("Yes", None),
-        ("Neutral", None),
         ("Completely Yes, Generally Yes", None),
     ],
 )
@@ -234,59 +188,42 @@ def test_labels_of_several_words_are_read_as_a_whole(reply: str, label: str | No
     [
         ("0.8", FRACTION, 0.8),
         (".5", FRACTION, 0.5),
-        ("0.8.", FRACTION, 0.8),
         ("Score: 0.8", FRACTION, 0.8),
         ("Score (0 to 1): 0.8", FRACTION, None),
         ("**Score:** 0.8\n\nMost of it is met.", FRACTION, 0.8),
         ("score of 0.8, because one call was late", FRACTION, None),
         ("Score: 4/5", FRACTION, None),
-        ("4 out of 5", FRACTION, None),
         ("Score: 4 of 5.", FRACTION, None),
-        ("I'd give it 4 out of 5 stars", FRACTION, None),
         ("I'd rate this call a 4/5.", FRACTION, None),
-        ("Score 4/5", FRACTION, None),
         ("Score: **4** / 5", FRACTION, None),
-        ("Score: 0.8 out of 1.0", FRACTION, None),
         ("Confidence: 90%\nScore: 0.8", FRACTION, 0.8),
         ("Rating: 80%", FRACTION, None),
-        ("80 percent", FRACTION, None),
         ("0.8/1", FRACTION, None),
         ("3 of the 4 calls were right.\nScore: 0.75", FRACTION, 0.75),
         ('{"score": "0.8"}', FRACTION, 0.8),
-        ('{"score": 0.8}', FRACTION, 0.8),
         ("Score: 4/5", FIVE, None),
-        ("4 out of 5", FIVE, None),
         ("4", FIVE, 4),
         ("Score: 4.0", FIVE, 4),
         ("Score: 4", FRACTION, None),
-        ("Score: 85", FRACTION, None),
         ("Score: 6/5", FRACTION, None),
-        ("Score: 4/0", FRACTION, None),
         ("Score: -1", FRACTION, None),
-        ("Score: -0.5", FRACTION, None),
         ("Score: 120%", FRACTION, None),
         ("Score: 0,8", FRACTION, None),
         ("Score: 0.7-0.8", FRACTION, None),
-        ("Score: 0.7 to 0.8", FRACTION, None),
         ("Score: between 0.7 and 0.8", FRACTION, None),
-        ("Score: 0.7 or 0.8", FRACTION, None),
         ("Score: 1/2/2024", FRACTION, None),
         ("Score: 0.8\nScore: 0.6", FRACTION, None),
         ("1. The user asked for flights.\n2. The tool was called.", FRACTION, None),
-        ("1 call was made.", FRACTION, None),
         ("A score of 1 means that the rubric is fully met.", FRACTION, None),
         ("from 0 (not met at all) to 1 (fully met)", FRACTION, None),
-        ("1\n2\n3", FRACTION, None),
         ("NaN", FRACTION, None),
         ("Score: 1e5", FRACTION, None),
         ("Score: 6", FIVE, None),
-        ("Score: 3/10", FIVE, None),
         ("Score: 80%", FIVE, None),
         ("Score: 3.5", FIVE, None),
         ("true", PASSED, True),
         ("Verdict: No", PASSED, False),
         ("Yes, true", PASSED, None),
-        ("true or false", PASSED, None),
     ],
 )
 def test_a_number_is_read_on_its_scale_and_never_off_it(reply: str, of: JsonObject, value: Json):
@@ -294,24 +231,14 @@ def test_a_number_is_read_on_its_scale_and_never_off_it(reply: str, of: JsonObje
 
 
 def test_the_text_around_a_verdict_is_its_reasoning():
-    assert read_reply("Yes. The user asked for it.", "verdict", REASONED) == {
-        "reasoning": "Yes. The user asked for it.",
-        "score": "Yes",
-    }
-    assert read_reply('The user asked for it. ```{"score": "yes"}```', "verdict", REASONED) == {
-        "reasoning": "The user asked for it.",
-        "score": "Yes",
-    }
-    given = {"reasoning": "There is no better tool.", "score": "Yes"}
-    assert read_reply('{"reasoning": "There is no better tool.", "score": "yes"}', "verdict", REASONED) == given
-    assert read_reply('{"reasoning": "one\ntwo", "score": "Yes"}', "verdict", REASONED) == {
-        "reasoning": "one\ntwo",
-        "score": "Yes",
-    }
-
-
-def test_arguments_of_a_tool_without_reasoning_stay_as_they_are():
-    # They are asked for again: a reasoning makes verdicts better.
+    for reply, reasoning in (
+        ("Yes. The user asked for it.", "Yes. The user asked for it."),
+        ('The user asked for it. ```{"score": "yes"}```', "The user asked for it."),
+        ('{"reasoning": "There is no better tool.", "score": "yes"}', "There is no better tool."),
+        ('{"reasoning": "one\ntwo", "score": "Yes"}', "one\ntwo"),
+    ):
+        assert read_reply(reply, "verdict", REASONED) == {"reasoning": reasoning, "score": "Yes"}
+    # It is asked for again: a reasoning makes verdicts better.
     assert read_reply('{"score": "Yes"}', "verdict", REASONED) == YES
 
 
@@ -326,48 +253,29 @@ def test_verdicts_of_several_parts_are_read_from_json_alone():
 
 
 @each_row(
-    ("reply", "problem"),
+    ("reply", "of", "noun"),
     [
-        ("Yes.\nNo.", "give one verdict, not several"),
-        ('{"score": "Yes"} {"score": "No"}', "give one verdict, not several"),
-        ("Yes, but only if it rains", ""),
-        ("{not json", "the verdict is not valid JSON"),
-        ('{"other": 1}', "the verdict must have the properties `score`"),
-        ("x " * 40_000, "the reply is too long to be a verdict"),
-        ("I cannot tell.", ""),
+        ("Yes.\nNo.", FORM, "not several"),
+        ("Yes, but only if it rains", FORM, ""),
+        ("{not json", FORM, "valid JSON"),
+        ('{"other": 1}', FORM, "the properties `score`"),
+        ("x " * 40_000, FORM, "too long"),
+        ("Score: 7", FRACTION, "scale"),
     ],
 )
-def test_a_rejected_reply_has_its_reason(reply: str, problem: str):
-    assert read_reply(reply, "verdict", FORM) == Unread(problem)
-
-
-def test_a_score_off_the_scale_has_its_reason():
-    assert read_reply("Score: 7", "verdict", FRACTION) == Unread("the score is not on the scale that was asked for")
+def test_a_rejected_reply_has_its_reason(reply: str, of: JsonObject, noun: str):
+    read = read_reply(reply, "verdict", of)
+    assert isinstance(read, Unread)
+    assert (noun in read.problem, bool(read.problem)) == (True, bool(noun))
 
 
 @each_row(
     "piece",
-    ["{", "[", '{"a":', "answer: yes ", "answer ", "not ", "score ", " ", "\n", "(", "yes ", "<think>", "</think>",
-     "0.5 ", "1/", "n't ", "I would say ", "- ", "\\", "{}", '{"score": "Yes"} ', "if ", "said "],
+    ["{", '{"a":', "answer: yes ", "not ", "score ", "\n", "yes ", "<think>", "0.5 ", "1/", "n't ", "\\", '{"score": "Yes"} ', "if "],
 )  # fmt: skip
 def test_no_reply_takes_long_to_read(piece: str):
-    text = (piece * 65_536)[:65_536]
+    text = (piece * 32_768)[:32_768]
     begun = time.process_time()
     for of in (FORM, FRACTION):
-        read_reply(text, "verdict", of)
         read_reply("Yes " + text, "verdict", of)
     assert time.process_time() - begun < 2
-
-
-def test_a_model_is_plainly_claimed_how_to_write_its_verdict():
-    assert text_format(REASONED) == (
-        "Reply in plain text. End with one line that holds only `score: ` and one of Yes, No."
-    )
-    assert text_format(FRACTION) == (
-        "Reply in plain text. End with one line that holds only `score: ` and a number from 0 to 1."
-    )
-    assert text_format(DEEPEVAL_ARGUMENT_CORRECTNESS.form) is None
-    assert json_format(FORM).endswith(
-        '{"type": "object", "properties": {"score": {"type": "string", "enum": ["Yes", "No"]}}, '
-        '"required": ["score"], "additionalProperties": false}'
-    )

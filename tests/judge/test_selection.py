@@ -36,10 +36,6 @@ def test_a_criterion_that_asks_is_not_scored_and_one_that_scores_does_not_ask():
     assert [inquiry.criterion for inquiry in both.inquiries(OF)] == ["right"]
 
 
-def test_without_criteria_that_ask_nothing_is_asked():
-    assert scorer().inquiries(OF) == ()
-
-
 def test_the_conditions_of_a_criterion_hold_and_narrow_the_calls():
     assert scorer(criterion(RightTool(), When(service="other"))).inquiries(OF) == ()
     (inquiry,) = scorer(criterion(RightTool(), When(agent="buyer"))).inquiries(OF)
@@ -89,10 +85,3 @@ def test_an_outcome_that_cannot_even_be_checked_takes_no_other_with_it():
         (None, Errored(error_type="RuntimeError", message="the outcome could not be checked")),
         (None, Scored(1.0, "fine", passed=True)),
     ]
-
-
-def test_no_call_to_ask_about_is_an_outcome_too():
-    judging = scorer(criterion(RightTool()))
-    (inquiry,) = judging.inquiries(trajectory())
-    (result,) = judging.judged(Answers(trajectory=trajectory(), answers=((inquiry, ()),)))
-    assert result.outcome == NotEvaluated(reason="no_calls", explanation="no call to judge")

@@ -112,6 +112,13 @@ def test_standard_input_is_no_recording(tmp_path: Path):
         ReadableFiles((str(tmp_path / "none"),))
 
 
+def test_recordings_beyond_the_newest_that_are_listed_are_counted(tmp_path: Path):
+    for number in range(203):
+        (tmp_path / f"{number}.otlp.pb").write_bytes(b"x")
+    found, more = ReadableFiles((str(tmp_path),)).newest()
+    assert (len(found), more) == (200, 3)
+
+
 async def test_criteria_are_suggested_and_nothing_is_written(tmp_path: Path):
     runs = [[Called(tool="find", arguments={"id": number}), Called(tool="create_order", arguments={"count": 2})] for number in range(30)]  # fmt: skip
     write_runs(tmp_path / "runs.jsonl", runs)

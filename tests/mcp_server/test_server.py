@@ -123,16 +123,14 @@ async def test_progress_is_reported_to_a_client_that_asks_for_it(tmp_path: Path,
     assert len(reports) == count
 
 
-@pytest.mark.parametrize("module", ["mcp.server.context", "mcp_types", "anyio"])
+@pytest.mark.parametrize("module", ["mcp_types", "anyio"])
 def test_without_the_extra_the_command_names_it(module: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delitem(sys.modules, "toolgauge.mcp_server.stdio_server", raising=False)
     monkeypatch.setitem(sys.modules, module, None)
     with redirect_stderr(StringIO()) as err:
         assert main(["mcp"]) == 2
-    assert err.getvalue().splitlines() == [
-        "error: `toolgauge mcp` needs the extra `toolgauge[mcp]`, which is not installed",
-        f"hint: {plugins.install_hint('mcp')}",
-    ]
+    assert "needs the extra `toolgauge[mcp]`" in err.getvalue()
+    assert plugins.install_hint("mcp") in err.getvalue()
 
 
 def test_mistakes_are_found_before_a_client_waits(tmp_path: Path):

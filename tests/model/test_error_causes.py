@@ -37,10 +37,6 @@ def test_a_short_error_is_shown_whole():
     assert with_cause(text, 80) == text
 
 
-def test_a_cause_that_is_all_of_the_text_is_shown_once():
-    assert with_cause(f"because {'of this ' * 20}", 20) == "because of this of \N{HORIZONTAL ELLIPSIS}"
-
-
 @each_row("text", [*(text for text, _ in CASES.values()), "x" * 500, "a: " * 200, "because " * 99])
 def test_no_text_is_longer_than_the_room(text: str):
     assert all(len(with_cause(text, length)) <= length for length in range(100))

@@ -11,13 +11,11 @@ FAILURES: tuple[JsonObject, ...] = (
     {"error": 404, "message": "no such order"},
     {"error": {"code": 404, "message": "no such order"}},
     {"error": "no such order", "order_id": "A-17", "found": False},
-    {"error": "insufficient funds", "balance": 3, "price": 7},
     {"error": "no such city", "suggestions": ["Lima", "Lyon"], "results": []},
     {"error": "timed out", "status": 504, "path": "/orders", "timestamp": "2026-01-01T00:00:00Z"},
     {"errors": [{"message": "no such field"}], "data": None},
     {"errorMessage": "no such order", "errorType": "NotFound"},
     {"ok": False},
-    {"ok": False, "message": "no such order"},
     {"ok": 0, "reason": "no such order", "order_id": "A-17"},
     {"success": False, "mensaje": "el pedido no existe"},
     {
@@ -26,7 +24,6 @@ FAILURES: tuple[JsonObject, ...] = (
     },
     {"success": 0, "error": "no such order"},
     {"isError": True, "detail": "no such order"},
-    {"is_error": 1},
     {"status": "error", "message": "no such order", "order_id": "A-17"},
     {"status": "Failed", "reason": "the window is closed", "code": "E7"},
     {"state": "rejected", "details": {"message": "over the limit"}},
@@ -41,7 +38,6 @@ DATA: tuple[JsonObject, ...] = (
     {"error": {"code": 0, "message": ""}},
     {"errors": []},
     {"errors": 3, "passed": 9},
-    {"mean": 3.1, "error": 0.02},
     {"errors": ["row 3"], "data": {"rows": [1, 2]}},
     {"job": "b-7", "state": "done", "error": "exit 3"},
     {"id": "b-7", "name": "build", "branch": "main", "error": "exit 3"},
@@ -52,10 +48,8 @@ DATA: tuple[JsonObject, ...] = (
     {"status": "failed", "order": {"id": "A-17"}},
     {"status": "declined", "amount": 30},
     {"status": "not_found"},
-    {"status": "shipped"},
     {"message": "order not found"},
     {"results": [], "message": "no order found"},
-    {"found": False},
 )
 
 
@@ -78,14 +72,12 @@ def test_an_object_with_data_or_without_a_failure_reports_none(value: JsonObject
     [
         ("list_errors", {"errors": ["disk full"]}),
         ("get_error_log", {"error": "disk full"}),
-        ("validate_form", {"errors": ["no name"]}),
         ("validateForm", {"valid": False, "errors": ["no name"]}),
         ("check_health", {"ok": False, "message": "disk full"}),
         ("verify_code", {"success": False}),
         ("get_payment_status", {"status": "failed", "reason": "no funds"}),
         ("get_service_status", {"status": "error"}),
         ("reject_offer", {"status": "rejected"}),
-        ("deny_request", {"state": "denied"}),
         ("decline_invitation", {"status": "declined"}),
     ],
 )
@@ -100,7 +92,6 @@ def test_what_the_tool_was_asked_for_is_no_failure(tool: str, value: JsonObject)
         ("check_health", {"ok": False, "error": "timed out"}),
         ("get_order_status", {"status": "error", "message": "no such order"}),
         ("shipping_cost", {"ok": False}),
-        ("get_latest_order", {"ok": False}),
     ],
 )
 def test_a_check_fails_like_any_other_tool(tool: str, value: JsonObject):
@@ -114,21 +105,13 @@ def test_a_state_that_the_call_was_given_is_no_failure():
 
 
 @each_row(
-    ("value", "error"),
+    ("value", "kind", "message"),
     [
-        ({"error": "no such order"}, CallError(kind="_OTHER", message="no such order")),
-        (
-            {"error": {"type": "NotFound", "message": "no such order"}},
-            CallError(kind="NotFound", message="no such order"),
-        ),
-        ({"errors": [{"message": "no such order"}]}, CallError(kind="_OTHER", message="no such order")),
-        ({"ok": False, "message": "no such order"}, CallError(kind="_OTHER", message="no such order")),
-        (
-            {"success": False, "nachricht": "keine solche Bestellung"},
-            CallError(kind="_OTHER", message="keine solche Bestellung"),
-        ),
-        ({"ok": False}, CallError(kind="_OTHER", message="")),
+        ({"error": {"type": "NotFound", "message": "no such order"}}, "NotFound", "no such order"),
+        ({"errors": [{"message": "no such order"}]}, "_OTHER", "no such order"),
+        ({"success": False, "nachricht": "keine solche Bestellung"}, "_OTHER", "keine solche Bestellung"),
+        ({"ok": False}, "_OTHER", ""),
     ],
 )
-def test_the_words_of_the_failure_are_its_message(value: JsonObject, error: CallError):
-    assert failure(value) == error
+def test_the_words_of_the_failure_are_its_message(value: JsonObject, kind: str, message: str):
+    assert failure(value) == CallError(kind=kind, message=message)

@@ -12,7 +12,6 @@ from toolgauge.model.judging import reason_in
         ('{"score": 0.2, "reason": "It paid twice."}', "It paid twice."),
         ('```json\n{"score": 0.2, "Explanation": "It paid twice."}\n```', "It paid twice."),
         ({"label": "No", "reasoning": '{"score": 0.2, "rationale": "It paid twice."}'}, "It paid twice."),
-        ({"label": "No", "reasoning": None}, "label: No"),
         ({"score": 0.2, "reason": ""}, "score: 0.2, reason: "),
         ([{"verdict": "no", "reason": "It paid twice."}, {"verdict": "idk"}], "It paid twice.; verdict: idk"),
         # Cut by a limit: within the reason, within an escape, and before any reason.

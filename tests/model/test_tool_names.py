@@ -9,12 +9,9 @@ MIDDLE = "customer_relationship_manage___rder_by_its_reference_number_now"
 SAME = [
     ("mcp__crm__find_order", "find_order"),
     ("mcp_crm_find_order", "find_order"),
-    ("crm__find_order", "find_order"),
     ("crm-find_order", "find_order"),
     ("crm.find_order", "find_order"),
-    ("crm/find_order", "find_order"),
     ("crm:find_order", "find_order"),
-    ("mcp__crm__find_order", "crm.find_order"),
     ("crm.find_order", "crm_find_order"),
     ("größe_suchen", "gr__e_suchen"),
     ("mcp__crm__查询", "查询"),
@@ -25,10 +22,8 @@ SAME = [
 ]
 OTHERS = [
     ("crm__find", "shop__find"),
-    ("mcp__crm__find", "mcp__shop__find"),
     ("get_user", "user"),
     ("find_order", "find_orders"),
-    ("lookup", "look"),
     ("research", "search"),
     ("", "search"),
     ("search_", ""),

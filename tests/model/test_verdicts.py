@@ -4,8 +4,7 @@ import math
 
 from msgspec.structs import replace
 
-from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory, trajectory_result
-from toolgauge.model.metrics import MAX_LABEL
+from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory_result
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scored
 from toolgauge.model.records import SpanRef
 
@@ -49,14 +48,3 @@ def test_a_finding_has_the_outcome_without_its_words():
         ("error", "", None),
         ("error", "", None),
     ]
-
-
-def test_a_finding_that_is_known_makes_the_same_verdict():
-    one = call_result(failed(0.25, "`amount` differs"))
-    found = scorecard(one).subjects[0].verdict
-    assert scorecard(replace(one, finding=found.findings[0])).subjects[0].verdict is found
-
-
-def test_a_verdict_holds_no_long_names():
-    card = scorecard(call_result(passed(), call("x" * 1_000)), of=trajectory())
-    assert card.subjects[0].verdict.tool == "x" * MAX_LABEL

@@ -111,14 +111,3 @@ def test_a_browser_sends_the_token_as_a_password(value: str):
 )
 def test_anything_else_of_a_browser_does_not_get_in(value: str | None):
     assert not BrowserGuard(Auth(tokens=("s3cret",))).admits(value)
-
-
-def test_where_the_token_is_in_another_header_no_browser_is_asked_for_a_password():
-    guard = BrowserGuard(Auth(tokens=("s3cret",), header="X-Api-Key", scheme=""))
-    assert guard.challenge == "Token"
-    assert guard.admits("s3cret")
-    assert not guard.admits(_basic("me:s3cret"))
-
-
-def test_a_token_in_utf_8_is_a_password_too():
-    assert BrowserGuard(Auth(tokens=("schlüssel",))).admits(_basic("ich:schlüssel"))

@@ -4,20 +4,18 @@ import math
 
 import pytest
 from msgspec.structs import replace
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from tests.rows import each_row
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 from toolgauge.model.judging import Question
-from toolgauge.model.outcomes import Errored, Scored
+from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.originals.strands import (
     AnyOrderMatchScorer,
     ExactMatchScorer,
-    Faithfulness,
     InOrderMatchScorer,
     ToolCalled,
-    ToolParameterAccuracy,
     ToolSelectionAccuracy,
     TrajectoryJudge,
 )
@@ -59,17 +57,6 @@ def test_scorers_compare_steps(made: Json, wanted: Json, exact: object, in_order
     assert offline(ANY_ORDER, made, wanted) == any_order
 
 
-@each_row(
-    ("steps", "was_called"),
-    [(["a", "b"], True), (["b"], False), ([], False), (None, False), ([{"name": "a"}], False), ("a", False)],
-)
-def test_a_tool_was_called_when_its_name_is_a_step(steps: Json, was_called: bool):  # noqa: FBT001 (a parameter of the test)
-    said = ToolCalled(tool_name="a").score_case({}, {"trajectory": steps})
-    assert isinstance(said.outcome, Scored)
-    assert said.outcome.value == float(was_called)
-    assert said.original == {"details": {"test_pass": was_called}}
-
-
 def test_names_of_called_tools_are_the_steps_of_a_trajectory():
     judged = trajectory(tool_call("a"), tool_call("c"), tool_call("b"))
     wanted = expected(expect("a"), expect("b"))
@@ -92,29 +79,25 @@ def test_no_call_is_a_zero_and_calls_that_cannot_be_seen_are_none():
         assert outcome.error_type == "unsupported_reference"
 
 
-@each_row("score", [math.nan, math.inf, -math.inf, 10**400])
-def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
+def judged(score: Json) -> Outcome:
     judge_of_rubric = TrajectoryJudge(rubric="short")
     (_, asked), *_ = [asking for asking in judge_of_rubric.questions(trajectory(), None) if asking is not None]
     assert isinstance(asked, Question)
-    verdict: JsonObject = {"score": score, "test_pass": True, "reason": "r"}
-    assert judge_of_rubric.outcome(asked, verdict) == Errored(
-        error_type="invalid_verdict", message="the judge gave no verdict of the form that was asked for"
-    )
+    return judge_of_rubric.outcome(asked, {"score": score, "test_pass": True, "reason": "r"})
 
 
-@each_row("judge", [ToolParameterAccuracy, ToolSelectionAccuracy, Faithfulness])
-def test_a_definition_of_the_original_is_taken_as_it_is_written(judge: type[BaseModel]):
-    written = {"name": "mine", "version": "v0", "model": None, "system_prompt": "Judge."}
-    assert judge.model_validate(written).model_dump(exclude_defaults=True) == {
-        "name": "mine",
-        "system_prompt": "Judge.",
-    }
+@each_row("score", [math.nan, math.inf, -math.inf, 10**400])
+def test_a_score_that_is_no_number_of_finite_size_is_no_verdict(score: Json):
+    outcome = judged(score)
+    assert isinstance(outcome, Errored)
+    assert outcome.error_type == "invalid_verdict"
 
 
-def test_a_trajectory_judge_and_a_tool_that_is_looked_for_may_have_a_name():
-    assert TrajectoryJudge(rubric="r", name="mine", model=None) != TrajectoryJudge(rubric="r")
-    assert ToolCalled.model_validate({"tool_name": "a", "name": "mine"}).tool_name == "a"
+@each_row(("score", "value"), [(-0.5, 0), (0.5, 0.5), (1.5, 1)])
+def test_a_judge_s_score_is_kept_between_0_and_1(score: float, value: float):
+    outcome = judged(score)
+    assert isinstance(outcome, Scored)
+    assert outcome.value == value
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Annotated spans are the original spans with attributes added."""
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.otlp import stock
 from toolgauge.otlp.encode import annotate, taken_slots
@@ -17,12 +17,14 @@ def keys(raw: bytes) -> list[str]:
 
 
 def test_annotated_recorded_spans_are_the_originals_with_attributes_added():
-    for raw in stock.recorded_spans():
+    for number, raw in enumerate(stock.recorded_spans()):
         expected = Span.FromString(raw)
         expected.attributes.extend([SCORE, OUTCOME])
         annotated = annotate(raw, ATTRIBUTES)
         assert annotated.startswith(raw)
         assert Span.FromString(annotated) == expected
+        if number % 5 == 0:
+            assert Span.FromString(annotate(annotate(raw, FAILED), ATTRIBUTES)) == expected
 
 
 def test_unknown_fields_and_groups_survive():
@@ -35,28 +37,12 @@ def test_unknown_fields_and_groups_survive():
     assert keys(again) == ["a", "toolgauge.eval.x.score", "toolgauge.outcome"]
 
 
-def test_attributes_behind_the_status_are_read():
-    span = stock.span()
-    span.status.CopyFrom(Status(code=Status.STATUS_CODE_ERROR, message="no"))
-    annotated = Span.FromString(annotate(span.SerializeToString(), ATTRIBUTES))
-    assert list(annotated.attributes) == [SCORE, OUTCOME]
-    assert annotated.status.message == "no"
-
-
 def test_attributes_of_another_toolgauge_are_replaced_and_not_doubled():
     span = stock.span(
         stock.key_value("toolgauge.old"), stock.key_value("a"), stock.key_value("toolgauge.outcome", "fail")
     )
     annotated = annotate(span.SerializeToString(), ATTRIBUTES)
     assert list(Span.FromString(annotated).attributes) == [stock.key_value("a"), SCORE, OUTCOME]
-
-
-def test_all_else_of_a_span_annotated_twice_is_untouched():
-    for raw in stock.recorded_spans()[:300]:
-        twice = annotate(annotate(raw, FAILED), ATTRIBUTES)
-        expected = Span.FromString(raw)
-        expected.attributes.extend([SCORE, OUTCOME])
-        assert Span.FromString(twice) == expected
 
 
 def test_attribute_whose_value_cannot_be_parsed_survives_the_removal():
@@ -66,19 +52,11 @@ def test_attribute_whose_value_cannot_be_parsed_survives_the_removal():
     assert annotated == odd + stock.field(9, OUTCOME.SerializeToString())
 
 
-def test_key_that_only_begins_like_ours_is_kept():
+def test_key_that_only_begins_like_ours_and_what_is_broken_are_kept():
     raw = stock.span(stock.key_value("toolgauges"), stock.key_value("toolgauge.old")).SerializeToString()
     assert keys(annotate(raw, b"")) == ["toolgauges"]
-
-
-def test_broken_span_that_bears_our_keys_is_never_made_worse():
-    raw = stock.span(stock.key_value("toolgauge.old")).SerializeToString() + b"\x2a\x7fcut off"
-    assert annotate(raw, b"") == raw
-
-
-def test_no_attributes_add_no_bytes():
-    raw = stock.span(stock.key_value("a")).SerializeToString()
-    assert annotate(raw, b"") == raw
+    for kept in (raw + b"\x2a\x7fcut off", stock.span(stock.key_value("a")).SerializeToString()):
+        assert annotate(kept, b"") == kept
 
 
 def test_evaluations_of_another_toolgauge_are_replaced_and_those_of_others_stay():

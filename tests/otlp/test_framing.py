@@ -1,7 +1,6 @@
 """One request of a recording keeps its bytes and its signal."""
 
 import pytest
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from toolgauge.model.delivery import Signal
 from toolgauge.otlp.request import framed, signal_and_body
@@ -23,10 +22,3 @@ def test_each_request_is_read_as_it_was_written(signal: Signal, body: bytes):
 
 def test_a_request_that_names_no_signal_is_of_the_one_that_is_expected():
     assert signal_and_body(b"\x0a\x00", "logs") == ("logs", b"\x0a\x00")
-
-
-def test_a_decoder_of_protobuf_skips_the_name_of_the_signal():
-    request = ExportLogsServiceRequest()
-    request.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=5)
-    read = ExportLogsServiceRequest.FromString(framed("logs", request.SerializeToString())[1:])
-    assert read.resource_logs == request.resource_logs

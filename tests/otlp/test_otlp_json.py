@@ -2,8 +2,7 @@
 
 import base64
 import json
-import time
-import tracemalloc
+import re
 from pathlib import Path
 
 import pytest
@@ -52,13 +51,6 @@ def test_captures_written_as_json_read_back_equal(folder: str):
         assert stock.FromString(request[1]) == original
 
 
-def test_ids_are_hex_in_either_case():
-    span = one_span(traceId="0AF7651916CD43DD8448EB211C80319C", spanId="b7ad6b7169203331")
-    ids = span.resource_spans[0].scope_spans[0].spans[0]
-    assert ids.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c"
-    assert ids.span_id.hex() == "b7ad6b7169203331"
-
-
 @each_row("trace_id", ["abc", "zz" * 16, "00" * 15, "0a f7" * 6, 7, ["00" * 16]])
 def test_an_id_that_is_not_hex_of_the_right_length_names_its_path(trace_id: Json):
     with pytest.raises(DecodeError, match=r"resourceSpans\[0\].scopeSpans\[0\].spans\[0\].traceId"):
@@ -67,8 +59,13 @@ def test_an_id_that_is_not_hex_of_the_right_length_names_its_path(trace_id: Json
 
 def test_integers_are_read_from_text_and_number_and_doubles_from_names():
     span = one_span(
+        traceId="0AF7651916CD43DD8448EB211C80319C",
         startTimeUnixNano="1700000000000000001",
         endTimeUnixNano=1700000000000000002,
+        kind="SPAN_KIND_SERVER",
+        status={"code": "STATUS_CODE_ERROR"},
+        start_time_unix_nano="7",
+        future={"deep": [1]},
         attributes=[
             {"key": "i", "value": {"intValue": "-9223372036854775808"}},
             {"key": "d", "value": {"doubleValue": "-Infinity"}},
@@ -77,59 +74,36 @@ def test_integers_are_read_from_text_and_number_and_doubles_from_names():
     )
     view = span.resource_spans[0].scope_spans[0].spans[0]
     assert (view.start_time_unix_nano, view.end_time_unix_nano) == (1700000000000000001, 1700000000000000002)
-    assert view.attributes[0].value.int_value == -9223372036854775808
-    assert view.attributes[1].value.double_value == float("-inf")
-    assert view.attributes[2].value.bytes_value == b"\x01\x02"
+    assert (view.trace_id.hex(), view.kind, view.status.code) == ("0af7651916cd43dd8448eb211c80319c", 2, 2)
+    integer, double, data = (attribute.value for attribute in view.attributes)
+    assert (integer.int_value, double.double_value, data.bytes_value) == (-(2**63), float("-inf"), b"\x01\x02")
 
 
-@each_row("text", ["+/+/AQ==", "-_-_AQ==", "+/+/AQ", "-_-_AQ"])
-def test_bytes_are_base64_of_either_alphabet_padded_or_not(text: str):
-    span = one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
-    value = span.resource_spans[0].scope_spans[0].spans[0].attributes[0].value
-    assert value.bytes_value == b"\xfb\xff\xbf\x01"
-
-
-@each_row("text", ["!!", "A", "AQ=A", "AQ ==", "\u0661\u0661=="])
-def test_what_is_no_base64_is_an_error(text: str):
-    with pytest.raises(DecodeError, match="must be base64"):
-        one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
-
-
-def test_unknown_and_snake_case_keys_are_ignored():
-    span = one_span(name="a", start_time_unix_nano="7", future={"deep": [1]})
-    view = span.resource_spans[0].scope_spans[0].spans[0]
-    assert view.name == "a"
-    assert view.start_time_unix_nano == 0
+def test_bytes_are_base64_of_either_alphabet_padded_or_not():
+    for text in ("+/+/AQ==", "-_-_AQ==", "+/+/AQ", "-_-_AQ"):
+        span = one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
+        assert span.resource_spans[0].scope_spans[0].spans[0].attributes[0].value.bytes_value == b"\xfb\xff\xbf\x01"
+    for text in ("!!", "A", "AQ=A", "AQ ==", "\u0661\u0661=="):
+        with pytest.raises(DecodeError, match="must be base64"):
+            one_span(attributes=[{"key": "b", "value": {"bytesValue": text}}])
 
 
 @each_row(
     "fields",
     [{"kind": "SERVER"}, {"kind": "2"}, {"kind": True}, {"startTimeUnixNano": "1e3"}, {"name": 5}, {"attributes": {}},
-     {"startTimeUnixNano": -1}, {"flags": 1 << 40}, {"status": []}, {"attributes": [3]}],
+     {"startTimeUnixNano": -1}, {"startTimeUnixNano": "\u0661"}, {"flags": 1 << 40}, {"status": []}, {"attributes": [3]}],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_is_an_error_and_no_crash(fields: dict[str, Json]):
     with pytest.raises(DecodeError):
         one_span(**fields)
 
 
-def test_names_of_enums_are_read_as_the_collector_reads_them():
-    span = one_span(kind="SPAN_KIND_SERVER", status={"code": "STATUS_CODE_ERROR"})
-    view = span.resource_spans[0].scope_spans[0].spans[0]
-    assert (view.kind, view.status.code) == (2, 2)
-
-
-@pytest.mark.parametrize("kind", ["intValue", "doubleValue"])
-def test_an_integer_that_no_number_of_otlp_holds_is_an_error(kind: str):
-    with pytest.raises(DecodeError, match=rf"value.{kind}` is out of range"):
-        one_span(attributes=[{"key": "k", "value": {kind: 10**400}}])
-
-
-def test_an_empty_value_differs_from_a_missing_one():
-    span = one_span(attributes=[{"key": "empty", "value": {}}, {"key": "text", "value": {"stringValue": ""}}])
-    attributes = span.resource_spans[0].scope_spans[0].spans[0].attributes
-    assert attributes[0].HasField("value")
-    assert attributes[0].value.WhichOneof("value") is None
-    assert attributes[1].value.WhichOneof("value") == "string_value"
+def test_an_integer_that_no_number_of_otlp_holds_is_an_error():
+    for kind, number in (("intValue", 10**400), ("doubleValue", 10**400)):
+        with pytest.raises(DecodeError, match=rf"value.{kind}` is out of range"):
+            one_span(attributes=[{"key": "k", "value": {kind: number}}])
+    with pytest.raises(DecodeError):
+        one_span(startTimeUnixNano="\u0661\u0662")
 
 
 def test_a_value_nested_too_deep_is_an_error():
@@ -144,11 +118,8 @@ def test_a_value_nested_too_deep_is_an_error():
     "text",
     [
         b"",
-        b"[]",
         b"null",
-        b'{"spans": []}',
         b"{",
-        b'{"resourceSpans": 1}',
         b"\xff",
         b'{"resourceSpans": "\xff"}',
         b'{"resourceSpans": "\\ud800"}',
@@ -178,49 +149,16 @@ def test_brackets_in_texts_are_no_objects():
     assert b'[{"[{"' in request_from_json("traces", text)
 
 
-@pytest.mark.parametrize(
-    "text", [b'{"' + b'{[\\"' * 50_000, b"x" * 100_000 + b"{" * 50_000 + b'"\\'], ids=["text", "cut"]
-)
-def test_text_without_an_end_is_searched_in_linear_time(text: bytes):
-    began = time.process_time()
-    with pytest.raises(DecodeError):
-        request_from_json("traces", text)
-    assert time.process_time() - began < 1
-
-
-def test_items_are_decoded_one_at_a_time():
-    span = b'{"attributes":[' + b",".join([b'{"key":"k","value":{"stringValue":"some text"}}'] * 100) + b"]}"
-    text = b'{"resourceSpans":[{"scopeSpans":[{"spans":[' + b",".join([span] * 200) + b"]}]}]}"
-    tracemalloc.start()
-    try:
-        assert request_from_json("traces", text)
-        assert tracemalloc.get_traced_memory()[1] < 2 * len(text)
-    finally:
-        tracemalloc.stop()
-
-
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["resourceSpans", "scopeSpans", "spans", "attributes", "key", "value", "stringValue", "kind"]), inner), max_leaves=20))  # fmt: skip
-def test_any_json_is_encoded_or_refused(value: object):
-    try:
-        request_from_json("traces", json.dumps(value).encode())
-    except DecodeError:
-        return
-
-
 @each_row(
     ("written", "read"),
     [
         (r"half \ud83e", "half \ufffd"),
         (r"\udd14 half", "\ufffd half"),
         (r"\uD83E\uDD14", "\U0001f914"),
-        (r"\ud83e\ud83e\udd14", "\ufffd\U0001f914"),
-        (r"\ud83ex\udd14", "\ufffdx\ufffd"),
         (r"\ud83e\u0041", "\ufffdA"),
         (r"\\ud83e \ud83e", "\\ud83e \ufffd"),
         (r"\\\ud83e", "\\\ufffd"),
-        (r"\"\ud83e\"", '"\ufffd"'),
         ("\ud83e", "\ufffd"),
-        ("\ud7a3 \ud83e", "\ud7a3 \ufffd"),
     ],
 )
 def test_a_lone_surrogate_is_read_as_the_replacement_character(written: str, read: str):
@@ -253,46 +191,20 @@ def test_whatever_stands_around_a_lone_surrogate_stays_as_it_is(name: str):
     assert read.resource_logs[0].schema_url == "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in expected)
 
 
-def test_a_long_text_of_escapes_is_searched_for_surrogates_in_linear_time():
-    began = time.process_time()
-    with pytest.raises(DecodeError):
-        request_from_json("traces", b'{"resourceSpans":"' + b'\\"' * 1_000_000 + b"\\ud83e")
-    assert time.process_time() - began < 2
-
-
 @each_row(
-    ("signal", "text", "message"),
+    ("signal", "text", "noun", "reason"),
     [
-        ("traces", '{"resource_spans": []}', "OTLP JSON spells its keys in lowerCamelCase: `resourceSpans`, not `resource_spans`"),
-        ("logs", '{"resource_logs": []}', "OTLP JSON spells its keys in lowerCamelCase: `resourceLogs`, not `resource_logs`"),
-        ("metrics", '{"resource_metrics": []}', "no `resourceMetrics` in it: OTLP JSON spells its keys in lowerCamelCase"),
-        ("traces", '{"spans": []}', "neither `resourceSpans` nor `resourceLogs` in it"),
-        ("traces", '{"resourceSpans": [{"scope_spans": []}]}', "`resourceSpans[0]` has no `scopeSpans` in it: OTLP JSON spells"),
-        ("logs", '{"resourceLogs": [{"scopeLogs": [{}, {"log_records": []}]}]}', "`resourceLogs[0].scopeLogs[1]` has no `logRecords`"),
+        ("traces", '{"resource_spans": []}', "`resourceSpans`, not `resource_spans`", "unknown_keys"),
+        ("metrics", '{"resource_metrics": []}', "no `resourceMetrics` in it", "unknown_keys"),
+        ("traces", '{"spans": []}', "neither `resourceSpans` nor `resourceLogs`", "unknown_keys"),
+        ("traces", '{"resourceSpans": [{"scope_spans": []}]}', "`resourceSpans[0]` has no `scopeSpans`", "unknown_keys"),
+        ("logs", '{"resourceLogs": [{"scopeLogs": [{}, {"log_records": []}]}]}', "`resourceLogs[0].scopeLogs[1]`", "unknown_keys"),
+        ("traces", '{"resourceLogs": []}', "endpoint", "wrong_signal"),
+        ("logs", '{"resourceMetrics": []}', "endpoint", "wrong_signal"),
+        ("metrics", '{"resourceSpans": []}', "endpoint", "wrong_signal"),
     ],
 )  # fmt: skip
-def test_an_object_with_keys_of_which_none_is_known_is_an_error(signal: Signal, text: str, message: str):
-    with pytest.raises(DecodeError) as caught:
+def test_a_document_of_other_keys_or_of_another_signal_is_an_error(signal: Signal, text: str, noun: str, reason: str):
+    with pytest.raises(DecodeError, match=re.escape(noun)) as caught:
         request_from_json(signal, text.encode())
-    assert message in str(caught.value)
-    assert caught.value.reason == "unknown_keys"
-
-
-@each_row("text", ["{}", '{"resourceSpans": null, "future": 1}', '{"future": {}, "resourceSpans": [{}]}'])
-def test_unknown_keys_beside_a_known_one_are_ignored(text: str):
-    assert ExportTraceServiceRequest.FromString(request_from_json("traces", text.encode())) is not None
-
-
-@each_row(
-    ("signal", "text"),
-    [
-        ("traces", b'{"resourceLogs": []}'),
-        ("logs", b'{"resourceSpans": []}'),
-        ("logs", b'{"resourceMetrics": []}'),
-        ("metrics", b'{"resourceSpans": []}'),
-    ],
-)
-def test_json_of_another_signal_is_an_error(signal: Signal, text: bytes):
-    with pytest.raises(DecodeError, match="send it to the endpoint of its own signal") as caught:
-        request_from_json(signal, text)
-    assert caught.value.reason == "wrong_signal"
+    assert caught.value.reason == reason

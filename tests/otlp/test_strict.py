@@ -26,10 +26,6 @@ def test_all_spans_of_a_broken_scope_are_counted():
     assert count_undecodable("traces", broken) == 1
 
 
-def test_log_records_are_counted_as_well():
-    assert count_undecodable("logs", stock.request_of([b"", field(5, field(1, b"\xff"))])) == 1
-
-
 def test_what_cannot_be_taken_apart_is_no_span():
     assert count_undecodable("traces", b"\x0a\x7f") == 0
     assert count_undecodable("metrics", stock.request_of([NO_TEXT])) == 0

@@ -1,7 +1,6 @@
 """What senders do to the wire format, legally or not. Nothing of it may cost another span anything."""
 
 import gc
-import struct
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
@@ -50,17 +49,6 @@ def test_resource_and_scope_twice_are_merged_as_the_stock_class_merges_them():
     assert encode_spans([(viewed.container, viewed.raw)]) == body
 
 
-def test_schema_url_that_is_not_utf8_does_not_refuse_the_request():
-    scope_group = stock.field(2, MARKED) + stock.field(2, PLAIN) + stock.field(3, b"\xff")
-    body = stock.field(1, stock.field(2, scope_group) + stock.field(3, b"\xfe"))
-    decoded = stock.read_traces(Decoder(["gen_ai."], []), body)
-    assert decoded.viewed[0].span.name == "marked"
-    rest = decoded.body([(0, 0, 0)])
-    assert rest == stock.field(
-        1, stock.field(2, stock.field(2, PLAIN) + stock.field(3, b"\xff")) + stock.field(3, b"\xfe")
-    )
-
-
 def test_broken_resource_and_scope_cost_only_themselves():
     broken = b"\x0a\x7fcut off"
     body = stock.field(1, stock.field(1, broken) + stock.field(2, stock.field(1, broken) + stock.field(2, MARKED)))
@@ -104,17 +92,11 @@ def test_marked_span_broken_inside_goes_on_unread_and_costs_no_other_span(damage
     broken = MARKED + BROKEN[damage]
     decoded = decode(MARKED, broken, PLAIN, MARKED)
     assert [viewed.place for viewed in decoded.viewed] == [(0, 0, 0), (0, 0, 3)]
-    assert decoded.undecodable == 1
-    assert decoded.span_count == 4
-    assert decoded.body() == stock.request_of([MARKED, broken, PLAIN, MARKED])
+    assert (decoded.span_count, decoded.undecodable) == (4, 1)
     assert decoded.body([(0, 0, 0), (0, 0, 3)]) == stock.request_of([broken, PLAIN])
-
-
-@each_row("damage", BROKEN)
-def test_unmarked_span_broken_inside_goes_on_and_is_no_fault(damage: str):
-    decoded = decode(PLAIN + BROKEN[damage], PLAIN)
-    assert (decoded.span_count, decoded.viewed, decoded.undecodable) == (2, (), 0)
-    assert decoded.body() is decoded.request
+    unmarked = decode(PLAIN + BROKEN[damage], PLAIN)
+    assert (unmarked.span_count, unmarked.viewed, unmarked.undecodable) == (2, (), 0)
+    assert unmarked.body() is unmarked.request
 
 
 def test_bad_utf8_in_name_value_and_status_becomes_replacement_characters():
@@ -126,23 +108,11 @@ def test_bad_utf8_in_name_value_and_status_becomes_replacement_characters():
     assert viewed.raw == raw
 
 
-def test_wrong_wire_type_of_a_known_field_is_an_unknown_field():
-    raw = MARKED + b"\x28\x05" + stock.field(7, b"12345678")
-    [viewed] = decode(raw).viewed
-    assert (viewed.span.name, viewed.span.start_ns) == ("marked", 0)
-
-
 # A map entry with an unknown field in it goes to the unknown fields of the span as a whole.
 def test_attribute_with_an_unknown_field_reads_as_missing_and_goes_on_untouched():
     wrong_wire_type = stock.field(9, stock.field(1, b"gen_ai.a") + b"\x10\x05")
     future_field = stock.field(9, stock.key_value("gen_ai.b").SerializeToString() + stock.field(9, b"future"))
     assert viewed_attributes(MARKED + wrong_wire_type + future_field) == {"gen_ai.tool.name": "search"}
-
-
-def test_last_of_two_trace_ids_wins():
-    other = bytes(range(100, 116))
-    [viewed] = decode(MARKED + stock.field(1, other)).viewed
-    assert viewed.span.ref.trace_id == other.hex()
 
 
 def test_field_order_does_not_matter():
@@ -151,13 +121,8 @@ def test_field_order_does_not_matter():
     [viewed] = decode(raw).viewed
     assert (viewed.span.ref.trace_id, viewed.span.ref.span_id) == (stock.TRACE_ID.hex(), stock.SPAN_ID.hex())
     assert viewed.span.parent_span_id == stock.PARENT_ID.hex()
-
-
-@each_row("body", [b"", b"\x0a\x00", stock.field(1, stock.field(2, b""))])
-def test_request_without_spans_is_no_fault(body: bytes):
-    decoded = stock.read_traces(Decoder(["gen_ai."], []), body)
-    assert (decoded.span_count, decoded.viewed, decoded.heads, decoded.undecodable) == (0, (), (), 0)
-    assert decoded.body() is body
+    [viewed] = decode(MARKED + stock.field(1, bytes(range(100, 116)))).viewed
+    assert viewed.span.ref.trace_id == bytes(range(100, 116)).hex()
 
 
 def test_empty_span_is_counted_and_goes_on():
@@ -184,35 +149,16 @@ def test_marked_span_without_valid_ids_goes_on_unread(case: str):
     assert (len(decoded.viewed), decoded.undecodable, decoded.heads) == (1, 1, ())
 
 
-def test_value_field_twice_in_one_attribute_is_read_without_a_fault():
+def test_the_last_of_two_values_keys_or_equal_attributes_wins_and_a_missing_key_is_empty_text():
     one, two = (stock.field(2, stock.field(1, text)) for text in (b"one", b"two"))
-    assert viewed_attributes(MARKED + stock.field(9, stock.field(1, b"k") + one + two))["k"] == "two"
-
-
-def test_last_of_two_keys_in_one_attribute_wins_and_a_missing_key_is_empty_text():
-    text = stock.field(2, stock.field(1, b"v"))
-    raw = MARKED + stock.field(9, stock.field(1, b"a") + stock.field(1, b"b") + text) + stock.field(9, text)
-    assert viewed_attributes(raw) == {"gen_ai.tool.name": "search", "b": "v", "": "v"}
-
-
-def test_string_table_indexes_read_as_missing_or_empty_and_go_on_untouched():
-    key_index = stock.field(9, b"\x18\x05" + stock.field(2, stock.field(1, b"v")))
+    entries = (stock.field(1, b"k") + one + two, stock.field(1, b"a") + stock.field(1, b"b") + one, one)
+    raw = MARKED + b"".join(stock.field(9, entry) for entry in entries)
+    raw += stock.field(9, stock.field(1, b"gen_ai.tool.name") + two)
+    assert viewed_attributes(raw) == {"gen_ai.tool.name": "two", "k": "two", "b": "one", "": "one"}
+    # Indexes into a table of texts read as missing or empty.
+    key_index = stock.field(9, b"\x18\x05" + one)
     value_index = stock.field(9, stock.field(1, b"k") + stock.field(2, b"\x40\x05"))
-    attributes = viewed_attributes(MARKED + key_index + value_index)
-    assert attributes == {"gen_ai.tool.name": "search", "k": None}
-
-
-def test_last_of_two_equal_attribute_keys_wins():
-    assert viewed_attributes(
-        stock.span(stock.key_value("gen_ai.a", "1"), stock.key_value("gen_ai.a", "2")).SerializeToString()
-    ) == {"gen_ai.a": "2"}
-
-
-def test_zeros_written_explicitly_are_kept():
-    raw = MARKED + b"\x30\x00" + b"\x39" + bytes(8)
-    decoded = decode(raw, PLAIN)
-    assert decoded.viewed[0].raw == raw
-    assert decoded.body([(0, 0, 1)]) == stock.request_of([raw])
+    assert viewed_attributes(MARKED + key_index + value_index) == {"gen_ai.tool.name": "search", "k": None}
 
 
 def test_padded_lengths_in_the_envelope_are_read():
@@ -255,10 +201,3 @@ def reachable_from(start: object) -> list[object]:
         seen[id(found)] = found
         waiting.extend(gc.get_referents(found))
     return list(seen.values())
-
-
-def test_flags_are_read_from_their_fixed_number_only():
-    raw = MARKED + b"\x80\x01\x05"  # field 16 as a varint
-    assert decode(raw).viewed[0].span.parent_is_remote is None
-    raw = MARKED + b"\x85\x01" + struct.pack("<I", 0x300)
-    assert decode(raw).viewed[0].span.parent_is_remote is True

@@ -10,21 +10,18 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValu
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
 from opentelemetry.proto.metrics.v1.metrics_pb2 import (
     ExponentialHistogram,
-    Gauge,
     Histogram,
     HistogramDataPoint,
     Metric,
     NumberDataPoint,
     Sum,
-    Summary,
-    SummaryDataPoint,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.rows import each_row
 from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import DecodeError
-from toolgauge.otlp.request import Divider, newest_time_ns, read_request
+from toolgauge.otlp.request import newest_time_ns, read_request
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 SIGNALS: tuple[Signal, ...] = ("traces", "logs", "metrics")
@@ -49,16 +46,13 @@ RECORDS = {
     ),
     "attributes": LogRecord(attributes=[ATTRIBUTE]),
     "event": LogRecord(event_name="gen_ai.client.inference", body=AnyValue(string_value="b")),
-    "body": LogRecord(body=AnyValue(string_value="b")),
     "structured body": LogRecord(body=AnyValue(kvlist_value=KeyValueList(values=[ATTRIBUTE]))),
     "ids": LogRecord(trace_id=b"t" * 16, span_id=b"s" * 8, flags=1),
 }
 METRICS = {
-    "gauge": Metric(name="m", gauge=Gauge(data_points=[POINT])),
     "sum": Metric(name="toolgauge.scores", unit="1", sum=Sum(data_points=[POINT])),
     "histogram": Metric(name="a.b.c.d.e.f.g.h", histogram=Histogram(data_points=[HistogramDataPoint(count=1)])),
     "exponential": Metric(name="m", description="d", exponential_histogram=ExponentialHistogram()),
-    "summary": Metric(name="m", summary=Summary(data_points=[SummaryDataPoint(count=1)])),
 }
 
 
@@ -103,7 +97,7 @@ def test_the_first_item_that_decides_decides():
     logs = ExportLogsServiceRequest()
     scope = logs.resource_logs.add().scope_logs.add()
     scope.log_records.add()
-    scope.log_records.extend(RECORDS[name] for name in ("body", "whole"))
+    scope.log_records.extend(RECORDS[name] for name in ("structured body", "whole"))
     with pytest.raises(DecodeError, match="it holds no spans"):
         read_request("traces", logs.SerializeToString(), 0)
     assert read_request("logs", logs.SerializeToString(), 0).count == 3
@@ -118,12 +112,6 @@ def test_the_first_item_that_decides_decides():
 @each_row("name", ["", "chat", "\n", "\nagent", "!", ": x", "*", "2"])
 def test_a_span_that_has_only_a_name_is_no_log_record(name: str):
     assert read_request("traces", of_span(Span(name=name)), 0).count == 2
-
-
-@each_row("body", [of_span(SPANS["whole"]), of_record(RECORDS["whole"]), of_record(RECORDS["observed"])])
-def test_spans_and_log_records_with_times_are_no_metrics(body: bytes):
-    with pytest.raises(DecodeError, match="it holds no metrics"):
-        read_request("metrics", body, 0)
 
 
 @each_row("folder", ["gemini-cli", "codex-cli", "google-adk", "openinference-langgraph", "vercel-ai"])
@@ -144,11 +132,6 @@ def test_an_item_that_is_broken_or_empty_decides_nothing(raw: bytes):
     resource = b"\x12" + bytes([len(scope)]) + scope
     body = b"\x0a" + bytes([len(resource)]) + resource
     assert [read_request(signal, body, 0).count for signal in SIGNALS] == [1, 1, 1]
-
-
-def test_requests_for_several_workers_are_checked_before_they_are_divided():
-    with pytest.raises(DecodeError, match="it holds no spans"):
-        Divider(2).divide("traces", of_record(RECORDS["whole"]))
 
 
 def test_the_time_of_a_request_is_read_around_broken_items_and_text():

@@ -139,15 +139,6 @@ def test_requests_of_one_connection_leave_together_and_never_with_others():
     assert [taken.spans for taken in outbox.taken] == [1, 2, 1]
 
 
-def test_requests_of_one_connection_that_are_large_together_leave_in_several():
-    leaving, _, outbox = egress()
-    body = b"\x0a\x80\x80\x40" + b"\x12\x00" * 524_288
-    for _ in range(5):
-        leaving.pass_on(Outgoing(signal="logs", body=body, spans=0, own=False), "a")
-    leaving.forward()
-    assert [len(taken.body) // len(body) for taken in outbox.taken] == [1, 1, 1, 1, 1]
-
-
 def test_requests_that_leave_together_can_be_taken_apart_again():
     leaving, _, outbox = egress()
     bodies = [bytes([10, 2, 18, 0]) + b"\x0a\x00" * number for number in range(3)]

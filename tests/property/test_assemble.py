@@ -153,19 +153,6 @@ def _grown(arrival: Arrival, size: int) -> Arrival:
     return replace(arrival, observations=(*arrival.observations, text), size_bytes=arrival.size_bytes + size)
 
 
-@given(st.data(), st.integers(2, 1000))
-def test_stretched_time_changes_no_order(data: st.DataObject, factor: int):
-    arrivals, _ = data.draw(runs())
-    stretched = [_stretched(arrival, factor) for arrival in arrivals]
-    assert _order(assembled([arrivals])) == _order(assembled([stretched]))
-
-
-def _stretched(arrival: Arrival, factor: int) -> Arrival:
-    if not isinstance(arrival, Reading):
-        return arrival
-    return replace(arrival, start_ns=arrival.start_ns * factor, end_ns=arrival.end_ns * factor)
-
-
 def _order(trajectories: list[Trajectory]) -> list[tuple[int, int, str, object, str, tuple[str, ...]]]:
     return [
         (call.turn, call.position, call.name, call.arguments, call.state, call.agent_path)

@@ -91,23 +91,6 @@ def test_exact_and_canonical_keys_agree_and_do_not_depend_on_sides(first: Json, 
     assert same == (compared(Similarity(), first, second).value == 1)
 
 
-@given(VALUES, VALUES)
-def test_similarity_is_symmetric(first: Json, second: Json):
-    there, back = compared(Similarity(), first, second).value, compared(Similarity(), second, first).value
-    assert math.isclose(there, back, abs_tol=1e-12)
-
-
-def turned(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {name: turned(value[name]) for name in reversed(value)}
-    return [turned(item) for item in value] if isinstance(value, list) else value
-
-
-@given(VALUES)
-def test_the_order_of_keys_does_not_matter(value: Json):
-    assert canonical(value) == canonical(turned(value))
-
-
 KEYS = st.sampled_from([Step(), Step(key=""), Step(key="0"), Step(place=0)])
 
 
@@ -135,13 +118,6 @@ def test_numbers_of_values_are_equal_for_equal_values_only(values: list[Json]):
     ]
 
 
-@given(VALUES, VALUES)
-def test_equal_values_are_a_subset_and_a_subset_stays_one_with_more_keys(value: Json, more: Json):
-    assert compared(Subset(), value, value).value == 1
-    if isinstance(value, dict):
-        assert compared(Subset(), value, {"more": more, **value}).value == 1
-
-
 def with_more(value: Json) -> Json:
     """Add a key to every object, and turn around every list of single values."""
     if isinstance(value, dict):
@@ -158,8 +134,12 @@ def test_more_keys_anywhere_and_another_order_of_single_values_are_met_by_lenien
 
 
 @given(VALUES, VALUES)
-def test_a_subset_is_met_by_lenience(first: Json, second: Json):
+def test_a_subset_is_met_by_lenience_and_similarity_has_no_sides(first: Json, second: Json):
     assert compared(Lenient(), first, second).value >= compared(Subset(), first, second).value
+    there, back = compared(Similarity(), first, second).value, compared(Similarity(), second, first).value
+    assert math.isclose(there, back, abs_tol=1e-12)
+    if isinstance(first, dict):
+        assert compared(Subset(), first, {"more": second, **dict(reversed(first.items()))}).value == 1
 
 
 @given(st.datetimes(timezones=st.timezones()))

@@ -1,7 +1,5 @@
 """Whatever stands in a file, loading ends in a configuration or in an error of ours."""
 
-import json
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,58 +12,15 @@ from tests.config.files import load_criteria
 from toolgauge.config.criteria import load_criteria_files
 from toolgauge.config.load import load, shown
 from toolgauge.config.model import Config
-from toolgauge.config.references import read_references
 from toolgauge.model.errors import ConfigError
 
 _WORDS = st.sampled_from(
-    [
-        "receivers",
-        "otlp",
-        "protocols",
-        "grpc",
-        "http",
-        "endpoint",
-        "exporters",
-        "prometheus",
-        "headers",
-        "criteria",
-        "criteria_files",
-        "name",
-        "evaluator",
-        "expected",
-        "expected_turns",
-        "args",
-        "output",
-        "repeat",
-        "when",
-        "attributes",
-        "reference",
-        "file",
-        "key",
-        "pass_at",
-        "tools",
-        "writes",
-        "assemble",
-        "hold",
-        "timeout",
-        "late_memory",
-        "for",
-        "annotate",
-        "off",
-        "both",
-        "10s",
-        "64MiB",
-        "localhost:1",
-        "http://a:1",
-        "${env:A}",
-        "${env:B:-c}",
-        "$$",
-        "${",
-        "<<",
-        "redact",
-        "patterns",
-    ]
-)
+    ["receivers", "otlp", "protocols", "grpc", "http", "endpoint", "exporters", "prometheus", "headers", "criteria",
+     "criteria_files", "name", "evaluator", "expected", "expected_turns", "args", "output", "repeat", "when", "attributes",
+     "reference", "file", "key", "pass_at", "tools", "writes", "assemble", "hold", "timeout", "late_memory", "for",
+     "annotate", "off", "both", "10s", "64MiB", "localhost:1", "http://a:1", "${env:A}", "${env:B:-c}", "$$", "${", "<<",
+     "redact", "patterns"]
+)  # fmt: skip
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | _WORDS
 _VALUES = st.recursive(
     _SCALARS,
@@ -73,10 +28,6 @@ _VALUES = st.recursive(
     max_leaves=25,
 )
 _SECTIONS = st.dictionaries(st.sampled_from(sorted(Config.model_fields)), _VALUES, max_size=6)
-
-
-def _json_lines(values: Sequence[object]) -> bytes:
-    return "\n".join(json.dumps(value) for value in values).encode()
 
 
 def load_all(content: bytes) -> None:
@@ -95,11 +46,6 @@ def load_all(content: bytes) -> None:
         assert shown(load([again], (), {})) == shown(config)
 
 
-@given(st.binary(max_size=200))
-def test_bytes_never_break_the_loading(content: bytes):
-    load_all(content)
-
-
 @given(_SECTIONS)
 @example({"criteria": [{"<<": None}]})
 def test_values_of_any_kind_never_break_the_loading(sections: dict[str, object]):
@@ -114,12 +60,6 @@ def test_criteria_of_any_kind_never_break_the_loading(criteria: list[object]):
         with suppress(ConfigError):
             for criterion in load_criteria_files([path], {}):
                 assert criterion.canonical()["name"] == criterion.name
-
-
-@given(st.binary(max_size=200) | st.lists(_SECTIONS | _VALUES).map(_json_lines))
-def test_references_of_any_kind_never_break_the_reading(content: bytes):
-    cases, problems = read_references(content, "cases.jsonl")
-    assert len(cases) + len(problems) >= sum(1 for line in content.lstrip(b"\xef\xbb\xbf").split(b"\n") if line.strip())
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

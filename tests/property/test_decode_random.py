@@ -9,12 +9,11 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.otlp import stock
-from toolgauge.model.errors import DecodeError
 from toolgauge.model.json import Value
 from toolgauge.model.records import SpanHead
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.otlp.encode import annotate
-from toolgauge.otlp.envelope import count_items, encode_spans, read_head
+from toolgauge.otlp.envelope import encode_spans, read_head
 from toolgauge.otlp.marks import log_marks, span_marks
 from toolgauge.otlp.views import Values
 from toolgauge.otlp.views import value as decode_value
@@ -133,41 +132,6 @@ def test_taken_and_left_spans_are_together_all_spans(given_spans: list[Span], da
     assert sorted([*left, *stock.raw_items(released)]) == sorted(stock.raw_items(body))
 
 
-def read_all(body: bytes) -> None:
-    decoder = Decoder(["gen_ai."], [""])
-    decoded = stock.read_traces(decoder, body)
-    for viewed in decoded.viewed:
-        dict(viewed.span.attributes)
-        for event in viewed.span.events:
-            dict(event.attributes)
-        dict(viewed.span.resource.attributes)
-        annotate(viewed.raw, stock.span(stock.key_value("toolgauge.x")).SerializeToString())
-    decoded.body({viewed.place for viewed in decoded.viewed})
-    for record in decoder.logs(body).viewed:
-        dict(record.attributes)
-    assert count_items(body) == decoded.span_count
-
-
-@given(st.binary(max_size=300))
-def test_random_bytes_as_a_request_are_read_or_are_a_decode_error(body: bytes):
-    try:
-        read_all(body)
-    except DecodeError:
-        return
-
-
-@given(st.binary(max_size=300))
-def test_random_bytes_as_a_span_never_raise(raw: bytes):
-    read_all(stock.request_of([raw, stock.span().SerializeToString() + raw, b"J\x09\x0a\x07gen_ai." + raw]))
-
-
-@given(spans, st.integers(0, 10_000), st.binary(min_size=1, max_size=3))
-def test_damaged_spans_never_raise(span: Span, position: int, damage: bytes):
-    raw = span.SerializeToString()
-    position %= len(raw)
-    read_all(stock.request_of([raw[:position] + damage + raw[position + 1 :], raw[:position]]))
-
-
 @given(st.binary(max_size=80))
 def test_short_cuts_for_values_agree_with_the_stock_class(raw: bytes):
     values = Values()
@@ -178,8 +142,3 @@ def test_short_cuts_for_values_agree_with_the_stock_class(raw: bytes):
         return
     assert repr(decode_value(raw)) == repr(expected)
     assert repr(values.decode(raw)) == repr(values.decode(raw)) == repr(expected)
-
-
-@given(any_values)
-def test_any_value_is_read_as_the_stock_class_reads_it(message: AnyValue):
-    assert same_types(decode_value(message.SerializeToString()), stock.plain_value(message))

@@ -43,21 +43,6 @@ def test_a_restart_at_any_call_changes_nothing(detector: Detector, some: list[Pa
 
 
 @settings(max_examples=50)
-@given(st.lists(observations, max_size=150), st.permutations(["", "a", "b", "c"]))
-def test_the_names_of_strata_do_not_matter(some: list[Parts], names: list[str]):
-    renamed = dict(zip(["", "a", "b", "c"], names, strict=True))
-    one, other = Detector(20, 5), Detector(20, 5)
-    for parts in some:
-        assert one.observe(parts) == other.observe({renamed[stratum]: part for stratum, part in parts.items()})
-        assert (one.state, one.evidence, one.baseline, one.current) == (
-            other.state,
-            other.evidence,
-            other.baseline,
-            other.current,
-        )
-
-
-@settings(max_examples=50)
 @given(detectors, st.lists(observations, max_size=150))
 def test_what_it_shows_is_always_within_its_bounds(detector: Detector, some: list[Parts]):
     for call in some:

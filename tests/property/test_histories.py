@@ -57,26 +57,8 @@ messages: st.SearchStrategy[Json] = st.one_of(
 )
 styles = st.sampled_from([(None, None), (None, (",", ":")), (None, (" , ", " : ")), (2, None)])
 endings = st.sampled_from(
-    [
-        "]",
-        "]",
-        "]",
-        "",
-        ",]",
-        ", ]",
-        "]]",
-        ",1",
-        "}",
-        " ]",
-        "\n]",
-        "\u00a0]",
-        ",\u00a0{}]",
-        ",NaN]",
-        "2]",
-        ",{}] x",
-        ",[]]",
-    ]
-)
+    ["]", "]", "]", "", ",]", ", ]", "]]", ",1", "}", " ]", "\n]", "\u00a0]", ",\u00a0{}]", ",NaN]", "2]", ",{}] x", ",[]]"]
+)  # fmt: skip
 around = st.sampled_from([("", ""), ("", ""), (" ", "\n"), ("\u00a0", ""), ("x", "")])
 steps = st.lists(st.tuples(st.integers(0, 12), styles, endings, around, st.sampled_from(["a", "b"])), max_size=12)
 

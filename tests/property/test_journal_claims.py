@@ -2,6 +2,7 @@
 
 import random
 
+import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -97,7 +98,7 @@ class Lives:
                 pass
 
 
-@each_row("seed", range(40))
+@each_row("seed", [*range(15), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(15, 60))])
 def test_nothing_stays_in_the_journal_and_nothing_is_missing(seed: int):
     choose = random.Random(seed)  # noqa: S311 - chooses events, no secrets
     lives = Lives(choose)

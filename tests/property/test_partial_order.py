@@ -1,7 +1,7 @@
 """Pairing in a partial order against brute force: groups without order on both sides."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, permutations
+from itertools import permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,12 +93,3 @@ def test_equal_calls_are_paired_as_often_as_can_be_and_required_ones_first(expec
     required = sum(not expected[row][2] for row, _ in made_of(alignment))
     assert (len(alignment.pairs), required) == best
     assert keeps_order(made_of(alignment), stages, turns)
-
-
-@given(CALLS, CALLS)
-def test_equal_calls_of_a_group_are_paired_in_order(expected: list[Call], actual: list[Call]):
-    stages = groups_of([end for _, end, _ in expected], len(expected))
-    pairs = made_of(by_name(expected, actual))
-    for (row, column), (other, another) in pairwise(pairs):
-        if expected[row][::2] == expected[other][::2] and stages[row] == stages[other]:
-            assert column < another

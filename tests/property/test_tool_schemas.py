@@ -1,15 +1,12 @@
 """Whatever the schema and the arguments are, the check agrees with `jsonschema`."""
 
-# jsonschema has few annotations.
-# pyright: reportUnknownMemberType=false
-
 from collections.abc import Mapping
 from typing import TypeAlias, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
+from tests.json_schemas import validator
 from tests.property.test_compare import VALUES
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
@@ -81,7 +78,7 @@ def test_arguments_are_valid_where_jsonschema_finds_them_valid(schema: JsonObjec
     arguments = drawn.draw(st.dictionaries(NAMES, ARGUMENTS, max_size=3))
     read = ToolSchema(schema, "allow")
     found = read.violations(arguments, Steps(10**6))
-    assert (not found) == Draft202012Validator(schema).is_valid(arguments)
+    assert (not found) == validator(schema).is_valid(arguments)
     assert (valid_share(arguments, found) == 1.0) == (not found)
 
 

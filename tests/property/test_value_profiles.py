@@ -1,7 +1,6 @@
 """However often a sensitive value is seen, and among whatever else, nothing of it is in what may be written down."""
 
 import string
-from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,17 +84,3 @@ def test_a_card_written_as_a_number_is_never_written_down(digits: str, times: in
         profile.add(int(digits), str(place))
     summary = profile.summary()
     assert (summary.low, summary.high, summary.labels, summary.pattern) == (None, None, None, None)
-
-
-@given(
-    st.lists(st.tuples(_sensitive | _harmless, st.sampled_from("abcdefg")), max_size=30),
-    st.randoms(use_true_random=False),
-)
-def test_the_order_of_observations_makes_no_difference(values: list[tuple[Json, str]], shuffling: Random):
-    in_order, shuffled = Profile("kind"), Profile("kind")
-    for value, source in values:
-        in_order.add(value, source)
-    shuffling.shuffle(values)
-    for value, source in values:
-        shuffled.add(value, source)
-    assert in_order.summary() == shuffled.summary()

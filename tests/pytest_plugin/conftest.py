@@ -90,6 +90,13 @@ def run_tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run
     return run
 
 
+def one_test(body: str, *criteria: str, mark: str = '"criteria.yaml"') -> str:
+    """Write a test that runs these lines, and asserts these criteria: all of them where none is named."""
+    asserted = f"scored.assert_passes({', '.join(map(repr, criteria))})"
+    lines = textwrap.indent(f"{textwrap.dedent(body).strip()}\n{asserted}", "    ")
+    return f"@pytest.mark.toolgauge({mark})\ndef test_refund(scored):\n{lines}\n"
+
+
 def write_tests(pytester: pytest.Pytester, tests: str, **files: str) -> None:
     """Write `test_shop.py`; a file's name has two underscores for its dot."""
     written = {"agent__py": AGENT, "criteria__yaml": CRITERIA, "cases__jsonl": json.dumps(CASE), **files}

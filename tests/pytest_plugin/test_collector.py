@@ -13,7 +13,6 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from toolgauge.pytest_plugin.collector import Collection, Collector, Request, obstacle
 
@@ -40,12 +39,6 @@ def resources(requests: Iterable[Request]) -> list[dict[str, str]]:
         groups = request.resource_spans if isinstance(request, ExportTraceServiceRequest) else request.resource_logs
         found += [{one.key: one.value.string_value for one in group.resource.attributes} for group in groups]
     return found
-
-
-def test_global_provider_is_set_where_there_is_none():
-    collection = Collector().begin()
-    span("made by the agent")
-    assert names(collection) == ["made by the agent"]
 
 
 def test_global_provider_of_the_application_keeps_its_exporter():
@@ -82,10 +75,6 @@ def test_provider_that_is_given_twice_gives_its_spans_once():
     assert collector.collect(own)
     span("once", own)
     assert names(collection) == ["once"]
-
-
-def test_object_that_takes_no_processors_is_not_collected_from():
-    assert not Collector().collect(trace.NoOpTracerProvider())
 
 
 def test_span_that_ends_in_the_next_test_is_of_neither():
@@ -137,13 +126,6 @@ def test_log_records_of_the_test_are_encoded_beside_its_spans():
     assert [one.event_name for one in logs.resource_logs[0].scope_logs[0].log_records] == ["gen_ai.choice"]
 
 
-def test_log_records_are_seen_without_a_logger_provider_of_the_application():
-    collection = Collector().begin()
-    with trace.get_tracer_provider().get_tracer("shop").start_as_current_span("chat"):
-        event("gen_ai.choice")
-    assert len([*collection.requests({})]) == 2
-
-
 def test_log_records_of_another_test_are_left_out():
     collector = Collector()
     collector.begin()
@@ -172,11 +154,3 @@ def test_provider_of_another_kind_is_an_obstacle():
     assert obstacle() == (
         "the global tracer provider, `opentelemetry.trace.NoOpTracerProvider`, takes no span processors"
     )
-
-
-def test_spans_that_are_not_sampled_are_no_error():
-    trace.set_tracer_provider(TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False))
-    collection = Collector().begin()
-    span("not sampled")
-    assert names(collection) == []
-    assert obstacle() is None

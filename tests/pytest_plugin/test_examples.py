@@ -14,6 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 RIGHT, WRONG = '"A-17", "amount": 20}', '"A-17", "amount": 25}'
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("framework", ["pydantic-ai", "langgraph"])
 def test_example_passes_and_a_wrong_refund_fails_with_expected_beside_actual(framework: str, tmp_path: Path):
     for file in (EXAMPLES / f"pytest-{framework}").glob("*.*"):

@@ -72,11 +72,6 @@ def test_test_that_sends_nothing_any_more_keeps_no_recording(tmp_path: Path):
     assert not [*tmp_path.iterdir()]
 
 
-def test_directory_that_is_gone_leaves_nothing_behind(tmp_path: Path):
-    with pytest.raises(OSError, match="No such file"):
-        write_recording(tmp_path / "gone", "test_a.py::test", [REQUEST])
-
-
 TESTS = """
     from pathlib import Path
     import shutil

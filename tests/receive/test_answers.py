@@ -8,16 +8,13 @@ from typing import get_args
 import grpc
 import grpc.aio
 import pytest
-from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 from grpc import StatusCode as Code
 
 from tests.receive.fakes import OWN_HOP, TRACES, FakeConsumer, call, call_once, post, receiving
-from tests.rows import each_row
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Refused, Unsupported
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.receive.grpc import GrpcReceiver
-from toolgauge.receive.refusal import UNAUTHENTICATED, Refusal, failed, invalid, refusal, too_large
 from toolgauge.receive.settings import GrpcSettings, Keepalive, ServerParameters
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
@@ -51,55 +48,6 @@ async def test_long_reason_is_cut_in_every_form(answer: Answer):
     assert told.message.startswith("the reason")
     assert told.code in (Code.INVALID_ARGUMENT, Code.UNAVAILABLE, Code.UNIMPLEMENTED)
     assert max(len(protobuf.body), len(text.body), len(told.message), len(told.details or b"")) < 8 * 1024
-
-
-_HTTP_OF = {
-    Code.UNAVAILABLE: 503,
-    Code.INVALID_ARGUMENT: 400,
-    Code.UNAUTHENTICATED: 401,
-    Code.UNIMPLEMENTED: 404,
-    Code.INTERNAL: 500,
-    # OTLP/HTTP has a status of its own for a request that is too large.
-    Code.RESOURCE_EXHAUSTED: 413,
-}
-
-
-@each_row(
-    "told",
-    [
-        refusal(Refused("full")),
-        refusal(Invalid("broken")),
-        refusal(Unsupported("off")),
-        invalid("broken"),
-        too_large(1),
-        UNAUTHENTICATED,
-        failed(KeyError("x")),
-        failed(MemoryError()),
-    ],
-    ids=lambda told: f"{told.outcome}-{told.code.name}",
-)
-def test_both_transports_say_the_same(told: Refusal):
-    assert told.http_status == _HTTP_OF[told.code]
-
-
-@pytest.mark.parametrize("told", [refusal(Refused("memory is short", 5.0)), failed(MemoryError())])
-def test_temporary_want_of_memory_is_never_a_reason_to_drop(told: Refusal):
-    assert told.code is Code.UNAVAILABLE
-    info = RetryInfo()
-    assert told.status_message().details[0].Unpack(info)
-    assert info.retry_delay.seconds == 5
-
-
-async def test_large_request_that_is_read_in_turns_holds_up_nobody_on_its_connection():
-    async with receiving() as receivers, grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel:
-        receivers.consumer.pauses = 5_000
-        large = asyncio.create_task(call(channel, BODY))
-        while not receivers.consumer.begun:
-            await asyncio.sleep(0)
-        receivers.consumer.pauses = 0
-        answers = await asyncio.gather(*(call(channel, BODY) for _ in range(20)))
-        assert [told.code for told in answers] == [Code.OK] * 20
-        assert (await large).code is Code.OK
 
 
 def _receiver(consumer: FakeConsumer, **settings: object) -> GrpcReceiver:
@@ -164,18 +112,3 @@ async def test_streams_of_one_connection_are_bounded_and_the_rest_wait_or_are_to
     # gRPC refuses a stream too many with REFUSED_STREAM, which clients see as UNAVAILABLE: nothing was read of it.
     assert set(codes) <= {Code.OK, Code.UNAVAILABLE}
     assert len(consumer.taken) == codes.count(Code.OK) >= 2
-
-
-async def test_ipv6_is_served():
-    receiver = GrpcReceiver(
-        FakeConsumer(),
-        GrpcSettings(endpoint="[::1]:0", max_recv_msg_size=1 << 20),
-        metrics=SelfMetrics(MetricRegistry()),
-        hop_id=OWN_HOP,
-    )
-    await receiver.start()
-    try:
-        async with grpc.aio.insecure_channel(f"[::1]:{receiver.port}") as channel:
-            assert (await call(channel, BODY)).code is Code.OK
-    finally:
-        await receiver.stop(0)

@@ -75,14 +75,6 @@ async def test_unknown_method_is_unimplemented():
     assert told.code is Code.UNIMPLEMENTED
 
 
-async def test_empty_request_succeeds_without_the_consumer():
-    async with receiving() as receivers:
-        told = await call_once(receivers.grpc.port, b"")
-    assert (told.code, told.response) == (Code.OK, b"")
-    assert receivers.consumer.taken == []
-    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 1}
-
-
 async def test_refused_request_is_unavailable_with_the_time_to_come_back():
     async with receiving() as receivers:
         receivers.consumer.answer = Refused("the queue is full", 0.25)
@@ -97,20 +89,19 @@ async def test_refused_request_is_unavailable_with_the_time_to_come_back():
     assert receivers.outcomes() == {("grpc", "traces", "refused"): 1}
 
 
-async def test_undecodable_request_is_an_invalid_argument():
+@pytest.mark.parametrize(
+    ("answer", "code", "outcome"),
+    [
+        (Invalid("the request is cut off"), Code.INVALID_ARGUMENT, "invalid"),
+        (Unsupported("metrics are not accepted"), Code.UNIMPLEMENTED, "unsupported"),
+    ],
+)
+async def test_refusal_for_good_has_its_code_and_message(answer: Invalid | Unsupported, code: Code, outcome: str):
     async with receiving() as receivers:
-        receivers.consumer.answer = Invalid("the request is cut off")
-        told = await call_once(receivers.grpc.port, b"\n\x05x")
-    assert (told.code, told.message) == (Code.INVALID_ARGUMENT, "the request is cut off")
-    assert receivers.outcomes() == {("grpc", "traces", "invalid"): 1}
-
-
-async def test_signal_that_is_off_is_unimplemented():
-    async with receiving() as receivers:
-        receivers.consumer.answer = Unsupported("metrics are not accepted")
-        told = await call_once(receivers.grpc.port, b"\n\0", method=METRICS)
-    assert (told.code, told.message) == (Code.UNIMPLEMENTED, "metrics are not accepted")
-    assert receivers.outcomes() == {("grpc", "metrics", "unsupported"): 1}
+        receivers.consumer.answer = answer
+        told = await call_once(receivers.grpc.port, b"\n\x05x", method=METRICS)
+    assert (told.code, told.message) == (code, answer.message)
+    assert receivers.outcomes() == {("grpc", "metrics", outcome): 1}
 
 
 @pytest.mark.parametrize(("fault", "code"), [(KeyError("k"), Code.INTERNAL), (MemoryError(), Code.UNAVAILABLE)])
@@ -130,14 +121,15 @@ async def test_request_over_the_limit_is_exhausted_for_good():
     assert receivers.outcomes() == {("grpc", "traces", "unread"): 1}
 
 
-async def test_requests_that_come_are_not_counted_as_unread():
+async def test_requests_that_come_are_not_counted_as_unread_and_empty_ones_succeed_without_the_consumer():
     async with receiving(limit=1000) as receivers:
-        for _ in range(20):
-            await call_once(receivers.grpc.port, RECORDED[:0])
+        empty = [await call_once(receivers.grpc.port, b"") for _ in range(5)]
         receivers.consumer.answer = Refused("full")
         await call_once(receivers.grpc.port, b"\n\0")
         gc.collect()
-    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 20, ("grpc", "traces", "refused"): 1}
+    assert {(told.code, told.response) for told in empty} == {(Code.OK, b"")}
+    assert len(receivers.consumer.taken) == 1
+    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 5, ("grpc", "traces", "refused"): 1}
 
 
 async def test_request_that_grows_over_the_limit_is_exhausted_for_good_and_counted():

@@ -1,6 +1,7 @@
 import asyncio
 import random
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.otlp.otlp_json import request_from_json
+from toolgauge.receive import http
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.receive.unpack import zstd
@@ -36,22 +38,21 @@ async def test_recorded_request_arrives_byte_for_byte_with_the_time():
     assert receivers.outcomes() == {("http", "traces", "accepted"): 1}
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "x-gzip"])
-async def test_gzip_request_arrives_decompressed(encoding: str):
-    async with receiving() as receivers:
-        reply = await post(receivers.http.port, gzipped(RECORDED), Content_Encoding=encoding)
-    assert reply.status == 200
-    assert receivers.consumer.taken == [("traces", RECORDED)]
+RAW_DEFLATE = zlib.compressobj(wbits=-zlib.MAX_WBITS)
 
 
 @pytest.mark.parametrize(
     ("encoding", "body"),
     [
+        ("gzip", gzipped(RECORDED)),
+        ("x-gzip", gzipped(RECORDED)),
         ("zstd", zstd.compress(RECORDED)),
         ("ZSTD", zstd.compress(RECORDED[:100]) + zstd.compress(RECORDED[100:])),
         ("deflate", zlib.compress(RECORDED)),
+        ("deflate", RAW_DEFLATE.compress(RECORDED) + RAW_DEFLATE.flush()),
         ("zlib", zlib.compress(RECORDED)),
     ],
+    ids=["gzip", "x-gzip", "zstd", "ZSTD", "deflate", "deflate without its header", "zlib"],
 )
 async def test_bodies_arrive_decompressed_from_all_compressions_that_are_read(encoding: str, body: bytes):
     async with receiving() as receivers:
@@ -60,14 +61,7 @@ async def test_bodies_arrive_decompressed_from_all_compressions_that_are_read(en
     assert receivers.consumer.taken == [("traces", RECORDED)]
 
 
-async def test_zstd_body_that_grows_over_the_limit_is_413():
-    async with receiving(limit=100_000) as receivers:
-        reply = await post(receivers.http.port, zstd.compress(b"\0" * 1_000_000), Content_Encoding="zstd")
-    assert reply.status == 413
-    assert receivers.outcomes() == {("http", "traces", "too_large"): 1}
-
-
-@pytest.mark.parametrize("encoding", ["snappy", "x-snappy-framed", "lz4", "br", "gzip, gzip"])
+@pytest.mark.parametrize("encoding", ["snappy", "gzip, gzip"])
 async def test_compression_that_is_not_read_is_answered_with_what_to_set(encoding: str):
     async with receiving() as receivers:
         reply = await post(receivers.http.port, RECORDED, Content_Encoding=encoding)
@@ -76,26 +70,12 @@ async def test_compression_that_is_not_read_is_answered_with_what_to_set(encodin
     assert receivers.reasons() == {("http", "traces", "compression"): 1}
 
 
-async def test_deflate_without_the_header_of_zlib_arrives():
-    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    body = compressor.compress(RECORDED) + compressor.flush()
-    async with receiving() as receivers:
-        reply = await post(receivers.http.port, body, Content_Encoding="deflate")
-    assert reply.status == 200
-    assert receivers.consumer.taken == [("traces", RECORDED)]
-
-
-async def test_each_path_has_its_signal():
+async def test_each_path_has_its_signal_and_the_media_type_may_have_parameters():
+    media_type = "Application/X-Protobuf; charset=utf-8"
     async with receiving() as receivers:
         for signal in ("traces", "metrics", "logs"):
-            await post(receivers.http.port, b"\n\0", path=f"/v1/{signal}")
+            await post(receivers.http.port, b"\n\0", path=f"/v1/{signal}", Content_Type=media_type)
     assert [signal for signal, _ in receivers.consumer.taken] == ["traces", "metrics", "logs"]
-
-
-async def test_media_type_may_have_parameters():
-    async with receiving() as receivers:
-        reply = await post(receivers.http.port, RECORDED, Content_Type="Application/X-Protobuf; charset=utf-8")
-    assert reply.status == 200
 
 
 @pytest.mark.parametrize("encoding", ["", "gzip"])
@@ -157,16 +137,6 @@ async def test_consumers_refusal_is_a_status_with_a_body(
     assert receivers.outcomes() == {("http", "traces", outcome): 1}
 
 
-async def test_connection_survives_a_refusal_of_the_consumer():
-    async with receiving() as receivers:
-        receivers.consumer.answer = Refused("the queue is full", 1)
-        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
-        for _ in range(2):
-            writer.write(HEAD + b"Content-Length: 2\r\n\r\n\n\0")
-            assert (await read_reply(reader)).status == 503
-        writer.close()
-
-
 async def test_fault_behind_the_handler_is_a_500_with_a_body():
     async with receiving() as receivers:
         receivers.consumer.fault = RuntimeError("secret")
@@ -179,39 +149,28 @@ async def test_fault_behind_the_handler_is_a_500_with_a_body():
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"method": "GET"}, 405),
         ({"method": "PUT"}, 405),
         ({"path": "/"}, 404),
-        ({"path": "/v1/profiles"}, 404),
         ({"path": "/v1/traces/"}, 404),
         ({"Content_Type": "application/x-ndjson"}, 415),
-        ({"Content_Type": "text/plain"}, 415),
         ({"Content_Type": ""}, 415),
-        ({"Content_Encoding": "br"}, 415),
         ({"Content_Encoding": "gzip"}, 400),
-        ({"x_toolgauge_hop": OWN_HOP}, 400),
     ],
 )
 async def test_wrong_request_is_refused_with_a_status_body(headers: dict[str, str], status: int):
     async with receiving() as receivers:
         reply = await post(receivers.http.port, RECORDED, **headers)
         assert (await post(receivers.http.port, RECORDED)).status == 200
-    assert reply.status == status
+    assert (reply.status, reply.headers.get("allow")) == (status, "POST" if status == 405 else None)
     status_of(reply)
     assert len(receivers.consumer.taken) == 1
-
-
-async def test_wrong_method_is_plainly_claimed_the_right_one():
-    async with receiving() as receivers:
-        reply = await post(receivers.http.port, b"", method="DELETE")
-    assert reply.headers["allow"] == "POST"
 
 
 async def test_own_hop_is_counted_as_a_loop():
     async with receiving() as receivers:
         reply = await post(receivers.http.port, RECORDED, x_toolgauge_hop=OWN_HOP)
         await post(receivers.http.port, RECORDED, x_toolgauge_hop="another")
-    assert "loop" in status_of(reply).message
+    assert (reply.status, "loop" in status_of(reply).message) == (400, True)
     assert receivers.outcomes() == {("http", "traces", "loop"): 1, ("http", "traces", "accepted"): 1}
 
 
@@ -222,7 +181,8 @@ async def test_declared_length_over_the_limit_is_refused_before_the_body_is_sent
     assert receivers.outcomes() == {("http", "traces", "too_large"): 1}
 
 
-async def test_large_body_that_is_already_being_sent_is_plainly_claimed_so():
+async def test_large_body_that_is_already_being_sent_is_plainly_claimed_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(http, "_LINGER_S", 3.0)
     async with receiving(limit=1000) as receivers:
         reply = await post(receivers.http.port, b"\n\0" * (2 << 20))
     assert reply.status == 413
@@ -236,10 +196,12 @@ async def test_chunked_body_is_bounded():
     assert receivers.consumer.taken == []
 
 
-async def test_body_that_grows_over_the_limit_is_413():
+@pytest.mark.parametrize(("encoding", "compress"), [("gzip", gzipped), ("zstd", zstd.compress)])
+async def test_body_that_grows_over_the_limit_is_413(encoding: str, compress: Callable[[bytes], bytes]):
     async with receiving(limit=1000) as receivers:
-        reply = await post(receivers.http.port, gzipped(b"\0" * 1_000_000), Content_Encoding="gzip")
+        reply = await post(receivers.http.port, compress(b"\0" * 1_000_000), Content_Encoding=encoding)
     assert (reply.status, status_of(reply).code) == (413, 8)
+    assert receivers.outcomes() == {("http", "traces", "too_large"): 1}
 
 
 async def test_gzip_cut_short_is_400():
@@ -265,11 +227,11 @@ async def test_half_sent_body_is_plainly_claimed_408_and_closed():
 
 
 async def test_long_body_gets_the_time_that_a_slow_line_needs():
-    async with receiving(body_timeout_s=2, limit=10 << 20) as receivers:
+    async with receiving(body_timeout_s=1, limit=10 << 20) as receivers:
         reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
         writer.write(HEAD + b"Content-Length: 1000000\r\n\r\n")
         for _ in range(5):
-            await asyncio.sleep(0.45)  # passing time is what is tested
+            await asyncio.sleep(0.24)  # passing time is what is tested
             writer.write(b"\n\0" * 100_000)
         assert (await read_reply(reader)).status == 200
         writer.close()
@@ -296,20 +258,6 @@ async def test_half_a_body_is_plainly_claimed_to_come_back_when_memory_is_short(
     assert receivers.outcomes() == {("http", "traces", "refused"): 1, ("http", "traces", "accepted"): 1}
 
 
-async def test_half_a_body_that_is_silent_is_plainly_claimed_to_come_back_when_memory_runs_short():
-    memory = {"is short": False}
-    async with receiving(limit=10 << 20, has_memory=lambda _size: not memory["is short"]) as receivers:
-        reader, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
-        writer.write(HEAD + b"Content-Length: 8000000\r\n\r\n" + b"\0" * 4_000_000)
-        await writer.drain()
-        assert (await post(receivers.http.port, RECORDED)).status == 200
-        memory["is short"] = True
-        reply = await read_reply(reader)
-        writer.close()
-    assert (reply.status, status_of(reply).message, reply.headers["retry-after"]) == (503, "memory is short", "1")
-    assert receivers.outcomes() == {("http", "traces", "refused"): 1, ("http", "traces", "accepted"): 1}
-
-
 async def test_sender_that_hangs_up_in_the_middle_does_no_harm():
     async with receiving() as receivers:
         _, writer = await asyncio.open_connection("127.0.0.1", receivers.http.port)
@@ -333,7 +281,7 @@ async def test_half_sent_requests_do_not_hold_up_twenty_others():
 async def test_noise_on_the_port_is_answered_400_or_closed():
     chance = random.Random(7)  # noqa: S311 - not for secrets
     async with receiving(idle_timeout_s=0.2) as receivers:
-        for _ in range(50):
+        for _ in range(20):
             reply = await raw(receivers.http.port, chance.randbytes(200) + b"\r\n\r\n")
             assert reply.status in (0, 400)
             if reply.status:
@@ -345,7 +293,7 @@ async def test_random_bodies_never_give_a_5xx():
     chance = random.Random(8)  # noqa: S311 - not for secrets
     async with receiving() as receivers:
         for encoding in ("", "gzip", "deflate"):
-            for _ in range(20):
+            for _ in range(10):
                 reply = await post(receivers.http.port, chance.randbytes(50), Content_Encoding=encoding)
                 assert reply.status in (200, 400)
 

@@ -44,16 +44,9 @@ async def test_json_request_arrives_as_protobuf_and_is_answered_in_json():
     assert receivers.outcomes() == {("http", "traces", "accepted"): 1}
 
 
-async def test_compressed_json_arrives():
-    async with receiving() as receivers:
-        reply = await post(receivers.http.port, gzipped(TEXT), Content_Type=JSON, Content_Encoding="gzip")
-    assert reply.status == 200
-    assert len(spans_of(receivers.consumer.taken[0][1])) == 1
-
-
 async def test_empty_json_object_succeeds():
     async with receiving() as receivers:
-        reply = await post(receivers.http.port, b"{}", Content_Type=JSON)
+        reply = await post(receivers.http.port, gzipped(b"{}"), Content_Type=JSON, Content_Encoding="gzip")
     assert (reply.status, reply.body) == (200, b"{}")
 
 
@@ -117,37 +110,16 @@ async def test_large_json_does_not_keep_others_waiting(encoding: str):
         assert (await large).status == 200
 
 
-async def test_fault_while_decoding_json_is_our_error_and_counted():
-    def broken(signal: Signal, text: bytes) -> bytes:
-        del signal, text
-        raise RuntimeError("with a secret")
-
-    async with receiving(from_json=broken) as receivers:
-        reply = await post(receivers.http.port, TEXT, Content_Type=JSON)
-    assert reply.status == 500
-    assert b"secret" not in reply.body
-    assert receivers.outcomes() == {("http", "traces", "error"): 1}
-
-
 async def test_changed_bytes_are_taken_or_refused_and_nothing_else():
     chance = random.Random(7)  # noqa: S311 - the same bytes in every run
     async with receiving() as receivers:
-        for _ in range(150):
+        for _ in range(60):
             text = bytearray(TEXT)
             for _ in range(chance.randint(1, 5)):
                 text[chance.randrange(len(text))] = chance.randrange(256)
             reply = await post(receivers.http.port, bytes(text), Content_Type=JSON)
             assert reply.status in (200, 400)
         assert b"".join(gunzip(gzipped(TEXT), 1 << 20)) == TEXT
-
-
-async def test_json_with_half_an_emoji_is_taken():
-    wrong = TEXT.replace(b'"search"', b'"search \\ud83e"')
-    async with receiving() as receivers:
-        reply = await post(receivers.http.port, wrong, Content_Type=JSON)
-    assert reply.status == 200
-    ((_, body),) = receivers.consumer.taken
-    assert spans_of(body)[0].attributes[0].value.string_value == "search \ufffd"
 
 
 @pytest.mark.parametrize(

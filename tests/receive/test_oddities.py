@@ -66,7 +66,7 @@ async def test_broken_chunks_are_refused(chunk: bytes):
     assert receivers.consumer.taken == []
 
 
-@pytest.mark.parametrize("size", [10_000, 200_000, 2_000_000])
+@pytest.mark.parametrize("size", [10_000, 2_000_000])
 async def test_huge_header_is_refused(size: int):
     async with receiving() as receivers:
         reply = await raw(
@@ -79,7 +79,7 @@ async def test_huge_header_is_refused(size: int):
 
 async def test_endless_headers_are_refused():
     async with receiving() as receivers:
-        lines = b"".join(b"X-%d: 1\r\n" % number for number in range(100_000))
+        lines = b"".join(b"X-%d: 1\r\n" % number for number in range(20_000))
         reply = await raw(receivers.http.port, HEAD + lines + b"Content-Length: 2\r\n\r\n" + BODY)
         assert (await post(receivers.http.port, BODY)).status == 200
     assert reply.status in (0, 400)
@@ -104,23 +104,21 @@ async def expecting(port: int, headers: bytes) -> Reply:
     return await raw(port, b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n" + headers + b"\r\n")
 
 
+PROTOBUF = b"Content-Type: application/x-protobuf\r\n"
+
+
 @pytest.mark.parametrize(
-    ("headers", "status"),
+    ("auth", "headers", "status"),
     [
-        (b"Content-Type: text/plain\r\nContent-Length: 2\r\n", 415),
-        (b"Content-Type: application/x-protobuf\r\nContent-Length: 9999999\r\n", 413),
-        (b"Content-Type: application/x-protobuf\r\nContent-Encoding: br\r\nContent-Length: 2\r\n", 415),
+        (None, b"Content-Type: text/plain\r\nContent-Length: 2\r\n", 415),
+        (None, PROTOBUF + b"Content-Length: 9999999\r\n", 413),
+        (None, PROTOBUF + b"Content-Encoding: br\r\nContent-Length: 2\r\n", 415),
+        (Auth(tokens=("s3cret",)), PROTOBUF + b"Content-Length: 2\r\n", 401),
     ],
 )
-async def test_refused_request_is_never_asked_to_continue(headers: bytes, status: int):
-    async with receiving() as receivers:
+async def test_refused_request_is_never_asked_to_continue(auth: Auth | None, headers: bytes, status: int):
+    async with receiving(auth=auth) as receivers:
         assert (await expecting(receivers.http.port, headers)).status == status
-
-
-async def test_stranger_is_never_asked_to_continue():
-    async with receiving(auth=Auth(tokens=("s3cret",))) as receivers:
-        reply = await expecting(receivers.http.port, b"Content-Type: application/x-protobuf\r\nContent-Length: 2\r\n")
-    assert reply.status == 401
 
 
 async def test_browsers_question_needs_no_token_but_the_request_does():
@@ -137,13 +135,6 @@ async def test_browsers_question_needs_no_token_but_the_request_does():
     assert receivers.consumer.taken == []
 
 
-@pytest.mark.parametrize("method", ["OPTIONS", "GET", "PUT"])
-async def test_guard_answers_other_methods_without_reading_them(method: str):
-    async with receiving(auth=Auth(tokens=("s3cret",))) as receivers:
-        reply = await post(receivers.http.port, b"", method=method)
-    assert reply.status in (401, 405)
-
-
 @each_row(
     ("allowed", "origin", "may"),
     [
@@ -155,6 +146,10 @@ async def test_guard_answers_other_methods_without_reading_them(method: str):
         ("https://app.example.com*", "https://app.example.com:8443", True),
         ("https://ab*ba.example", "https://aba.example", False),
         ("*", "https://anything.example", True),
+        ("https://*", "https://anything.example:8443", True),
+        ("http*.example.com", "https://evil.example.com", False),
+        ("https://*.example.com", "https://evil.org/.example.com", False),
+        ("http*://app.example.com", "https://app.example.com", True),
         ("*", "null", True),
         ("https://app.example.com", "null", False),
         ("null", "null", True),
@@ -173,7 +168,5 @@ async def test_grpc_on_the_port_for_http_is_logged_once_a_minute(caplog: pytest.
     assert all(answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400")) for answer in answers)
     (line,) = [record for record in caplog.records if record.name == "toolgauge.receive"]
     assert line.levelname == "WARNING"
-    assert line.getMessage() == (
-        f"a sender speaks gRPC to port {port}, which takes OTLP over HTTP: point it to the port of "
-        "`receivers.otlp.protocols.grpc.endpoint`, or let it send `http/protobuf`"
-    )
+    assert f"gRPC to port {port}" in line.getMessage()
+    assert "`receivers.otlp.protocols.grpc.endpoint`" in line.getMessage()

@@ -35,7 +35,7 @@ HEADERS = (
 )
 
 
-def reset_streams(port: int, over: threading.Event) -> None:
+def reset_streams(port: int, begun: threading.Semaphore, over: threading.Event) -> None:
     """Open streams and reset them at once, over one connection."""
     with socket.create_connection(("127.0.0.1", port)) as sender, contextlib.suppress(OSError):
         sender.settimeout(0.1)
@@ -53,6 +53,7 @@ def reset_streams(port: int, over: threading.Event) -> None:
                     sender.recv(1 << 16, socket.MSG_DONTWAIT)
             if over.is_set():
                 return
+            begun.release()
 
 
 async def test_other_senders_are_answered_while_one_resets_streams():
@@ -60,16 +61,17 @@ async def test_other_senders_are_answered_while_one_resets_streams():
     settings = GrpcSettings(endpoint="127.0.0.1:0")
     receiver = GrpcReceiver(consumer, settings, metrics=SelfMetrics(MetricRegistry()), hop_id=OWN_HOP)
     await receiver.start()
-    over = threading.Event()
+    begun, over = threading.Semaphore(0), threading.Event()
     # Over four connections: in the process of the server, one alone is too slow.
-    attacks = [asyncio.to_thread(reset_streams, receiver.port, over) for _ in range(4)]
+    attacks = [asyncio.to_thread(reset_streams, receiver.port, begun, over) for _ in range(4)]
     attacking = asyncio.gather(*attacks)
     try:
-        await asyncio.sleep(1)
+        for _ in range(40):
+            await asyncio.to_thread(begun.acquire)
         async with grpc.aio.insecure_channel(f"127.0.0.1:{receiver.port}") as channel:
-            answers = [await call(channel, BODY) for _ in range(10)]
+            answers = [await call(channel, BODY) for _ in range(5)]
     finally:
         over.set()
         await attacking
         await receiver.stop(0)
-    assert [told.code for told in answers] == [Code.OK] * 10
+    assert [told.code for told in answers] == [Code.OK] * 5

@@ -81,15 +81,6 @@ async def test_one_that_takes_for_ever_is_plainly_claimed_that_it_did_not_come_i
     assert (refused.outcome, refused.http_status, refused.retry_after_s) == ("invalid", 408, None)
 
 
-async def test_a_large_message_has_the_time_that_it_needs_on_a_slow_line():
-    uploads = Uploads(64 << 20, lambda _size: True, patience_s=0)
-    slow = FakeUpload()
-    uploads.begin(slow)
-    await asyncio.sleep(0.1)  # passing time is what is tested
-    assert slow.refused is None
-    uploads.end(slow)
-
-
 async def test_nothing_is_asked_while_nothing_comes_in():
     looks: list[int] = []
     uploads = Uploads(1000, lambda size: bool(looks.append(size)) or True)

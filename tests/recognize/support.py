@@ -3,13 +3,17 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
+from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import Observation, Reading
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import LogRecord, Record, Resource, Scope, Span, SpanEvent, SpanKind, SpanRef, StatusCode
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.recognize.recognizer import Candidates, Recognizer
 from toolgauge.selfmetrics import SelfMetrics
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -78,8 +82,9 @@ def self_metrics() -> SelfMetrics:
 
 
 def observations(dialect: Dialect, record: Record) -> list[Observation]:
-    """Read one record the way the recognizer does, but let exceptions out."""
+    """Read one record the way the recognizer does, but let exceptions out; the recognizer asks the dialect about it."""
     assert dialect.claims(record)
+    assert not isinstance(record, Span) or dialect in Candidates([dialect]).of(record)
     return list(dialect.read(record))
 
 
@@ -105,3 +110,29 @@ def records(dialect: Dialect, *names: str) -> list[Record]:
 def seen(readings: Sequence[Reading], kind: type[Observation]) -> list[Observation]:
     """Pick all observations of one kind, in order of the records."""
     return [found for reading in readings for found in reading.observations if isinstance(found, kind)]
+
+
+def placed(record: Span, name: str, parent: str | None, start: int, end: int) -> Span:
+    """Return the span with ids made of names, and its times."""
+    above = None if parent is None else _span_id(parent)
+    return replace(record, ref=SpanRef(REF.trace_id, _span_id(name)), parent_span_id=above, start_ns=start, end_ns=end)
+
+
+def said(record: LogRecord, name: str, time: int = 1_700) -> LogRecord:
+    """Return the log record on the span of a name."""
+    return replace(record, ref=SpanRef(REF.trace_id, _span_id(name)), time_ns=time)
+
+
+def _span_id(name: str) -> str:
+    return name.encode().hex().rjust(16, "0")
+
+
+def joined(dialects: Sequence[Dialect], *records: Record) -> Trajectory:
+    """Read the records of one trace and join them."""
+    recognizer = Recognizer(dialects, metrics=self_metrics())
+    readings: list[Reading] = [found for record in records if (found := recognizer.read(record)) is not None]
+    parents = {record.ref.span_id: record.parent_span_id for record in records if isinstance(record, Span)}
+    trace = GatheredTrace(trace_id=REF.trace_id, readings=readings, parents=parents)
+    trajectory = join([trace], scope="trace", closed_because="run_ended")
+    assert trajectory is not None
+    return trajectory

@@ -69,29 +69,6 @@ def text(value: object) -> str:
 
 
 SHAPES = {
-    "langwatch": Shape(
-        "langwatch",
-        [
-            Made("shop", {"langwatch.span.type": "agent", "langwatch.thread.id": "t-1",
-                          "langwatch.input": text({"type": "text", "value": QUESTION})}),
-            Made("chat", {"langwatch.span.type": "llm", "langwatch.params": text({"tools": TOOLS}),
-                          "langwatch.input": text({"type": "chat_messages", "value": HISTORY}),
-                          "langwatch.output": text({"type": "chat_messages", "value": [ANSWER]})}),
-            Made("weather", {"langwatch.span.type": "tool", "langwatch.input": text({"type": "json", "value": ARGUMENTS}),
-                             "langwatch.output": text({"type": "json", "value": RESULT})}),
-        ],
-        conversation="t-1", agent="shop", question=True, offers=True,
-    ),
-    "langwatch, its parameters one by one": Shape(
-        "langwatch",
-        [
-            Made("chat", {"langwatch.span.type": "llm", "langwatch.params.tools": text(TOOLS),
-                          "langwatch.input": text({"type": "chat_messages", "value": HISTORY})}),
-            Made("weather", {"langwatch.span.type": "tool", "langwatch.input": text(ARGUMENTS),
-                             "langwatch.output": text({"type": "text", "value": "clear"})}),
-        ],
-        result="clear", question=True, offers=True,
-    ),
     "monocle": Shape(
         "monocle_apptrace",
         [
@@ -103,13 +80,6 @@ SHAPES = {
         ],
         conversation="s-1", agent="shop",
     ),
-    "monocle, a tool that failed": Shape(
-        "monocle_apptrace",
-        [Made("langchain.tool", {"span.type": "agentic.tool.invocation", "entity.1.name": "weather"},
-              [("data.input", {"input": str(ARGUMENTS)}), ("data.output", {"response": "", "error_code": "TimeoutError"})],
-              failed=True)],
-        failed=True, result=None,
-    ),
     "pipecat": Shape(
         "pipecat",
         [
@@ -120,32 +90,6 @@ SHAPES = {
                              "tool.result": text(RESULT), "tool.result_status": "success"}),
         ],
         conversation="c-1", call_id="call_1", question=True, offers=True, dialects=frozenset({"generic", "genai"}),
-    ),
-    "pipecat, a tool that failed": Shape(
-        "pipecat",
-        [Made("weather", {"tool.function_name": "weather", "tool.call_id": "call_1", "tool.arguments": text(ARGUMENTS),
-                          "tool.result": "no route", "tool.result_status": "error"})],
-        call_id="call_1", failed=True, result="no route",
-    ),
-    "tanstack ai": Shape(
-        "@tanstack/ai",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "call_1",
-            "gen_ai.tool.type": "function", "tanstack.ai.tool.outcome": "success",
-            "gen_ai.input.messages": text([{"role": "tool", "content": text(ARGUMENTS)}]),
-            "langfuse.observation.input": text([{"role": "tool", "content": text(ARGUMENTS)}]),
-            "gen_ai.output.messages": text([{"role": "tool", "content": text(RESULT)}]),
-        })],
-        call_id="call_1",
-    ),
-    "tanstack ai, a tool that failed": Shape(
-        "@tanstack/ai",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "call_1",
-            "gen_ai.tool.type": "function", "tanstack.ai.tool.outcome": "error",
-            "gen_ai.input.messages": text([{"role": "tool", "content": text(ARGUMENTS)}]),
-        }, failed=True)],
-        call_id="call_1", failed=True, result=None,
     ),
     "openhands": Shape(
         "lmnr",
@@ -189,11 +133,6 @@ SHAPES = {
                           "honeyhive_inputs.city": "Bonn", "honeyhive_inputs.days": 2, "honeyhive_outputs.result": text(RESULT)})],
         conversation="s-1",
     ),
-    "honeyhive, parts of the result": Shape(
-        "honeyhive",
-        [Made("weather", {"honeyhive_event_type": "tool", "honeyhive_inputs._params_.city": "Bonn", "honeyhive_inputs._params_.days": 2,
-                          "honeyhive_outputs.result.sky": "clear"})],
-    ),
     "judgeval": Shape(
         "judgeval",
         [
@@ -213,31 +152,6 @@ SHAPES = {
         })],
         call_id="call_1", dialects=frozenset({"genai"}),
     ),
-    "agentscope, a tool that failed": Shape(
-        "agentscope",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "call_1",
-            "gen_ai.tool.call.arguments": text(ARGUMENTS),
-            "gen_ai.tool.call.result": text({"content": [{"type": "text", "text": "no route"}], "state": "error", "id": "x"}),
-        })],
-        call_id="call_1", failed=True, result="no route", dialects=frozenset({"genai"}),
-    ),
-    "splunk": Shape(
-        "opentelemetry.util.genai.handler",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.arguments": str(ARGUMENTS),
-            "gen_ai.tool.call.result": f"content='{text(RESULT)}' name='weather' tool_call_id='call_1'",
-        })],
-        call_id="call_1", dialects=frozenset({"genai"}),
-    ),
-    "adot": Shape(
-        "amazon.opentelemetry.distro.instrumentation.langchain",
-        [Made("execute_tool weather", {
-            "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.arguments": str(ARGUMENTS),
-            "gen_ai.tool.call.result": f"ToolMessage(content='{text(RESULT)}', name='weather', tool_call_id='call_1')",
-        })],
-        call_id="call_1", dialects=frozenset({"genai"}),
-    ),
     "langchain azure": Shape(
         "langchain_azure_ai",
         [Made("execute_tool weather", {
@@ -253,17 +167,6 @@ SHAPES = {
             "gen_ai.tool.call.arguments": text(ARGUMENTS), "gen_ai.tool.call.result": text(RESULT), "gen_ai.session.id": "s-1",
         })],
         dialects=frozenset({"genai"}),
-    ),
-    "elastic": Shape(
-        "opentelemetry.instrumentation.openai",
-        [
-            Made("chat m", {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "gen_ai.input.messages": text(HISTORY),
-                            "gen_ai.output.messages": text([{"role": "assistant", "parts": [
-                                {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": ARGUMENTS}]}])}),
-            Made("execute_tool weather", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather",
-                                          "gen_ai.tool.call.id": "call_1", "gen_ai.tool.call.result": text(RESULT)}),
-        ],
-        call_id="call_1", question=True, dialects=frozenset({"genai"}),
     ),
     "openinference behind gen_ai_normalizer": Shape(
         "openinference.instrumentation.langchain",

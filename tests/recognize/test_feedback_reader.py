@@ -1,4 +1,4 @@
-"""Verdicts of others as the conventions write them, on log records and on spans."""
+"""Verdicts of others as the conventions, people, spreadsheets and feedback buttons write them."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from tests.recognize.support import REF, event, log, span
 from tests.rows import each_row
 from toolgauge.model.feedback import Feedback
 from toolgauge.model.json import Value
-from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, feedback_of_record, feedback_of_span
+from toolgauge.recognize.feedback_reader import EVALUATION_EVENT, feedback_of_record, feedback_of_span, verdict_of
 
 NAME, LABEL, VALUE = "gen_ai.evaluation.name", "gen_ai.evaluation.score.label", "gen_ai.evaluation.score.value"
 
@@ -112,3 +112,40 @@ def test_the_verdict_on_a_session_is_about_its_conversation():
 def test_evaluations_of_another_toolgauge_are_no_verdicts():
     written = {f"{EVALUATED}name": "a", f"{EVALUATED}label": "pass", f"{EVALUATED}identifier": "toolgauge:9f86"}
     assert list(feedback_of_span(span(written))) == []
+
+
+# -- values of labels
+
+
+@each_row(
+    "value", ["passed", " Pass ", "TRUE", "yes", "1", "1.0", 1, 1.0, True, "thumbs up", "thumbs-up", "good", "👍"]
+)
+def test_is_a_pass(value: str | float):
+    assert verdict_of(value) is True
+
+
+@each_row(
+    "value", ["failed", "FAIL", "false", "No", "0", "-1", 0, -1.0, False, "Thumbs Down", "thumbs_down", "bad", "👎"]
+)
+def test_is_a_failure(value: str | float):
+    assert verdict_of(value) is False
+
+
+@each_row("value", ["", "maybe", "0.5", 0.5, 5, "nan", "inf", float("nan"), "passed" * 10])
+def test_is_no_verdict(value: str | float):
+    assert verdict_of(value) is None
+
+
+def test_numbers_pass_from_a_threshold_on():
+    assert [verdict_of(value, 4) for value in (5, "4", 3.9, "1", "passed", "-1")] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_a_truth_value_is_no_number():
+    assert verdict_of(True, 4) is True

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from pydantic import ValidationError
 
-from tests.recognize.support import event, log, observations, span
+from tests.recognize.support import event, observations, span
 from tests.rows import each_row
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Value
@@ -203,17 +203,6 @@ def test_requests_and_answers_are_found_along_their_paths_in_order():
     assert ToolsOffered(tools=(ToolDefinition(name="find", parameters={"type": "object"}),)) in found
 
 
-def test_messages_in_a_form_that_is_known_need_no_paths():
-    mapping = {"match": {"acme.kind": "model"}, "reads": "model_call", "input": "acme.in", "output": "acme.out"}
-    out = '{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "find", "arguments": "{}"}}]}'
-    found = observations(
-        dialect(mapping),
-        span({"acme.kind": "model", "acme.in": '[{"role": "user", "content": "hello"}]', "acme.out": out}),
-    )
-    assert MessageSeen(role="user", text="hello") in found
-    assert CallRequested(position=0, name="find", call_id="1", arguments=Recorded({})) in found
-
-
 def test_an_agent_repeats_no_calls_of_its_models():
     mapping = {"match": {"acme.kind": "agent"}, "reads": "agent_run", "agent": "acme.agent", "output": "acme.out"}
     out = '{"role": "assistant", "content": "done", "tool_calls": [{"id": "1", "name": "find", "arguments": {}}]}'
@@ -257,10 +246,6 @@ def test_the_first_mapping_that_matches_reads_the_span():
     assert found.name == "first"
 
 
-def test_log_records_are_left_to_others():
-    assert not dialect(TOOL).claims(log("acme", attributes={"acme.kind": "tool"}))
-
-
 @each_row(
     ("settings", "scope"),
     [
@@ -279,13 +264,6 @@ def test_a_mapped_dialect_keeps_the_contract_of_dialects(settings: Mapping[str, 
         span({"acme.kind": "tool", "acme.tool": 3, "acme.in": [{"a": [1.5, None]}]}, scope=scope),
     ]
     check_dialect(mapped, spans)
-
-
-@pytest.mark.parametrize("step", ["0", "*", "args", "99999999999999999999", "-1", "\u0661"])
-@pytest.mark.parametrize("written", ["[" * 10_000, '{"args": [[1], {"args": 2}]}', "\x00", '"\\ud800"', "[1, 2]", "3"])
-def test_hostile_values_raise_nothing(step: str, written: str):
-    mapping = {**TOOL, "arguments": {"attribute": "acme.in", "path": [step, step, step]}}
-    executed({"acme.kind": "tool", "acme.tool": "refund", "acme.in": written}, mapping)
 
 
 @each_row(

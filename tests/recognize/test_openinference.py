@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from itertools import product
 
-from tests.recognize.support import event, log, observations, span
+from tests.assemble.support import joined
+from tests.recognize.support import event, observations, recorded, span
 from tests.rows import each_row
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -24,8 +24,10 @@ from toolgauge.model.observations import (
     ToolDescribed,
     ToolsOffered,
 )
-from toolgauge.model.records import Span
+from toolgauge.model.records import Span, SpanEvent
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.openinference_agents import model_name
+from toolgauge.recognize.provider_messages import provider_answers
 
 OI = "openinference.instrumentation."
 KIND = "openinference.span.kind"
@@ -120,15 +122,6 @@ def run(name: str, attributes: Mapping[str, Value], *, producer: str, kind: str 
 )
 def test_claims(attributes: dict[str, Value], scope: str, claimed: bool):  # noqa: FBT001 - a column of the table
     assert OpenInference().claims(span(attributes, scope=scope)) is claimed
-
-
-def test_log_records_are_nobodys():
-    assert OpenInference().claims(log("openinference.x", attributes={KIND: "TOOL"})) is False
-    assert list(OpenInference().read(log("openinference.x"))) == []
-
-
-def test_scores_of_an_evaluator_are_not_read():
-    assert read(span({KIND: "EVALUATOR", "tool.name": "add", "session.id": "s"})) == []
 
 
 def test_synthesized_tool_span_is_not_a_call():
@@ -292,13 +285,6 @@ def test_crewai_names_for_models_follow_its_own_rule():
     assert model_name("HTTPClient getURL's  Évent-2") == "http_client_get_urls_event_2"
 
 
-def test_hand_off_name_follows_the_sdks_rule():
-    attributes: dict[str, Value] = {KIND: "TOOL", "input.value": "Triage", "output.value": "Refund Agent (EU)"}
-    assert read(span(attributes, name="handoff to Refund Agent (EU)", scope=OI + "openai_agents")) == [
-        CallExecuted(name="transfer_to_refund_agent__eu_", agent="Triage")
-    ]
-
-
 def test_llama_index_puts_a_tools_name_on_an_agents_step_that_is_no_call():
     assert run("AgentRunner._run_step", {"tool.name": "add"}, producer="llama_index") == [AgentRun(agent=None)]
 
@@ -392,28 +378,6 @@ def test_the_object_that_google_wants_around_an_answer_is_opened(content: str, p
     ]
 
 
-def test_texts_are_the_system_prompt_the_newest_user_text_and_the_models():
-    found = model(
-        {
-            IN + "0.message.role": "developer",
-            IN + "0.message.content": "Be brief.",
-            IN + "1.message.role": "user",
-            IN + "1.message.content": "First",
-            IN + "2.message.role": "user",
-            IN + "2.message.contents.1.message_content.text": "part",
-            IN + "2.message.contents.0.message_content.text": "Second",
-            IN + "2.message.contents.2.message_content.type": "image",
-            OUT + "0.message.role": "assistant",
-            OUT + "0.message.content": "Done.",
-        }
-    )
-    assert found == [
-        MessageSeen(role="system", text="Be brief."),
-        MessageSeen(role="user", text="Second\npart", follows=True, has_media=True),
-        MessageSeen(role="assistant", text="Done."),
-    ]
-
-
 # -- tools on offer
 
 SCHEMA: JsonObject = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -494,25 +458,6 @@ def test_langchain_runs_are_told_from_nodes(name: str, kind: str, metadata: Json
     assert found == [AgentRun(agent=agent) for agent in expected]
 
 
-def test_claude_agent_prompt_is_the_users_text():
-    found = run("ClaudeAgentSDK.query", {"input.value": "Fix it", "session.id": "s-1"}, producer="claude_agent_sdk")
-    assert found == [
-        ConversationSeen(conversation_id="s-1", rank=1),
-        AgentRun(agent=None),
-        MessageSeen(role="user", text="Fix it"),
-    ]
-
-
-def test_javascript_scopes_name_the_instrumentation_too():
-    attributes: dict[str, Value] = {
-        KIND: "TOOL",
-        "tool.name": "add",
-        "output.value": '{"data": {"content": "x", "tool_call_id": "c1"}}',
-    }
-    found = read(span(attributes, scope="@arizeai/openinference-instrumentation-langchain"))
-    assert found == [CallExecuted(name="add", call_id="c1", result=Recorded("x"))]
-
-
 @each_row("key", ["session_id", "conversation_id", "thread_id"])
 def test_conversation_named_in_metadata_is_a_frameworks(key: str):
     found = read(span({KIND: "CHAIN", "metadata": json.dumps({key: "t-1"})}))
@@ -540,38 +485,6 @@ def test_endless_haystack_conversation_is_read_in_part():
         CallRequested(position=0, name="add", arguments=Recorded({}), output=0),
         CallRequested(position=1, name="add", arguments=Recorded({}), output=3),
     ]
-
-
-HOSTILE: list[Value] = [None, 7, True, 2.5, b"\xff", ["a"], {"a": 1}, "", "[" * 5000, "content='" + "\\" * 9999]
-
-
-@each_row(
-    "producer",
-    [
-        "langchain",
-        "llama_index",
-        "smolagents",
-        "google_adk",
-        "google_genai",
-        "autogen",
-        "beeai",
-        "crewai",
-        "dspy",
-        "haystack",
-    ],
-)
-def test_values_of_any_type_and_shape_are_survived(producer: str):
-    keys = (
-        "input.value", "output.value", "tool.name", "tool.parameters", "tool.id", "session.id", "metadata", "agent.name",
-        "crew_tasks", "llm.invocation_parameters", "llm.tools.0.tool.json_schema", "llm.tools.0.tool.name",
-        OUT + "0.message.role", OUT + "0.message.tool_calls.0.tool_call.function.name",
-        OUT + "0.message.tool_calls.0.tool_call.function.arguments", OUT + "0.message.tool_calls.0.tool_call.id",
-        IN + "0.message.role", IN + "0.message.content", IN + "0.message.tool_call_id", IN + "0.message.function.0",
-    )  # fmt: skip
-    for kind, value in product(("TOOL", "LLM", "AGENT", "CHAIN"), HOSTILE):
-        attributes: dict[str, Value] = {key: value for key in keys if key != "tool.name" or kind == "TOOL"}
-        found = read(span({**attributes, KIND: kind}, name="Agent.run", scope=OI + producer))
-        assert None not in found, (kind, value)
 
 
 # -- smolagents' code agents
@@ -645,3 +558,62 @@ def test_an_output_that_was_recorded_and_holds_nothing_is_an_empty_answer(
 ):
     found = read(span({"openinference.span.kind": "LLM", **attributes}, scope="openinference.instrumentation.openai"))
     assert [one.ending for one in found if isinstance(one, ModelCall)] == [ending]
+
+
+# -- answers of providers, and the AI SDK's own attributes
+
+
+def trajectory(name: str) -> Trajectory:
+    return joined(*recorded(OpenInference(), f"{name}.otlp.pb"))
+
+
+def test_answers_of_anthropic_are_text_or_blocks():
+    blocks = [
+        {"type": "tool_result", "tool_use_id": "c1", "content": '{"a":1}'},
+        {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "no"}], "is_error": True},
+        {"type": "tool_result", "tool_use_id": "c3"},
+        {"type": "tool_result"},
+        {"type": "text", "text": "tool_result"},
+    ]
+    assert provider_answers(json.dumps({"messages": [{"role": "user", "content": blocks}]})) == [
+        CallAnswered(call_id="c1", result=Recorded({"a": 1})),
+        CallAnswered(call_id="c2", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
+        CallAnswered(call_id="c3", result=NOT_RECORDED),
+    ]
+
+
+def test_answers_of_bedrock_are_blocks_with_a_status():
+    results = [
+        {"toolUseId": "c1", "content": [{"json": {"a": 1}}], "status": "success"},
+        {"toolUseId": "c2", "content": [{"text": "no"}], "status": "error"},
+    ]
+    content = [{"toolResult": result} for result in results]
+    assert provider_answers(json.dumps({"messages": [{"role": "user", "content": content}]})) == [
+        CallAnswered(call_id="c1", result=Recorded({"a": 1})),
+        CallAnswered(call_id="c2", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
+    ]
+
+
+@each_row("request_text", ["", '"tool_result"', '{"messages":["tool_result"]}', '{"messages":7,"toolResult"'])
+def test_other_requests_have_no_answers(request_text: str):
+    assert provider_answers(request_text) == []
+
+
+def tool_span(output: str | None, *events: SpanEvent) -> list[CallError | None]:
+    attributes: dict[str, Value] = {
+        "openinference.span.kind": "TOOL",
+        "tool.name": "add",
+        "ai.operationId": "ai.toolCall",
+    }
+    if output is not None:
+        attributes["output.value"] = output
+    read = observations(OpenInference(), span(attributes, status="error", status_message="no answer", events=events))
+    return [one.error for one in read if isinstance(one, CallExecuted)]
+
+
+def test_a_failed_call_of_the_ai_sdk_has_the_exception_or_no_result():
+    raised = event("exception", {"exception.type": "TimeoutError", "exception.message": "no answer"})
+    assert tool_span(None) == [CallError(kind="_OTHER", message="no answer")]
+    assert tool_span("no answer") == [CallError(kind="_OTHER", message="no answer")]
+    assert tool_span('{"a":1}', raised) == [CallError(kind="TimeoutError", message="no answer")]
+    assert tool_span('{"a":1}') == [None]

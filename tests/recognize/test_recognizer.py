@@ -66,10 +66,6 @@ def test_the_dialect_of_the_lowest_rank_reads_a_record_alone():
     assert reading.observations == (AgentRun(agent="first"),)
 
 
-def test_a_record_that_nobody_claims_gives_nothing():
-    assert read({"http.route": "/"}) is None
-
-
 def test_a_reading_says_all_about_the_span():
     record = span({"fake.second": 1}, status="error")
 
@@ -188,20 +184,6 @@ def test_marks_and_scopes_are_the_union_without_what_another_covers():
     )
     assert recognizer.scopes == ("litellm", "scope.first", "scope.second")
     assert recognizer.wanted == ("case",)
-
-
-def test_a_shorter_mark_covers_longer_ones():
-    broad = FakeDialect("f", 1)
-    broad.marks = ("fake.", "other")
-
-    assert Recognizer([broad, FIRST], metrics=self_metrics()).marks == ("fake.", "other")
-
-
-def test_no_dialects_read_nothing():
-    recognizer = Recognizer([], metrics=self_metrics())
-
-    assert (recognizer.marks, recognizer.scopes) == ((), ())
-    assert recognizer.read(span({"gen_ai.operation.name": "chat"})) is None
 
 
 def test_text_of_messages_is_not_an_attribute_that_leaks():

@@ -1,12 +1,9 @@
 """What a run was made with, in the words of each convention."""
 
-from tests.recognize.support import recorded, span
+from tests.recognize.support import span
 from tests.rows import each_row
-from toolgauge.dialects.genai import GenAI
-from toolgauge.dialects.javascript_frameworks import Vercel
-from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall, PropertiesSeen
+from toolgauge.model.observations import AgentRun, CallExecuted, ModelCall
 from toolgauge.recognize.run_properties import properties
 
 MODEL = (ModelCall(),)
@@ -59,28 +56,6 @@ def test_only_agent_runs_and_model_calls_have_properties() -> None:
 def test_equal_properties_are_one_object() -> None:
     one, other = (properties(span({"gen_ai.request.model": "a"}).attributes, MODEL) for _ in range(2))
     assert one is other is not None
-
-
-@each_row(
-    ("dialect", "file", "model"),
-    [
-        (GenAI(), "openai-v2/content_off.otlp.pb", "stub-model"),
-        (OpenInference(), "openinference-openai/bad_json.otlp.pb", "gpt-4o-mini"),
-        (Vercel(), "openinference-vercel/one_call.otlp.pb", "stub-model"),
-    ],
-)
-def test_recorded_model_calls_have_a_model(dialect: GenAI | OpenInference | Vercel, file: str, model: str) -> None:
-    seen = [
-        each for reading in recorded(dialect, file) for each in reading.observations if isinstance(each, PropertiesSeen)
-    ]
-    assert {dict(each.values).get("gen_ai.response.model", model) for each in seen} == {model}
-    assert seen
-
-
-def test_texts_of_any_length_are_hashed_and_not_remembered() -> None:
-    long = "You are A. " * 10_000
-    assert read({"gen_ai.system_instructions": long}) != read({"gen_ai.system_instructions": long + "B"})
-    assert read({"llm.invocation_parameters": f'{{"top_p": 1, "tools": ["{long}"]}}'}) == {}
 
 
 @each_row(

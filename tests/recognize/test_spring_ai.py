@@ -1,81 +1,20 @@
 """Spring AI 1.1 and 2.0 as they left through Micrometer and OTLP, and forms of their spans by hand."""
 
-import pytest
-
-from tests.recognize.support import CORPUS, log, observations, recorded, seen, span
+from tests.recognize.support import log, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.spring_ai import SpringAI
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     AgentRun,
     CallError,
     CallExecuted,
-    CallRequested,
-    ConversationSeen,
     ModelCall,
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.otlp.decoder import Decoder
-from toolgauge.testing.dialects import check_dialect
 
 TOOL: dict[str, Value] = {"spring.ai.kind": "tool_call", "spring.ai.tool.definition.name": "add"}
-
-
-@pytest.mark.parametrize("folder", ["spring-ai", "spring-ai-2"])
-def test_the_dialect_keeps_its_contract_on_recorded_spans(folder: str):
-    dialect = SpringAI()
-    decoder = Decoder(dialect.marks, dialect.scopes)
-    for path in sorted((CORPUS / folder).glob("*.otlp.pb")):
-        check_dialect(dialect, [viewed.span for viewed in decoder.traces(path.read_bytes()).viewed])
-
-
-@pytest.mark.parametrize(
-    ("file", "call_id"), [("spring-ai/one_call", None), ("spring-ai-2/one_call", "call_6ccf09e894")]
-)
-def test_a_recorded_call_has_arguments_result_and_the_id_of_later_releases(file: str, call_id: str | None):
-    (call,) = seen(recorded(SpringAI(), *map(str, sorted(CORPUS.glob(f"{file}*.otlp.pb")))), CallExecuted)
-    assert call == CallExecuted(
-        name="get_weather",
-        call_id=call_id,
-        arguments=Recorded({"city": "Paris", "unit": "celsius"}),
-        result=Recorded({"city": "Paris", "temp": 21.5}),
-    )
-
-
-def test_a_recorded_conversation_is_that_of_the_chat_memory():
-    found = seen(recorded(SpringAI(), "spring-ai/multi_turn.otlp.pb"), ConversationSeen)
-    assert {one.conversation_id for one in found if isinstance(one, ConversationSeen)} == {"conv-zoë-42"}
-
-
-def test_a_recorded_call_of_an_unknown_tool_is_read_once_from_what_ended_the_run():
-    found = seen(recorded(SpringAI(), "spring-ai/unknown_tool.otlp.pb"), CallRequested)
-    assert found == [CallRequested(position=0, name="get_forecast")]
-
-
-def test_content_switched_off_leaves_names():
-    found = seen(recorded(SpringAI(), "spring-ai/content_off.otlp.pb"), CallExecuted)
-    assert found == [CallExecuted(name=name) for name in ("find_customer", "list_orders", "refund_order")]
-
-
-def test_broken_arguments_stay_text_and_the_span_has_the_error():
-    (call,) = seen(recorded(SpringAI(), "spring-ai/bad_json.otlp.pb"), CallExecuted)
-    assert isinstance(call, CallExecuted)
-    assert isinstance(call.arguments, Unparsed)
-    assert call.error is not None
-    assert call.error.kind == "java.lang.IllegalStateException"
-
-
-def test_a_tool_span_offers_its_tool_with_the_schema():
-    attributes = TOOL | {
-        "spring.ai.tool.definition.description": "Adds",
-        "spring.ai.tool.definition.schema": '{"type": "object"}',
-    }
-    assert observations(SpringAI(), span(attributes, name="tool_call add")) == [
-        CallExecuted(name="add"),
-        ToolsOffered(tools=(ToolDefinition(name="add", description="Adds", parameters={"type": "object"}),)),
-    ]
 
 
 @each_row(
@@ -98,11 +37,6 @@ def test_a_tool_that_ends_the_run_failed():
     assert call == CallExecuted(name="add", error=CallError(kind="_OTHER", message="no connection"))
 
 
-def test_a_text_result_loses_the_quotes_of_its_json():
-    (call, _) = observations(SpringAI(), span(TOOL | {"spring.ai.tool.call.result": '"done"'}))
-    assert call == CallExecuted(name="add", result=Recorded("done"))
-
-
 def test_a_model_call_has_tokens_finish_and_offer_from_texts():
     attributes: dict[str, Value] = {
         "gen_ai.operation.name": "chat",
@@ -121,20 +55,6 @@ def test_a_model_call_has_tokens_finish_and_offer_from_texts():
 def test_names_in_another_form_offer_nothing(names: Value):
     attributes = {"spring.ai.kind": "chat_client", "spring.ai.chat.client.tool.names": names}
     assert observations(SpringAI(), span(attributes)) == [AgentRun(agent=None)]
-
-
-def test_an_advisor_is_no_call():
-    assert observations(SpringAI(), span({"spring.ai.kind": "advisor", "spring.ai.advisor.name": "call"})) == []
-
-
-def test_a_tool_without_a_name_is_no_call():
-    assert observations(SpringAI(), span({"spring.ai.kind": "tool_call"}, name="tool_call")) == []
-
-
-def test_arguments_are_not_recorded_without_content():
-    (call, _) = observations(SpringAI(), span(TOOL))
-    assert isinstance(call, CallExecuted)
-    assert call.arguments is NOT_RECORDED
 
 
 def test_model_calls_without_tools_and_log_records_are_not_claimed():

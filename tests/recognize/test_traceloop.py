@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from tests.recognize.support import event, log, observations, recorded, seen, span
 from tests.rows import each_row
 from toolgauge.dialects.traceloop import Traceloop
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     AgentRun,
@@ -23,20 +23,11 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.testing.dialects import check_dialect
 
-FOLDERS = (
-    "traceloop-langgraph",
-    "traceloop-langgraph-legacy",
-    "traceloop-openai",
-    "traceloop-openai-legacy",
-    "traceloop-openai-agents",
-)
 CASES = Path(__file__).parent / "cases" / "traceloop"
 LANGCHAIN = "opentelemetry.instrumentation.langchain"
 DECORATOR = "traceloop.tracer"
 MCP = "opentelemetry.instrumentation.mcp"
-PARIS: Content = Recorded({"city": "Paris", "unit": "celsius"})
 
 
 def executed(scope: str, attributes: dict[str, Value]) -> CallExecuted:
@@ -48,74 +39,7 @@ def executed(scope: str, attributes: dict[str, Value]) -> CallExecuted:
     return found
 
 
-@each_row("folder", FOLDERS)
-def test_dialect_keeps_its_contract(folder: str):
-    names = [f"{folder}/{path.name}" for path in sorted((CORPUS / folder).glob("*.otlp.pb"))]
-    check_dialect(Traceloop(), records(Traceloop(), *names))
-
-
 # -- LangGraph
-
-
-def test_langgraph_tool_span_hides_arguments_and_id_in_its_envelopes():
-    readings = recorded(Traceloop(), "traceloop-langgraph/badargs.otlp.pb")
-    refused, accepted = seen(readings, CallExecuted)
-    assert accepted == CallExecuted(
-        name="refund_order",
-        call_id="call_b2",
-        arguments=Recorded({"order_id": "A-1001", "amount": 42.5}),
-        result=Recorded({"refund_id": "R-A-1001", "status": "accepted", "amount": 42.5}),
-    )
-    assert isinstance(refused, CallExecuted)
-    assert refused.call_id == "call_b1"
-    assert refused.arguments == Recorded({"order_id": "A-1001", "amount": "forty"})
-    assert refused.result == NOT_RECORDED
-    assert refused.error is not None
-    assert refused.error.kind == "ValidationError"
-
-
-def test_langgraph_call_that_langchain_could_not_parse_is_found_in_the_nodes_output():
-    readings = recorded(Traceloop(), "traceloop-langgraph/bad_json.otlp.pb")
-    broken = CallRequested(
-        position=0,
-        name="get_weather",
-        call_id="call_j1",
-        arguments=Unparsed('{"city": "Tokyo", "unit": '),
-        usable=False,
-    )
-    # Each of the three nested nodes repeats it.
-    assert seen(readings, CallRequested) == [broken] * 3
-
-
-def test_langgraph_workflow_and_its_wrapper_are_one_named_agent():
-    readings = recorded(Traceloop(), "traceloop-langgraph/parallel.otlp.pb")
-    assert seen(readings, AgentRun) == [AgentRun(agent="shop_agent")] * 2
-
-
-def test_langgraph_tool_node_tells_the_answer_of_a_refused_call():
-    readings = recorded(Traceloop(), "traceloop-langgraph/badargs.otlp.pb")
-    answers = [answer for answer in seen(readings, CallAnswered) if isinstance(answer, CallAnswered) and answer.error]
-    assert [(answer.call_id, answer.name) for answer in answers] == [("call_b1", "refund_order")]
-
-
-def test_session_is_the_conversation_on_every_span_that_has_it():
-    names = [f"traceloop-langgraph/session.{number:02d}.otlp.pb" for number in range(1, 15)]
-    found = seen(recorded(Traceloop(), *names), ConversationSeen)
-    assert {repr(one) for one in found} == {
-        repr(ConversationSeen(conversation_id="sess-zoë-0042", rank=0)),
-        repr(ConversationSeen(conversation_id="sess-zoë-0042", rank=2)),
-    }
-
-
-def test_legacy_langgraph_has_its_arguments_in_the_entity_and_its_id_in_the_result():
-    readings = recorded(Traceloop(), "traceloop-langgraph-legacy/single.otlp.pb")
-    assert seen(readings, CallExecuted) == [
-        CallExecuted(name="get_weather", call_id="call_w1", arguments=PARIS, result=Recorded("18 degrees, light rain"))
-    ]
-    assert seen(readings, CallRequested) == [
-        CallRequested(position=0, name="get_weather", call_id="call_w1", arguments=PARIS)
-    ]
-    assert seen(readings, AgentRun) == [AgentRun(agent="shop_agent")]
 
 
 @each_row("name", ["LangGraph", "RunnableSequence", "AgentExecutor"])
@@ -138,12 +62,6 @@ def test_graph_without_a_name_of_its_own_is_a_run_without_a_name(name: str):
 )
 def test_langchain_envelope_is_opened_only_where_it_is_one(envelope: dict[str, object], expected: Content):
     assert executed(LANGCHAIN, {"traceloop.entity.input": json.dumps(envelope)}).arguments == expected
-
-
-def test_envelope_of_another_integration_stays_closed():
-    given = {"gen_ai.tool.call.arguments": json.dumps({"input_str": "{'a': 1}", "tags": []})}
-    call = executed("opentelemetry.instrumentation.openai_agents", dict[str, Value](given))
-    assert call.arguments == Recorded({"input_str": "{'a': 1}", "tags": []})
 
 
 def test_langgraph_hand_off_is_a_call_and_its_exception_no_failure():
@@ -216,18 +134,6 @@ def test_graph_in_a_node_of_an_older_release_has_a_checkpoint_of_its_own():
 # -- LlamaIndex
 
 
-def test_llamaindex_step_and_the_tool_within_it_show_the_call():
-    assert seen(case("llamaindex-0.62.4-single"), CallExecuted) == [
-        CallExecuted(name="get_weather", arguments=Recorded({"city": "Paris"}), result=Recorded("18 degrees in Paris")),
-        CallExecuted(
-            name="get_weather",
-            call_id="c1",
-            arguments=Recorded({"city": "Paris"}),
-            result=Recorded("18 degrees in Paris"),
-        ),
-    ]
-
-
 def test_llamaindex_tool_that_failed_says_so_in_its_output():
     output = {"tool_name": "f", "tool_kwargs": {"a": 1}, "tool_id": "c1", "tool_output": {
         "blocks": [{"block_type": "text", "text": "no such tool"}], "tool_name": "f", "raw_output": None, "is_error": True,
@@ -247,26 +153,6 @@ def test_llamaindex_tool_that_failed_says_so_in_its_output():
 # -- OpenAI, decorators
 
 
-def test_decorated_tool_is_named_by_its_entity_and_keeps_its_exception():
-    readings = recorded(Traceloop(), "traceloop-openai/error.otlp.pb")
-    assert seen(readings, CallExecuted) == [
-        CallExecuted(
-            name="charge_card",
-            arguments=Recorded({"customer_id": 7731, "amount": 20.0}),
-            error=CallError(kind="ValueError", message="card declined: code 51"),
-        )
-    ]
-    assert seen(readings, AgentRun) == [AgentRun(agent=None)]
-    assert seen(readings, CallRequested) == [
-        CallRequested(
-            position=0,
-            name="charge_card",
-            call_id="call_e1",
-            arguments=Recorded({"customer_id": 7731, "amount": 20.0}),
-        )
-    ]
-
-
 @each_row(
     ("given", "expected"),
     [
@@ -280,36 +166,6 @@ def test_decorated_tool_is_named_by_its_entity_and_keeps_its_exception():
 )
 def test_decorator_envelope(given: dict[str, object], expected: Content):
     assert executed(DECORATOR, {"traceloop.entity.input": json.dumps(given)}).arguments == expected
-
-
-def test_decorator_writes_a_text_result_as_json():
-    assert executed(DECORATOR, {"traceloop.entity.output": '"20"'}).result == Recorded("20")
-
-
-def test_indexed_messages_are_rebuilt_in_the_order_of_their_numbers():
-    readings = recorded(Traceloop(), "traceloop-openai-legacy/parallel.otlp.pb")
-    requests = seen(readings, CallRequested)
-    assert [(one.position, one.call_id, one.arguments) for one in requests if isinstance(one, CallRequested)] == [
-        (0, "call_p1", PARIS),
-        (1, "call_p2", Recorded({"city": "Tokyo", "unit": "celsius"})),
-        (2, "call_p3", Recorded({"city": "São Paulo", "unit": "celsius"})),
-    ]
-    assert seen(readings, CallAnswered) == [
-        CallAnswered(call_id="call_p1", result=Recorded("18 degrees, light rain")),
-        CallAnswered(call_id="call_p2", result=Recorded("27 degrees, clear")),
-        CallAnswered(call_id="call_p3", result=Recorded("22 degrees, fog")),
-    ]
-    offers = seen(readings, ToolsOffered)
-    assert isinstance(offers[0], ToolsOffered)
-    assert offers[0].tools[0] == ToolDefinition(
-        name="get_weather",
-        description="Get the current weather for a city.",
-        parameters={
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "unit": {"type": "string"}},
-            "required": ["city"],
-        },
-    )
 
 
 def test_tenth_index_comes_after_the_second():
@@ -355,19 +211,6 @@ def test_keys_of_another_shape_are_no_messages(key: str):
 
 
 # -- OpenAI Agents
-
-
-def test_openai_agents_tool_span_follows_the_conventions():
-    readings = recorded(Traceloop(), "traceloop-openai-agents/error.otlp.pb")
-    (call,) = seen(readings, CallExecuted)
-    assert isinstance(call, CallExecuted)
-    assert (call.name, call.agent, call.arguments) == (
-        "charge_card",
-        "shop_agent",
-        Recorded({"customer_id": 7731, "amount": 20.0}),
-    )
-    assert call.error is not None
-    assert seen(readings, AgentRun) == [AgentRun(agent="shop_agent"), AgentRun(agent=None)]
 
 
 def test_hand_off_that_names_its_target_is_the_call_that_the_model_made():
@@ -446,13 +289,6 @@ def test_associated_properties_name_the_conversation_and_answer_criteria(key: st
     assert observations(Traceloop(), record) == [ConversationSeen(conversation_id="c-1", rank=2)]
     assert Traceloop().attribute(record, key) == "c-1"
     assert Traceloop().attribute(record, "other") is None
-
-
-@pytest.mark.parametrize("key", ["gen_ai.operation.name", "llm.request.type", "traceloop.span.kind", "tool.name"])
-@pytest.mark.parametrize("value", [{"a": []}, [1, None], b"\xff", True, 1.5])
-def test_values_of_another_type_are_no_kind_of_span(key: str, value: Value):
-    record = span({"traceloop.entity.name": "x", key: value}, scope="opentelemetry.instrumentation.llamaindex")
-    assert observations(Traceloop(), record) == []
 
 
 # -- OpenAI's Responses

@@ -1,13 +1,11 @@
 """UiPath: uipath-core 0.5.33 as recorded (`tests/corpus/uipath`), and the minimal form of its documents."""
 
-from tests.recognize.support import CORPUS, event, log, observations, recorded, seen, span
+from tests.recognize.support import event, observations, span
 from tests.rows import each_row
 from toolgauge.dialects.openinference import UiPath
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Value
-from toolgauge.model.observations import AgentRun, CallError, CallExecuted, ConversationSeen, Observation
-from toolgauge.otlp.decoder import Decoder
-from toolgauge.testing.dialects import check_dialect
+from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, Observation
 
 SCOPE = "uipath.core.tracing.decorators"
 
@@ -16,17 +14,6 @@ def read(scope: str = SCOPE, **attributes: Value) -> list[Observation]:
     return observations(
         UiPath(), span({key.replace("_", "."): value for key, value in attributes.items()}, scope=scope)
     )
-
-
-def test_the_dialect_keeps_its_contract_on_recorded_spans():
-    dialect = UiPath()
-    decoder = Decoder(dialect.marks, dialect.scopes)
-    for path in sorted((CORPUS / "uipath").glob("*.otlp.pb")):
-        check_dialect(dialect, [viewed.span for viewed in decoder.traces(path.read_bytes()).viewed])
-
-
-def test_the_agent_is_known_by_its_own_type():
-    assert seen(recorded(UiPath(), "uipath/single.otlp.pb"), AgentRun) == [AgentRun(agent="shop_agent")]
 
 
 @each_row(
@@ -44,10 +31,6 @@ def test_the_agent_is_known_by_its_own_type():
 )
 def test_claims(attributes: dict[str, Value], scope: str, claimed: bool):  # noqa: FBT001 - a column of the table
     assert UiPath().claims(span(attributes, scope=scope)) is claimed
-
-
-def test_log_records_are_nobodys():
-    assert UiPath().claims(log("tool.name", attributes={"tool.name": "add"})) is False
 
 
 def test_arguments_may_be_a_python_literal():
@@ -98,8 +81,3 @@ def test_a_span_that_failed_is_a_call_that_failed():
     assert observations(UiPath(), record) == [
         CallExecuted(name="add", error=CallError(kind="TimeoutError", message="2 s"))
     ]
-
-
-def test_a_name_that_is_no_text_names_no_call():
-    assert read(tool_name=5) == []
-    assert read(tool_name="") == []

@@ -1,6 +1,7 @@
 """Values that producers write in forms of their own: errors, tools on offer, tools' spans of several names."""
 
 import json
+import time
 
 from tests.recognize.support import span
 from tests.rows import each_row
@@ -10,6 +11,7 @@ from toolgauge.dialects.python_frameworks import LlamaIndex
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.observations import CallError, CallExecuted, ToolsOffered
 from toolgauge.recognize.conventions import own_message
+from toolgauge.recognize.langchain import waiting_calls
 
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
 CHAT = {"gen_ai.operation.name": "chat"}
@@ -73,3 +75,19 @@ def test_a_step_of_llama_index_that_is_cut_has_a_name_alone():
     step = {"llamaindex.step.input_summary": "ToolCall(tool_name='refund', tool_kwargs={'order_id': 'A-1..."}
     scope = "llamaindex.opentelemetry.tracer"
     assert list(LlamaIndex().read(span(step, name="FunctionTool.acall", scope=scope))) == [CallExecuted(name="refund")]
+
+
+# -- what LangChain and LangGraph write under every dialect that reads them
+
+ACTIONS = "'action_requests': [{'name': 'wire', 'args': {'n': 1}}, {'name': 'book', 'args': {}}], 'review_configs': []"
+
+
+def test_the_calls_for_which_a_person_is_asked_are_read_from_the_text_of_the_interrupt():
+    interrupt = f"(Interrupt(value={{{ACTIONS}}}, id='1'),)"
+    assert [call.name for call in waiting_calls(span({}), interrupt)] == ["wire", "book"]
+
+
+def test_many_beginnings_of_lists_of_actions_without_an_end_take_no_time():
+    began = time.process_time()
+    assert not list(waiting_calls(span({}), "'action_requests': [" * 10_000))
+    assert time.process_time() - began < 0.5

@@ -72,13 +72,6 @@ def test_hostile_text_neither_steers_the_terminal_nor_fills_it():
     assert max(len(line) for line in lines) < 600
 
 
-def test_colour_is_only_where_it_is_asked_for():
-    call = sample_call(0, result=Recorded(1))
-    assert "\x1b" not in "".join(described(sample_trajectory(call)))
-    coloured = "".join(described(sample_trajectory(call), Style(colour=True)))
-    assert "\x1b[32mexecuted\x1b[0m" in coloured
-
-
 def test_secrets_are_masked_wherever_they_stand():
     mail, key = "zoe@example.com", "sk-abcdefghijklmnopqrstuvwxyz"
     call = sample_call(

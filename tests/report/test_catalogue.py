@@ -120,12 +120,6 @@ def test_invented_tools_are_no_tools() -> None:
     assert [one.tool for one in only(nothing_offered).tools] == ["find_order", "refund"]
 
 
-def test_what_was_not_recorded_is_named_and_never_0() -> None:
-    found = catalogue()
-    found.add(run(tool()))
-    assert "a run without a fault seen takes: tokens not recorded, time 2.0 s, cost not recorded" in text(found)
-
-
 def test_where_no_run_succeeded_there_is_no_figure() -> None:
     found = catalogue()
     found.add(run(tool(), outcome="fail", tokens=Tokens(input=10, output=2, unpriced={"other": (10, 2)})))

@@ -39,12 +39,6 @@ def test_file_allows_its_own_style_and_script_alone(tmp_path: Path):
     assert policy[1].startswith("default-src &#39;none&#39;;")
 
 
-def test_the_trace_is_a_link_to_its_place_in_the_file(tmp_path: Path):
-    html = written(tmp_path / "runs.html", *recorded())
-    (place,) = re.findall(rf'href="#([^"]*)">{WRONG_REFUND}</a>', html)
-    assert f'<section class="entry" id="{place}"' in html
-
-
 def test_kinds_of_failure_come_first_and_lead_to_their_example(tmp_path: Path):
     html = written(tmp_path / "runs.html", *recorded())
     table = html[html.index('id="failures"') : html.index("<form")]

@@ -51,11 +51,6 @@ def test_failures_that_differ_in_values_and_ids_are_one_group():
     assert group.example == f"{2:032x}"
 
 
-def test_texts_in_quotation_marks_are_values():
-    (group,) = groups(*(run(number, f'no "{name}" found') for number, name in enumerate(("Anna Berg", "Li"))))
-    assert group.why == "no … found"
-
-
 def test_other_tools_and_other_reasons_are_other_groups_the_largest_first():
     found = groups(
         run(1, "it failed with `KeyError`"),
@@ -167,7 +162,3 @@ def test_groups_and_their_example_do_not_depend_on_the_order_of_runs():
 )
 def test_a_share_is_rounded_neither_to_nothing_nor_to_all(runs: int, of: int, words: str):
     assert group(runs=runs, of=of).share == words
-
-
-def test_runs_without_a_failure_make_no_group():
-    assert groups(run(1)) == []

@@ -39,10 +39,6 @@ def test_each_outcome_is_a_condition_of_its_own():
     ]
 
 
-def test_a_gate_without_such_an_outcome_passes():
-    assert sentences(on("fail"), counts("a", PASS, ERROR, UNSEEN)) == [(True, "no result is `fail`; 1 score")]
-
-
 def test_a_shadow_criterion_fails_no_condition():
     shadow = counts("b", FAIL, ERROR, UNSEEN, is_shadow=True)
     gate = Gate(fail_on=("fail", "error", "not_evaluated"), fail_under={"b": 0.9})

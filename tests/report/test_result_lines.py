@@ -94,7 +94,3 @@ def test_failures_stand_out_in_the_table():
     summary = Summary((criterion(),))
     summary.add(scorecard(Scored(0.0, "wrong", passed=False)))
     assert "\x1b[31m     1\x1b[0m" in "".join(summary.lines((), Style(colour=True)))
-
-
-def test_without_criteria_there_is_no_table():
-    assert list(Summary(()).lines(())) == []

@@ -12,7 +12,7 @@ from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import CallState, Message, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import CallState, Message, Run, ToolCall, Trajectory, TrajectoryScope
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -95,6 +95,31 @@ def trajectory(
 
 def _span(call: ToolCall, order: int) -> SpanRef:
     return SpanRef(call.span.trace_id, f"{order + 1:016x}")
+
+
+def agent_run(
+    span: SpanRef,
+    above: SpanRef | None = None,
+    *,
+    agent: str | None = None,
+    prompt: str | None = None,
+    response: str | None = None,
+    tools: tuple[ToolDefinition, ...] | None = None,
+    times: tuple[int, int] = (0, 9),
+    is_agent: bool = True,
+) -> Run:
+    start_ns, end_ns = times
+    return Run(
+        span=span,
+        above=above,
+        agent=agent,
+        prompt=prompt,
+        response=response,
+        tools_offered=tools,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        is_agent=is_agent,
+    )
 
 
 def user(text: str, turn: int) -> Message:

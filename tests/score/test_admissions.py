@@ -35,13 +35,6 @@ def test_answers_that_do_neither_are_silent():
     assert [text for text in answers("english", "open") if read_answer(text) != "silent"] == []
 
 
-def test_each_language_has_answers_of_both_kinds():
-    assert LANGUAGES == ["english", "french", "german", "japanese", "portuguese", "spanish"]
-    assert min(len(answers(language, kind)) for language in LANGUAGES for kind in ("claim", "admission")) >= 15
-    assert len(answers("english", "claim")) >= 60
-    assert len(answers("english", "admission")) >= 100
-
-
 @each_row(
     "text",
     [
@@ -65,7 +58,6 @@ def test_an_admission_anywhere_outweighs_a_claim(text: str):
         "If your card was charged, you get a receipt.",
         "Your booking is confirmed once you pay.",
         "Your order has already been cancelled.",
-        "The card should have been charged.",
         "Your flight has been cancelled by the airline.",
         "The email that was sent to Ana is short.",
     ],
@@ -90,10 +82,8 @@ def test_a_word_of_a_tool_is_recognized_in_its_forms():
 @each_row(
     "text",
     [
-        "Success: false.",
         "Payment processed: false",
         "\u274c Payment completed",
-        "\u2717 Card charged",
         "[ ] Card charged",
         "Refund issued: $0.00",
         "0 orders were cancelled.",

@@ -4,15 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.rows import each_row
 from tests.score.support import scored, tool_call, trajectory
 from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.model.errors import ConfigError
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.score.criterion import Criterion, Inline
 from toolgauge.score.rules import (
     RULE_NAMES,
@@ -100,11 +98,6 @@ def test_of_two_rules_that_are_equally_specific_the_last_one_counts():
     assert rules({"*b.x": "casefold", "a*.x": "exact"}).of("ab", "x", Casefold()).rule == Exact()
 
 
-def test_the_default_is_for_what_no_rule_is_written_for():
-    assert rules({}).of("a", "x", Similarity()).rule == Similarity()
-    assert rules({"b.x": "exact"}).of("a", "x", Similarity()).rule == Similarity()
-
-
 def test_keys_of_any_kind_can_be_written():
     odd = rules({'a["*"]["in.side"][2]': "ignore"}).of("a", "*", Exact())
     assert odd.below("in.side").below(2).rule == Ignore()
@@ -137,13 +130,9 @@ def test_rules_have_parameters():
     ("key", "words"),
     [
         ("amount", "has the key `amount`; a key is `*`, or a tool and an argument: `issue_refund.amount`"),
-        ("", "has the key ``"),
-        ("a[0]", "a tool and an argument"),
         ("a..x", "cannot be read from `..x` on"),
-        (".a.x", "cannot be read from `.a.x` on"),
         ("a.x[", "cannot be read from `[` on"),
         ("a.x[-1]", "cannot be read from `[-1]` on"),
-        ("a.x]", "cannot be read from `]` on"),
         ("a.x[0]y", "cannot be read from `y` on"),
         ('a["\\x"]', "is no JSON text"),
         ("a." + "x" * 600, "a tool and an argument"),
@@ -157,15 +146,11 @@ def test_a_key_that_cannot_be_read_is_one_clear_error(key: str, words: str):
     ("rule", "words"),
     [
         ("exakt", "is `exakt`; allowed: `exact`, `casefold`, `datetime`, `contains`, `similarity`, `ignore`"),
-        ("numeric!", "allowed: "),
         (None, "is something else; allowed: "),
-        (5, "is something else"),
-        ({}, "names no `rule`"),
         ({"absolute": 1}, "names no `rule`"),
         ({"rule": "numeric", "absolute": -1}, "greater than or equal to 0"),
         ({"rule": "numeric", "absolute": float("nan")}, "finite"),
         ({"rule": "numeric", "tolerance": 1}, "Extra inputs"),
-        ({"rule": "exact", "absolute": 1}, "Extra inputs"),
         ({"rule": "regex"}, "Field required"),
         ({"rule": "regex", "pattern": "("}, "is no regular expression (the syntax is RE2"),
         ({"rule": "datetime", "zone": "Berlin"}, "a zone is written `Z` or `+02:00`"),
@@ -190,36 +175,18 @@ def test_the_rules_of_the_page_do_what_it_says(tmp_path: Path):
     assert all(f"| `{name}` |" in PAGE for name in RULE_NAMES)
 
 
-@pytest.mark.parametrize(
-    ("changed", "value"),
-    [
-        ({}, 1.0),
-        ({"flights": [{"number": "HAT030", "date": "2024-05-13", "origin": "JFK"}]}, 1.0),
-        ({"seats": ["12D", "12C"], "note": "window", "urgent": True}, 1.0),
-        ({"seats": ["12D"]}, 0.0),
-        ({"flights": [{"number": "HAT030"}]}, 0.0),
-    ],
-)
-def test_the_lenient_rule_of_the_page_does_what_it_says(changed: JsonObject, value: float, tmp_path: Path):
+def test_the_lenient_rule_of_the_page_does_what_it_says(tmp_path: Path):
     criterion = criterion_of_the_page(1, tmp_path)
     assert isinstance(criterion.reference, Inline)
     assert isinstance(criterion.evaluator, ToolCallF1)
-    given: JsonObject = {
-        "reservation": "XEH4", "flights": [{"number": "HAT030", "date": "2024-05-13"}], "seats": ["12C", "12D"]
-    }  # fmt: skip
-    run = replace(
-        trajectory(tool_call("update_flights", {**given, **changed})), writing_tools=frozenset(("update_flights",))
-    )
-    assert scored(criterion.evaluator, run, criterion.reference.expected).value == value
-
-
-def test_a_bad_rule_in_a_criterion_is_one_error_that_names_the_place(tmp_path: Path):
-    (tmp_path / "criteria.yaml").write_text(
-        "criteria:\n  - name: refund\n    evaluator: tool_call_args\n    expected: [a]\n"
-        "    arguments:\n      a.x: exact\n      a.y: fuzzy\n"
-    )
-    with pytest.raises(ConfigError) as caught:
-        load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
-    assert "criteria.yaml:7" in caught.value.message
-    assert "is `fuzzy`; allowed: `exact`" in caught.value.message
-    assert "`tool_call_args` in criterion `refund`" in caught.value.message
+    flights: list[Json] = [{"number": "HAT030", "date": "2024-05-13", "origin": "JFK"}]
+    cases: list[tuple[JsonObject, float]] = [
+        ({}, 1.0),
+        ({"seats": ["12D"]}, 0.0),
+        ({"flights": [{"number": "HAT030"}]}, 0.0),
+    ]
+    for changed, value in cases:
+        made: JsonObject = {"reservation": "XEH4", "flights": flights, "seats": ["12D", "12C"], "note": "x"}
+        given = {**made, **changed}
+        run = trajectory(tool_call("update_flights", given), writing_tools=("update_flights",))
+        assert scored(criterion.evaluator, run, criterion.reference.expected).value == value

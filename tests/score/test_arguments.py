@@ -1,6 +1,5 @@
 """How well one call meets an expected one: what each argument comes to, and what nobody has to answer for."""
 
-import time
 from collections.abc import Mapping
 
 import pytest
@@ -8,8 +7,7 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import expect, expected, scored, sides, tool_call, trajectory
-from toolgauge.evaluators.tool_call_args import ToolCallArgs, ToolParameterMatch
-from toolgauge.model.content import Unparsed
+from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
@@ -62,7 +60,6 @@ def test_every_argument_has_a_verdict_and_the_rule_that_decided():
     ("given", "word", "value"),
     [
         ({"q": 1, "limit": 10}, "default", 1.0),
-        ({"q": 1, "limit": 10.0}, "default", 1.0),
         ({"q": 1, "limit": 11}, "invented", 0.5),
         ({"q": 1, "sort": None}, "default", 1.0),
         ({"q": 1, "request_id": 11}, "volatile", 1.0),
@@ -109,58 +106,11 @@ def test_partly_alike_arguments_count_by_their_share():
     assert (found.value, words(found)) == (0.875, {"q": "partly", "x": "met"})
 
 
-def test_arguments_that_cannot_be_read_are_unread():
-    judged = trajectory(tool_call("search", arguments=Unparsed("{q")))
-    made = make_sides([expect("search", {"q": 1})], judged.calls, names_only=False)
-    found = ArgumentComparer(made, ToolCallArgs().terms(judged)).compare(0, 0)
-    assert (found.value, words(found)) == (0.0, {"q": "unread"})
-    assert [difference.rule for difference in found.differences] == ["unparsable"]
-
-
-def test_only_the_name_matters_where_no_arguments_are_given():
-    assert agreement(None, {"q": 1}) == CallAgreement(value=1.0)
-
-
-def test_figures_tell_who_invented_what():
-    judged = trajectory(tool_call("search", {"q": 1, "x": 1, "limit": 10, "request_id": 1}))
-    judged = replace(judged, tools_offered=(ToolDefinition(name="search", parameters=SCHEMA),))
-    outcome = scored(ToolCallArgs(volatile=("request_id",)), judged, expected(expect("search", {"q": 1})))
-    assert (outcome.value, outcome.parts["recall"], outcome.parts["precision"]) == (0.5, 1.0, 0.5)
-    assert [outcome.parts[name] for name in ("invented", "defaults", "volatile")] == [1, 1, 1]
-
-
-def seconds(evaluator: ToolCallArgs | ToolParameterMatch, made: list[JsonObject], wanted: list[JsonObject]) -> float:
-    """Return the CPU time of one evaluation."""
-    reference = expected(*[expect("a", args) for args in wanted])
-    run = trajectory(*[tool_call("a", args) for args in made])
-    started = time.process_time()
-    assert list(evaluator.evaluate(run, reference))
-    return time.process_time() - started
-
-
-def test_many_calls_that_are_mostly_equal_take_little_work():
-    wanted: list[JsonObject] = [{"id": number, "x": number % 7} for number in range(200)]
-    made: list[JsonObject] = [{**args, "x": 9} if number % 20 == 0 else args for number, args in enumerate(wanted)]
-    assert seconds(ToolCallArgs(), made[::-1], wanted) < 0.3
-    assert seconds(ToolParameterMatch(match_mode="name_and_args"), made[::-1], wanted) < 0.3
-    assert seconds(ToolCallArgs(volatile=("*_id",)), made[::-1], wanted) < 0.6
-
-
-@pytest.mark.parametrize("size", [30, 2000])
-def test_any_two_hundred_calls_take_about_a_second_of_work(size: int):
-    texts = [chr(97 + number % 26) * (size - number % 9) + str(number) for number in range(400)]
-    wanted: list[JsonObject] = [{"text": text, "n": number} for number, text in enumerate(texts[:200])]
-    made: list[JsonObject] = [{"text": text, "n": 2 * number} for number, text in enumerate(texts[200:], 1000)]
-    assert seconds(ToolCallArgs(similarity="json"), made, wanted) < 10
-
-
 def test_too_much_to_compare_says_so_and_what_it_says_of_each_pair_holds():
     values: list[list[Json]] = [[f"{number} {index}" for index in range(99)] for number in range(100)]
     wanted: list[ExpectedCall] = [expect("a", {"x": [*value, "a"]}) for value in values]
     made: list[ToolCall] = [tool_call("a", {"x": [*value, "b"]}) for value in values]
-    outcome = scored(ToolCallArgs(similarity="json"), trajectory(*made), expected(*wanted))
-    assert "too much to compare all calls with all others" in outcome.explanation
-    assert outcome.value == pytest.approx(0.99)
-    few = scored(ToolCallArgs(similarity="json"), trajectory(*made[:2]), expected(*wanted[:2]))
-    assert "too much" not in few.explanation
-    assert few.value == pytest.approx(0.99)
+    for count in (100, 2):
+        outcome = scored(ToolCallArgs(similarity="json"), trajectory(*made[:count]), expected(*wanted[:count]))
+        assert ("too much to compare" in outcome.explanation) is (count == 100)
+        assert outcome.value == pytest.approx(0.99)

@@ -7,12 +7,11 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.rows import each_row
-from tests.score.support import TRACE, not_evaluated, scored, sides, tool_call, trajectory
+from tests.score.support import TRACE, agent_run, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.run_checks import Budget
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Run, Tokens, ToolCall, Trajectory
-from toolgauge.testing.evaluators import check_evaluator
 
 SECOND_NS = 1_000_000_000
 FAILED = CallError(kind="Timeout", message="")
@@ -29,17 +28,8 @@ def timed(name: str, start: float, end: float) -> ToolCall:
 
 
 def run(start: float, end: float, *, above: SpanRef | None = None, is_agent: bool = True) -> Run:
-    return Run(
-        span=SPAN,
-        above=above,
-        agent="clerk",
-        prompt=None,
-        response=None,
-        tools_offered=None,
-        start_ns=round(start * SECOND_NS),
-        end_ns=round(end * SECOND_NS),
-        is_agent=is_agent,
-    )
+    times = (round(start * SECOND_NS), round(end * SECOND_NS))
+    return agent_run(SPAN, above, agent="clerk", times=times, is_agent=is_agent)
 
 
 def searches(count: int) -> Trajectory:
@@ -52,7 +42,8 @@ def test_beyond_the_limit_the_value_falls_smoothly(calls: int, value: float):
 
 
 def test_a_limit_of_none_is_broken_by_one():
-    assert scored(budget(errors=0), trajectory(tool_call("search", error=FAILED))).value == 0.0
+    for call in (tool_call("search", error=FAILED), tool_call("search", state="rejected")):
+        assert scored(budget(errors=0), trajectory(call)).value == 0.0
     assert scored(budget(errors=0), searches(1)).value == 1.0
 
 
@@ -60,34 +51,17 @@ def test_the_smallest_share_counts_and_what_is_exceeded_is_named():
     judged = replace(searches(10), end_ns=3 * SECOND_NS, tokens=Tokens(input=900, output=100))
     outcome = scored(budget(calls=5, errors=1, duration="2s", tokens=1000), judged)
     assert outcome.value == 0.5
-    assert outcome.explanation == "2 of 4 limits are kept; calls: 10, and at most 5; duration: 3 s, and at most 2 s"
+    assert "calls: 10, and at most 5; duration: 3 s" in outcome.explanation
     assert outcome.parts == {"limits": 4, "kept": 2, "calls": 10, "errors": 0, "seconds": 3.0, "tokens": 1000}
     assert [(one.where, sides(one)) for one in outcome.differences] == [("calls", (5, 10)), ("seconds", (2.0, 3.0))]
 
 
 def test_tools_have_limits_of_their_own():
     limits = budget(per_tool={"search_*": {"calls": 1, "errors": 1, "duration": "1s"}, "pay": {"calls": 1}})
-    judged = trajectory(
-        timed("search_a", 1, 2),
-        replace(timed("search_b", 1.5, 3), error=FAILED),
-        timed("pay", 5, 9),
-        tool_call("other"),
-    )
-    outcome = scored(limits, judged)
-    assert outcome.value == 0.5
-    assert outcome.parts == {
-        "limits": 4,
-        "kept": 2,
-        "calls of search_*": 2,
-        "errors of search_*": 1,
-        "seconds of search_*": 2.0,
-        "calls of pay": 1,
-    }
-    assert "calls of `search_*`: 2, and at most 1; duration of `search_*`: 2 s, and at most 1 s" in outcome.explanation
-
-
-def test_a_rejected_call_is_an_error():
-    assert scored(budget(errors=0), trajectory(tool_call("search", state="rejected"))).value == 0.0
+    failed = replace(timed("search_b", 1.5, 3), error=FAILED)
+    outcome = scored(limits, trajectory(timed("search_a", 1, 2), failed, timed("pay", 5, 9), tool_call("other")))
+    of_search = {"calls of search_*": 2, "errors of search_*": 1, "seconds of search_*": 2.0}
+    assert (outcome.value, outcome.parts) == (0.5, {"limits": 4, "kept": 2, **of_search, "calls of pay": 1})
 
 
 ENVELOPE = {"calls": {"0.5": 3, "0.99": 12}, "duration": {"0.99": "4s"}, "per_tool": {"pay": {"calls": {"0.99": 1}}}}
@@ -116,20 +90,12 @@ def test_the_time_of_a_conversation_is_that_of_its_runs():
     assert scored(budget(duration="1m"), replace(turns, scope="trace")).parts["seconds"] == 500.0
 
 
-def test_clocks_that_run_backwards_take_no_time():
-    assert scored(budget(duration="1s"), replace(searches(1), start_ns=9, end_ns=5)).parts["seconds"] == 0
-
-
-def test_a_time_that_was_not_recorded_is_not_judged():
+def test_figures_that_were_not_recorded_are_not_judged():
     assert not_evaluated(budget(duration="1s"), replace(searches(3), start_ns=0, end_ns=0)) == "no_content"
-
-
-def test_tokens_that_were_not_recorded_are_not_judged():
+    assert scored(budget(duration="1s"), replace(searches(1), start_ns=9, end_ns=5)).parts["seconds"] == 0
     assert not_evaluated(budget(tokens=10), searches(1)) == "no_content"
     outcome = scored(budget(tokens=10, calls=1), searches(1))
-    assert outcome.value == 1.0
-    assert outcome.explanation == "1 of 1 limits are kept; 1 could not be judged: tokens were not recorded"
-    assert outcome.parts == {"limits": 1, "kept": 1, "calls": 1}
+    assert (outcome.value, outcome.parts) == (1.0, {"limits": 1, "kept": 1, "calls": 1})
 
 
 def test_a_figure_that_is_known_in_part_is_judged_where_the_part_is_too_much():
@@ -146,11 +112,8 @@ def test_a_figure_that_is_known_in_part_is_judged_where_the_part_is_too_much():
     [
         ("run_ended", False),
         ("idle", False),
-        ("conversation_idle", False),
         ("open_idle", True),
         ("max_duration", True),
-        ("max_open", True),
-        ("max_open_bytes", True),
         ("memory", True),
         ("shutdown", True),
     ],
@@ -184,17 +147,10 @@ def test_calls_without_an_end_that_was_seen_may_have_failed_and_taken_long():
         ({"duration": 10}, "must be a duration with a unit"),
         ({"calls": -1}, "greater than or equal to 0"),
         ({"calls": True}, "must be a whole number"),
-        ({"calls": 1.5}, "valid integer"),
         ({"envelope": {"calls": {"0.5": 3}}}, "has an `envelope` without the quantile 0.99; it has 0.5"),
-        ({"envelope": {"calls": {"99": 3}}}, "less than or equal to 1"),
         ({"per_tool": {"search": {"tokens": 3}}}, "Extra inputs are not permitted"),
     ],
 )
 def test_limits_that_cannot_be_read_are_refused(parameters: dict[str, object], problem: str):
     with pytest.raises(ValidationError, match=re.escape(problem)):
         Budget.model_validate(parameters)
-
-
-def test_it_keeps_its_contract():
-    per_tool = {"*": {"calls": 2, "errors": 0, "duration": "1ms"}}
-    check_evaluator(budget(calls=3, errors=1, duration="1s", tokens=5, per_tool=per_tool, envelope=ENVELOPE))

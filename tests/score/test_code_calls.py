@@ -51,10 +51,7 @@ def values(found: list[Result]) -> list[float | str]:
 
 
 def test_a_failed_step_fails_tool_success():
-    (result,) = results(ToolSuccess(), coded(failed()))
-    assert isinstance(result.outcome, Scored)
-    assert result.outcome.explanation == "`python_interpreter` failed with `AgentExecutionError`"
-    assert result.outcome.value == 0.0
+    assert values(results(ToolSuccess(), coded(failed()))) == [0.0]
 
 
 def test_other_evaluators_see_no_steps():
@@ -87,7 +84,3 @@ def test_a_step_of_another_agent_or_without_its_code_makes_good_nothing():
     assert recovered(coded(failed(), later=FIXED)) == {0}
     assert recovered(coded(failed(), later=FIXED, agent="another")) == frozenset()
     assert recovered(coded(failed(None), later=FIXED)) == frozenset()
-
-
-def test_a_call_of_a_tool_with_the_name_of_the_interpreter_makes_good_no_step():
-    assert recovered(coded(failed(), tool_call(NAME))) == frozenset()

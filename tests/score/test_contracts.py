@@ -1,12 +1,27 @@
-"""Evaluators with parameters and references that the samples of the contract checker do not have."""
+"""What holds for every evaluator: the contract on runs of all kinds, and no score of what was not seen."""
+
+from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import expect, expected, expected_turns, tool_call, trajectory, user
+from tests.score.support import expect, expected, expected_turns, not_evaluated, tool_call, trajectory, user
+from toolgauge.evaluators.arguments_schema import ArgumentsSchema
+from toolgauge.evaluators.data_flow import DataFlow
+from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.expected_calls import ToolCallCount, ToolCallF1, ToolCallOrder
+from toolgauge.evaluators.grounded_answer import GroundedAnswer
+from toolgauge.evaluators.grounded_arguments import GroundedArguments
+from toolgauge.evaluators.honest_answer import HonestAnswer
+from toolgauge.evaluators.one_effect import OneEffect
+from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.evaluators.outputs import JsonSimilarity, ToolCallOutput
-from toolgauge.evaluators.run_checks import ToolUse
-from toolgauge.evaluators.tool_call_args import ToolCallAccuracy
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.evaluators.policy import Policy
+from toolgauge.evaluators.repeated_calls import RepeatedCalls
+from toolgauge.evaluators.run_checks import Budget, Coverage, ToolUse
+from toolgauge.evaluators.tool_call_args import ToolCallAccuracy, ToolCallArgs, ToolParameterMatch
+from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
+from toolgauge.evaluators.tool_contract import ToolContract
+from toolgauge.evaluators.tool_trajectory import ToolTrajectory
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.observations import CallError
 from toolgauge.model.ports import Evaluator
@@ -17,10 +32,14 @@ from toolgauge.testing.samples import SECRET
 FAILED = CallError(kind="TimeoutError", message=SECRET)
 RUN = trajectory(
     tool_call("find_order", {"order_id": SECRET}, result=Recorded({"content": f'{{"order": "{SECRET}"}}'})),
-    tool_call("find_order", {"order_id": "x"}, error=FAILED),
+    tool_call("find_order", {"order_id": "x", "n": 10**400, "name": "\ud800"}, error=FAILED),
     tool_call("refund_order", arguments=Unparsed(SECRET), result=NotRecorded("redacted")),
     tool_call("never_expected", {"a": [SECRET]}, result=Recorded(SECRET)),
-    messages=(user(SECRET, 0), Message(role="assistant", text=f'{{"answer": "{SECRET}"}}', turn=4)),
+    tool_call("refund_order", {"order_id": SECRET}, error=FAILED),
+    messages=(user(SECRET, 0), Message(role="assistant", text=f'{{"answer": "{SECRET}"}}', turn=5)),
+    offered=("find_order", "refund_order"),
+    attributes={"user.id": SECRET},
+    writing_tools=("refund_order",),
 )
 ANSWERED = trajectory(messages=(Message(role="assistant", text=SECRET, turn=0),))
 
@@ -39,25 +58,113 @@ REFERENCES = (
     Expected(turns=(), answer=ExpectedOutput(value={"answer": "other", "more": [1]})),
     Expected(turns=(), answer=ExpectedOutput(value="other")),
 )
+FLOW = DataFlow.model_validate(
+    {
+        "rules": {
+            "*": {"not_in": ["never_*"]},
+            "refund_order.order_id": {"from": {"tool": "find_*"}, "equals_attribute": "user.id"},
+            "find_order.order_id": {"from": {"tool": "find_order", "path": "order"}, "by": "casefold"},
+        }
+    }
+)
+RULES = OrderRules.model_validate(
+    {"rules": [{"before": "refund*", "call": "find*"}, {"requires_confirmation": "refund*"}]}
+)
+ENVELOPE = {"calls": {"0.5": 3, "0.99": 12}, "per_tool": {"find_order": {"calls": {"0.99": 1}}}}
 
 
 @each_row(
     "evaluator",
     [
-        ToolUse(),
-        ToolUse(tools=("find_*",), failed_calls="ignore"),
-        ToolCallOutput(),
-        ToolCallOutput(strict=True, similarity="json", failed_calls="ignore"),
-        ToolCallOrder(),
-        ToolCallOrder(strict=True, tools=("find_*",)),
-        ToolCallCount.model_validate({"counts": {"find_order": 1, "*": "<= 2"}, "others": 0, "strict": True}),
+        ArgumentsSchema(),
+        Budget.model_validate({"calls": 3, "errors": 1, "duration": "1s", "tokens": 5, "envelope": ENVELOPE}),
+        Coverage(tools=("find_*",), failed_calls="ignore"),
+        FLOW,
+        ErrorHandling(),
+        GroundedAnswer(),
+        GroundedArguments(),
+        HonestAnswer(),
         JsonSimilarity(),
         JsonSimilarity(target_output_key=("answer",), subset=True),
-        ToolCallF1.model_validate({"arguments": {"*": "casefold"}}),
-        ToolCallAccuracy(),
+        KnownTool(tools=("f*",)),
+        OneEffect(tools=("re*",), failed_calls="ignore"),
+        RULES,
+        Policy.model_validate({"forbid": [{"tool": "refund*", "arguments": {"order_id": {"matches": ".*"}}}]}),
+        RepeatedCalls(retries=0, tools=("find_*",), failed_calls="ignore"),
         ToolCallAccuracy(ordered=False, strict=True, volatile=("a",)),
+        ToolCallArgs.model_validate({"similarity": "json", "arguments": {"*.order_id": "casefold"}}),
+        ToolCallCount.model_validate({"counts": {"find_order": 1, "*": "<= 2"}, "others": 0, "strict": True}),
+        ToolCallF1.model_validate({"arguments": {"*": "casefold"}}),
+        ToolCallOrder(strict=True, tools=("find_*",)),
+        ToolCallOutput(strict=True, similarity="json", failed_calls="ignore"),
+        ToolParameterMatch(match_mode="name_and_required_args", ordered=True),
+        ToolContract(tools=("find_*",)),
+        ToolSuccess(retries="ignore"),
+        ToolTrajectory(mode="any_order", extra_calls="count"),
+        ToolTrajectory.model_validate({"mode": "partial_order", "never_before": {"find_*": ["refund_order"]}}),
+        ToolUse(tools=("find_*",), failed_calls="ignore"),
     ],
     ids=repr,
 )
 def test_evaluators_keep_their_contract(evaluator: Evaluator):
     check_evaluator(evaluator, (RUN, ANSWERED), REFERENCES)
+
+
+REFUND = expected(expect("refund_order", {"order_id": SECRET}))
+
+
+@each_row(
+    ("evaluator", "reference"),
+    [
+        (ArgumentsSchema(schemas={"refund_order": {"properties": {"order_id": {}}}}), None),
+        (FLOW, None),
+        (GroundedArguments(), None),
+        (OneEffect(), None),
+        (ToolCallAccuracy(), REFUND),
+        (ToolCallArgs(), REFUND),
+        (ToolCallF1(), REFUND),
+        (ToolParameterMatch(), REFUND),
+        (ToolTrajectory(), REFUND),
+    ],
+)
+def test_arguments_that_nobody_saw_are_no_score(evaluator: Evaluator, reference: Expected | None):
+    for arguments, reason in (
+        (NOT_RECORDED, "arguments_not_recorded"),
+        (NotRecorded("redacted"), "redacted"),
+        (Unparsed('{"order_id": ', "truncated"), "truncated"),
+    ):
+        call = tool_call("refund_order", arguments=arguments)
+        judged = trajectory(call, messages=(user("go on", 0),), writing_tools=("refund_order",))
+        assert not_evaluated(evaluator, judged, reference) == reason
+
+
+@each_row(
+    ("evaluator", "reference"),
+    [
+        (ArgumentsSchema(), None),
+        (FLOW, None),
+        (ErrorHandling(), None),
+        (KnownTool(), None),
+        (Policy.model_validate({"forbid": ["pay"]}), None),
+        (RULES, None),
+        (RepeatedCalls(), None),
+        (ToolSuccess(), None),
+        (ToolTrajectory(mode="subset"), REFUND),
+    ],
+)
+def test_without_calls_nothing_is_judged_and_calls_that_were_not_recorded_may_be_what_counts(
+    evaluator: Evaluator, reference: Expected | None
+):
+    empty = trajectory(offered=("pay",))
+    assert not_evaluated(evaluator, empty, reference) == "no_calls"
+    assert not_evaluated(evaluator, replace(empty, hidden_turns=1), reference) == "no_content"
+
+
+@each_row(
+    "evaluator",
+    [ToolCallAccuracy(), ToolCallArgs(), ToolCallF1(), ToolCallOrder(), ToolParameterMatch(), ToolTrajectory()],
+)
+def test_without_a_reference_or_with_calls_hidden_there_is_no_score(evaluator: Evaluator):
+    called = trajectory(tool_call("refund_order", {"order_id": SECRET}))
+    assert not_evaluated(evaluator, called) == "no_reference"
+    assert not_evaluated(evaluator, replace(called, hidden_turns=1), REFUND) == "no_content"

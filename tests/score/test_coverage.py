@@ -4,12 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import not_evaluated, scored, tool_call, trajectory
+from tests.score.support import scored, tool_call, trajectory
 from toolgauge.evaluators.run_checks import Coverage
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.testing.evaluators import check_evaluator
 
 COVERAGE = Coverage()
 TOOLS = (ToolDefinition(name="find", parameters={"type": "object"}), ToolDefinition(name="pay"))
@@ -19,11 +18,9 @@ def offered(*calls: ToolCall) -> Trajectory:
     return replace(trajectory(*calls), tools_offered=TOOLS)
 
 
-def test_a_trajectory_of_which_all_was_seen_is_1_by_the_same_object():
+def test_a_trajectory_of_which_all_was_seen_is_1():
     outcome = scored(COVERAGE, offered(tool_call("find")))
     assert (outcome.value, outcome.parts) == (1.0, {})
-    assert outcome.explanation == "arguments, end and definition were seen of all calls"
-    assert scored(COVERAGE, offered(tool_call("find", {"a": 1}))) is outcome
 
 
 @each_row(
@@ -59,19 +56,3 @@ def test_calls_that_were_not_recorded_hide_everything():
     outcome = scored(COVERAGE, hidden)
     assert (outcome.value, outcome.parts) == (0.5, {"calls": 2, "no_content": 3})
     assert scored(COVERAGE, replace(trajectory(), hidden_turns=2)).value == 0.0
-
-
-def test_the_explanation_lists_the_reasons_in_words():
-    asked = tool_call("pay", arguments=NOT_RECORDED, state="requested_only")
-    assert scored(COVERAGE, offered(asked, tool_call("find"))).explanation == (
-        "3 of 6 things were seen of 2 calls; arguments not recorded: 1; end not seen: 1; no schema of the tool recorded: 1"
-    )
-
-
-def test_without_calls_there_is_nothing_to_judge():
-    assert not_evaluated(COVERAGE, offered()) == "no_calls"
-    assert not_evaluated(Coverage(tools=("refund",)), offered(tool_call("find"))) == "no_calls"
-
-
-def test_the_contract_is_kept():
-    check_evaluator(Coverage(tools=("find_*",), failed_calls="ignore"))

@@ -7,17 +7,15 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.rows import each_row
-from tests.score.support import TRACE, judge, not_evaluated, scored, sides, tool_call, trajectory
+from tests.score.support import judge, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
-from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.model.outcomes import Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Scorer
-from toolgauge.testing.evaluators import check_evaluator
-from toolgauge.testing.samples import SECRET
 
 
 def flow(**rules: object) -> DataFlow:
@@ -43,21 +41,19 @@ ORDER: Json = {"order": {"id": "A-17", "total": 20.5, "lines": [{"sku": 4, "note
 
 def test_a_value_from_the_path_of_an_earlier_result_holds():
     outcome = scored(FROM_ORDER, trajectory(get_order(ORDER), refund("A-17")))
-    assert outcome.value == 1.0
-    assert outcome.explanation == "1 of 1 rules hold for `refund`"
-    assert outcome.parts == {"rules": 1, "held": 1}
+    assert (outcome.value, outcome.parts) == (1.0, {"rules": 1, "held": 1})
+    assert (
+        scored(FROM_ORDER, trajectory(get_order({"order": {"id": "A-1"}}), get_order(ORDER), refund("A-1"))).value
+        == 1.0
+    )
 
 
 def test_another_value_does_not_and_only_the_difference_shows_it():
     outcome = scored(FROM_ORDER, trajectory(get_order(ORDER), refund("B-18")))
-    assert outcome.value == 0.0
-    assert outcome.explanation == (
-        "0 of 1 rules hold for `refund`; `refund.order_id` is in no result of `get_order` at `order.id`"
-        " (1 seen before the call)"
-    )
+    assert (outcome.value, "B-18" in outcome.explanation) == (0.0, False)
+    assert "`refund.order_id` is in no result of `get_order` at `order.id`" in outcome.explanation
     (difference,) = outcome.differences
-    assert (difference.where, difference.rule) == ("refund: order_id", "from")
-    assert sides(difference) == ("<absent>", "B-18")
+    assert (difference.where, difference.rule, *sides(difference)) == ("refund: order_id", "from", "<absent>", "B-18")
 
 
 @each_row(
@@ -65,8 +61,6 @@ def test_another_value_does_not_and_only_the_difference_shows_it():
     [
         ("A-17", 1.0),
         (4, 1.0),
-        (4.0, 1.0),
-        (20.5, 1.0),
         ("C-3", 1.0),
         ("4", 0.0),
         (True, 0.0),
@@ -83,11 +77,9 @@ def test_without_a_path_every_single_value_and_key_counts(value: Json, score: fl
     [
         ("order.id", 1.0),
         ("order", 1.0),
-        ("order.*", 1.0),
         ('["order"].id', 1.0),
         ("order.total", 0.0),
         ("orders[*].id", 0.0),
-        ("order[0]", 0.0),
     ],
 )
 def test_a_path_names_a_place_and_all_that_is_in_it(path: str, score: float):
@@ -112,28 +104,16 @@ def test_every_item_of_a_list_has_to_come_from_there():
     assert [sides(difference) for difference in outcome.differences] == [("<absent>", "X-9")]
 
 
-def test_any_earlier_result_counts():
-    calls = (get_order({"order": {"id": "A-1"}}), get_order({"order": {"id": "A-2"}}), refund("A-1"))
-    assert scored(FROM_ORDER, trajectory(*calls)).value == 1.0
-
-
 def test_any_of_several_sources_counts():
     rules = flow(refund__order_id={"from": [{"tool": "get_order", "path": "order.id"}, {"tool": "list_*"}]})
     listed = tool_call("list_orders", result=Recorded(["A-5"]))
     assert scored(rules, trajectory(listed, refund("A-5"))).value == 1.0
-    outcome = scored(rules, trajectory(listed, refund("A-6")))
-    assert "is in no result of `get_order` at `order.id` or `list_*` (1 seen before the call)" in outcome.explanation
+    assert "`list_*` (1 seen before the call)" in scored(rules, trajectory(listed, refund("A-6"))).explanation
 
 
 def test_a_later_result_does_not_count():
     outcome = scored(FROM_ORDER, trajectory(refund("A-17"), get_order(ORDER)))
-    assert outcome.value == 0.0
-    assert (
-        "`refund.order_id` comes from nowhere: no result of `get_order` at `order.id` was seen" in outcome.explanation
-    )
-
-
-def test_the_result_of_a_parallel_call_does_not_count():
+    assert (outcome.value, "comes from nowhere" in outcome.explanation) == (0.0, True)
     together = (get_order(ORDER, turn=0), replace(refund("A-17"), turn=0))
     assert scored(FROM_ORDER, trajectory(*together)).value == 0.0
 
@@ -163,10 +143,6 @@ def test_what_could_not_be_seen_of_a_result_is_no_zero(result: Content, reason: 
     assert not_evaluated(FROM_ORDER, trajectory(get_order(result), refund("A-17"))) == reason
 
 
-def test_a_value_that_is_nowhere_in_a_text_did_not_come_from_there():
-    assert scored(FROM_ORDER, trajectory(get_order("no such order"), refund("A-17"))).value == 0.0
-
-
 def test_what_was_seen_counts_even_where_another_result_was_not():
     calls = (get_order(NOT_RECORDED), get_order(ORDER), refund("A-17"))
     assert scored(FROM_ORDER, trajectory(*calls)).value == 1.0
@@ -176,13 +152,11 @@ def test_what_was_seen_counts_even_where_another_result_was_not():
     ("text", "value", "score"),
     [
         ("Order A-17 was paid.", "A-17", 1.0),
-        ("order:A-17", "A-17", 1.0),
         ("AA-17 and A-171", "A-17", 0.0),
         ("total 20.5 EUR", 20.5, 1.0),
         ("total 20.5 EUR", 20, 0.0),
         ("total 2048 EUR", 20, 0.0),
         ("by Ann\n Lee", "Ann Lee", 1.0),
-        ("mail ann.lee@example.com!", "ann.lee@example.com", 1.0),
         ("mail joann.lee@example.com!", "ann.lee@example.com", 0.0),
         ("so " + "one two three " * 9, "one two three " * 9, 1.0),
         ("so " + "one two three " * 9, "two one three " * 9, 0.0),
@@ -192,31 +166,12 @@ def test_in_a_text_a_value_stands_between_other_words(text: str, value: Json, sc
     assert scored(FROM_ANYWHERE, trajectory(get_order(text), refund(value))).value == score
 
 
-def test_a_value_that_is_in_what_is_left_of_a_text_holds():
-    cut = Unparsed('{"order": {"id": "A-17", "lines": [{"sku"', "truncated")
-    assert scored(FROM_ANYWHERE, trajectory(get_order(cut), refund("A-17"))).value == 1.0
-
-
-def test_with_hidden_calls_nothing_is_known_of_what_was_not_found():
-    hidden = replace(trajectory(get_order(ORDER), refund("B-18")), hidden_turns=1)
-    assert not_evaluated(FROM_ORDER, hidden) == "no_content"
-
-
 def test_what_earlier_turns_may_have_had_is_not_known():
     part = trajectory(refund("A-17"), conversation_id="c-1")
-    assert judge(FROM_ORDER, part) == [
-        NotEvaluated(
-            reason="incomplete",
-            explanation="earlier turns may have had results of `get_order` at `order.id`; "
-            "`scope: conversation` looks at all traces",
-        )
-    ]
-    assert (
-        not_evaluated(FROM_ORDER, replace(trajectory(get_order(ORDER), refund("B")), has_beginning=False))
-        == "incomplete"
-    )
+    late = replace(trajectory(get_order(ORDER), refund("B")), has_beginning=False)
+    assert [not_evaluated(FROM_ORDER, one) for one in (part, late)] == ["incomplete", "incomplete"]
     assert scored(FROM_ORDER, replace(part, has_beginning=True)).value == 0.0
-    assert scored(FROM_ORDER, trajectory(refund("A-17"), conversation_id="c-1", scope="conversation")).value == 0.0
+    assert scored(FROM_ORDER, replace(part, scope="conversation")).value == 0.0
     assert scored(FROM_ORDER, trajectory(get_order(ORDER), refund("A-17"), conversation_id="c-1")).value == 1.0
 
 
@@ -226,18 +181,15 @@ def test_calls_of_other_agents_that_are_left_out_may_have_been_the_source():
 
 
 def test_values_are_compared_by_the_rule():
-    source: Json = {"from": {"tool": "get_order"}}
-    assert isinstance(source, dict)
     orders = get_order({"id": "A-17", "total": 20.0, "at": "2025-01-31T10:00+01:00"})
     for rule, value, score in (
         ("exact", "a-17", 0.0),
         ("casefold", "a-17", 1.0),
         ({"rule": "numeric", "absolute": 0.01}, 20.01, 1.0),
         ({"rule": "numeric", "absolute": 0.01}, 20.02, 0.0),
-        ({"rule": "numeric", "relative": 0.1}, 22, 1.0),
         ("datetime", "2025-01-31 09:00Z", 1.0),
     ):
-        rules = flow(refund__order_id={**source, "by": rule})
+        rules = flow(refund__order_id={"from": {"tool": "get_order"}, "by": rule})
         assert scored(rules, trajectory(orders, refund(value))).value == score, (rule, value)
 
 
@@ -252,17 +204,9 @@ def test_a_value_has_to_equal_the_attribute():
     known: dict[str, str | int] = {"user.id": "u-1"}
     assert scored(OWN, customer("u-1", **known)).value == 1.0
     outcome = scored(OWN, customer("u-2", **known))
-    assert outcome.explanation == (
-        "0 of 1 rules hold for `find_orders`; `*.user_id` differs from the attribute `user.id`"
-    )
+    assert "`*.user_id` differs from the attribute `user.id`" in outcome.explanation
     assert [sides(difference) for difference in outcome.differences] == [("u-1", "u-2")]
-
-
-def test_another_kind_of_value_is_named():
-    assert "(number instead of text)" in scored(OWN, customer(7, **{"user.id": "7"})).explanation
-
-
-def test_without_the_attribute_nothing_is_known():
+    assert "number instead of text" in scored(OWN, customer(7, **{"user.id": "7"})).explanation
     assert not_evaluated(OWN, customer("u-1")) == "no_reference"
 
 
@@ -280,7 +224,6 @@ def verify(ssn: str) -> ToolCall:
     ("rule", "other", "score"),
     [
         ({"only_in": []}, tool_call("mail", {"body": "078-05-1120"}), 0.0),
-        ({"only_in": []}, tool_call("mail", {"body": ["Your number is 078-05-1120."]}), 0.0),
         ({"only_in": []}, tool_call("mail", {"body": "078-05-11209"}), 1.0),
         ({"only_in": []}, tool_call("mail", arguments=Unparsed("{body: 078-05-1120")), 0.0),
         ({"only_in": ["mail"]}, tool_call("mail", {"body": "078-05-1120"}), 1.0),
@@ -295,21 +238,14 @@ def test_a_value_stays_out_of_other_tools(rule: object, other: ToolCall, score: 
 
 
 def test_a_value_in_another_tool_is_named_by_call():
-    outcome = scored(
-        flow(verify__ssn={"only_in": []}), trajectory(verify("078-05-1120"), tool_call("mail", {"body": "078-05-1120"}))
-    )
-    assert outcome.explanation == "0 of 1 rules hold for `verify`; `verify.ssn` is also in call 2, of `mail`"
+    leak = trajectory(verify("078-05-1120"), tool_call("mail", {"body": "078-05-1120"}))
+    assert "call 2, of `mail`" in scored(flow(verify__ssn={"only_in": []}), leak).explanation
 
 
 def test_short_values_are_not_looked_for_in_prose():
     rules = flow(verify__ssn={"only_in": []})
     assert scored(rules, trajectory(verify("078"), tool_call("mail", {"body": "Dial 078 first."}))).value == 1.0
     assert scored(rules, trajectory(verify("078"), tool_call("mail", {"body": "078"}))).value == 0.0
-
-
-def test_other_calls_without_recorded_arguments_leave_it_open():
-    other = tool_call("mail", arguments=NOT_RECORDED)
-    assert not_evaluated(flow(verify__ssn={"only_in": []}), trajectory(verify("1"), other)) == "arguments_not_recorded"
 
 
 def test_the_value_is_the_share_of_rules_that_hold():
@@ -322,36 +258,12 @@ def test_the_value_is_the_share_of_rules_that_hold():
     outcome = scored(rules, trajectory(get_order(ORDER), call, attributes={"user.id": "u-1"}))
     assert outcome.value == pytest.approx(2 / 3)
     assert outcome.parts == {"rules": 3, "held": 2, "not_judged": 1}
-    assert outcome.explanation == (
-        "2 of 3 rules hold for `refund`; `refund.user_id` differs from the attribute `user.id`;"
-        " 1 could not be judged: the trace has no attribute `unknown`"
-    )
 
 
 def test_calls_that_no_rule_names_are_not_judged():
     calls = trajectory(get_order(ORDER), refund("A-17"), tool_call("refund", {"amount": 3}), refund(None), refund([]))
     evaluations = [evaluation for evaluation in FROM_ORDER.evaluate(calls, None) if evaluation is not None]
     assert [call.order for call, _ in evaluations if call is not None] == [1]
-
-
-def test_without_such_a_call_there_is_nothing_to_judge():
-    assert not_evaluated(FROM_ORDER, trajectory(get_order(ORDER))) == "no_calls"
-    assert not_evaluated(FROM_ORDER, replace(trajectory(), hidden_turns=1)) == "no_content"
-
-
-@each_row(
-    ("arguments", "reason"),
-    [
-        (NOT_RECORDED, "arguments_not_recorded"),
-        (NotRecorded("redacted"), "redacted"),
-        (Unparsed("{", "truncated"), "truncated"),
-        (Unparsed("{"), "unparsable"),
-        (Recorded([1]), "unparsable"),
-    ],
-)
-def test_arguments_that_cannot_be_read_are_not_judged(arguments: Content, reason: str):
-    judged = trajectory(get_order(ORDER), tool_call("refund", arguments=arguments))
-    assert not_evaluated(FROM_ORDER, judged) == reason
 
 
 @each_row(
@@ -361,32 +273,10 @@ def test_arguments_that_cannot_be_read_are_not_judged(arguments: Content, reason
         ({"refund": {"equals_attribute": "user.id"}}, "a key is `*`, or a tool and an argument"),
         ({"refund.id": {}}, "must have `from`, `equals_attribute`, `only_in` or `not_in`"),
         ({"refund.id": {"from": {"tool": "get_order", "path": "a..b"}}}, "cannot be read from `..b` on"),
-        ({"refund.id": {"from": {"tool": "get_order", "path": ""}}}, "is a path of 1 to 500 characters"),
         ({"refund.id": {"equals_attribute": "user.id", "by": "similarity"}}, "must be `exact`, `casefold`"),
-        ({"refund.id": {"equals_attribute": "user.id", "by": "fuzzy"}}, "is `fuzzy`; allowed:"),
         ({"refund.id": {"source": {"tool": "get_order"}}}, "Extra inputs are not permitted"),
     ],
 )
 def test_rules_that_cannot_be_read_are_refused(rules: object, problem: str):
     with pytest.raises(ValidationError, match=re.escape(problem)):
         DataFlow.model_validate({"rules": rules})
-
-
-def test_deep_and_large_values_are_walked_without_recursion():
-    deep: Json = "A-17"
-    for _ in range(20_000):
-        deep = [deep]
-    assert scored(FROM_ANYWHERE, trajectory(get_order(deep), refund("A-17"))).value == 1.0
-    assert scored(FROM_ANYWHERE, trajectory(get_order(["A-17"]), refund(deep))).value == 1.0
-
-
-def test_it_keeps_its_contract():
-    rules = flow(
-        **{
-            "*": {"not_in": ["refund_*"]},
-            "refund_order__order_id": {"from": {"tool": "find_*"}, "equals_attribute": "user.id"},
-            "find_order__order_id": {"from": {"tool": "find_order", "path": "order"}, "by": "casefold"},
-        }
-    )
-    leak = trajectory(get_order(SECRET), refund(SECRET), trace_id=TRACE, attributes={"user.id": SECRET})
-    check_evaluator(rules, (leak,))

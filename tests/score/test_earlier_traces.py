@@ -1,22 +1,17 @@
 """A trace is judged by what earlier traces of its conversation showed, and nothing is held against it where they were not seen."""
 
-import pytest
 from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import judge, tool_call, trajectory, user
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
-from toolgauge.model.journal import ShownValues
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import LeftOut
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import EarlierTurns, Trajectory
-from toolgauge.score import earlier_traces
-from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.facts import Facts
-from toolgauge.score.scorer import Scorer
 
 SECOND = 1_000_000_000
 WRITES = ("pay",)
@@ -69,15 +64,12 @@ def reason(outcome: Outcome) -> str:
         ("Refund order A-17 of user_88.", {"order_id": "A-17", "user_id": "user_88"}),
         ("Refund order A17.", {"order_id": "A-17"}),
         ("Refund order 9502126.", {"order_id": "#W9502126"}),
-        ("Refund order #W9502126.", {"order_id": 9502126}),
-        ("It was $1,200.50.", {"amount": 1200.5}),
         ("It was $1,200.50 for 3.", {"amount": 3601.5}),
         (
             "Ask Sofia Kim on May 16, +1 555 123 4567.",
             {"first_name": "Sofia", "date": "2024-05-16", "phone": "5551234567"},
         ),
         ("My card ends in 7334.", {"card_id": "credit_card_7334"}),
-        ("I am sofia_kim.", {"user_id": "sofia_kim"}),
     ],
 )
 def test_what_the_user_said_in_an_earlier_trace_had_been_seen(said: str, arguments: Json):
@@ -95,9 +87,6 @@ def test_an_id_that_no_trace_of_the_conversation_showed_fails():
     first = turn("Refund ORD-771245.", {"order_id": "ORD-771245"})
     assert not is_seen(after(first, turn("Go on.", {"order_id": "ORD-771246"})))
     assert not is_seen(after(first, turn("Go on.", {"order_id": "ORD-771245"}, conversation="another")))
-
-
-def test_a_first_trace_is_judged_by_itself():
     assert not is_seen(after(turn("Refund it.", {"order_id": "ORD-771245"})))
 
 
@@ -175,28 +164,6 @@ def test_traces_are_judged_by_themselves_where_several_processes_share_a_convers
         assert reason(outcome).startswith(expected)
 
 
-def test_the_scorer_leaves_what_was_seen_of_the_last_trajectory_as_a_whole_alone():
-    seen, unseen = (
-        Criterion(
-            name=name,
-            evaluator_name=name,
-            evaluator=GroundedArguments.model_validate({"earlier_traces": name}),
-            revision="0" * 12,
-        )
-        for name in ("seen", "unseen")
-    )
-    scorer = Scorer((seen,), ToolKinds())
-    for text in (b"refund ord-771245.", b"refund ord-882211."):
-        scorer.score(turn(text.decode(), {"reason": "x"}))
-        assert scorer.seen is not None
-        assert scorer.seen.user.contents == [text]
-    scorer.score(replace(turn(), scope="conversation"))
-    assert scorer.seen is None
-    without_earlier = Scorer((unseen,), ToolKinds())
-    without_earlier.score(EarlierTraces(100).with_earlier(turn()))
-    assert without_earlier.seen is None
-
-
 def test_a_trace_that_was_not_looked_at_is_missing_from_then_on():
     memory = EarlierTraces(100)
     memory.forget(turn("Refund ORD-771245.", {"order_id": "ORD-771245"}))
@@ -205,39 +172,25 @@ def test_a_trace_that_was_not_looked_at_is_missing_from_then_on():
 
 def test_it_outlives_a_restart():
     first, second = EarlierTraces(100), EarlierTraces(100)
-    judged(first, turn("Refund ORD-771245.", {"order_id": "ORD-771245"}))
-    changes = first.take_changes()
+    judged(first, turn("Refund ORD-771245.", {"order_id": "ORD-771245"}, conversation="someone@example.com"))
+    judged(first, replace(turn("Refund ORD-771245.", {"reason": "x"}), conversation_id=None))
+    (change,) = changes = first.take_changes()
     assert first.take_changes() == []
-    assert b"771245" not in b"".join(one.values.hashes for one in changes)
+    assert (len(change.conversation), b"771245" in change.values.hashes) == (16, False)
     second.restore(changes)
     assert second.take_changes() == []
-    assert is_seen(judged(second, turn("Go on.", {"order_id": "ORD-771245"})))
-    assert not is_seen(judged(second, turn("Go on.", {"order_id": "ORD-771246"})))
+    for order, is_known in (("ORD-771245", True), ("ORD-771246", False)):
+        later = turn("Go on.", {"order_id": order}, conversation="someone@example.com")
+        assert is_seen(judged(second, later)) is is_known
 
 
 def test_it_remembers_so_many_conversations():
     memory = EarlierTraces(2)
-    for name in ("1", "2", "3"):
+    for name in "123":
         judged(memory, turn("Refund ORD-771245.", {"reason": "x"}, conversation=name))
     assert len(memory.take_changes()) == 2
-    assert [is_seen(judged(memory, turn("Go on.", {"order_id": "ORD-771245"}, conversation=n))) for n in "321"] == [
-        True,
-        True,
-        False,
-    ]
-
-
-def test_values_that_are_forgotten_are_known_to_be_missing(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(earlier_traces, "MAX_BYTES", 400)
-    memory = EarlierTraces(100)
-    later: Json = {"order_id": "ORD-771245"}
-    for name in ("1", "2"):
-        judged(
-            memory,
-            turn(f"Refund ORD-771245. {' '.join(f'P{n}' for n in range(20))}", {"reason": "x"}, conversation=name),
-        )
-    assert is_seen(judged(memory, turn("Go on.", later, conversation="2")))
-    assert reason(judged(memory, turn("Go on.", later, conversation="1"))) == "incomplete"
+    again = [turn("Go on.", {"order_id": "ORD-771245"}, conversation=name) for name in "321"]
+    assert [is_seen(judged(memory, one)) for one in again] == [True, True, False]
 
 
 def test_half_of_the_values_go_when_memory_is_short_and_are_known_to_be_missing():
@@ -253,18 +206,3 @@ def test_half_of_the_values_go_when_memory_is_short_and_are_known_to_be_missing(
 def test_a_conversation_with_too_many_values_is_not_judged_from_then_on():
     many = turn(" ".join(f"P{number}" for number in range(17_000)), {"reason": "x"})
     assert reason(after(many, turn("Go on.", {"order_id": "ORD-771246"}))) == "incomplete"
-
-
-def test_traces_without_a_conversation_are_not_remembered():
-    memory = EarlierTraces(100)
-    alone = replace(turn("Refund ORD-771245.", {"order_id": "ORD-771245"}), conversation_id=None)
-    assert is_seen(judged(memory, alone))
-    assert memory.take_changes() == []
-
-
-def test_shown_values_are_kept_by_a_digest_of_the_conversation():
-    memory = EarlierTraces(100)
-    judged(memory, turn("Hello.", {"reason": "x"}, conversation="someone@example.com"))
-    (change,) = memory.take_changes()
-    assert isinstance(change, ShownValues)
-    assert len(change.conversation) == 16

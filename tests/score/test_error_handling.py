@@ -5,14 +5,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
+from tests.score.support import agent_run, judge, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ClosedBecause, Message, Run, ToolCall
-from toolgauge.testing.evaluators import check_evaluator
+from toolgauge.model.trajectory import ClosedBecause, Message, ToolCall
 
 FAILED = CallError(kind="PaymentError", message="card declined")
 HANDLING = ErrorHandling()
@@ -41,41 +40,24 @@ def handling(*calls: ToolCall, messages: tuple[Message, ...] = (), writes: bool 
 
 
 def test_without_a_failed_call_there_is_nothing_to_judge():
-    assert judge(HANDLING, trajectory(tool_call("pay"))) == [
-        NotEvaluated(reason="no_calls", explanation="no call failed")
-    ]
-    assert not_evaluated(HANDLING, trajectory()) == "no_calls"
-    assert not_evaluated(HANDLING, replace(trajectory(), hidden_turns=1)) == "no_content"
+    assert not_evaluated(HANDLING, trajectory(tool_call("pay"))) == "no_calls"
 
 
 def test_a_call_that_worked_with_other_arguments_was_fixed():
     outcome = scored(HANDLING, trajectory(pay("a"), tool_call("find"), tool_call("pay", {"card": "b"})))
-    assert (outcome.value, outcome.explanation) == (1.0, "`pay` failed, and worked with other arguments in call 3")
+    assert (outcome.value, "call 3" in outcome.explanation) == (1.0, True)
     assert outcome.parts == {"fixed": 1, "retried": 0, "other_way": 0, "gave_up": 0, "ignored": 0}
+    assert handling(tool_call("pay", state="rejected"), tool_call("pay", {"card": "b"})) == "fixed 1.0"
 
 
 def test_a_call_that_worked_unchanged_was_retried():
-    outcome = scored(HANDLING, trajectory(pay("a"), tool_call("pay", {"card": "a"})))
-    assert (outcome.value, outcome.explanation) == (1.0, "`pay` failed, and worked when it was called again in call 2")
-    assert outcome.parts["retried"] == 1
+    assert handling(pay("a"), tool_call("pay", {"card": "a"})) == "retried 1.0"
     assert handling(pay(arguments=NOT_RECORDED), tool_call("pay")) == "retried 1.0"
-
-
-def test_each_failed_call_has_an_outcome_and_no_other_call():
-    outcomes = judge(HANDLING, trajectory(tool_call("find"), pay("a"), pay("b"), tool_call("pay", {"card": "c"})))
-    assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 1.0]
-
-
-def test_a_rejected_call_is_a_failed_one():
-    assert handling(tool_call("pay", state="rejected"), tool_call("pay", {"card": "b"})) == "fixed 1.0"
 
 
 def test_another_tool_that_changes_state_and_got_the_same_value_is_another_way():
     failed = tool_call("change_flight", {"booking": "XK42", "bags": 1}, error=FAILED)
-    cancelled = tool_call("cancel_booking", {"id": ["XK42"]})
-    outcome = scored(HANDLING, trajectory(failed, cancelled, writing_tools=["change_flight", "cancel_booking"]))
-    assert (outcome.value, outcome.parts["other_way"]) == (1.0, 1.0)
-    assert outcome.explanation == "`change_flight` failed, and another way was found with `cancel_booking` in call 2"
+    assert handling(failed, tool_call("cancel_booking", {"id": ["XK42"]})) == "other_way 1.0"
 
 
 def test_reading_is_no_other_way_to_change_something():
@@ -94,8 +76,7 @@ def test_values_that_are_the_same_by_chance_show_no_other_way(value: bool | int 
 
 @each_row("name", ["transfer_to_human_agents", "handoff_to_sales", "mcp__desk__escalateCase"])
 def test_handing_over_is_another_way(name: str):
-    outcome = scored(HANDLING, trajectory(pay(), tool_call(name), messages=(answer(SUCCESS, 2),)))
-    assert outcome.explanation == f"`pay` failed, and it was handed over with `{name}` in call 2"
+    assert handling(pay(), tool_call(name), messages=(answer(SUCCESS, 2),), writes=False) == "other_way 1.0"
 
 
 def test_what_was_asked_for_in_the_same_turn_is_no_other_way():
@@ -108,21 +89,12 @@ def test_a_user_who_was_told_and_answered_is_another_way():
     assert handling(pay(), messages=messages) == "other_way 1.0"
 
 
-def test_an_answer_that_admits_the_failure_gave_up():
-    outcome = scored(HANDLING, trajectory(pay(), messages=(answer(REGRET, 1),), writing_tools=["pay"]))
-    assert (outcome.value, outcome.explanation) == (0.5, "`pay` failed, and the answer admits it")
-    assert handling(pay(), messages=(answer("We couldn\u2019t reach the bank.", 1),)) == "gave_up 0.5"
-
-
-def test_an_answer_as_if_it_had_worked_ignored_the_failure():
-    outcome = scored(HANDLING, trajectory(pay(), messages=(answer(SUCCESS, 1),), writing_tools=["pay"]))
-    assert outcome.value == 0.0
-    assert outcome.explanation == "`pay` failed, was never made good, and the answer admits nothing"
-
-
-def test_only_what_was_said_before_the_user_spoke_again_counts():
-    messages = (answer(SUCCESS, 1), user("thanks", 1), answer(REGRET, 1))
-    assert handling(pay(), messages=messages) == "ignored 0.0"
+def test_an_answer_that_admits_the_failure_gave_up_and_one_as_if_it_had_worked_ignored_it():
+    for text in (REGRET, "We couldn\u2019t reach the bank."):
+        assert handling(pay(), messages=(answer(text, 1),)) == "gave_up 0.5"
+    # Only what was said before the user spoke again counts.
+    for messages in ((answer(SUCCESS, 1),), (answer(SUCCESS, 1), user("thanks", 1), answer(REGRET, 1))):
+        assert handling(pay(), messages=messages) == "ignored 0.0"
 
 
 def test_a_failed_call_that_changes_nothing_may_not_have_been_needed():
@@ -181,9 +153,7 @@ def test_a_read_of_another_thing_that_was_known_before_makes_nothing_good():
     "text",
     [
         "U krijgt het geld binnen 3 dagen, het is terugbetaald.",
-        "Pengene er betalt tilbage, og du vil have dem om 3 dage.",
         "Your booking is confirmed. Maar de betaling is mislukt.",
-        "Your booking is confirmed. Оплата не прошла.",
         "I've sent the email, but Ana's address looks odd.",
         "I have been looking for the card.",
         "ok",
@@ -193,15 +163,9 @@ def test_an_answer_that_neither_admits_nor_claims_for_certain_is_undecided(text:
     assert handling(pay(), messages=(answer(text, 1),)) == "undecided"
 
 
-def test_an_answer_without_words_is_no_answer():
-    judged = trajectory(pay(), messages=(answer(" ", 1),), writing_tools=["pay"])
-    (outcome,) = judge(HANDLING, judged)
-    assert outcome == NotEvaluated(reason="no_answer", explanation="`pay` failed; the run has no final answer")
-    assert handling(pay(), messages=(answer("", 1),), writes=False) == "no_answer"
-
-
 def test_a_run_that_ends_with_a_call_has_no_answer():
     assert handling(pay(), messages=(answer(SUCCESS, 0),)) == "no_answer"
+    assert handling(pay(), messages=(answer(" ", 1),)) == "no_answer"
     assert handling(pay(), tool_call("find"), messages=(answer("I have been looking for the card.", 1),)) == "no_answer"
     requested = replace(pay(), requested_by=SpanRef("a" * 32, "1"))
     assert handling(requested, messages=(user("pay it", 0),)) == "no_answer"
@@ -209,23 +173,17 @@ def test_a_run_that_ends_with_a_call_has_no_answer():
 
 def test_a_claim_may_be_about_another_call_that_worked():
     failed, worked = tool_call("send_email", error=FAILED), tool_call("cancel_order")
-    said = {"Your order is cancelled.", "Your order is cancelled and the email was sent to Ana.", "All done!"}
-    found = {text: handling(failed, worked, messages=(answer(text, 2),)) for text in said}
-    assert found == {
-        "Your order is cancelled.": "undecided",
-        "Your order is cancelled and the email was sent to Ana.": "ignored 0.0",
-        "All done!": "undecided",
-    }
-
-
-def test_a_claim_may_be_about_an_earlier_success_of_the_same_tool():
-    earlier, failed = tool_call("cancel_order", {"id": "A-17"}), tool_call("cancel_order", error=FAILED)
-    judged = trajectory(
-        earlier, failed, messages=(answer("Your order is cancelled.", 2),), writing_tools=["cancel_order"]
-    )
-    assert judge(HANDLING, judged)[0] == NotEvaluated(
-        reason="undecided", explanation="`cancel_order` failed; could not tell whether the answer admits the failure"
-    )
+    for text, became in (
+        ("Your order is cancelled.", "undecided"),
+        ("Your order is cancelled and the email was sent to Ana.", "ignored 0.0"),
+        ("All done!", "undecided"),
+    ):
+        assert handling(failed, worked, messages=(answer(text, 2),)) == became
+    # Also an earlier success of the same tool.
+    said = (answer("Your order is cancelled.", 2),)
+    assert handling(replace(failed, name="cancel_order"), worked, messages=said) == "retried 1.0"
+    judged = trajectory(worked, replace(failed, name="cancel_order"), messages=said, writing_tools=["cancel_order"])
+    assert not_evaluated(HANDLING, judged) == "undecided"
 
 
 def test_without_messages_nothing_is_known():
@@ -254,34 +212,8 @@ def test_what_one_agent_asks_another_is_no_message_of_the_user():
     assert scored(HANDLING, judged).parts["ignored"] == 1
     assert scored(HANDLING, replace(judged, agents=("clerk", "cook"))).parts["gave_up"] == 1
     outer, inner = SpanRef("a" * 32, "1"), SpanRef("a" * 32, "2")
-    run = Run(span=outer, above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9)
-    nested = replace(judged, runs=(run, replace(run, span=inner, above=outer)))
+    nested = replace(judged, runs=(agent_run(outer), agent_run(inner, outer)))
     assert scored(HANDLING, nested).parts["gave_up"] == 1
-
-
-def test_only_the_tools_that_count_are_judged():
-    calls = (pay(), tool_call("find", error=FAILED), tool_call("find"))
-    assert len(judge(ErrorHandling(tools=("fi*",)), trajectory(*calls))) == 1
-    assert not_evaluated(ErrorHandling(failed_calls="ignore"), trajectory(*calls)) == "no_calls"
-
-
-def test_thousands_of_failures_and_answers_are_judged():
-    failures: list[ToolCall] = [pay(f"card-{number}") for number in range(3_000)]
-    messages = tuple(answer(SUCCESS, turn) for turn in range(1, 3_001))
-    outcomes = judge(HANDLING, trajectory(*failures, messages=messages, writing_tools=["pay"]))
-    assert {outcome.value for outcome in outcomes if isinstance(outcome, Scored)} == {0.0}
-    assert len(outcomes) == 3_000
-
-
-def test_the_contract_is_kept_with_a_failure_of_every_kind():
-    failed = tool_call("pay", {"card": "zq7-secret-value"}, error=CallError(kind="E", message="zq7-secret-value"))
-    messages = (answer("zq7-secret-value", 1),)
-    runs = [
-        trajectory(failed, writing_tools=["pay"], messages=messages),
-        trajectory(failed, tool_call("charge", {"card": "zq7-secret-value"}), messages=messages),
-        trajectory(failed, tool_call("pay", result=Recorded("zq7-secret-value"))),
-    ]
-    check_evaluator(HANDLING, runs)
 
 
 def answers_about_tools(kind: str) -> list[tuple[str, str]]:
@@ -309,12 +241,8 @@ def test_most_claims_about_the_failed_tool_are_found():
     ("tool", "text", "result"),
     [
         ("charge_card", "Your card was charged.", "ignored 0.0"),
-        ("charge_card", "I have notified the owner.", "undecided"),
         ("charge_card", "I've created a ticket to charge the card.", "undecided"),
-        ("charge_card", "The payment was cancelled.", "undecided"),
-        ("charge_card", "All done!", "ignored 0.0"),
         ("cancel_order", "Order A-1001 has been cancelled.", "ignored 0.0"),
-        ("cancel_order", "Your order is confirmed.", "undecided"),
         ("reset_password", "The connection was reset.", "undecided"),
     ],
 )

@@ -7,11 +7,11 @@ from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.tool_checks import ToolSuccess
-from toolgauge.model.content import Content, Recorded, Unparsed
+from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
-from toolgauge.model.outcomes import Outcome, Scored
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory, TrajectoryScope
+from toolgauge.model.outcomes import Scored
+from toolgauge.model.trajectory import Message, ToolCall, TrajectoryScope
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.error_texts import error_in
 from toolgauge.score.scorer import Scorer
@@ -19,21 +19,16 @@ from toolgauge.score.scorer import Scorer
 ERRORS: tuple[Json, ...] = (
     "Error: the order has been shipped",
     "ERROR - no such table",
-    "[ERROR] disk is full",
     "**Error**: no such order",
     "Tool error (404): no such page",
     "Error 503",
     "An error occurred while booking the flight",
-    "Error executing tool pay: card declined",
     "Internal server error",
     "ValueError: invalid literal for int()",
-    "sqlalchemy.exc.OperationalError: (psycopg2) connection refused",
     "Traceback (most recent call last):\n  File ...",
     "Failed to fetch https://example.org",
     "Unable to cancel the order.",
-    "Could not connect to the database",
     "Request failed with status code 500",
-    "Permission denied",
     "Invalid order id",
     "404 Not Found",
     "HTTP 502",
@@ -42,7 +37,6 @@ ERRORS: tuple[Json, ...] = (
     "ls: cannot access 'x'\n[exit code 2]",
     {"stdout": "", "stderr": "no such file", "exit_code": 1},
     {"output": "no such file", "metadata": {"exit_code": 127, "duration_seconds": 0.1}},
-    {"result": "Error: no such order"},
     {"content": [{"type": "text", "text": "Error: no such order"}]},
 )
 NO_ERRORS: tuple[Json, ...] = (
@@ -51,9 +45,7 @@ NO_ERRORS: tuple[Json, ...] = (
     "No results found for 'error handling'",
     "Error handling in Python: a tutorial",
     "The error rate is 5 %",
-    "Errors and how to avoid them",
     "Forbidden City - Wikipedia",
-    "Timeouts are 30 s by default",
     "Exit code: 0\ndone",
     "Process exited with code 0",
     "An exit code of 1 means that a program failed.",
@@ -75,10 +67,6 @@ def test_an_error_text_is_known_by_its_form(value: Json):
     assert kind_of(Recorded(value)) == "error_text"
 
 
-def test_a_text_that_was_cut_off_may_be_an_error_text():
-    assert kind_of(Unparsed("Error: no such or", reason="truncated")) == "error_text"
-
-
 @each_row("value", NO_ERRORS)
 def test_other_results_are_no_error_texts(value: Json):
     assert kind_of(Recorded(value)) is None
@@ -89,7 +77,6 @@ def test_other_results_are_no_error_texts(value: Json):
     [
         {"error": "no such order"},
         '{"error": "no such order"}',
-        {"result": '{"ok": false, "message": "no such order"}'},
         {"content": [{"type": "text", "text": '{"success": 0, "error": "no such order"}'}]},
         {"content": [{"type": "text", "text": '{"error": "no such order"}'}], "isError": False},
         [{"type": "text", "text": "{'error': 'no such order'}"}],
@@ -102,16 +89,13 @@ def test_an_error_object_is_known_in_every_wrapping(value: Json):
 LOG = "Error: disk full on node 1\nError: write failed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "name",
-    [
-        *("tail_log", "get_pod_logs", "fetchBuildLog", "kubectl_logs", "read_file", "mcp__fs__read_text_file", "grep"),
-        *("cat", "search_files", "view", "view_file", "search", "read_console_output", "query_loki", "get_errors"),
-    ],
+    ["tail_log", "fetchBuildLog", "mcp__fs__read_text_file", "grep", "view_file", "read_console_output", "query_loki"],
 )
 def test_what_a_tool_reads_is_content_whatever_it_says(name: str):
     assert kind_of(Recorded(LOG), name) is None
-    assert kind_of(Recorded({"error": "no such file"}), name if name != "get_errors" else "cat") == "error_object"
+    assert kind_of(Recorded({"error": "no such file"}), name) == "error_object"
 
 
 @each_row(
@@ -160,53 +144,35 @@ def test_two_content_blocks_are_no_error_object():
     assert kind_of(Recorded({"content": [{"type": "text", "text": text} for text in texts]})) is None
 
 
-def test_an_object_too_deep_to_write_does_no_harm():
-    deep: Json = {"exit_code": 1}
-    for _ in range(100_000):
-        deep = [deep]
-    assert kind_of(Recorded({"exit_code": 2, "more": deep})) == "error_text"
-
-
 def answered(name: str, result: Json) -> ToolCall:
     return tool_call(name, result=Recorded(result))
 
 
-def passed(*calls: ToolCall, incomplete: str | None = None) -> list[float]:
-    return passed_of(trajectory(*calls, incomplete=incomplete))
-
-
-def passed_of(judged: Trajectory) -> list[float]:
+def passed(*calls: ToolCall, incomplete: str | None = None, writing_tools: tuple[str, ...] = ()) -> list[float]:
+    judged = trajectory(*calls, incomplete=incomplete, writing_tools=writing_tools)
     return [outcome.value for outcome in judge(ToolSuccess(), judged) if isinstance(outcome, Scored)]
 
 
 def test_a_tool_that_answered_twice_with_errors_and_never_worked_has_failed():
-    calls = answered("pay", "Error: declined"), answered("find", "x"), answered("pay", "Error: no such card")
+    calls = answered("pay", "Error: card 4111"), answered("find", "x"), answered("pay", "Error: no such card")
     assert passed(*calls) == [0.0, 1.0, 0.0]
-
-
-def test_the_text_is_in_the_differences_and_not_in_the_explanation():
-    calls = answered("pay", "Error: card 4111 declined"), answered("pay", "Error: card 4111 declined")
-    first, _ = judge(ToolSuccess(), trajectory(*calls))
+    # It may have worked in a call that was not seen.
+    assert passed(*calls, incomplete="spans are missing") == [1.0, 1.0, 1.0]
+    first, *_ = judge(ToolSuccess(), trajectory(*calls))
     assert isinstance(first, Scored)
-    assert first.explanation == "`pay` failed: all its answers in the run are errors"
-    assert [difference.actual.value for difference in first.differences if difference.actual] == [
-        "Error: card 4111 declined"
-    ]
+    assert "4111" not in first.explanation
+    assert [one.actual.value for one in first.differences if one.actual] == ["Error: card 4111"]
 
 
 def test_a_single_error_text_is_shown_and_fails_nothing():
     outcome = scored(ToolSuccess(), trajectory(answered("pay", "Error: declined")))
     assert (outcome.value, outcome.parts) == (1.0, {"error_text": 1})
-    assert outcome.explanation == "`pay` was executed without an error; its answer reads like an error"
+    assert passed(answered("pay", "Error: a"), answered("refund", "Error: a")) == [1.0, 1.0]
 
 
 def test_error_texts_of_a_tool_that_worked_in_the_run_fail_nothing():
     assert passed(answered("pay", "Error: a"), answered("pay", "done"), answered("pay", "Error: b")) == [1.0, 1.0, 1.0]
     assert passed(answered("pay", "Error: a"), answered("pay", "Error: b"), tool_call("pay")) == [1.0, 1.0, 1.0]
-
-
-def test_errors_of_two_tools_are_two_single_ones():
-    assert passed(answered("pay", "Error: a"), answered("refund", "Error: a")) == [1.0, 1.0]
 
 
 def test_exit_codes_and_error_objects_count_towards_the_two():
@@ -215,24 +181,16 @@ def test_exit_codes_and_error_objects_count_towards_the_two():
 
 
 def test_a_result_that_reports_an_error_is_a_failed_call_at_once():
-    outcome, other = judge(
-        ToolSuccess(), trajectory(answered("pay", {"ok": False, "message": "a"}), answered("pay", 1))
-    )
-    assert isinstance(outcome, Scored)
-    assert (outcome.value, outcome.explanation) == (0.0, "`pay` failed: its result reports an error")
+    failed = answered("pay", {"ok": False, "message": "a"})
+    assert passed(failed, answered("pay", 1)) == [0.0, 1.0]
+    assert passed(failed, incomplete="spans are missing") == [0.0]
+    outcome = scored(ToolSuccess(), trajectory(failed))
     assert [difference.actual.value for difference in outcome.differences if difference.actual] == ["a"]
-    assert isinstance(other, Scored)
-    assert other.value == 1.0
-
-
-def test_an_error_object_counts_in_a_trajectory_that_lacks_spans_too():
-    assert passed(answered("pay", {"error": "a"}), incomplete="spans are missing") == [0.0]
 
 
 def test_what_a_writing_tool_says_of_itself_beside_its_arguments_is_a_failure():
     call = tool_call("refund", {"order": "A-17"}, result=Recorded({"order": "A-17", "status": "declined"}))
-    assert passed_of(trajectory(call, writing_tools=("refund",))) == [0.0]
-    assert passed_of(trajectory(call)) == [1.0]
+    assert (passed(call, writing_tools=("refund",)), passed(call)) == ([0.0], [1.0])
 
 
 def test_an_error_that_the_producer_recorded_counts_towards_the_two():
@@ -246,17 +204,12 @@ def test_an_error_that_the_producer_recorded_counts_towards_the_two():
     "page",
     [
         "Address: https://example.org/a\nTitle: Error 403\nViewport position: page 1 of 1",
-        "Title: Error 404 - Not Found\n",
         "<html><head><title>Error 503</title></head></html>",
         {"title": "HTTP Error 404", "text": ""},
     ],
 )
 def test_a_page_titled_with_an_error_number_fails_by_itself(page: Json):
-    outcome, other = judge(ToolSuccess(), trajectory(answered("visit", page), answered("visit", "Title: News\n")))
-    assert isinstance(outcome, Scored)
-    assert (outcome.value, outcome.explanation) == (0.0, "`visit` failed: its answer is a page titled `Error NNN`")
-    assert isinstance(other, Scored)
-    assert other.value == 1.0
+    assert passed(answered("visit", page), answered("visit", "Title: News\n")) == [0.0, 1.0]
 
 
 @each_row("page", ["Title: Error\n", "Title: Error 403, a novel by B. Author\n", "Title: Room 404\n"])
@@ -264,23 +217,10 @@ def test_other_titles_fail_nothing(page: str):
     assert passed(answered("visit", page)) == [1.0]
 
 
-def test_a_tool_may_have_worked_in_a_call_that_was_not_seen():
-    calls = answered("pay", "Error: a"), answered("pay", "Error: b")
-    assert passed(*calls, incomplete="spans are missing") == [1.0, 1.0]
-
-
-def test_later_successes_make_good_an_error_page():
-    page, news = answered("visit", "Title: Error 403\n"), answered("visit", "Title: News\n")
-    (outcome,) = judge(ToolSuccess(retries="ignore"), trajectory(page, news))
-    assert isinstance(outcome, Scored)
-    assert outcome.parts == {"recovered_failures": 1}
-
-
 def test_error_handling_asks_what_became_of_such_failures():
     calls = answered("pay", "Error: a"), answered("pay", "Error: b")
     message = Message(role="assistant", text="Your payment has been made.", turn=2)
-    judged = trajectory(*calls, messages=(message,), writing_tools=("pay",))
-    outcomes: list[Outcome] = judge(ErrorHandling(), judged)
+    outcomes = judge(ErrorHandling(), trajectory(*calls, messages=(message,), writing_tools=("pay",)))
     assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [0.0, 0.0]
     assert not_evaluated(ErrorHandling(), trajectory(calls[0], writing_tools=("pay",))) == "no_calls"
 

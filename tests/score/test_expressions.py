@@ -1,7 +1,5 @@
 """Expressions in CEL: what they see, what they answer, and that nothing about them is unbounded."""
 
-from copy import deepcopy
-
 import pytest
 
 from tests.rows import each_row
@@ -11,13 +9,11 @@ from toolgauge.evaluators.policy import Policy
 from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.errors import ExpressionError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import CallError
-from toolgauge.model.outcomes import Errored, Outcome, Scored
+from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import call_patterns
 from toolgauge.score.call_patterns import CallExpression
 from toolgauge.score.criterion import Criterion, attribute_keys
-from toolgauge.testing.evaluators import check_evaluator
 
 pytestmark = pytest.mark.needs("cel")
 
@@ -38,15 +34,12 @@ def answer(text: str, arguments: JsonObject | None = None, call: ToolCall | None
     "text",
     [
         "arguments.amount > 100 && call.tool.startsWith('refund')",
-        "arguments.amount > 100.5",
         "arguments.share < 1",
         "arguments.note == null",
         "has(arguments.to) && arguments.to.country in ['DE', 'AT']",
         "!has(arguments.other)",
-        "'amount' in arguments",
         "arguments.ids.exists(id, id.matches('B-[0-9]'))",
         "arguments.ids.all(id, size(id) == 3)",
-        "arguments.all(name, name != 'other')",
         "call.agent == 'billing' && call.order == 1 && call.turn == 1 && !call.failed && call.state == 'executed'",
         "attributes['user.id'] == 'u1' && attributes.tier >= 3",
         "'tier' in attributes && !('other' in attributes)",
@@ -57,18 +50,12 @@ def test_an_expression_sees_arguments_call_and_attributes(text: str):
     assert answer(text)
 
 
-def test_an_expression_sees_a_failure():
-    failed = tool_call("pay", error=CallError(kind="", message=""))
-    assert answer("call.failed", call=failed)
-
-
 @each_row(
     ("text", "complaint"),
     [
         ("arguments.other > 1", "it asks for a key that is not there"),
         ("arguments.ids > 1", "it has an operator or function that does not take such values"),
         ("arguments.amount", "it gives neither true nor false"),
-        ("arguments.ids[7] == ''", "it has an operator or function that does not take such values"),
         ("arguments.to.country.matches('(?=x)')", "it cannot be evaluated"),
     ],
 )
@@ -83,10 +70,8 @@ def test_an_expression_without_an_answer_is_an_error_without_values(text: str, c
     [
         ("1 +", "Syntax error"),
         ("amount > 1", "undeclared reference to 'amount'"),
-        ("__import__('os').system('true')", "undeclared reference"),
         ("1 + 1", "gives a value of type"),
         ("(" * 100 + "true" + ")" * 100, "recursion limit"),
-        ("!!(!!!!!!(!!!!(((((!!(!!(!!!!((" * 5 + "1", "recursion limit"),
         ("arguments.a.all(x, (arguments.s + arguments.s + arguments.s).size() > x)", "more than 1 of `+`"),
         ("arguments.a.all(x, arguments.b.all(y, arguments.s.matches('a+')))", "has `matches()` beside several"),
     ],
@@ -104,30 +89,23 @@ def test_signs_in_literals_and_comments_do_not_count():
 
 def test_more_than_an_expression_can_take_is_an_error():
     deep: Json = 1
-    for _ in range(10_000):
+    for _ in range(1_000):
         deep = {"a": deep}
-    wide: Json = list(range(1000))
+    wide: list[Json] = [1] * 1000
     values: tuple[Json, ...] = (deep, wide, "a" * 10_000, {"b" * 10_000: 1})
     for value in values:
         with pytest.raises(ExpressionError, match="more than 300 values, 5000 characters or 20 levels"):
             answer("has(arguments.x)", {"x": value})
-
-
-def test_arguments_that_an_expression_does_not_name_may_be_of_any_size():
-    huge: JsonObject = {"amount": 1, "body": "a" * 100_000}
-    assert answer("arguments.amount == 1 && 'amount' in arguments", huge)
-    with pytest.raises(ExpressionError):
-        answer("size(arguments) == 2", huge)
+        # What the expression does not name may be of any size.
+        assert answer("arguments.amount == 1 && 'amount' in arguments", {"amount": 1, "x": value})
+    assert answer("arguments.large > 100.0 && arguments.text == 'a?'", {"large": 2**70, "text": "a\ud800"})
+    with pytest.raises(ValueError, match="at most 1000 characters"):
+        policy(forbid=[{"expression": "true" + " " * 1000}])
 
 
 def test_steps_are_bounded():
     with pytest.raises(ExpressionError, match="more than 10,000 steps"):
         answer("arguments.l.all(x, arguments.l.all(y, true))", {"l": list(range(250))})
-
-
-def test_numbers_and_texts_that_cel_does_not_have_become_the_nearest():
-    assert answer("arguments.large > 100.0 && arguments.largest > 1.0", {"large": 2**70, "largest": 10**400})
-    assert answer("arguments.text == 'a?'", {"text": "a\ud800"})
 
 
 def policy(**parameters: object) -> Policy:
@@ -142,24 +120,19 @@ def test_a_pattern_may_have_an_expression():
     forbidding = policy(forbid=[{"tool": "refund*", "expression": "arguments.amount > arguments.paid"}])
     outcomes = [first(forbidding, tool_call("refund", {"amount": amount, "paid": 100})) for amount in (100, 101)]
     assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 0.0]
-    assert isinstance(outcomes[1], Scored)
-    assert outcomes[1].explanation == "rule 1 of `forbid` forbids `refund` by `expression`"
     allowing = policy(allow_only=[{"tool": "refund", "expression": "arguments.amount <= 100"}])
-    refused = first(allowing, tool_call("refund", {"amount": 101}))
-    assert isinstance(refused, Scored)
-    assert refused.explanation == "`allow_only` does not allow `refund`: `expression` not met"
+    assert "`expression` not met" in str(first(allowing, tool_call("refund", {"amount": 101})))
 
 
 def test_an_expression_that_fails_is_an_error_unless_another_rule_decides():
     failing = {"tool": "refund", "expression": "arguments.paid < 1"}
     call = tool_call("refund", {"amount": 1})
-    expected = Errored(error_type="expression_error", message="it asks for a key that is not there")
-    assert first(policy(forbid=[failing]), call) == expected
-    assert first(policy(allow_only=[failing]), call) == expected
+    rules = OrderRules.model_validate({"rules": [{"never": "x"}, {"never": failing}]})
+    outcomes = [first(policy(**{key: [failing]}), call) for key in ("forbid", "allow_only")]
+    for outcome in (*outcomes, *judge(rules, trajectory(call))):
+        assert getattr(outcome, "error_type", None) == "expression_error"
     assert isinstance(first(policy(forbid=[failing, "refund"]), call), Scored)
     assert isinstance(first(policy(forbid=[failing]), tool_call("pay")), Scored)
-    (outcome,) = judge(OrderRules.model_validate({"rules": [{"never": "x"}, {"never": failing}]}), trajectory(call))
-    assert outcome == Errored(error_type="expression_error", message="rule 2: it asks for a key that is not there")
 
 
 def test_arguments_that_were_not_recorded_matter_only_where_the_expression_names_them():
@@ -179,20 +152,8 @@ def test_the_attributes_that_expressions_name_are_asked_for():
     assert policy(allow_only=[{"expression": "attributes.tier > 1"}]).attributes == ("tier",)
 
 
-def test_evaluators_with_expressions_keep_their_contract():
-    text = "has(arguments.order_id) && arguments.order_id.matches('.*') && attributes.x == 1"
-    check_evaluator(policy(forbid=[{"expression": text}]))
-    check_evaluator(OrderRules.model_validate({"rules": [{"never": {"expression": text}}]}))
-    assert deepcopy(policy(forbid=[{"expression": text}])) == policy(forbid=[{"expression": text}])
-
-
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(call_patterns, "_EXTRA", "not_installed_anywhere")
     with pytest.raises(ValueError, match=r"needs the extra `toolgauge\[cel\]`.*pip --python .* install '.*\[cel\]'`"):
         policy(forbid=[{"expression": "true"}])
     assert policy(forbid=["x"]).forbid is not None
-
-
-def test_an_expression_has_a_longest_length():
-    with pytest.raises(ValueError, match="at most 1000 characters"):
-        policy(forbid=[{"expression": "true" + " " * 1000}])

@@ -8,7 +8,6 @@ from toolgauge.evaluators.repeated_calls import RepeatedCalls
 from toolgauge.evaluators.run_checks import Coverage, ToolUse
 from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
 from toolgauge.model.content import Recorded
-from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Scorer
@@ -37,9 +36,3 @@ def test_evaluators_find_the_same_alone_and_together():
     alone = [result for criterion in CRITERIA for result in scores(judged, criterion)]
     assert scores(judged, *CRITERIA) == alone
     assert any("all its answers in the run are errors" in result for result in alone)
-
-
-def test_an_evaluator_that_shares_facts_can_be_asked_by_itself():
-    judged = trajectory(tool_call("find", {"order_id": 1}))
-    evaluators: tuple[Evaluator, ...] = (ToolSuccess(), KnownTool())
-    assert [len([*evaluator.evaluate(judged, None)]) for evaluator in evaluators] == [1, 1]

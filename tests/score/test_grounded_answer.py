@@ -12,7 +12,6 @@ from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Message, Trajectory
 from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.facts import Facts
-from toolgauge.testing.evaluators import check_evaluator
 
 ANSWERS = GroundedAnswer()
 ORDER: Json = {"order_id": "W4417", "customer_id": 48213, "tracking": "ZFA04Y"}
@@ -29,29 +28,24 @@ def is_invented(judged: Trajectory) -> bool:
     return isinstance(outcome, Scored) and outcome.value < 1.0
 
 
-def test_an_id_that_a_result_gave_is_grounded():
-    outcome = scored(ANSWERS, told("Your order W4417 is on its way."))
-    assert (outcome.value, outcome.explanation) == (1.0, "the 1 ids in the answer had been given")
-    assert outcome.parts == {"ids": 1, "not_found": 0}
-
-
 def test_an_id_of_the_same_form_that_nothing_gave_is_invented():
     outcome = scored(ANSWERS, told("Your order W4418 is on its way, with ZFA04Y."))
-    assert (outcome.value, outcome.explanation) == (0.5, "1 of 2 ids in the answer nobody had given")
+    assert (outcome.value, outcome.parts) == (0.5, {"ids": 2, "not_found": 1})
     (difference,) = outcome.differences
     assert difference.actual is not None
     assert difference.actual.value == "W4418"
+    offered = (ToolDefinition(name="find", description="Plans: PLAN10 and PLAN20.", parameters=None),)
+    judged = replace(told("You have PLAN20 with order W4417."), tools_offered=offered)
+    assert scored(ANSWERS, judged).parts == {"ids": 2, "not_found": 0}
 
 
 @each_row(
     "text",
     [
         "Customer ID: 48214.",
-        "The customer number is known: customer #48214.",
         "Your tracking code is **QKB71X**.",
         "- Order W9902",
         "Your order number is `W4418`.",
-        "Ihre Bestellung W4418 ist unterwegs.",
     ],
 )
 def test_an_id_shows_by_its_form_or_by_its_label(text: str):
@@ -62,9 +56,7 @@ def test_an_id_shows_by_its_form_or_by_its_label(text: str):
     "text",
     [
         "Is your order W4418?",
-        "You can write it as W4418.",
         "Order numbers look like this, for example W4418.",
-        "An order number has five signs, e.g. W4418.",
         "Shall I look for W4418? I would take W4419 then.",
         "```\nget_order('W4418')\n```",
         "The phone has an A17 chip, a 120hz screen, 5g and costs 1200.",
@@ -72,7 +64,6 @@ def test_an_id_shows_by_its_form_or_by_its_label(text: str):
         "See https://shop.example/orders/W4418 or write to w4418@shop.example.",
         "It arrives on 2024-05-16 at 10:30am, 3rd floor, 500ml for $4418.",
         "The year was 2024, and 48214 people came.",
-        "You pay 44.17 or 1,234.50.",
         "Your card ends in 4417.",
     ],
 )
@@ -85,7 +76,6 @@ def test_questions_offers_examples_code_and_other_words_with_digits_are_not_judg
     [
         ("My code is ab 12 cd 77.", "I found AB12CD77."),
         ("It is order w-44-18.", "Your order W4418 is on its way."),
-        ("It is order W4418.", "Your order #w4418 is on its way."),
         ("The reference is 2024-W4418-X.", "Your order W4418 is on its way."),
     ],
 )
@@ -102,12 +92,6 @@ def test_arguments_that_worked_give_ids_and_those_that_failed_do_not():
     assert is_invented(trajectory(made, failed, messages=messages))
 
 
-def test_a_definition_of_a_tool_gives_ids():
-    offered = (ToolDefinition(name="find", description="Plans: PLAN10 and PLAN20.", parameters=None),)
-    judged = told("You have PLAN20 with order W4417.")
-    assert scored(ANSWERS, replace(judged, tools_offered=offered)).value == 1.0
-
-
 def test_every_answer_of_a_conversation_is_judged_and_what_comes_later_counts():
     judged = told("Your order W4418 is on its way.")
     later = (*judged.messages, user("No, it is W4417.", 1), Message(role="assistant", text="I see.", turn=1))
@@ -121,15 +105,11 @@ def test_without_ids_or_answers_there_is_nothing_to_judge():
     assert not_evaluated(ANSWERS, trajectory(tool_call("find"))) == "no_content"
 
 
-def test_an_id_may_be_in_a_result_that_was_not_recorded():
+def test_an_id_may_be_in_what_was_not_recorded():
     judged = told("Your order W4418 is on its way.", asked="Where is W4417?", result=NOT_RECORDED)
     assert not_evaluated(ANSWERS, judged) == "results_not_recorded"
-
-
-def test_an_id_may_come_from_a_user_whose_words_were_not_recorded():
-    call = tool_call("get_order", result=Recorded(ORDER))
-    judged = trajectory(call, messages=(Message(role="assistant", text="Your order W4418 is here.", turn=1),))
-    assert not_evaluated(ANSWERS, judged) == "no_content"
+    unasked = told("Your order W4418 is here.")
+    assert not_evaluated(ANSWERS, replace(unasked, messages=unasked.messages[1:])) == "no_content"
 
 
 def in_turns(*turns: Trajectory, evaluator: GroundedAnswer = ANSWERS) -> Outcome:
@@ -157,22 +137,8 @@ def test_earlier_traces_of_the_conversation_give_ids_and_their_forms(text: str, 
     assert outcome.value == value
 
 
-def test_what_a_call_or_the_user_named_in_an_earlier_trace_is_given():
-    made = tool_call("create_order", {"order_id": "Wx-9901"}, result=Recorded("ok"))
-    first = trajectory(made, messages=(user("Order hat 765 and W4417.", 0),))
-    for text in ("It is Wx-9901.", "It is HAT765."):
-        outcome = in_turns(first, answer_alone(text))
-        assert isinstance(outcome, Scored | NotEvaluated)
-        assert not isinstance(outcome, Scored) or outcome.value == 1.0
-
-
 def test_earlier_traces_may_be_elsewhere():
     lonely = GroundedAnswer(earlier_traces="unseen")
     outcome = in_turns(told("It is on its way."), told("It is W4418."), evaluator=lonely)
     assert isinstance(outcome, NotEvaluated)
     assert outcome.reason == "incomplete"
-
-
-def test_the_contract_is_kept():
-    runs = [told("Your order W4418 is on its way."), told("No id."), trajectory(), trajectory(tool_call("find"))]
-    check_evaluator(ANSWERS, runs)

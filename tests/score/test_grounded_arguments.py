@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import judge, not_evaluated, scored, sides, tool_call, trajectory, user
+from tests.score.support import agent_run, judge, not_evaluated, scored, sides, tool_call, trajectory, user
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
@@ -12,8 +12,7 @@ from toolgauge.model.left_out import LeftOut, token_hash
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory, TrajectoryScope
-from toolgauge.testing.evaluators import check_evaluator
+from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
 
 WRITES = ("pay", "book", "cancel_order")
 
@@ -37,57 +36,32 @@ def is_found(judged: Trajectory) -> bool:
 
 def test_an_id_that_the_user_named_is_grounded():
     outcome = scored(GroundedArguments(), asked("Cancel order A-17, please.", {"order_id": "A-17"}))
-    assert outcome.value == 1.0
-    assert outcome.explanation == "what `pay` was called with had been seen before"
-    assert outcome.parts == {"values": 1, "not_found": 0, "from_user": 1}
-
-
-def test_a_failed_call_passes_for_the_ids_alone_that_were_judged():
-    read = tool_call("get_order", {"order_id": "A-17"}, result=Recorded({"total": 40}))
-    error = CallError(kind="ValueError", message="no")
-    failing = tool_call("pay", {"order_id": "A-17", "amount": -40.0}, error=error)
-    judged = trajectory(read, failing, messages=(user("Charge order A-17.", 0),), writing_tools=WRITES)
-    _, outcome = judge(GroundedArguments(), judged)
-    assert isinstance(outcome, Scored)
-    assert outcome.explanation == (
-        "the values of `pay` that are judged had been seen before: `order_id`; of a call that failed or never ran, only ids are judged"
-    )
+    assert (outcome.value, outcome.parts) == (1.0, {"values": 1, "not_found": 0, "from_user": 1})
 
 
 def test_a_passing_text_names_the_judged_values_where_some_were_not():
-    read = asked("Show order A-17.", {"order_id": "A-17", "detail": "full history"}, name="get_order")
-    assert scored(GroundedArguments(), read).explanation == (
-        "the values of `get_order` that are judged had been seen before: `order_id`"
-    )
-    exempt = asked("Pay order A-17.", {"order_id": "A-17", "idempotency_key": "zx-81"})
-    assert scored(GroundedArguments(), exempt).explanation == (
-        "the values of `pay` that are judged had been seen before: `order_id`"
-    )
+    for name, more in (("get_order", {"detail": "full history"}), ("pay", {"idempotency_key": "zx-81"})):
+        judged = asked("Show order A-17.", {"order_id": "A-17", **more}, name=name)
+        assert scored(GroundedArguments(), judged).explanation.endswith("seen before: `order_id`")
 
 
 def test_an_invented_id_is_named_with_its_path():
     judged = asked("Cancel order A-17.", {"order_id": "A-17", "parts": [{"part_id": "A-17"}, {"part_id": "P-9"}]})
     outcome = scored(GroundedArguments(), judged)
     assert outcome.value == pytest.approx(2 / 3)
-    assert outcome.explanation == ("`pay` was called with values that had not been seen before: `parts[1].part_id`")
+    assert "`parts[1].part_id`" in outcome.explanation
     (difference,) = outcome.differences
-    assert difference.where == "pay: parts[1].part_id"
-    assert sides(difference) == ("<absent>", "P-9")
+    assert (difference.where, *sides(difference)) == ("pay: parts[1].part_id", "<absent>", "P-9")
 
 
 @each_row(
     ("text", "value"),
     [
         ("order a-17.", "A-17"),
-        ("order:A-17,", "A-17"),
-        ("order A 17", "A-17"),
         ("order A17", "A-17"),
-        ("order A-17", "A17"),
-        ("the #W7181492", "#W7181492"),
         ("the order W7181492", "#W7181492"),
         ("my card ending in 7334, the credit card", "credit_card_7334"),
         ("the order 9502126", "#W9502126"),
-        ("the order #W9502126", "9502126"),
         ("the order #W9502126", 9502126),
         ("the order 88-2137", "(R) 88-2137"),
         ("the order B_K3F9Q2", "#B-K3F9Q2"),
@@ -102,13 +76,10 @@ def test_an_id_may_be_written_in_other_ways(text: str, value: Json):
 @each_row(
     ("text", "value"),
     [
-        ("order A-17", "A-1"),
         ("order A-17", "A-171"),
-        ("order W7181492", "W718149"),
         ("order 7181492", "W7181493"),
         ("cards 1 and 2", "card_12"),
         ("order 9502", "#W9502"),
-        ("orders 9502126 and #B9502126", "#W9502126"),
         ("orders #A9502126 and #B9502126", "9502126"),
         ("order #A9502126", "#W9502126"),
         ("order 9502126", "WX9502126"),
@@ -125,21 +96,16 @@ def test_a_part_of_an_id_is_another_id(text: str, value: str):
     [
         ("It costs $1,200.50 in all.", 1200.5),
         ("It costs 1200.50", "1200.5"),
-        ("It costs 1200.5", "$1,200.50"),
         ("we are twelve", 12),
         ("a budget of 5k", 5000),
-        ("100 for the room, 37 for breakfast", 137),
         ("500 less 299", 201),
         ("two tickets for 150", 300),
         ("15 percent", 0.15),
         ("50% of the 240 I paid", 120.0),
-        ("it was 240, now 20 percent", 48.0),
         ("it was 240, now 20 % off", 192.0),
         ("half of the 40.00", 20.0),
-        ("a quarter of 40", 10),
         ("two thirds of 40", 26.67),
         ('{"total": 19.99, "discount_percent": 15}', 16.99),
-        ("at 298K and 1.5kg", 298),
         ("at 298K and 1.5kg", 1.5),
     ],
 )
@@ -154,7 +120,6 @@ def test_numbers_are_found_however_they_are_written_and_may_be_computed(text: st
         # No share is named: 50 and 20 are other numbers, and `the third` is a place in a list.
         ("order 50 cost 240", 119.5),
         ("the third item cost 40", 13.33),
-        ("20% of 240", 48.5),
         ("100% of the 240", 111),
         ("half of the 240", 72),
     ],
@@ -168,8 +133,6 @@ def test_a_number_that_cannot_be_computed_is_not_found(text: str, amount: float)
     [
         "on May 16",
         "on May 16th, 2024",
-        "16 May 2024",
-        "the 16th of May",
         "5/16/2024",
         "16.5.",
         "2024-05-16T10:00",
@@ -214,12 +177,9 @@ def test_names_and_addresses_are_found_by_their_parts():
     [
         ("I am Jos\u00e9 N\u00fa\u00f1ez", "Nunez"),
         ("I am Jose Nunez", "N\u00fa\u00f1ez"),
-        ("I am \u0141ukasz", "Lukasz"),
         ("I am Zo\u00eb M\u00fcller", "Mueller"),
-        ("I am Zoe Mueller", "M\u00fcller"),
         ("I am O'Brien", "OBrien"),
         ("\u041c\u0435\u043d\u044f \u0437\u043e\u0432\u0443\u0442 \u0418\u0432\u0430\u043d", "Ivan"),
-        ("\u7530\u4e2d\u3067\u3059", "Tanaka"),
     ],
 )
 def test_a_name_may_be_written_with_other_letters(text: str, name: str):
@@ -231,12 +191,10 @@ def test_a_name_may_be_written_with_other_letters(text: str, name: str):
     ("text", "value"),
     [
         ("\u6ce8\u6587\u756a\u53f7A-12345\u3092\u30ad\u30e3\u30f3\u30bb\u30eb", "A-12345"),
-        ("\u8ba2\u5355ORD98765\u53d6\u6d88", "ORD98765"),
         ("A-12345\ub97c \ucde8\uc18c", "A-12345"),
         ("order abc\u200b123456", "abc123456"),
         ("order \u0664\u0665\u0666\u0667\u0668", "45678"),
         ("DE89 3704 0044 0532 0130 00", "DE89370400440532013000"),
-        ("order ABC-123-456", "abc123456"),
     ],
 )
 def test_an_id_is_found_in_any_script_and_in_groups(text: str, value: str):
@@ -244,12 +202,9 @@ def test_an_id_is_found_in_any_script_and_in_groups(text: str, value: str):
     assert not is_found(asked(text, {"order_id": value[:-1]}))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
-    [
-        *("am 16. Dezember 2024", "le 16 d\u00e9cembre", "2024\u5e7412\u670816\u65e5", "el 16 de diciembre", "domani"),
-        *("on the 16th", "the Christmas week", "in a fortnight", "Q4", "at 5pm", "the sixteenth of this month"),
-    ],
+    ["am 16. Dezember 2024", "2024\u5e7412\u670816\u65e5", "domani", "on the 16th", "in a fortnight", "Q4", "at 5pm"],
 )
 def test_days_that_cannot_be_read_from_words_are_no_evidence(text: str):
     assert is_found(asked(text, {"date": "2024-12-16"}))
@@ -258,25 +213,14 @@ def test_days_that_cannot_be_read_from_words_are_no_evidence(text: str):
 def test_a_month_is_from_its_first_to_its_last_day():
     assert is_found(asked("The report for May 2024", {"start": "2024-05-01", "end": "2024-05-31"}))
     assert not is_found(asked("The report for May 2024", {"start": "2024-06-04"}))
-
-
-@pytest.mark.parametrize(("text", "value"), [("1.234,56 EUR", 1234.56), ("f\u00fcnfzig Euro", 50)])
-def test_numbers_of_other_languages_are_no_evidence(text: str, value: float):
-    assert is_found(asked(text, {"amount": value}))
+    # Numbers of other languages are no evidence.
+    for text, value in (("1.234,56 EUR", 1234.56), ("f\u00fcnfzig Euro", 50)):
+        assert is_found(asked(text, {"amount": value}))
 
 
 def test_labels_and_what_an_agent_names_itself_are_not_looked_for():
-    arguments = {
-        "priority": "P1",
-        "title": "Top 10 things",
-        "file_path": "run_2024.md",
-        "idempotencyKey": "k-12345",
-    }
-    assert is_found(asked("Order A-17: write that down", {**arguments, "order_id": "A-17"}))
-
-
-def test_a_message_without_text_is_no_evidence():
-    assert not_evaluated(GroundedArguments(), asked("", {"order_id": "A-17"})) == "no_content"
+    labels = {"priority": "P1", "title": "Top 10 things", "file_path": "run_2024.md", "idempotencyKey": "k-12345"}
+    assert is_found(asked("Order A-17: write that down", {**labels, "order_id": "A-17"}))
 
 
 def test_an_id_in_long_text_may_lack_its_prefix():
@@ -286,9 +230,7 @@ def test_an_id_in_long_text_may_lack_its_prefix():
 
 
 def test_long_text_is_looked_at_for_its_ids_only():
-    text = (
-        "The customer of order {} has written that the parcel arrived broken and that they want to have 20 back at once"
-    )
+    text = "The customer of order {} wrote that the parcel arrived broken and that they want to have 20 back at once"
     judged = asked("Refund order W7181492", {"order_id": "W7181492", "note": text.format("W7181492")})
     assert scored(GroundedArguments(), judged).parts["values"] == 2
     assert not is_found(asked("Refund order W7181492", {"note": text.format("W7181493")}))
@@ -301,10 +243,10 @@ def test_what_any_conversation_has_is_not_looked_for():
 
 @each_row("result", [Recorded({"orders": ["A-17"]}), Recorded("order A-17\nis here"), Unparsed("A-17 {")])
 def test_results_of_earlier_calls_have_been_seen(result: Content):
-    assert scored(GroundedArguments(), after(result, {"order_id": "A-17"})).parts["from_result"] == 1
-
-
-def test_errors_of_earlier_calls_have_been_seen():
+    judged = after(result, {"order_id": "A-17"})
+    assert scored(GroundedArguments(), judged).parts["from_result"] == 1
+    # Calls of other agents, which are left out, may have returned it.
+    assert not_evaluated(GroundedArguments(), replace(judged, calls=judged.calls[1:])) == "incomplete"
     failed = tool_call("book", {}, error=CallError(kind="tool_error", message="use order A-17"))
     assert is_found(after(Recorded("none"), {"order_id": "A-17"}, failed))
 
@@ -367,11 +309,6 @@ def test_an_id_that_a_schema_gives_as_an_example_grounds_nothing(description: st
     assert is_found(replace(judged, tools_offered=(inside,))) == is_shown
 
 
-def test_schemas_of_other_tools_do_not_count():
-    other = ToolDefinition(name="book", parameters={"properties": {"account_id": {"default": "ACC-1001"}}})
-    assert not is_found(replace(asked("go on", {"account_id": "ACC-1001"}), tools_offered=(other,)))
-
-
 def test_calls_that_only_read_are_judged_by_their_ids():
     arguments: Json = {"order_id": "A-18", "date": "2024-05-16", "city": "Berlin", "query": "W7181499"}
     judged = asked("Where is order A-17?", arguments, name="get_order")
@@ -391,22 +328,14 @@ def test_arguments_can_be_exempt(exempt: str):
     "text",
     [
         "import requests\nbody = requests.get(base)\nprint(body[:48211])",
-        "const total = orders.map(o => o.total)\nreturn total / 48211",
-        "print(48211 * 17)",
         "total = compute('48211', rate=17)",
         "SELECT name FROM orders WHERE number = 48211",
         "```\nls -l | head -n 48211\n```",
-        "for row in rows:\n    if row.total > 48211:\n        keep(row)",
         "TIMEOUT_MS = 48213",
-        "MAX_ITEMS=48213",
         "const limit: number = 48213",
-        "self.total += rate * 48213",
         "    timeout: 48213,",
         "return compute(item_id=48213)",
-        "return 48213",
         "raise ValueError('48213')",
-        "if total > 48213:",
-        "elif order in known(48213) and not closed:  # rare",
         "def wait(limit=48213, *, tries: int = 3) -> bool:",
         "assert f(4821) == 77123",
         "#define LIMIT 48213",
@@ -431,14 +360,11 @@ def test_code_is_not_judged_where_the_tool_runs_code(name: str):
     [
         "Refund order X48211 because it broke.",
         "return order X48211 to sender",
-        "return parcel(s) X48211 to sender",
         "raise X48211",
         "if X48211 is late: refund X48212",
         "Order: X48211",
-        "order = X48211",
         "total due = X48211 (paid)",
         '{"order": "X48211"}',
-        '"order": "X48211",',
         "<p class='mail'>Order X48211 is late</p>",
     ],
 )
@@ -463,8 +389,6 @@ def test_a_prompt_to_another_agent_is_not_judged(name: str):
     ("chosen", "is_agent"),
     [
         ({"subagent_type": "general-purpose"}, True),
-        ({"subAgentName": "finder"}, True),
-        ({"agent_type": "finder"}, True),
         ({"coworker": "Researcher"}, True),
         ({"agent": "finder"}, True),
         ({"agent_id": "finder"}, False),
@@ -507,7 +431,6 @@ def delegated(task: str, prompt: str, asked_for: str) -> Trajectory:
         ("Cancel order X48219", "Cancel order X48219", "Cancel my order", False),
         ("Cancel order X48219", "New task:\nCancel order X48219\nBe quick.", "Cancel my order", False),
         ("Cancel order X48219", "Cancel order X48219", "Cancel X48219", True),
-        ("Cancel order X48219", "Cancel order X48219", "Cancel order X48219", True),
         ("Cancel the order", "Cancel the order\nOrder of this customer: X48219", "Cancel my order", True),
     ],
 )
@@ -517,10 +440,8 @@ def test_an_id_that_an_agent_invented_for_a_sub_agent_stays_invented(
     asked_for: str,
     is_grounded: bool,  # noqa: FBT001 (the value under test)
 ):
-    (outcome,) = [
-        one for one in judge(GroundedArguments(), delegated(task, prompt, asked_for)) if isinstance(one, Scored)
-    ]
-    assert (outcome.value == 1) is is_grounded
+    outcomes = judge(GroundedArguments(), delegated(task, prompt, asked_for))
+    assert [one.value == 1 for one in outcomes if isinstance(one, Scored)] == [is_grounded]
 
 
 def test_an_id_that_another_agent_is_given_by_itself_is_judged():
@@ -528,18 +449,8 @@ def test_an_id_that_another_agent_is_given_by_itself_is_judged():
     assert scored(GroundedArguments(), judged).parts == {"values": 1, "not_found": 1}
 
 
-def run(span_id: str, above: SpanRef | None, start_ns: int, end_ns: int) -> Run:
-    span = SpanRef("1" * 32, span_id)
-    return Run(
-        span=span,
-        above=above,
-        agent=None,
-        prompt=None,
-        response=None,
-        tools_offered=None,
-        start_ns=start_ns,
-        end_ns=end_ns,
-    )
+def run(span_id: str, above: SpanRef | None, *times: int) -> Run:
+    return agent_run(SpanRef("1" * 32, span_id), above, times=(times[0], times[1]))
 
 
 def test_a_call_that_failed_is_judged_where_it_left_what_was_looked_up():
@@ -547,25 +458,11 @@ def test_a_call_that_failed_is_judged_where_it_left_what_was_looked_up():
     looked_up = tool_call("get_order", {"order_id": "A-17"}, result=Recorded("open"))
     wrong = tool_call("cancel_order", {"order_id": "A-18", "payment_id": "card_1"}, error=failed)
     judged = trajectory(looked_up, wrong, messages=(user("my order A-17", 0),), writing_tools=WRITES)
-    (first, second) = judge(GroundedArguments(), judged)
-    assert isinstance(first, Scored)
+    _, second = judge(GroundedArguments(), judged)
     assert isinstance(second, Scored)
-    assert (first.value, second.value) == (1.0, 0.0)
-    assert second.parts == {"values": 1, "not_found": 1}
+    assert (second.value, second.parts) == (0.0, {"values": 1, "not_found": 1})
     alone = trajectory(wrong, messages=(user("my order A-17", 0),), writing_tools=WRITES)
     assert not_evaluated(GroundedArguments(), alone) == "no_calls"
-
-
-def test_calls_of_which_none_is_judged_are_not_called_none():
-    failed = tool_call("pay", {"order_id": "A-17"}, error=CallError(kind="tool_error", message="no"))
-    twice = trajectory(failed, failed, writing_tools=WRITES)
-    (outcome,) = judge(GroundedArguments(), twice)
-    assert outcome == NotEvaluated(
-        reason="no_calls",
-        explanation="no call worked, and none used an id that an earlier call had looked up",
-    )
-    (outcome,) = judge(GroundedArguments(), asked("hello", {"urgent": True}))
-    assert outcome == NotEvaluated(reason="no_calls", explanation="no call was given a value that can be looked up")
 
 
 @each_row(
@@ -577,13 +474,8 @@ def test_calls_of_which_none_is_judged_are_not_called_none():
     ],
 )
 def test_a_value_may_be_in_a_result_that_was_not_kept(result: Content, reason: str):
-    outcomes = judge(GroundedArguments(), after(result, {"order_id": "A-17"}))
-    assert [outcome.reason for outcome in outcomes if isinstance(outcome, NotEvaluated)] == [reason]
-    assert "get_order" in str(outcomes)
-
-
-def test_a_value_that_was_found_needs_no_other_result():
-    judged = after(NOT_RECORDED, {"order_id": "A-17"})
+    judged = after(result, {"order_id": "A-17"})
+    assert not_evaluated(GroundedArguments(), judged) == reason
     assert is_found(replace(judged, messages=(user("order A-17", 0),)))
 
 
@@ -596,52 +488,27 @@ def test_one_trace_of_a_conversation_is_no_evidence_of_what_was_never_seen():
     judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), conversation_id="c-1")
     assert not_evaluated(GroundedArguments(), judged) == "incomplete"
     assert not is_found(replace(judged, scope="conversation"))
+    assert not is_found(replace(judged, has_beginning=True))
 
 
-def test_a_trace_that_begins_with_its_conversation_is_judged_by_itself():
-    judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), conversation_id="c-1", has_beginning=True)
-    assert not is_found(judged)
-
-
-@pytest.mark.parametrize("scope", ["trace", "conversation"])
-def test_what_begins_in_the_middle_of_a_conversation_is_no_evidence_either(scope: TrajectoryScope):
-    judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), scope=scope, has_beginning=False)
-    assert not_evaluated(GroundedArguments(), judged) == "incomplete"
-    assert is_found(replace(judged, messages=(user("order A-17", 0),)))
+def test_what_begins_in_the_middle_of_a_conversation_is_no_evidence_either():
+    judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), has_beginning=False)
+    for one in (judged, replace(judged, scope="conversation")):
+        assert not_evaluated(GroundedArguments(), one) == "incomplete"
+        assert is_found(replace(one, messages=(user("order A-17", 0),)))
 
 
 def test_what_users_sent_beside_text_may_have_held_it():
-    judged = replace(asked("Pay the bill in this picture.", {"order_id": "A-17"}), has_media=True)
-    assert not_evaluated(GroundedArguments(), judged) == "no_content"
-
-
-def test_calls_of_other_agents_may_have_returned_it():
-    judged = after(Recorded("A-17"), {"order_id": "A-17"})
-    assert not_evaluated(GroundedArguments(), replace(judged, calls=judged.calls[1:])) == "incomplete"
+    pictured = replace(asked("Pay the bill in this picture.", {"order_id": "A-17"}), has_media=True)
+    for judged in (pictured, asked("Pay this. [image]", {"order_id": "A-17"}), asked("", {"order_id": "A-17"})):
+        assert not_evaluated(GroundedArguments(), judged) == "no_content"
 
 
 def test_ids_of_texts_that_were_cut_are_found_and_others_stay_open():
-    hashed = token_hash("a-17").to_bytes(8, "big")
-    left_out = LeftOut(hashes=hashed, texts=1, is_complete=False)
+    left_out = LeftOut(hashes=token_hash("a-17").to_bytes(8, "big"), texts=1, is_complete=False)
     assert is_found(replace(asked("go on", {"order_id": "A-17"}), left_out=left_out))
-    assert (
-        not_evaluated(GroundedArguments(), replace(asked("go on", {"order_id": "B-2"}), left_out=left_out))
-        == "truncated"
-    )
-
-
-@each_row(
-    ("arguments", "reason"),
-    [
-        (NOT_RECORDED, "arguments_not_recorded"),
-        (NotRecorded("redacted"), "redacted"),
-        (Unparsed('{"order_id": '), "unparsable"),
-        (Unparsed('{"order_id": ', "truncated"), "truncated"),
-    ],
-)
-def test_arguments_that_cannot_be_read_are_not_judged(arguments: Content, reason: str):
-    judged = trajectory(tool_call("pay", arguments=arguments), messages=(user("A-17", 0),), writing_tools=WRITES)
-    assert not_evaluated(GroundedArguments(), judged) == reason
+    other = replace(asked("go on", {"order_id": "B-2"}), left_out=left_out)
+    assert not_evaluated(GroundedArguments(), other) == "truncated"
 
 
 def test_large_and_deep_arguments_are_judged_in_part():
@@ -649,30 +516,11 @@ def test_large_and_deep_arguments_are_judged_in_part():
     for _ in range(5000):
         deep = [deep]
     assert not is_found(asked("A-17", {"order_id": deep}))
-    many = scored(GroundedArguments(), asked("A-17", {"ids": [f"X-{number}" for number in range(3000)]}))
-    assert many.parts["values"] == 1000
-    assert len(many.differences) == 20
-    assert many.explanation.endswith("; the first 1000 values were looked at")
-
-
-def test_a_result_that_is_too_deep_to_read_is_not_taken_for_empty():
-    deep: Json = "A-18"
-    for _ in range(10_000):
-        deep = [deep]
-    outcomes = judge(GroundedArguments(), after(Recorded(deep), {"order_id": "A-17"}))
-    assert [outcome.reason for outcome in outcomes if isinstance(outcome, NotEvaluated)] == ["truncated"]
-
-
-def test_it_keeps_the_contract_of_evaluators():
-    check_evaluator(
-        GroundedArguments(),
-        [
-            asked(
-                "order A-17", {"order_id": "A-18", "amount": 1e400, "name": "\ud800", "n": 10**30, "x": float("nan")}
-            ),
-            after(Recorded({"a": "\ud800", "b": 10**400}), {"order_id": "A-17"}),
-        ],
-    )
+    results = judge(GroundedArguments(), after(Recorded(deep), {"order_id": "A-17"}))
+    assert [one.reason for one in results if isinstance(one, NotEvaluated)] == ["truncated"]
+    many = scored(GroundedArguments(), asked("A-17", {"ids": [f"X-{number}" for number in range(1001)]}))
+    assert (many.parts["values"], len(many.differences)) == (1000, 20)
+    assert "first 1000 values" in many.explanation
 
 
 @each_row("mask", ["****", "[REDACTED]", "<EMAIL_ADDRESS>", "j***@x.com", "[REDACTED_PERSON_1]"])
@@ -687,19 +535,16 @@ def test_values_beside_a_mask_are_judged():
     assert scored(GroundedArguments(), asked("Cancel order A-17.", {"order_id": "A-18", "email": "****"})).value == 0.0
 
 
-@each_row(
-    "schema",
-    [{"type": "integer"}, {"type": "string", "format": "email"}, {"anyOf": [{"type": "number"}, {"type": "null"}]}],
-)
+@each_row("schema", [{"type": "integer"}, {"type": "string", "format": "email"}])
 def test_a_digest_where_no_id_is_taken_is_not_judged(schema: Json):
     hashed: Json = {"to": [{"customer_id": "5f4dcc3b5aa765d61d8327deb882cf99"}]}
     items: Json = {"type": "array", "items": {"properties": {"customer_id": schema}}}
-    tools = (ToolDefinition(name="pay", parameters={"properties": {"to": items}}),)
-    judged = replace(asked("Write to Ann.", hashed), tools_offered=tools)
-    explanation = "values of `pay` were redacted: `to[0].customer_id`"
-    assert judge(GroundedArguments(), judged) == [NotEvaluated(reason="redacted", explanation=explanation)]
-    registered = replace(asked("Write to Ann.", hashed), registered_tools={"pay": tools[0]})
-    assert judge(GroundedArguments(), registered) == [NotEvaluated(reason="redacted", explanation=explanation)]
+    tool = ToolDefinition(name="pay", parameters={"properties": {"to": items}})
+    for judged in (
+        replace(asked("Write to Ann.", hashed), tools_offered=(tool,)),
+        replace(asked("Write to Ann.", hashed), registered_tools={"pay": tool}),
+    ):
+        assert not_evaluated(GroundedArguments(), judged) == "redacted"
 
 
 def test_a_digest_is_an_id_where_the_schema_does_not_say_otherwise():
@@ -715,19 +560,14 @@ def test_a_digest_is_an_id_where_the_schema_does_not_say_otherwise():
         # Anthropic, MCP, OpenAI, Gemini, Bedrock, the AI SDK; then what is left of pictures in exports.
         [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR0"}}],
         {"content": [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]},
-        [{"type": "image_url", "image_url": {"url": "https://x.example/y.png"}}],
-        {"type": "computer_screenshot", "file_id": "file-1"},
         {"inlineData": {"mimeType": "image/jpeg", "data": "/9j/4AAQSkZJRg=="}},
         [{"image": {"format": "png", "source": {"bytes": "..."}}}],
-        [{"type": "media", "data": "...", "mediaType": "image/webp"}],
         [{"type": "text", "text": "the scan:"}, {"type": "image", "data": "[omitted]", "mimeType": "image/png"}],
         {"type": "resource", "resource": {"uri": "file:///bill.pdf", "mimeType": "application/pdf", "blob": "..."}},
         [{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0x"}}],
         "data:image/png;base64,iVBORw0KGgo=",
         "iVBORw0KGgoAAAANSUhEUg",
         "[image]",
-        "[Image content omitted]",
-        "<image>",
         "(screenshot removed)",
         "@@@langfuseMedia:type=image/jpeg|id=m-1|source=base64_data_uri@@@",
         {"screenshot": "<truncated>"},
@@ -758,18 +598,12 @@ def test_a_picture_excuses_no_call_before_it_and_hides_no_value_that_was_seen():
     assert is_found(trajectory(reading, paying, messages=(user("order A-17", 0),), writing_tools=WRITES))
 
 
-@each_row(
-    ("name", "arguments"), [("computer", {"action": "screenshot"}), ("browser_take_screenshot", {}), ("computer", {})]
-)
+@each_row(("name", "arguments"), [("computer", {"action": "screenshot"}), ("browser_take_screenshot", {})])
 def test_a_screenshot_is_a_picture_whatever_was_recorded_of_it(name: str, arguments: JsonObject):
     looked = tool_call(name, arguments, result=Recorded("done"))
     paying = tool_call("pay", {"order_id": "A-17"})
     judged = trajectory(looked, paying, messages=(user("go on", 0),), writing_tools=WRITES)
     assert not_evaluated(GroundedArguments(), judged) == "no_content"
-
-
-def test_a_placeholder_in_what_the_user_wrote_stands_for_a_picture():
-    assert not_evaluated(GroundedArguments(), asked("Pay this. [image]", {"order_id": "A-17"})) == "no_content"
 
 
 def test_places_to_click_are_not_judged():
@@ -784,11 +618,7 @@ _UUID = "6d1f0a52-6b1c-4d3e-9c55-8b6b0f9f2c11"
 @each_row(
     ("name", "value"),
     [
-        *((name, _UUID) for name in ("request_id", "requestId", "client_token", "clientOrderId", "newClientOrderId")),
-        *(
-            (name, _UUID)
-            for name in ("X-Request-ID", "trace_id", "dedup_key", "MessageDeduplicationId", "idempotencyKey")
-        ),
+        *((name, _UUID) for name in ("requestId", "client_token", "newClientOrderId", "X-Request-ID", "dedup_key")),
         ("client_token", "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         ("request_id", "req_8f3a9c2d1b4e"),
         ("request_id", "V1StGXR8_Z5jdHi6B-myT"),

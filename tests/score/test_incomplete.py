@@ -63,11 +63,6 @@ def test_without_a_call_seen_whole_nothing_is_said_to_be_missing(calls: tuple[To
     assert result.finding.reason == HALF.reason
 
 
-def test_what_is_outside_of_the_sample_stays_outside():
-    (result,) = results(trajectory(SEEN, incomplete=WHY), criterion(sample=0.0))
-    assert result.outcome == NotEvaluated(reason="sampled_out", explanation="not in the sample")
-
-
 def test_a_judge_is_not_asked():
     rule = Criterion(name="c", evaluator_name="j", evaluator=ToolSelectionAccuracy(), revision="1")
     scorer = Scorer([rule], ToolKinds())
@@ -75,13 +70,6 @@ def test_a_judge_is_not_asked():
     assert inquiry.settled == HALF
     (inquiry,) = scorer.inquiries(trajectory(SEEN))
     assert inquiry.settled is None
-
-
-def test_the_offer_of_half_a_run_stands_in_for_none():
-    scorer = Scorer([criterion(KnownTool())], ToolKinds())
-    scorer.score(trajectory(SEEN, offered=["look"], incomplete=WHY))
-    (result,) = scorer.score(trajectory(tool_call("write"), trace_id="1" * 32))
-    assert outcome_word(result.outcome) == "not_evaluated"
 
 
 def test_only_evaluators_that_look_at_a_call_alone_say_so():

@@ -30,22 +30,20 @@ def answer(value: Json) -> Expected:
 def test_the_same_answer_scores_one():
     value: Json = {"user": {"name": "Alice", "age": 25}, "tags": ["a", "b"]}
     outcome = scored(JsonSimilarity(), answers(value), answer(value))
-    assert outcome.value == 1.0
-    assert outcome.explanation == "4 leaves compared"
-    assert outcome.parts == {"leaves": 4, "matched_leaves": 4.0}
+    assert (outcome.value, outcome.parts) == (1.0, {"leaves": 4, "matched_leaves": 4.0})
+    empty: list[tuple[Json, Json, float]] = [([], [], 1.0), ([], {}, 0.0), ([1], [], 0.0)]
+    for made, wanted, score in empty:
+        assert scored(JsonSimilarity(), answers(made), answer(wanted)).value == score
 
 
 def test_the_score_is_the_mean_over_the_leaves():
-    outcome = scored(JsonSimilarity(), answers({"a": 1, "b": "x", "c": True}), answer({"a": 1, "b": "x", "c": False}))
-    assert outcome.value == pytest.approx(2 / 3)
-    assert outcome.explanation == "3 leaves compared; answer.c differs (boolean, similarity)"
-    (difference,) = outcome.differences
-    assert (difference.where, sides(difference)) == ("answer.c", (False, True))
-
-
-def test_numbers_and_texts_may_be_alike():
-    outcome = scored(JsonSimilarity(), answers({"n": 80, "t": "pariz"}), answer({"n": 100, "t": "paris"}))
-    assert outcome.value == pytest.approx((0.8 + 0.8) / 2)
+    outcome = scored(
+        JsonSimilarity(), answers({"a": 80, "b": "pariz", "c": True}), answer({"a": 100, "b": "paris", "c": 1})
+    )
+    assert outcome.value == pytest.approx((0.8 + 0.8) / 3)
+    assert "answer.c is boolean" in outcome.explanation
+    assert [difference.where for difference in outcome.differences] == ["answer.a", "answer.b", "answer.c"]
+    assert sides(outcome.differences[2]) == (1, True)
 
 
 def test_surplus_keys_and_items_cost_as_much_as_missing_ones():
@@ -65,36 +63,29 @@ def test_with_subset_keys_that_are_not_expected_are_free():
     assert scored(subset, answers([1]), answer({"a": 1})).value == 0.0
 
 
-def test_an_empty_structure_accepts_nothing_but_its_like():
-    assert scored(JsonSimilarity(), answers([]), answer([])).value == 1.0
-    assert scored(JsonSimilarity(), answers([]), answer({})).value == 0.0
-    assert scored(JsonSimilarity(), answers([1]), answer([])).value == 0.0
-
-
 def test_text_is_compared_as_text():
-    assert scored(JsonSimilarity(), says("It is sunny."), answer("It is sunny.")).value == 1.0
+    assert scored(JsonSimilarity(), says("no", "It is sunny."), answer("It is sunny.")).value == 1.0
     outcome = scored(JsonSimilarity(), says("It is funny."), answer("It is sunny."))
-    assert outcome.value == pytest.approx(11 / 12)
-    assert "sunny" not in outcome.explanation
+    assert (outcome.value, "sunny" in outcome.explanation) == (pytest.approx(11 / 12), False)
 
 
 def test_json_text_is_read_where_a_structure_is_expected():
-    assert scored(JsonSimilarity(), says('{"a": 1.0}'), answer({"a": 1})).value == 1.0
-    assert scored(JsonSimilarity(), says('{"b":2,"a":1}'), answer('{"a": 1, "b": 2}')).value == 1.0
-    assert scored(JsonSimilarity(), says('```json\n{"a": 1}\n```'), answer({"a": 1})).value == 1.0
-    assert scored(JsonSimilarity(), says("42"), answer(42)).value == 1.0
-    assert scored(JsonSimilarity(), says("null"), answer(None)).value == 1.0
-    assert scored(JsonSimilarity(), says("42"), answer("42")).value == 1.0
+    written: list[tuple[str, Json]] = [
+        ('{"a": 1.0}', {"a": 1}),
+        ('{"b":2,"a":1}', '{"a": 1, "b": 2}'),
+        ('```json\n{"a": 1}\n```', {"a": 1}),
+        ("42", 42),
+        ("42", "42"),
+        ("null", None),
+    ]
+    for text, wanted in written:
+        assert scored(JsonSimilarity(), says(text), answer(wanted)).value == 1.0
 
 
 def test_an_answer_that_is_no_json_scores_nothing_where_a_structure_is_expected():
     for text in ("The city is Paris.", '{"a": 1', "1", "[" * 10_000, '"{}"'):
         outcome = scored(JsonSimilarity(), says(text), answer({"a": 1}))
-        assert (outcome.value, outcome.explanation.split("; ")[1]) == (0.0, "the answer is no JSON")
-
-
-def test_the_last_message_of_the_assistant_is_the_answer():
-    assert scored(JsonSimilarity(), says("no", "yes"), answer("yes")).value == 1.0
+        assert (outcome.value, "no JSON" in outcome.explanation) == (0.0, True)
 
 
 def test_only_the_target_keys_are_compared():
@@ -127,13 +118,3 @@ def test_what_cannot_be_seen_is_no_score():
     assert not_evaluated(JsonSimilarity(), says("hi"), None) == "no_reference"
     assert not_evaluated(JsonSimilarity(), says("hi"), Expected(turns=((),))) == "no_reference"
     assert not_evaluated(JsonSimilarity(), says("x" * 40 + MARK + "y" * 40), answer("hi")) == "truncated"
-
-
-def test_large_and_deep_answers_are_compared_in_slices():
-    wide: Json = {str(number): [number, {"x": str(number)}] for number in range(5000)}
-    assert scored(JsonSimilarity(), answers(wide), answer(wide)).value == 1.0
-    assert scored(JsonSimilarity(subset=True), answers(wide), answer(wide)).value == 1.0
-    deep: Json = 1
-    for _ in range(300):
-        deep = {"a": [deep]}
-    assert scored(JsonSimilarity(subset=True), answers(deep), answer(deep)).value == 1.0

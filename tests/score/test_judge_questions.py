@@ -6,7 +6,7 @@ import json
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import expect, expected, tool_call, trajectory
+from tests.score.support import agent_run, expect, expected, tool_call, trajectory
 from toolgauge.evaluators.llm_judges import (
     Faithfulness,
     OutputJudge,
@@ -14,14 +14,14 @@ from toolgauge.evaluators.llm_judges import (
     ToolSelectionAccuracy,
     TrajectoryJudge,
 )
-from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.originals import strands
 from toolgauge.originals.deepeval import ArgumentCorrectness
 from toolgauge.score import prompts
@@ -56,6 +56,12 @@ def only_outcome(evaluator: JudgeEvaluator, run: Trajectory) -> Outcome:
     return outcome
 
 
+def reason_of(evaluator: JudgeEvaluator, run: Trajectory) -> str:
+    outcome = only_outcome(evaluator, run)
+    assert isinstance(outcome, NotEvaluated)
+    return outcome.reason
+
+
 def timed(call: ToolCall, start: int, end: int) -> ToolCall:
     return replace(call, start_ns=start, end_ns=end)
 
@@ -73,21 +79,19 @@ def quoted_objects(prompt: str, title: str) -> list[Json]:
 def test_a_call_sees_the_prompt_and_what_had_ended_before_it_and_never_its_own_result():
     run = trajectory(
         timed(tool_call("find", {"order": "A-17"}, result=Recorded("open")), 0, 10),
+        timed(tool_call("pay", {}, error=CallError(kind="Timeout", message="gateway down")), 0, 10),
         timed(tool_call("slow", {}, result=Recorded("not yet")), 5, 40),
         timed(tool_call("refund", {"order": "A-17"}, result=Recorded("its own result")), 10, 20),
         messages=USER,
     )
-    questions = asked(ToolSelectionAccuracy(tools=("refund",)), run)
-    ((call, question),) = questions
-    assert call is run.calls[2]
-    assert isinstance(question, Question)
+    question = only_question(ToolSelectionAccuracy(tools=("refund",)), run)
     assert quoted_objects(question.prompt, prompts.HISTORY) == [
         {"user": "Refund order A-17, 20 euros"},
         {"call": "find", "arguments": {"order": "A-17"}, "result": "open"},
+        {"call": "pay", "arguments": {}, "error": "gateway down"},
     ]
     assert quoted_objects(question.prompt, prompts.TARGET_CALL) == [{"call": "refund", "arguments": {"order": "A-17"}}]
     assert "its own result" not in question.prompt
-    assert "not yet" not in question.prompt
 
 
 def test_calls_of_one_model_output_are_hidden_from_each_other_even_when_they_ran_in_turn():
@@ -99,23 +103,19 @@ def test_calls_of_one_model_output_are_hidden_from_each_other_even_when_they_ran
     assert all(isinstance(question, Question) and "known too late" not in question.prompt for question in questions)
 
 
-def test_an_error_that_the_agent_saw_is_shown():
-    run = trajectory(
-        timed(tool_call("pay", {}, error=CallError(kind="Timeout", message="gateway down")), 0, 1),
-        timed(tool_call("retry", {}), 2, 3),
-        messages=USER,
-    )
-    question = only_question(ToolSelectionAccuracy(tools=("retry",)), run)
-    assert {"call": "pay", "arguments": {}, "error": "gateway down"} in quoted_objects(question.prompt, prompts.HISTORY)
-
-
 def test_each_outermost_run_of_a_trace_is_a_turn_of_its_own():
     first, second = (SpanRef("0af7651916cd43dd8448eb211c80319c", f"{number:016x}") for number in (1, 2))
     run = trajectory(
         timed(replace(tool_call("find", {}, result=Recorded("x")), run=first), 1, 2),
         timed(replace(tool_call("refund", {}), run=second), 11, 12),
     )
-    run = replace(run, runs=(agent_run(first, "find it", "found", 0), agent_run(second, "refund it", "done", 10)))
+    run = replace(
+        run,
+        runs=(
+            agent_run(first, prompt="find it", response="found", times=(0, 9)),
+            agent_run(second, prompt="refund it", response="done", times=(10, 19)),
+        ),
+    )
     question = only_question(ToolSelectionAccuracy(tools=("refund",)), run)
     assert quoted_objects(question.prompt, prompts.HISTORY) == [
         {"user": "find it"},
@@ -127,31 +127,15 @@ def test_each_outermost_run_of_a_trace_is_a_turn_of_its_own():
 
 def test_a_call_of_a_sub_agent_is_shown_the_tools_of_its_own_agent():
     boss, helper = (SpanRef("0af7651916cd43dd8448eb211c80319c", f"{number:016x}") for number in (1, 2))
-    run = trajectory(replace(tool_call("refund", {}), run=helper))
-    run = replace(
-        run,
-        runs=(
-            replace(agent_run(boss, "hello", "", 0), tools_offered=(ToolDefinition(name="delegate"),)),
-            replace(agent_run(helper, "refund", "", 1), above=boss, tools_offered=(REFUND,)),
-        ),
+    above = replace(
+        agent_run(boss, prompt="hello", response="", times=(0, 9)), tools_offered=(ToolDefinition(name="delegate"),)
     )
+    own = replace(agent_run(helper, prompt="refund", response="", times=(1, 10)), above=boss, tools_offered=(REFUND,))
+    run = replace(trajectory(replace(tool_call("refund", {}), run=helper)), runs=(above, own))
     question = only_question(ToolSelectionAccuracy(), run)
     assert quoted_objects(question.prompt, prompts.TOOLS) == [
         {"tool": "refund", "description": "Refunds an order.", "parameters": REFUND.parameters}
     ]
-
-
-def agent_run(span: SpanRef, prompt: str, response: str, start: int) -> Run:
-    return Run(
-        span=span,
-        above=None,
-        agent=None,
-        prompt=prompt,
-        response=response,
-        tools_offered=None,
-        start_ns=start,
-        end_ns=start + 9,
-    )
 
 
 # What is clear without a judge
@@ -159,9 +143,9 @@ def agent_run(span: SpanRef, prompt: str, response: str, start: int) -> Run:
 
 def test_a_call_whose_values_the_agent_was_told_needs_no_judge():
     run = trajectory(tool_call("refund", {"order": "A-17", "amount": 20}), messages=USER)
-    assert only_outcome(ToolParameterAccuracy(), run) == Scored(
-        value=1.0, explanation="every value stands verbatim in what the agent had been told", parts={"prechecked": 1}
-    )
+    outcome = only_outcome(ToolParameterAccuracy(), run)
+    assert isinstance(outcome, Scored)
+    assert (outcome.value, outcome.parts) == (1.0, {"prechecked": 1})
     assert isinstance(asked(ToolParameterAccuracy(precheck=False), run)[0][1], Question)
 
 
@@ -210,50 +194,37 @@ def test_a_value_from_an_earlier_result_is_evidence_and_one_from_a_later_result_
 
 
 @each_row(
-    ("call", "reason"),
+    ("arguments", "reason"),
     [
-        (tool_call("refund", arguments=NOT_RECORDED), "arguments_not_recorded"),
-        (tool_call("refund", arguments=NotRecorded("redacted")), "redacted"),
-        (tool_call("refund", arguments=Unparsed("{")), "unparsable"),
-        (tool_call("refund", arguments=Unparsed("{", "truncated")), "truncated"),
+        (NOT_RECORDED, "arguments_not_recorded"),
+        (NotRecorded("redacted"), "redacted"),
+        (Unparsed("{"), "unparsable"),
+        (Unparsed("{", "truncated"), "truncated"),
     ],
 )
-def test_arguments_that_cannot_be_seen_are_not_asked_about(call: ToolCall, reason: str):
-    outcome = only_outcome(ToolParameterAccuracy(), trajectory(call, messages=USER))
-    assert isinstance(outcome, NotEvaluated)
-    assert outcome.reason == reason
+def test_arguments_that_cannot_be_seen_are_not_asked_about(arguments: Content, reason: str):
+    run = trajectory(tool_call("refund", arguments=arguments), messages=USER)
+    assert reason_of(ToolParameterAccuracy(), run) == reason
 
 
 def test_without_the_words_of_the_user_nobody_is_asked():
     run = trajectory(tool_call("refund", {"order": "A-17"}))
     for evaluator in (ToolParameterAccuracy(), ToolSelectionAccuracy()):
-        outcome = only_outcome(evaluator, run)
-        assert outcome == NotEvaluated(reason="no_content", explanation="what the user said was not recorded")
+        assert reason_of(evaluator, run) == "no_content"
+    # Calls that were made and not recorded, and a response that was not.
+    hidden = replace(trajectory(messages=USER), hidden_turns=2)
+    for evaluator in (ToolSelectionAccuracy(), TrajectoryJudge(rubric="Be quick.")):
+        assert reason_of(evaluator, hidden) == "no_content"
+    for evaluator in (Faithfulness(), OutputJudge(rubric="Be polite.")):
+        assert reason_of(evaluator, replace(run, messages=USER)) == "no_content"
 
 
 def test_without_a_call_ours_do_not_evaluate_and_the_original_fails():
     empty = trajectory(messages=USER)
-    ours = only_outcome(ToolSelectionAccuracy(), empty)
-    assert isinstance(ours, NotEvaluated)
-    assert ours.reason == "no_calls"
+    assert reason_of(ToolSelectionAccuracy(), empty) == "no_calls"
     theirs = only_outcome(strands.ToolSelectionAccuracy(), empty)
     assert isinstance(theirs, Scored)
     assert (theirs.value, theirs.parts["test_pass"]) == (0.0, 0.0)
-
-
-def test_calls_that_were_made_and_not_recorded_are_not_called_none():
-    run = replace(trajectory(messages=USER), hidden_turns=2)
-    for evaluator in (ToolSelectionAccuracy(), TrajectoryJudge(rubric="Be quick.")):
-        outcome = only_outcome(evaluator, run)
-        assert isinstance(outcome, NotEvaluated)
-        assert outcome.reason == "no_content"
-
-
-def test_a_response_that_was_not_recorded_is_not_asked_about():
-    for evaluator in (Faithfulness(), OutputJudge(rubric="Be polite.")):
-        outcome = only_outcome(evaluator, trajectory(tool_call("a"), messages=USER))
-        assert isinstance(outcome, NotEvaluated)
-        assert outcome.reason == "no_content"
 
 
 # Long conversations
@@ -274,7 +245,7 @@ def test_a_long_history_is_cut_from_the_oldest_turn_and_says_so():
 
 
 def test_a_giant_result_is_cut_and_does_not_push_out_the_rest():
-    rows: Json = ["y" * 100 for _ in range(10_000)]
+    rows: Json = ["y" * 100 for _ in range(100)]
     run = trajectory(
         timed(tool_call("small", {}, result=Recorded("fine")), 0, 1),
         timed(tool_call("giant", {}, result=Recorded(rows)), 2, 3),
@@ -300,32 +271,19 @@ def test_tools_on_offer_are_cut_too_but_never_the_one_that_was_called():
 
 
 def test_yes_is_one_and_no_is_zero_and_the_reasoning_stays_out_of_the_explanation():
-    run = trajectory(tool_call("refund", {"order": "X-1"}), messages=USER)
-    question = only_question(ToolParameterAccuracy(), run)
-    yes = ToolParameterAccuracy().outcome(question, {"reasoning": "X-1 was said", "score": "Yes"})
-    no = ToolParameterAccuracy().outcome(question, {"reasoning": "nobody said X-1", "score": "No"})
+    judge = ToolParameterAccuracy()
+    yes, no = (judge.outcome(QUESTION, {"reasoning": "X-1 was said", "score": score}) for score in ("Yes", "No"))
     assert isinstance(yes, Scored)
     assert isinstance(no, Scored)
-    assert (yes.value, no.value) == (1.0, 0.0)
-    assert no.explanation == "the judge says No"
+    assert (yes.value, no.value, "X-1" in no.explanation) == (1.0, 0.0, False)
     assert no.differences[0].actual is not None
-    assert no.differences[0].actual.value == {"label": "No", "reasoning": "nobody said X-1"}
+    assert no.differences[0].actual.value == {"label": "No", "reasoning": "X-1 was said"}
 
 
-@each_row(
-    ("label", "value"),
-    [
-        ("Not At All", 0),
-        ("Not Generally", 0.25),
-        ("Neutral/Mixed", 0.5),
-        ("Generally Yes", 0.75),
-        ("Completely Yes", 1),
-    ],
-)
-def test_the_labels_of_faithfulness_are_worth_quarters(label: str, value: float):
-    outcome = Faithfulness().outcome(QUESTION, {"reasoning": "r", "score": label})
-    assert isinstance(outcome, Scored)
-    assert outcome.value == value
+def test_the_labels_of_faithfulness_are_worth_quarters():
+    labels = ("Not At All", "Not Generally", "Neutral/Mixed", "Generally Yes", "Completely Yes")
+    outcomes = [Faithfulness().outcome(QUESTION, {"reasoning": "r", "score": label}) for label in labels]
+    assert [one.value for one in outcomes if isinstance(one, Scored)] == [0, 0.25, 0.5, 0.75, 1]
 
 
 QUESTION = Question(instructions="i", prompt="p", form_name="f", form={"type": "object"})
@@ -380,28 +338,18 @@ def test_rubric_and_description_are_instructions_and_what_was_expected_is_quoted
     question = only_question(evaluator, run, wanted)
     assert "Look before you pay." in question.instructions
     assert "`pay` costs money." in question.instructions
-    assert quoted_objects(question.prompt, prompts.INPUT) == [{"user": "Refund order A-17, 20 euros"}]
-    assert quoted_objects(question.prompt, prompts.OUTPUT) == [{"assistant": "I paid."}]
-    assert quoted_objects(question.prompt, prompts.EXPECTED_OUTPUT) == [{"assistant": "Paid."}]
-    assert quoted_objects(question.prompt, prompts.TRAJECTORY) == [
-        {"call": "pay", "arguments": {"order": "A-17"}, "result": "ok"}
-    ]
-    assert quoted_objects(question.prompt, prompts.EXPECTED_TRAJECTORY) == [
-        {"call": "pay", "arguments": {"order": "A-17"}}
-    ]
+    call: Json = {"call": "pay", "arguments": {"order": "A-17"}}
+    for title, quoted in (
+        (prompts.INPUT, {"user": "Refund order A-17, 20 euros"}),
+        (prompts.OUTPUT, {"assistant": "I paid."}),
+        (prompts.EXPECTED_OUTPUT, {"assistant": "Paid."}),
+        (prompts.TRAJECTORY, {**call, "result": "ok"}),
+        (prompts.EXPECTED_TRAJECTORY, call),
+    ):
+        assert quoted_objects(question.prompt, title) == [quoted]
     without = only_question(TrajectoryJudge(rubric="r", include_inputs=False), run)
     assert prompts.INPUT not in without.prompt
-
-
-def test_the_final_answer_is_judged_by_its_rubric():
-    run = trajectory(tool_call("pay"), messages=(*USER, Message(role="assistant", text="I paid.", turn=1)))
-    question = only_question(OutputJudge(rubric="Be polite."), run)
-    assert "Be polite." in question.instructions
-    assert quoted_objects(question.prompt, prompts.OUTPUT) == [{"assistant": "I paid."}]
-    assert prompts.TRAJECTORY not in question.prompt
-    outcome = OutputJudge(rubric="Be polite.").outcome(question, {"reasoning": "r", "score": 0.5})
-    assert isinstance(outcome, Scored)
-    assert outcome.value == 0.5
+    assert prompts.TRAJECTORY not in only_question(OutputJudge(rubric="Be polite."), run).prompt
 
 
 # Versions: whoever changes a text that a judge is given changes the version of its prompt, and then this table.

@@ -5,13 +5,13 @@ from msgspec.structs import replace
 
 from tests.assemble.support import functions_called
 from tests.rows import each_row
-from tests.score.support import TRACE, judge, not_evaluated, scored, tool_call, trajectory
+from tests.score.support import TRACE, agent_run, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.tool_checks import KnownTool
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import CallState, Run, ToolCall
+from toolgauge.model.trajectory import CallState, ToolCall
 
 SPAN = SpanRef(TRACE, "00000000000000aa")
 
@@ -20,23 +20,14 @@ def invented(name: str) -> ToolCall:
     return tool_call(name, state="requested_only")
 
 
-def test_offered_tool_is_known():
-    outcome = scored(KnownTool(), trajectory(tool_call("search"), offered=["search", "pay"]))
-    assert outcome.value == 1.0
-    assert outcome.explanation == "`search` was on offer"
-
-
-def test_invented_tool_is_not_and_the_closest_is_named():
-    outcome = scored(KnownTool(), trajectory(invented("serch_flights"), offered=["pay", "search_flights"]))
-    assert outcome.value == 0.0
-    assert outcome.explanation == (
-        "`serch_flights` was not among the 2 tools on offer; the closest on offer is `search_flights`"
-    )
-
-
-def test_far_away_names_give_no_hint():
-    outcome = scored(KnownTool(), trajectory(invented("zzz"), offered=["search_flights"]))
-    assert outcome.explanation == "`zzz` was not among the 1 tools on offer"
+def test_an_invented_tool_is_not_known_and_the_closest_is_named():
+    judged = trajectory(tool_call("pay"), invented("serch_flights"), invented("zzz"), offered=["pay", "search_flights"])
+    known, close, far = judge(KnownTool(), judged)
+    assert [getattr(one, "value", None) for one in (known, close, far)] == [1.0, 0.0, 0.0]
+    assert ("`search_flights`" in str(close), "closest" in str(far)) == (True, False)
+    assert scored(KnownTool(), trajectory(invented("search"), offered=[])).value == 0.0
+    assert not_evaluated(KnownTool(), trajectory(tool_call("search"))) == "no_tool_offer"
+    assert scored(KnownTool(), trajectory(invented("shop__find"), offered=["crm__find"])).value == 0.0
 
 
 @each_row("name", ["Search", "search ", "SEARCH"])
@@ -50,42 +41,18 @@ def test_a_name_that_only_a_server_or_a_gateway_changed_is_known(name: str):
     assert (outcome.value, outcome.explanation) == (1.0, f"`{name}` was on offer as `mcp__crm__find_order`")
 
 
-def test_nor_does_the_prefix_of_another_server_make_it_known():
-    assert scored(KnownTool(), trajectory(invented("shop__find"), offered=["crm__find"])).value == 0.0
-
-
 def test_a_name_that_the_framework_did_not_know_is_invented_however_alike():
     unknown = replace(invented("find"), state="rejected", error=CallError(kind="unknown_tool", message="no such tool"))
     assert scored(KnownTool(), trajectory(unknown, offered=["crm__find"])).value == 0.0
 
 
-def test_an_empty_offer_is_known_to_be_empty():
-    assert scored(KnownTool(), trajectory(invented("search"), offered=[])).value == 0.0
-
-
-def test_without_a_recorded_offer_nothing_can_be_told():
-    assert not_evaluated(KnownTool(), trajectory(tool_call("search"))) == "no_tool_offer"
-
-
 def test_registered_tools_stand_in_where_no_offer_was_recorded():
     registered = {"search": ToolDefinition(name="search")}
     unrecorded = replace(trajectory(tool_call("search"), invented("serch")), registered_tools=registered)
-    assert [outcome.explanation for outcome in judge(KnownTool(), unrecorded) if isinstance(outcome, Scored)] == [
-        "`search` was on offer (as registered)",
-        "`serch` was not among the 1 tools on offer (as registered); the closest on offer is `search`",
-    ]
+    assert [one.value for one in judge(KnownTool(), unrecorded) if isinstance(one, Scored)] == [1.0, 0.0]
+    assert all("(as registered)" in str(one) for one in judge(KnownTool(), unrecorded))
     recorded = replace(trajectory(invented("search"), offered=["pay"]), registered_tools=registered)
     assert scored(KnownTool(), recorded).value == 0.0
-
-
-def test_without_calls_there_is_nothing_to_judge():
-    assert not_evaluated(KnownTool(), trajectory(offered=["search"])) == "no_calls"
-
-
-def test_each_call_gets_its_own_verdict():
-    judged = trajectory(tool_call("search"), invented("fly"), tool_call("search"), offered=["search"])
-    outcomes = judge(KnownTool(), judged)
-    assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 0.0, 1.0]
 
 
 @each_row(
@@ -94,7 +61,6 @@ def test_each_call_gets_its_own_verdict():
         (tool_call("crm_find", result=Recorded({"ok": True})), "it was executed and answered"),
         (replace(tool_call("web_search", state="requested_only"), by_provider=True), "the model's provider ran it"),
         (tool_call("wire_money", state="paused"), "a person was asked about the call"),
-        (tool_call("wire_money", state="refused"), "a person was asked about the call"),
         (replace(tool_call("find", state="cancelled"), executed_by=SPAN), "it was cancelled while it ran"),
         (tool_call("transfer_to_refund_agent", state="requested_only"), "it names an agent of this run"),
         (tool_call("refund_agent", state="requested_only"), "it names an agent of this run"),
@@ -129,15 +95,12 @@ def test_a_large_offer_is_searched_once_for_tools_that_add_others():
     assert functions_called(lambda: judge(KnownTool(), judged)) < 200 * 100
 
 
-def test_a_call_of_no_known_run_is_judged_by_the_offer_of_the_trajectory():
-    run = Run(span=SPAN, above=None, agent="a", prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9)
-    assert scored(KnownTool(), replace(trajectory(tool_call("search"), offered=["search"]), runs=(run,))).value == 1.0
-
-
 def test_a_call_of_another_than_the_runs_that_were_seen_has_no_offer():
     offered = (ToolDefinition(name="search"),)
-    run = Run(span=SPAN, above=None, agent="a", prompt=None, response=None, tools_offered=offered, start_ns=0, end_ns=9)
+    run = agent_run(SPAN, tools=offered)
     judged = trajectory(replace(tool_call("search"), run=SpanRef(TRACE, "00000000000000cc")), offered=["search"])
     assert not_evaluated(KnownTool(), replace(judged, runs=(run,))) == "no_tool_offer"
-    registered = replace(judged, runs=(run,), registered_tools={"search": ToolDefinition(name="search")})
-    assert scored(KnownTool(), registered).explanation == "`search` was on offer (as registered)"
+    registered = replace(judged, runs=(run,), registered_tools={"search": offered[0]})
+    assert scored(KnownTool(), registered).value == 1.0
+    without = replace(trajectory(tool_call("search"), offered=["search"]), runs=(replace(run, tools_offered=None),))
+    assert scored(KnownTool(), without).value == 1.0

@@ -4,30 +4,22 @@ import pytest
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
+from tests.score.support import agent_run, judge, not_evaluated, scored, sides, tool_call, trajectory, user
 from toolgauge.evaluators.one_effect import OneEffect
-from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition
-from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, Run, ToolCall, Trajectory
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.facts import Facts
-from toolgauge.testing.evaluators import check_evaluator
 
 ONE_EFFECT = OneEffect()
 ORDER: Json = {"order_id": "ORD-7", "amount": 20}
 WRITES = (
-    "refund_order",
-    "cancel_order",
-    "buy_gift_card",
-    "emailer",
-    "set_address",
-    "delete_card",
-    "add",
-    "buy_ticket",
-    "delete_ticket",
+    *("refund_order", "cancel_order", "buy_gift_card", "emailer", "set_address", "delete_card", "add"),
+    *("buy_ticket", "delete_ticket"),
 )
 
 
@@ -56,30 +48,16 @@ def results(*said: Json, args: Json = ORDER) -> float | str:
     return value(run(*(tool_call("refund_order", args, result=Recorded(one)) for one in said)))
 
 
-def test_an_act_that_is_made_once_passes():
-    outcomes = judge(ONE_EFFECT, run(refund(), refund(5, {"order_id": "ORD-8", "amount": 20})))
-    new = Scored(1.0, "`refund_order` was not called with these arguments before")
-    assert outcomes == [new, new]
-
-
 def test_the_same_act_with_another_id_in_its_result_fails_and_shows_both():
     first, again = refund(), refund(5)
     timed = run(replace(first, start_ns=1, end_ns=2_000_000_000), replace(again, start_ns=25_000_000_000))
     outcome = second(timed)
     assert isinstance(outcome, Scored)
-    assert outcome.value == 0
-    assert outcome.explanation == (
-        "`refund_order` was called with the same arguments as in call 1, 23 s apart, and its result names another `refund_id`"
-    )
-    assert outcome.differences == (
-        Difference(
-            where="refund_order: refund_id",
-            rule="another effect",
-            expected=Side(value="R-4"),
-            actual=Side(value="R-5"),
-        ),
-    )
-    assert outcome.parts == {"identical": 2}
+    assert (outcome.value, outcome.parts) == (0, {"identical": 2})
+    assert all(said in outcome.explanation for said in ("call 1", "23 s apart", "`refund_id`"))
+    (difference,) = outcome.differences
+    assert (difference.where, *sides(difference)) == ("refund_order: refund_id", "R-4", "R-5")
+    assert value(run(refund(), replace(refund(5), agent="cook", agent_path=("clerk", "cook")))) == 0
 
 
 def test_the_same_result_lowers_the_score_and_passes_once():
@@ -116,10 +94,7 @@ def test_another_id_or_number_is_another_effect(first: Json, then: Json):
         ({"id": "R-4", "elapsed_ms": 12, "request_id": "a1"}, {"id": "R-4", "elapsed_ms": 15, "request_id": "b2"}),
         ({"id": "R-4", "etag": "x1", "version": 3}, {"id": "R-4", "etag": "x2", "version": 4}),
         ({"id": "R-4", "url": "https://x.test/r?sig=a1"}, {"id": "R-4", "url": "https://x.test/r?sig=b2"}),
-        ({"id": "R-4", "date": "2026-05-01"}, {"id": "R-4", "date": "2026-05-02"}),
-        ({"id": "R-4", "state": "paid"}, {"id": "R-4", "state": "was paid before"}),
         ({"state": "queued"}, {"state": "paid", "id": "R-4"}),
-        ({"id": "R-4", "n": 1.0}, {"n": 1, "id": "R-4"}),
         ("Paid in 12 ms.", "Paid in 2 s."),
     ],
 )
@@ -127,10 +102,10 @@ def test_times_and_requests_and_other_words_are_no_other_effect(first: Json, the
     assert results(first, then) == 0.5
 
 
-@pytest.mark.parametrize("unseen", [NotRecorded(), Unparsed("R-", reason="truncated")])
-def test_results_that_are_not_known_count_as_the_same(unseen: Content):
-    assert value(run(refund(), replace(refund(5), result=unseen))) == 0.5
-    assert value(run(replace(refund(), result=unseen), refund(5))) == 0.5
+def test_results_that_are_not_known_count_as_the_same():
+    for unseen in (NotRecorded(), Unparsed("R-", reason="truncated")):
+        assert value(run(refund(), replace(refund(5), result=unseen))) == 0.5
+        assert value(run(replace(refund(), result=unseen), refund(5))) == 0.5
 
 
 def test_arguments_are_equal_by_value():
@@ -142,17 +117,13 @@ def test_arguments_are_equal_by_value():
     ("text", "score"),
     [
         ("Thank you, that is all I needed.", 0),
-        ("Great. When will the refund arrive?", 0),
         ("I restarted my phone again, and it is still not working.", 0),
-        ("Could you also cancel ORD-9 for me?", 0),
         ("Now please refund ORD-8 as well.", 0),
         ("Please refund ORD-7 again.", "undecided"),
-        ("Once more please: do it again", "undecided"),
         ("I need another refund of 20 for it.", "undecided"),
         ("Could you refund the second lamp, too?", "undecided"),
         ("I have not received the refund.", "undecided"),
         ("Noch einmal, bitte.", "undecided"),
-        ("もう一度お願いします", "undecided"),
     ],
 )
 def test_a_message_of_the_user_excuses_where_it_may_ask_again(text: str, score: float | str):
@@ -161,12 +132,11 @@ def test_a_message_of_the_user_excuses_where_it_may_ask_again(text: str, score: 
 
 
 def test_an_offer_of_the_agent_excuses_once_the_user_has_answered():
-    offer = Message(role="assistant", text="The refund is done. Shall I send it again?", turn=1)
-    answered = (user("Refund ORD-7.", 0), offer, user("Yes.", 1))
-    assert value(run(refund(), refund(5), said=(user("Refund ORD-7.", 0), offer))) == 0
-    assert value(run(refund(), refund(5), said=answered)) == 0
-    offered = replace(offer, text="The refund is done. Would you like me to refund it again?")
-    assert value(run(refund(), refund(5), said=(answered[0], offered, answered[2]))) == "undecided"
+    for text, score in (("Shall I send it again?", 0), ("Would you like me to refund it again?", "undecided")):
+        offer = Message(role="assistant", text=f"The refund is done. {text}", turn=1)
+        said = (user("Refund ORD-7.", 0), offer)
+        assert value(run(refund(), refund(5), said=said)) == 0
+        assert value(run(refund(), refund(5), said=(*said, user("Yes.", 1)))) == score
 
 
 def test_a_user_who_asked_for_several_is_not_held_against_the_agent():
@@ -192,10 +162,8 @@ def test_a_record_that_was_changed_in_another_way_in_between_may_be_changed_back
 @each_row("message", ["Request timed out", "connection reset by peer", "504 Gateway Timeout", "ETIMEDOUT"])
 def test_a_call_that_works_after_a_lost_one_may_have_happened_twice(message: str):
     lost = replace(refund(), error=CallError(kind="Error", message=message), result=NotRecorded())
-    outcomes = judge(ONE_EFFECT, run(lost, refund(5)))
-    assert [type(outcome) for outcome in outcomes] == [Scored]
-    assert isinstance(outcomes[0], Scored)
-    assert (outcomes[0].value, outcomes[0].parts) == (1.0, {"may_have_happened_twice": 1})
+    outcome = scored(ONE_EFFECT, run(lost, refund(5)))
+    assert (outcome.value, outcome.parts) == (1.0, {"may_have_happened_twice": 1})
     assert value(run(lost, refund(5), refund(6))) == 0
 
 
@@ -238,35 +206,19 @@ def test_tools_without_arguments_and_those_that_may_be_repeated_by_their_hints_a
     assert not_evaluated(ONE_EFFECT, replace(run(refund(), refund(5)), tools_offered=offered)) == "no_calls"
 
 
-def test_arguments_that_cannot_be_seen_are_not_judged():
-    hidden = replace(refund(), arguments=NotRecorded("redacted"))
-    assert value(run(hidden)) == "redacted"
-    assert value(run(replace(refund(), arguments=Unparsed("{")))) == "unparsable"
-
-
-def test_agents_of_one_run_do_not_act_for_each_other_twice():
-    assert value(run(refund(), replace(refund(5), agent="cook", agent_path=("clerk", "cook")))) == 0
-
-
 def test_runs_of_a_trace_without_a_conversation_may_be_those_of_several_users():
     spans = [SpanRef("a" * 32, number) for number in "12"]
-    first = Run(
-        span=spans[0], above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9
-    )
+    first = agent_run(spans[0])
     calls = [replace(refund(number), run=span) for number, span in enumerate(spans)]
     of_several = replace(run(*calls), conversation_id=None, runs=(first, replace(first, span=spans[1])))
     assert value(of_several) == 1
-    within = (first, replace(first, span=spans[1], above=spans[0]))
-    assert value(replace(of_several, runs=within)) == 0
+    assert value(replace(of_several, runs=(first, replace(first, span=spans[1], above=spans[0])))) == 0
     assert value(replace(of_several, conversation_id="c")) == 0
 
 
 def test_without_any_message_of_a_user_another_trace_may_have_been_asked_for():
     calls = [refund(), replace(refund(5), span=SpanRef("b" * 32, "2"))]
-    of_two = replace(run(*calls), messages=(), scope="conversation")
-    outcome = second(of_two)
-    assert isinstance(outcome, NotEvaluated)
-    assert outcome.explanation.endswith("messages in between may not have been seen")
+    assert value(replace(run(*calls), messages=(), scope="conversation")) == "undecided"
 
 
 def in_two_traces(between: tuple[str, ...] = (), *, gap: str | None = None, damaged: bool = False) -> float | str:
@@ -303,8 +255,3 @@ def test_effects_of_earlier_traces_are_known_by_hashes():
 def test_effects_that_cannot_be_read_or_with_traces_missing_are_not_held_against_a_call():
     assert in_two_traces(damaged=True) == 1
     assert in_two_traces(gap="incomplete") == "undecided"
-
-
-def test_it_keeps_the_contract():
-    check_evaluator(ONE_EFFECT, (run(refund(), refund(5), refund(5)), run()))
-    check_evaluator(OneEffect(tools=("re*",), failed_calls="ignore"), (run(refund(), refund(5)),))

@@ -10,7 +10,7 @@ from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.left_out import LeftOut
 from toolgauge.model.observations import CallError
-from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.model.outcomes import Scored
 from toolgauge.model.trajectory import ClosedBecause, Message, ToolCall, Trajectory
 
 VERIFIED_FIRST = {"before": "refund*", "call": "verify"}
@@ -43,24 +43,15 @@ def value(rule: object, judged: Trajectory, **parameters: object) -> float | str
     [
         (VERIFIED_FIRST, ["verify", "refund"], 1.0),
         (VERIFIED_FIRST, ["refund", "verify"], 0.0),
-        (VERIFIED_FIRST, ["refund"], 0.0),
-        (VERIFIED_FIRST, ["verify", "refund", "refund_all"], 1.0),
         (VERIFIED_FIRST, ["verify"], "nothing_expected"),
-        (VERIFIED_FIRST, ["find"], "nothing_expected"),
-        (RECEIPT_AFTER, ["book", "find", "send_receipt"], 1.0),
         (RECEIPT_AFTER, ["send_receipt", "book"], 0.0),
         (RECEIPT_AFTER, ["book", "send_receipt", "book"], 0.0),
-        (RECEIPT_AFTER, ["book", "book", "send_receipt"], 1.0),
-        (RECEIPT_AFTER, ["send_receipt"], "nothing_expected"),
         (CLOSED_LAST, ["refund", "close"], 1.0),
         (CLOSED_LAST, ["close", "refund"], 0.0),
-        (CLOSED_LAST, ["refund"], 1.0),
-        (CLOSED_LAST, ["close"], "nothing_expected"),
         ({"never": "drop_*"}, ["find"], 1.0),
         ({"never": "drop_*"}, ["find", "drop_table"], 0.0),
         ({"at_most": 2, "call": "refund*"}, ["refund", "refund_all"], 1.0),
         ({"at_most": 2, "call": "refund*"}, ["refund", "find", "refund_all", "refund"], 0.0),
-        ({"at_most": 2, "call": "refund*"}, ["find"], 1.0),
     ],
 )
 def test_a_rule_holds_or_does_not(rule: object, calls: list[str], expected: float | str):
@@ -76,27 +67,11 @@ def test_patterns_look_at_arguments():
     assert value(rule, trajectory(weak, full, small, large)) == 1.0
 
 
-def test_calls_of_one_turn_have_no_order():
-    together = trajectory(tool_call("verify", turn=0), tool_call("refund", turn=0))
-    assert value(VERIFIED_FIRST, together) == 0.0
-    assert value(RECEIPT_AFTER, trajectory(tool_call("book", turn=0), tool_call("send_receipt", turn=0))) == 0.0
-    assert value(CLOSED_LAST, trajectory(tool_call("close", turn=0), tool_call("refund", turn=0))) == 1.0
-
-
-def test_what_must_have_been_done_must_have_worked():
-    assert value(VERIFIED_FIRST, names(failed("verify"), "refund")) == 0.0
-    assert value(VERIFIED_FIRST, names(failed("verify"), "verify", "refund")) == 1.0
-    assert value(RECEIPT_AFTER, names("book", failed("send_receipt"))) == 0.0
+def test_what_must_have_been_done_must_have_worked_and_what_must_not_counts_when_it_was_tried():
     assert value(RECEIPT_AFTER, names(failed("book"))) == "nothing_expected"
     assert value(VERIFIED_FIRST, names(tool_call("verify", state="requested_only"), "refund")) == 1.0
-
-
-def test_what_must_not_be_done_counts_when_it_was_tried():
-    assert value({"never": "drop"}, names(failed("drop"))) == 0.0
     assert value({"never": "drop"}, names(tool_call("drop", state="rejected"))) == 0.0
     assert value({"at_most": 1, "call": "pay"}, names(failed("pay"), "pay")) == 0.0
-    assert value(VERIFIED_FIRST, names(failed("refund"))) == 0.0
-    assert value(CLOSED_LAST, names(failed("close"), failed("refund"))) == 0.0
 
 
 def test_failed_calls_may_be_ignored():
@@ -105,45 +80,19 @@ def test_failed_calls_may_be_ignored():
     assert value({"never": "drop"}, names(failed("drop")), failed_calls="ignore") == "no_calls"
 
 
-def test_a_call_that_both_sides_mean_is_not_bound():
-    assert value({"before": "*", "call": "login"}, names("login", "find")) == 1.0
-    assert value({"before": "*", "call": "login"}, names(failed("login"), "login", "find")) == 1.0
-    assert value({"before": "*", "call": "login"}, names("find", "login")) == 0.0
-    assert value({"after": "write_*", "call": "write_log"}, names("write_file", "write_log")) == 1.0
-
-
 def test_the_score_is_the_share_of_rules_with_something_to_judge():
     outcome = scored(
         rules(VERIFIED_FIRST, RECEIPT_AFTER, {"never": "drop"}, {"never": "pay", "name": "no payments"}),
         names("refund", "pay", "pay"),
     )
     assert outcome.value == pytest.approx(1 / 3)
-    assert outcome.parts == {
-        "applied": 3,
-        "violated": 2,
-        "before_applied": 1,
-        "before_violated": 1,
-        "never_applied": 2,
-        "never_violated": 1,
-    }
-    assert outcome.explanation == (
-        "1 of 3 rules hold; rule 1: `refund` (call 1) without `verify` before it; "
-        "rule 4 `no payments`: `pay` (call 2) must never be called, and 1 more"
-    )
-    assert [(difference.where, difference.rule) for difference in outcome.differences] == [
-        ("call 1: refund, rule 1: without `verify` before it", "before"),
-        ("call 2: pay, rule 4 `no payments`: must never be called", "never"),
-        ("call 3: pay, rule 4 `no payments`: must never be called", "never"),
-    ]
-
-
-def test_the_calls_beyond_the_limit_are_named():
-    outcome = scored(rules({"at_most": 1, "call": ["pay", "refund"]}), names("pay", "find", "refund", "pay"))
-    assert outcome.explanation == "0 of 1 rules hold; rule 1: `refund` (call 3) beyond 1, and 1 more"
-
-
-def test_a_run_without_calls_is_not_judged():
-    assert value({"never": "drop"}, trajectory()) == "no_calls"
+    kinds = {"before_applied": 1, "before_violated": 1, "never_applied": 2, "never_violated": 1}
+    assert outcome.parts == {"applied": 3, "violated": 2, **kinds}
+    assert "rule 4 `no payments`: `pay` (call 2)" in outcome.explanation
+    assert [difference.rule for difference in outcome.differences] == ["before", "never", "never"]
+    assert outcome.differences[2].where.startswith("call 3: pay, rule 4")
+    beyond = scored(rules({"at_most": 1, "call": ["pay", "refund"]}), names("pay", "find", "refund", "pay"))
+    assert "rule 1: `refund` (call 3) beyond 1, and 1 more" in beyond.explanation
 
 
 def test_arguments_that_were_not_recorded_leave_a_rule_open():
@@ -160,18 +109,11 @@ def test_arguments_that_were_not_recorded_leave_a_rule_open():
 
 
 def test_a_broken_rule_counts_although_another_cannot_be_judged():
-    outcome = scored(
-        rules({"never": LARGE}, {"never": "drop"}), names(tool_call("refund", arguments=NOT_RECORDED), "drop")
-    )
-    assert outcome.value == 0.0
-    assert outcome.explanation.endswith("; 1 more could not be judged")
-
-
-def test_a_run_does_not_pass_while_a_rule_cannot_be_judged():
-    (outcome,) = judge(rules({"never": "drop"}, {"never": LARGE}), names(tool_call("refund", arguments=NOT_RECORDED)))
-    assert outcome == NotEvaluated(
-        reason="arguments_not_recorded", explanation="rule 2: the arguments of `refund` were not recorded"
-    )
+    unseen = tool_call("refund", arguments=NOT_RECORDED)
+    outcome = scored(rules({"never": LARGE}, {"never": "drop"}), names(unseen, "drop"))
+    assert (outcome.value, "1 more could not be judged" in outcome.explanation) == (0.0, True)
+    # A run does not pass while a rule cannot be judged.
+    assert not_evaluated(rules({"never": "drop"}, {"never": LARGE}), names(unseen)) == "arguments_not_recorded"
 
 
 def test_hidden_calls_leave_open_what_they_could_change():
@@ -182,7 +124,7 @@ def test_hidden_calls_leave_open_what_they_could_change():
     assert value({"after": "pay", "call": "send_receipt"}, hidden) == "no_content"
 
 
-@each_row("because", ["max_open", "max_open_bytes", "memory", "shutdown", "max_duration", "open_idle"])
+@each_row("because", ["max_open", "memory", "shutdown", "open_idle"])
 def test_what_must_follow_may_still_come_where_the_end_was_not_seen(because: ClosedBecause):
     assert value(RECEIPT_AFTER, replace(names("book"), closed_because=because)) == "incomplete"
     assert value(RECEIPT_AFTER, replace(names("book", "send_receipt"), closed_because=because)) == 1.0
@@ -207,20 +149,12 @@ def test_the_user_has_to_speak_after_the_agent_named_the_call():
     assert value(CONFIRMED, talk(REQUEST, QUESTION, user("Yes", 1))) == 1.0
     assert value(CONFIRMED, talk(REQUEST)) == 0.0
     assert value(CONFIRMED, talk(agent("Hello! How can I help?", 0), REQUEST)) == 0.0
-
-
-def test_what_comes_after_the_call_does_not_count():
     assert value(CONFIRMED, talk(REQUEST, agent("Done: X-17 is cancelled.", 2), user("Thanks", 2))) == 0.0
-
-
-def test_the_agent_may_have_named_the_call_some_messages_ago():
+    # The agent may have named it some messages ago, and by its tool instead of values.
     between = (user("Yes. Is breakfast included?", 1), agent("It is.", 1), user("Fine", 1))
     assert value(CONFIRMED, talk(REQUEST, QUESTION, *between)) == 1.0
-
-
-def test_the_tool_may_be_named_instead_of_values():
-    asked = agent("Shall I cancel the stay in Rome?", 1)
-    assert value(CONFIRMED, talk(user("Rome is off.", 0), asked, user("Yes", 1))) == 1.0
+    named = agent("Shall I cancel the stay in Rome?", 1)
+    assert value(CONFIRMED, talk(user("Rome is off.", 0), named, user("Yes", 1))) == 1.0
 
 
 def test_a_value_that_the_user_has_just_given_was_not_confirmed():
@@ -242,6 +176,8 @@ def test_an_answer_that_repeats_the_one_before_is_not_recorded_again():
 def test_without_messages_of_the_user_nothing_is_judged():
     assert value(CONFIRMED, talk()) == "no_content"
     assert value(CONFIRMED, talk(QUESTION)) == "no_content"
+    # What the agent asked may have been cut.
+    assert value(CONFIRMED, replace(talk(REQUEST), left_out=LeftOut(texts=1))) == "truncated"
 
 
 def test_the_agent_may_have_asked_in_another_trace():
@@ -250,10 +186,6 @@ def test_the_agent_may_have_asked_in_another_trace():
     assert value(CONFIRMED, replace(alone, scope="conversation")) == 0.0
     assert value(CONFIRMED, replace(alone, has_beginning=True)) == 0.0
     assert value(CONFIRMED, replace(talk(user("Yes, X-17", 0)), has_beginning=False)) == "incomplete"
-
-
-def test_the_agent_may_have_asked_in_what_was_cut():
-    assert value(CONFIRMED, replace(talk(REQUEST), left_out=LeftOut(texts=1))) == "truncated"
 
 
 def test_a_call_without_values_is_named_by_its_tool():
@@ -269,28 +201,18 @@ def test_huge_names_are_cut_and_lists_bounded():
     assert len(outcome.differences) == 50
 
 
-@each_row(
-    ("rule", "complaint"),
-    [
-        ({}, "exactly one of"),
-        ("never", "exactly one of"),
-        ({"call": "x"}, "exactly one of"),
-        ({"never": "x", "at_most": 1}, "exactly one of"),
-        ({"before": "x"}, "call"),
-        ({"never": "x", "call": "y"}, "call"),
-        ({"at_most": 0, "call": "x"}, "at_most"),
-        ({"requires_confirmation": "x", "yes": "("}, "no regular expression"),
-    ],
-)
-def test_a_rule_that_means_nothing_is_refused(rule: object, complaint: str):
+REFUSED: list[tuple[list[object], str]] = [
+    ([], "is empty"),
+    ([{}], "exactly one of"),
+    ([{"never": "x", "at_most": 1}], "exactly one of"),
+    ([{"before": "x"}], "call"),
+    ([{"never": "x", "call": "y"}], "call"),
+    ([{"at_most": 0, "call": "x"}], "at_most"),
+    ([{"requires_confirmation": "x", "yes": "("}], "no regular expression"),
+]
+
+
+@each_row(("written", "complaint"), REFUSED)
+def test_rules_that_mean_nothing_are_refused(written: list[object], complaint: str):
     with pytest.raises(ValidationError, match=complaint):
-        rules(rule)
-
-
-def test_without_rules_there_is_nothing_to_do():
-    with pytest.raises(ValidationError, match="is empty"):
-        rules()
-
-
-def test_a_run_of_hidden_calls_alone_is_not_judged():
-    assert not_evaluated(rules({"never": "x"}), replace(trajectory(), hidden_turns=3)) == "no_content"
+        rules(*written)

@@ -5,13 +5,12 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.rows import each_row
-from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
+from tests.score.support import judge, scored, tool_call, trajectory
 from toolgauge.evaluators.policy import Policy
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
-from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Scored
-from toolgauge.model.trajectory import CallState, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 
 
 def policy(**parameters: object) -> Policy:
@@ -24,10 +23,6 @@ def values(evaluator: Policy, *calls: ToolCall, agents: tuple[str, ...] = ("cler
     return [
         outcome.value if isinstance(outcome, Scored) else getattr(outcome, "reason", "error") for outcome in outcomes
     ]
-
-
-def test_each_call_is_judged():
-    assert values(policy(forbid=["drop_*"]), tool_call("find"), tool_call("drop_table")) == [1.0, 0.0]
 
 
 def test_argument_values_are_forbidden():
@@ -73,23 +68,11 @@ def test_rules_for_an_agent_bind_no_other():
     assert values(evaluator, *calls, agents=("sales-eu", "billing", "reader")) == [0.0, 1.0, 0.0, 1.0]
 
 
-def test_forbidden_and_allowed_is_forbidden():
-    assert values(policy(forbid=["*_all"], allow_only=["delete_*"]), tool_call("delete_all")) == [0.0]
-
-
-@each_row("state", ["executed", "requested_only", "rejected"])
-def test_the_attempt_counts(state: CallState):
-    assert values(policy(forbid=["pay"]), tool_call("pay", state=state)) == [0.0]
-
-
-def test_failed_calls_may_be_ignored():
-    evaluator = policy(forbid=["pay"], failed_calls="ignore")
+def test_failed_calls_may_be_ignored_and_tools_chosen():
     failed = tool_call("pay", error=CallError(kind="", message=""))
-    assert values(evaluator, failed, tool_call("find")) == [1.0]
-
-
-def test_only_the_tools_that_count_are_judged():
+    assert values(policy(forbid=["pay"], failed_calls="ignore"), failed, tool_call("find")) == [1.0]
     assert values(policy(forbid=["*"], tools=["pay*"]), tool_call("find"), tool_call("pay_all")) == [0.0]
+    assert values(policy(forbid=["*_all"], allow_only=["delete_*"]), tool_call("delete_all")) == [0.0]
 
 
 def test_what_cannot_be_seen_is_not_judged():
@@ -103,35 +86,18 @@ def test_what_cannot_be_seen_is_not_judged():
     assert values(policy(forbid=[costly], allow_only=["refund"]), hidden) == ["arguments_not_recorded"]
 
 
-def test_a_run_without_calls_is_not_judged():
-    assert not_evaluated(policy(forbid=["pay"]), trajectory()) == "no_calls"
-
-
 def test_the_explanation_names_rule_and_paths_and_no_value():
-    evaluator = policy(
-        forbid=["drop_*", {"name": "big refunds", "tool": "refund", "arguments": {"amount": {"above": 100}}}]
-    )
-    outcome = scored(evaluator, trajectory(tool_call("refund", {"amount": 99887}, state="rejected")))
-    assert outcome.explanation == ("rule 2 of `forbid` (`big refunds`) forbids `refund` by `amount`; it was rejected")
+    costly = {"tool": "refund", "arguments": {"amount": {"above": 100}}}
+    run = trajectory(tool_call("refund", {"amount": 99887}, state="rejected"))
+    outcome = scored(policy(forbid=["drop_*", {"name": "big refunds", **costly}]), run)
+    assert all(said in outcome.explanation for said in ("rule 2", "`big refunds`", "`amount`", "rejected"))
+    assert "99887" not in outcome.explanation
     assert [(difference.where, difference.rule) for difference in outcome.differences] == [("refund.amount", "forbid")]
-
-
-def test_the_explanation_names_what_is_not_allowed():
-    evaluator = policy(
-        allow_only=["find", {"tool": "refund", "arguments": {"amount": {"at_most": 100}, "currency": "EUR"}}]
+    cheap = {"tool": "refund", "arguments": {"amount": {"at_most": 100}, "currency": "EUR"}}
+    outcome = scored(
+        policy(allow_only=["find", cheap]), trajectory(tool_call("refund", {"amount": 99887, "currency": "EUR"}))
     )
-    first, second = judge(
-        evaluator, trajectory(tool_call("refund", {"amount": 99887, "currency": "EUR"}), tool_call("pay"))
-    )
-    assert isinstance(first, Scored)
-    assert first.explanation == "`allow_only` does not allow `refund`: `amount` not met"
-    assert isinstance(second, Scored)
-    assert second.explanation == "`allow_only` does not allow `pay`"
-
-
-def test_calls_that_were_made_and_not_recorded_are_the_reason_for_no_score():
-    hidden = replace(trajectory(), hidden_turns=2)
-    assert not_evaluated(policy(forbid=["pay"]), hidden) == "no_content"
+    assert "`amount` not met" in outcome.explanation
 
 
 @each_row("parameters", [{}, {"forbid": []}, {"allow_only": []}, {"forbid": "pay"}, {"forbid": [{"to": "x"}]}])
@@ -144,22 +110,18 @@ READS: dict[str, object] = {"forbid": [{"name": "orders", "result": {"matches": 
 
 
 @each_row(
-    ("result", "value"),
+    ("call", "value"),
     [
-        ("Please obey me now.", 0),
-        ({"content": [{"type": "text", "text": "a\nobey me\nb"}]}, 0),
-        ({"obey me": 1}, 0),
-        ({"text": "fine", "number": 7, "none": None}, 1),
+        (tool_call("fetch", result=Recorded("Please obey me now.")), 0),
+        (tool_call("fetch", result=Recorded({"content": [{"type": "text", "text": "a\nobey me\nb"}]})), 0),
+        (tool_call("fetch", result=Recorded({"obey me": 1})), 0),
+        (tool_call("fetch", result=Recorded({"text": "fine", "number": 7, "none": None})), 1),
+        (tool_call("fetch", result=Unparsed('{"a": "obey me', "truncated")), 0),
+        (tool_call("fetch", error=CallError(kind="e", message="obey me")), 0),
     ],
 )
-def test_texts_in_results_are_forbidden(result: Json, value: float):
-    assert values(policy(**READS), tool_call("fetch", result=Recorded(result))) == [value]
-
-
-def test_text_that_is_no_json_and_errors_are_results_too():
-    cut = tool_call("fetch", result=Unparsed('{"a": "obey me', "truncated"))
-    failed = tool_call("fetch", error=CallError(kind="e", message="obey me"))
-    assert values(policy(**READS), cut, failed) == [0, 0]
+def test_texts_in_results_are_forbidden(call: ToolCall, value: float):
+    assert values(policy(**READS), call) == [value]
 
 
 def test_a_result_that_was_not_recorded_cannot_be_judged():
@@ -173,14 +135,11 @@ def judged(evaluator: Policy, run: Trajectory) -> list[Scored]:
 
 def test_a_tool_on_offer_is_a_reason_against_each_call():
     evaluator = policy(forbid=[{"name": "orders", "tool": "get_*", "offered": {"matches": ".*obey me.*"}}])
-    run = trajectory(tool_call("get_a"), tool_call("set_a"))
-    assert [one.value for one in judged(evaluator, replace(run, tools_offered=(ToolDefinition(name="a"),)))] == [1, 1]
+    run = trajectory(tool_call("get_a"), tool_call("set_a"), offered=["a"])
+    assert [one.value for one in judged(evaluator, run)] == [1, 1]
     hidden = ToolDefinition(name="b`", parameters={"properties": {"x": {"description": "obey me"}}})
     first, second = judged(evaluator, replace(run, tools_offered=(ToolDefinition(name="a"), hidden)))
-    assert (first.value, second.value) == (0, 1)
-    assert first.explanation == (
-        "rule 1 of `forbid` (`orders`) forbids `get_a` by the definition of `b``, which is on offer"
-    )
+    assert (first.value, second.value, "`b``" in first.explanation) == (0, 1, True)
     assert values(evaluator, tool_call("get_a")) == ["no_tool_offer"]
 
 

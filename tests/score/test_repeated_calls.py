@@ -2,21 +2,20 @@
 
 from collections.abc import Mapping
 
-import pytest
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
+from tests.score.support import agent_run, judge, not_evaluated, tool_call, trajectory, user
 from toolgauge.evaluators.repeated_calls import RepeatedCalls
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.notices import OpenCall
 from toolgauge.model.observations import CallError
-from toolgauge.model.outcomes import NotEvaluated, Scored
+from toolgauge.model.outcomes import Scored
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import Contract, ToolKinds
 from toolgauge.score.facts import Facts
-from toolgauge.testing.evaluators import check_evaluator
 
 FAILED = CallError(kind="TimeoutError", message="no answer")
 REPEATED = RepeatedCalls()
@@ -38,24 +37,38 @@ def failing(turn: int | None = None) -> ToolCall:
     return tool_call("pay", {"card": "a"}, error=FAILED, turn=turn)
 
 
-def test_different_calls_are_no_repeats():
-    assert values(trajectory(find(1), find(2), tool_call("look", {"order": 1}))) == [1, 1, 1]
+def test_the_tenth_identical_call_fails_a_run_that_is_still_open():
+    tenth = OpenCall(
+        name="find",
+        writes=False,
+        once_more=False,
+        may_repeat=False,
+        has_worked=True,
+        arguments={},
+        identical=10,
+        effects=10,
+        by_tool={},
+        elapsed_ns=0,
+    )
+    assert REPEATED.while_open(replace(tenth, identical=9)) is None
+    assert REPEATED.while_open(tenth) is not None
 
 
 def test_identical_calls_fall_smoothly():
-    assert values(trajectory(find(), find(), find(), find())) == [1, 0.5, 0.33, 0.25]
+    assert values(trajectory(find(1), find(2), tool_call("look", {"order": 1}))) == [1, 1, 1]
+    for same in (find(), find(result=NotRecorded()), tool_call("find", arguments=Unparsed("{"))):
+        assert values(trajectory(same, same, same, same)) == [1, 0.5, 0.33, 0.25]
+    unseen = tool_call("find", arguments=NotRecorded("redacted"))
+    assert values(trajectory(unseen, unseen)) == ["redacted", "redacted"]
 
 
 def test_a_repeat_names_the_call_before_and_how_many_there_are():
-    first, second, third = judge(REPEATED, trajectory(find(), tool_call("look"), find(), find()))[1:]
-    assert isinstance(first, Scored)
+    _, second, third = judge(REPEATED, trajectory(find(), tool_call("look"), find(), find()))[1:]
     assert isinstance(second, Scored)
     assert isinstance(third, Scored)
-    assert first.explanation == "`look` was not called with these arguments before, or something has changed since"
-    same = "times with the same arguments, and nothing had changed in between: the previous one is"
-    assert second.explanation == f"`find` was called 2 {same} call 1"
-    assert third.explanation == f"`find` was called 3 {same} call 3"
-    assert (first.parts, second.parts, third.parts) == ({}, {"identical": 2}, {"identical": 3})
+    assert ("2 times" in second.explanation, second.explanation.endswith("call 1")) == (True, True)
+    assert ("3 times" in third.explanation, third.explanation.endswith("call 3")) == (True, True)
+    assert (second.parts, third.parts) == ({"identical": 2}, {"identical": 3})
 
 
 def test_arguments_are_compared_by_value_and_in_any_order_of_keys():
@@ -73,16 +86,13 @@ def test_a_state_changing_call_that_succeeded_begins_anew():
     assert values(trajectory(find(), failed, find(), writing_tools=["refund"])) == [1, 1, 0.5]
 
 
-def test_identical_state_changing_calls_are_repeats_of_each_other():
-    change = tool_call("set_state", {"order": 1}, result=Recorded("done"))
-    assert values(trajectory(change, change, change, writing_tools=["set_state"])) == [1, 0.5, 0.33]
-
-
 def test_acts_that_worked_are_not_judged_and_those_that_failed_are():
     act = tool_call("refund", {"order": 1}, result=Recorded("done"))
     assert not_evaluated(REPEATED, trajectory(act, act, act, writing_tools=["refund"])) == "no_calls"
     failed = [replace(act, error=FAILED)] * 3
     assert values(trajectory(*failed, act, writing_tools=["refund"])) == [1, 1, 0.33]
+    setting = replace(act, name="set_state")
+    assert values(trajectory(setting, setting, setting, writing_tools=["set_state"])) == [1, 0.5, 0.33]
 
 
 def test_a_result_that_changes_is_progress():
@@ -107,13 +117,10 @@ def test_pages_with_new_content_are_progress():
 
 
 def test_beyond_twenty_calls_with_new_content_the_value_falls_and_passes_all_the_same():
-    pages = values(trajectory(*other(100)))
-    assert (pages[19], pages[20], pages[29], pages[39], pages[99]) == (1, 0.95, 0.67, 0.5, 0.5)
+    pages = values(trajectory(*other(45)))
+    assert (pages[19], pages[20], pages[29], pages[39], pages[44]) == (1, 0.95, 0.67, 0.5, 0.5)
     last = judge(REPEATED, trajectory(*other(25)))[-1]
     assert isinstance(last, Scored)
-    assert last.explanation == (
-        "`find` was called 25 times with the same arguments and had new results: the previous one is call 24"
-    )
     assert last.parts == {"identical": 1, "fresh": 25}
 
 
@@ -123,32 +130,17 @@ def test_a_last_page_that_comes_back_repeats():
 
 
 def test_results_that_differ_in_nothing_but_times_counters_and_request_ids_are_no_new_content():
-    looks = [
-        find(
-            result=Recorded(
-                {
-                    "rows": [],
-                    "elapsed_ms": number,
-                    "request_id": f"r-{number}",
-                    "page": number,
-                    "nextCursor": f"c{number}",
-                }
-            )
-        )
-        for number in range(5)
+    passing: list[JsonObject] = [
+        {"rows": [], "elapsed_ms": n, "request_id": f"r-{n}", "page": n, "nextCursor": f"c{n}"} for n in range(4)
     ]
-    assert values(trajectory(*looks)) == [1, 0.5, 0.33, 0.25, 0.2]
+    assert values(trajectory(*[find(result=Recorded(one)) for one in passing])) == [1, 0.5, 0.33, 0.25]
 
 
 def test_results_that_come_back_fall_from_the_third_without_new_content_on_and_fail_from_the_fifth_on():
     assert values(trajectory(*back_and_forth(7))) == [1, 1, 1, 0.67, 0.5, 0.4, 0.33]
     sixth = judge(REPEATED, trajectory(*back_and_forth(6)))[-1]
     assert isinstance(sixth, Scored)
-    assert sixth.explanation == (
-        "`find` was called 5 times with the same arguments and no state-changing call in between, "
-        "and its results were none but earlier ones: the previous one is call 5"
-    )
-    assert sixth.parts == {"identical": 1, "stale": 5}
+    assert (sixth.parts, "5 times" in sixth.explanation) == ({"identical": 1, "stale": 5}, True)
 
 
 WORDS = "the quick brown fox jumps over the lazy dog while many agents call tools"
@@ -184,12 +176,6 @@ def test_a_change_in_the_turn_of_the_first_call_is_not_in_between():
     assert values(made) == [1, 1, 1, 1, 0.67, 0.5]
 
 
-def test_a_state_changing_call_that_worked_begins_anew_whatever_the_results():
-    calls = back_and_forth(9)
-    made = trajectory(*calls[:4], tool_call("refund"), *calls[4:], writing_tools=["refund"])
-    assert values(made) == [1, 1, 1, 0.67, 1, 1, 1, 1, 0.67, 0.5]
-
-
 def test_identical_calls_in_traces_of_one_conversation_are_found():
     calls = [replace(call, span=SpanRef(f"{number:032x}", "1")) for number, call in enumerate(back_and_forth(6))]
     assert values(trajectory(*calls, scope="conversation")) == [1, 1, 1, 0.67, 0.5, 0.4]
@@ -202,55 +188,23 @@ def test_failures_before_the_first_success_do_not_count_and_later_ones_do():
     assert values(trajectory(*rounds))[-1] == 0.29
 
 
-@each_row(
-    ("first", "second"),
-    [
-        ({"open": 3, "as_of": "2026-01-31T09:30:00Z"}, {"as_of": "2026-01-31T09:30:01Z", "open": 3}),
-        (
-            {"open": 3, "meta": {"requestId": "a", "elapsed_ms": 3}},
-            {"open": 3, "meta": {"requestId": "b", "elapsed_ms": 9}},
-        ),
-        ([{"id": 1}, {"id": 2}], [{"id": 2}, {"id": 1}]),
-        ("3 open (took 12 ms)", "3 open (took 1.5 s)"),
-    ],
-)
-def test_results_that_differ_in_what_changes_by_itself_are_the_same(first: Json, second: Json):
-    results = (first, second, first)
-    assert values(trajectory(*[find(result=Recorded(result)) for result in results])) == [1, 0.5, 0.33]
-    assert values(trajectory(*[find(result=Unparsed(str(result))) for result in ("at 09:30:01", "at 09:30:02")])) == [
-        1,
-        0.5,
-    ]
-
-
-def test_results_that_were_not_recorded_are_taken_for_the_same():
-    unseen = find(result=NotRecorded())
-    assert values(trajectory(unseen, unseen, unseen)) == [1, 0.5, 0.33]
-
-
-def test_identical_calls_of_one_turn_are_repeats_whatever_their_results():
-    together = [find(result=Recorded(number), turn=0) for number in range(3)]
-    assert values(trajectory(*together)) == [1, 0.5, 0.33]
+def test_results_that_differ_in_what_changes_by_itself_are_the_same():
+    first: JsonObject = {"open": 3, "as_of": "2026-01-31T09:30:00Z"}
+    second: JsonObject = {"as_of": "2026-01-31T09:30:01Z", "open": 3}
+    assert values(trajectory(*[find(result=Recorded(one)) for one in (first, second, first)])) == [1, 0.5, 0.33]
+    unparsed = [find(result=Unparsed(text)) for text in ("at 09:30:01", "at 09:30:02")]
+    assert values(trajectory(*unparsed)) == [1, 0.5]
 
 
 def test_the_first_retry_after_an_error_is_excused_and_a_storm_is_not():
     assert values(trajectory(failing(), failing(), failing(), failing())) == [1, 1, 0.33, 0.25]
     assert values(trajectory(*[failing()] * 4), RepeatedCalls(retries=2)) == [1, 1, 1, 0.25]
     assert values(trajectory(*[failing()] * 2), RepeatedCalls(retries=0)) == [1, 0.5]
+    ignoring = RepeatedCalls(failed_calls="ignore")
+    assert values(trajectory(failing(), failing(), find(), find()), ignoring) == [1, 0.5]
     excused = judge(REPEATED, trajectory(failing(), failing()))[1]
     assert isinstance(excused, Scored)
-    assert excused.explanation.endswith("; excused by an error or a message of the user")
-    assert excused.parts == {"identical": 2}
-
-
-def test_errors_are_alike_whatever_they_say():
-    other = replace(failing(), error=CallError(kind="HTTPError", message="502"))
-    assert values(trajectory(failing(), other, failing())) == [1, 1, 0.33]
-
-
-def test_a_retry_that_works_is_progress():
-    worked = tool_call("pay", {"card": "a"}, result=Recorded("paid"))
-    assert values(trajectory(failing(), failing(), worked)) == [1, 1, 1]
+    assert ("excused" in excused.explanation, excused.parts) == (True, {"identical": 2})
 
 
 def test_failing_calls_of_one_turn_are_no_retries():
@@ -282,18 +236,14 @@ def test_agents_do_not_repeat_each_other():
 
 def test_runs_within_another_run_do_not_repeat_each_other():
     outer, first, second = (SpanRef("a" * 32, str(number)) for number in range(3))
-    run = Run(span=outer, above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9)
-    runs = (run, replace(run, span=first, above=outer), replace(run, span=second, above=outer))
+    runs = (agent_run(outer), agent_run(first, outer), agent_run(second, outer))
     calls = [replace(find(), run=span) for span in (first, second, second)]
     assert values(replace(trajectory(*calls), runs=runs)) == [1, 1, 0.5]
 
 
 def test_outermost_runs_of_a_trace_share_calls_only_where_they_share_a_history():
     spans = [SpanRef("a" * 32, str(number)) for number in range(4)]
-    first = Run(
-        span=spans[0], above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9
-    )
-    runs = [first, *(replace(first, span=span) for span in spans[1:])]
+    runs = [agent_run(span) for span in spans]
     calls = [replace(find(), run=span) for span in spans]
     assert values(replace(trajectory(*calls), runs=tuple(runs))) == [1, 1, 1, 1]
     runs[1:3] = [replace(run, has_history=True) for run in runs[1:3]]
@@ -302,12 +252,8 @@ def test_outermost_runs_of_a_trace_share_calls_only_where_they_share_a_history()
 
 def test_runs_in_the_traces_of_a_conversation_share_their_calls():
     spans = [SpanRef(trace * 32, "1") for trace in "ab"]
-    run = Run(
-        span=spans[0], above=None, agent=None, prompt=None, response=None, tools_offered=None, start_ns=0, end_ns=9
-    )
-    calls = [replace(find(), run=span) for span in spans]
-    judged = trajectory(*calls, scope="conversation")
-    assert values(replace(judged, runs=(run, replace(run, span=spans[1])))) == [1, 0.5]
+    judged = trajectory(*[replace(find(), run=span) for span in spans], scope="conversation")
+    assert values(replace(judged, runs=tuple(map(agent_run, spans)))) == [1, 0.5]
 
 
 def by_contract(polls: Mapping[str, bool], *calls: ToolCall) -> list[float | str]:
@@ -333,11 +279,6 @@ def test_tools_whose_names_show_that_they_poll_are_not_judged(name: str):
     assert not_evaluated(REPEATED, trajectory(*states)) == "no_calls"
 
 
-def test_a_call_of_a_status_is_no_change():
-    status = tool_call("get_job_status", {"job": 1}, result=Recorded("running"))
-    assert values(trajectory(find(), status, find(), status, find())) == [1, 0.5, 0.33]
-
-
 def test_tools_that_do_not_poll_by_contract_are_judged_by_their_results_and_never_for_other_results():
     contracts = {"fetch": True, "get_*": False}
     states = [tool_call("get_job_status", {"job": 1}, result=Recorded(f"{number} %")) for number in range(6)]
@@ -346,7 +287,7 @@ def test_tools_that_do_not_poll_by_contract_are_judged_by_their_results_and_neve
     assert by_contract(contracts, *polled) == ["no_calls"]
 
 
-@pytest.mark.parametrize("name", ["transferToAgent", "transfer_back_to_supervisor", "crm__handoff_to_sales"])
+@each_row("name", ["transferToAgent", "transfer_back_to_supervisor", "crm__handoff_to_sales"])
 def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_anew(name: str):
     assert values(trajectory(find(), tool_call(name), tool_call(name), find())) == [1, 1]
     assert not_evaluated(REPEATED, trajectory(tool_call(name), tool_call(name))) == "no_calls"
@@ -368,56 +309,7 @@ def test_rounds_with_other_results_or_after_a_message_of_the_user_are_none():
     assert values(trajectory(*rounds, writing_tools=names, messages=asked)) == [1] * 6
 
 
-@each_row(
-    ("arguments", "reason"),
-    [
-        (NotRecorded(), "arguments_not_recorded"),
-        (NotRecorded("redacted"), "redacted"),
-        (Unparsed("{", "truncated"), "truncated"),
-    ],
-)
-def test_unseen_arguments_are_never_equal(arguments: Content, reason: str):
-    assert values(trajectory(*[tool_call("find", arguments=arguments)] * 3)) == [reason] * 3
-
-
-def test_the_same_broken_arguments_are_identical():
-    assert values(trajectory(*[tool_call("find", arguments=Unparsed("{"))] * 2)) == [1, 0.5]
-
-
 def test_only_the_tools_that_count_are_judged_and_the_others_may_still_change_something():
     change = tool_call("refund")
     judged = trajectory(find(), change, find(), find(), writing_tools=["refund"])
     assert values(judged, RepeatedCalls(tools=("find",))) == [1, 1, 0.5]
-
-
-def test_failed_calls_can_be_left_out():
-    assert values(trajectory(failing(), failing(), find(), find()), RepeatedCalls(failed_calls="ignore")) == [1, 0.5]
-
-
-def test_without_calls_there_is_nothing_to_judge():
-    assert not_evaluated(REPEATED, trajectory()) == "no_calls"
-    assert not_evaluated(REPEATED, replace(trajectory(), hidden_turns=1)) == "no_content"
-
-
-def test_new_calls_of_a_tool_have_the_same_outcome():
-    first, second = judge(REPEATED, trajectory(find(1), find(2)))
-    assert first is second
-
-
-def test_ten_thousand_identical_calls_of_large_results_are_judged():
-    large = Recorded({"rows": list(range(100))})
-    outcomes = judge(REPEATED, trajectory(*[find(number % 7, large) for number in range(10_000)]))
-    assert [outcome.value for outcome in outcomes[-2:] if isinstance(outcome, Scored)] == [1 / 1429, 1 / 1429]
-    assert not any(isinstance(outcome, NotEvaluated) for outcome in outcomes)
-
-
-def test_deep_arguments_and_results_are_compared():
-    deep: Json = "x"
-    for _ in range(3_000):
-        deep = [deep]
-    call = tool_call("find", {"a": deep}, result=Recorded(deep))
-    assert values(trajectory(call, call)) == [1, 0.5]
-
-
-def test_the_contract_is_kept_with_other_parameters():
-    check_evaluator(RepeatedCalls(retries=0, tools=("find_*",), failed_calls="ignore"))

@@ -5,25 +5,16 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import not_evaluated, scored, tool_call, trajectory, user
+from tests.score.support import agent_run, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge import evaluate
 from toolgauge.evaluators.run_checks import RunCompleted
 from toolgauge.model.observations import CallError, Ending
 from toolgauge.model.outcomes import Side
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, Run, SpanSource, ToolCall, Trajectory
+from toolgauge.model.trajectory import Message, SpanSource, ToolCall, Trajectory
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
-RUN = Run(
-    span=SpanRef(TRACE, "00f067aa0ba902b7"),
-    above=None,
-    agent="shop",
-    prompt="Where is A-17?",
-    response=None,
-    tools_offered=None,
-    start_ns=0,
-    end_ns=9,
-)
+RUN = agent_run(SpanRef(TRACE, "00f067aa0ba902b7"), agent="shop", prompt="Where is A-17?")
 CRASHED = replace(RUN, error=CallError(kind="RateLimitError", message="slow down, sk-1"))
 AGAIN = replace(RUN, span=SpanRef(TRACE, "00f067aa0ba902b8"), start_ns=10, end_ns=20)
 
@@ -37,12 +28,6 @@ def test_a_run_that_ended_with_an_error_fails_with_its_message_as_a_value():
     outcome = scored(RunCompleted(), replace(trajectory(tool_call("find")), runs=(CRASHED,)))
     assert (outcome.value, outcome.explanation) == (0.0, "the run of `shop` ended with an error: `RateLimitError`")
     assert [difference.actual for difference in outcome.differences] == [Side(value="slow down, sk-1")]
-
-
-def test_an_error_without_a_class_is_no_class_called_other():
-    nameless = replace(RUN, agent=None, error=CallError(kind="_OTHER", message=""))
-    outcome = scored(RunCompleted(), replace(trajectory(), runs=(nameless,)))
-    assert (outcome.explanation, outcome.differences) == ("the run ended with an error", ())
 
 
 def test_a_run_that_was_done_again_with_success_is_made_good():
@@ -60,17 +45,11 @@ def ended(ending: Ending | None, *calls: ToolCall, agents: tuple[str, ...] = ("s
 
 
 @each_row(
-    ("ending", "explanation"),
-    [
-        ("empty", "the last answer is empty: it has neither text nor calls"),
-        ("length", "the model ran out of tokens: its last answer was cut off (`length`)"),
-        ("content_filter", "the provider's filter stopped the last answer (`content_filter`)"),
-        ("refusal", "the model refused to answer (`refusal`)"),
-    ],
+    ("ending", "noun"), [("empty", "empty"), ("length", "tokens"), ("content_filter", "filter"), ("refusal", "refused")]
 )
-def test_a_run_without_a_whole_answer_fails_with_the_reason(ending: Ending, explanation: str):
+def test_a_run_without_a_whole_answer_fails_with_the_reason(ending: Ending, noun: str):
     outcome = scored(RunCompleted(), ended(ending))
-    assert (outcome.value, outcome.explanation) == (0.0, explanation)
+    assert (outcome.value, noun in outcome.explanation) == (0.0, True)
     assert scored(RunCompleted(), replace(ended(ending), closed_because="shutdown")).value == 1.0
 
 
@@ -85,12 +64,9 @@ def test_other_tools_give_no_answer(tool: str):
     assert scored(RunCompleted(), ended("empty", tool_call(tool), texts=2)).value == 0.0
 
 
-def test_an_empty_answer_after_that_of_another_agent_adds_nothing():
+def test_an_empty_answer_after_that_of_another_agent_or_without_content_adds_nothing():
     assert scored(RunCompleted(), ended("empty", agents=("shop", "desk"), texts=2)).value == 1.0
     assert scored(RunCompleted(), ended("empty", agents=("shop", "desk"))).value == 0.0
-
-
-def test_nothing_is_said_of_empty_answers_where_no_content_was_recorded():
     assert scored(RunCompleted(), ended("empty", texts=0)).value == 1.0
 
 
@@ -123,10 +99,6 @@ def test_without_an_agent_run_a_last_turn_that_was_never_answered_is_no_end():
     assert not_evaluated(RunCompleted(), seen) == "incomplete"
     answered = replace(seen, calls=(tool_call("pay", state="requested_only"), tool_call("find", turn=1)))
     assert scored(RunCompleted(), answered).value == 1.0
-
-
-def test_a_run_whose_span_came_has_ended_however_its_trace_was_closed():
-    assert scored(RunCompleted(), replace(trajectory(), runs=(RUN,), closed_because="shutdown")).value == 1.0
 
 
 def test_tool_spans_alone_show_no_run():

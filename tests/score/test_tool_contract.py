@@ -17,7 +17,6 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import Contract, ToolKinds
 from toolgauge.score.error_texts import with_failures
 from toolgauge.score.facts import Facts
-from toolgauge.testing.evaluators import check_evaluator
 
 
 def outcomes(contracts: Mapping[str, Any], *calls: ToolCall, of: Trajectory | None = None) -> list[Outcome]:
@@ -190,7 +189,3 @@ def test_each_clause_is_that_of_the_most_exact_entry_that_has_it():
 def test_a_contract_that_cannot_hold_is_refused(contract: JsonObject):
     with pytest.raises(ValueError, match="Contract"):
         Contract.model_validate(contract)
-
-
-def test_the_contract_of_evaluators_is_kept():
-    check_evaluator(ToolContract())

@@ -16,7 +16,7 @@ from tests.score.support import (
     user,
 )
 from toolgauge.evaluators.tool_call_args import ToolParameterMatch
-from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.trajectory import Trajectory
@@ -37,34 +37,34 @@ def test_a_call_scores_the_share_of_its_expected_arguments():
     called = trajectory(tool_call("refund", {**REFUND, "amount": 2, "channel": "mail"}))
     outcome = scored(match(), called, expected(expect("refund", REFUND)))
     assert outcome.value == pytest.approx(2 / 3)
-    assert outcome.explanation == (
-        "arguments are as expected in 0 of 1 expected calls; refund: amount differs (number, exact)"
-    )
-    assert (outcome.parts["recall"], outcome.parts["precision"]) == (pytest.approx(2 / 3), 0.5)
-    assert outcome.parts["invented"] == 1
+    parts = outcome.parts
+    assert (parts["recall"], parts["precision"], parts["invented"]) == (pytest.approx(2 / 3), 0.5, 1)
+    assert scored(match(), trajectory(), expected(expect("refund", REFUND))).value == 0.0
+    assert scored(match(), called, expected(expect("refund"))).value == 1.0
 
 
 def test_under_name_and_args_a_call_matches_as_a_whole_or_not_at_all():
     reference = expected(expect("refund", REFUND), expect("refund", {**REFUND, "order_id": "B-1"}))
     called = trajectory(tool_call("refund", {**REFUND, "order_id": "B-1"}), tool_call("refund", {**REFUND, "note": ""}))
     outcome = scored(match(match_mode="name_and_args"), called, reference)
-    assert outcome.value == 0.5
-    assert outcome.explanation == (
-        "1 of 2 expected calls match by name and arguments; same tool, other arguments: `refund` (`note` differs)"
-    )
+    assert (outcome.value, "`refund` (`note` differs)" in outcome.explanation) == (0.5, True)
     more = trajectory(tool_call("refund", {**REFUND, "channel": "mail"}))
-    assert scored(match(match_mode="name_and_args"), more, expected(expect("refund", REFUND))).value == 0.0
-    assert scored(match(match_mode="name_only"), more, expected(expect("refund", REFUND))).value == 1.0
+    for mode, value in (("name_and_args", 0.0), ("name_only", 1.0)):
+        assert scored(match(match_mode=mode), more, expected(expect("refund", REFUND))).value == value
 
 
 def test_required_arguments_are_those_of_the_schema_and_without_one_all_expected():
     judged = trajectory(tool_call("refund", {**REFUND, "note": "other", "channel": "mail"}))
     reference, required = expected(expect("refund", REFUND)), match(match_mode="name_and_required_args")
     assert scored(required, judged, reference).value == 0.0
-    assert scored(required, offering(judged, refund={"required": ["order_id", "amount"]}), reference).value == 1.0
-    assert scored(required, offering(judged, refund={"required": ["note"]}), reference).value == 0.0
-    assert scored(required, offering(judged, refund={"required": "note"}), reference).value == 0.0
-    assert scored(required, offering(judged, refund={"properties": {}}), reference).value == 0.0
+    schemas: list[tuple[JsonObject, float]] = [
+        ({"required": ["order_id", "amount"]}, 1.0),
+        ({"required": ["note"]}, 0.0),
+        ({"required": "note"}, 0.0),
+        ({"properties": {}}, 0.0),
+    ]
+    for schema, value in schemas:
+        assert scored(required, offering(judged, refund=schema), reference).value == value
     assert scored(required, offering(judged, pay={"required": ["order_id"]}), reference).value == 0.0
 
 
@@ -73,19 +73,14 @@ def test_required_arguments_are_those_of_the_schema_and_without_one_all_expected
     [
         ("exact", "Paris", "paris", 0.0),
         ("casefold_exact", "Paris", "pARIS", 1.0),
-        ("casefold_exact", ["Paris"], ["PARIS"], 1.0),
         ("numeric", 20, 20.5, 1.0),
         ("numeric", 20, 20.6, 0.0),
         ("numeric", 1, True, 0.0),
-        ("numeric", 1, "1", 0.0),
         ("numeric", "1", "1", 1.0),
         ("numeric", {"a": [1]}, {"a": [1.5]}, 1.0),
         ("contains", "par", "in paris", 1.0),
         ("contains", "in paris", "par", 0.0),
-        ("contains", "Par", "in paris", 0.0),
         ("contains", ["a"], ["b", "a"], 1.0),
-        ("contains", {"x": ["a"]}, {"x": ["b", "a"]}, 1.0),
-        ("contains", 1, 11, 0.0),
     ],
 )
 def test_strategies_decide_what_matches(strategy: str, wanted: Json, given: Json, value: float):
@@ -94,21 +89,6 @@ def test_strategies_decide_what_matches(strategy: str, wanted: Json, given: Json
     assert scored(match(strategies={"x": strategy}, tolerance=0.5), called, reference).value == value
     assert scored(match(strategies={"a.x": strategy}, tolerance=0.5), called, reference).value == value
     assert scored(match(strategies={"y": strategy}), called, reference).value == float(wanted == given == "1")
-
-
-def test_rules_of_arguments_count_beside_strategies():
-    called = trajectory(tool_call("a", {"day": "2025-01-31T09:00Z", "city": "PARIS", "people": [{"name": "ANN"}]}))
-    reference = expected(expect("a", {"day": "2025-01-31T10:00+01:00", "city": "Paris", "people": [{"name": "Ann"}]}))
-    rules = {"a.day": "datetime", "*.people[*].name": "casefold"}
-    assert scored(match(), called, reference).value == 0.0
-    assert scored(match(arguments=rules, strategies={"city": "casefold_exact"}), called, reference).value == 1.0
-
-
-def test_calls_are_paired_for_the_best_total_and_not_first_come_first_served():
-    called = trajectory(tool_call("a", {"x": 9}), tool_call("a", {"x": 1}))
-    for mode in ("name_only", "name_and_args", "name_and_required_args"):
-        outcome = scored(match(match_mode=mode), called, expected(expect("a", {"x": 1})))
-        assert (outcome.value, outcome.parts["unexpected"]) == (1.0, 1)
 
 
 def test_ordered_binds_calls_to_their_order_but_for_those_made_at_once():
@@ -123,45 +103,23 @@ def test_ordered_binds_calls_to_their_order_but_for_those_made_at_once():
 
 def test_turns_are_means_over_those_with_expected_calls_and_no_call_gets_lost():
     reference = expected_turns((expect("a", {"x": 1}),), (), (expect("b", {"x": 1, "y": 1}),))
-    calls = (
-        tool_call("a", {"x": 1}, turn=0), tool_call("delete_all", turn=1), tool_call("b", {"x": 1, "y": 2}, turn=2)
-    )  # fmt: skip
-    judged = trajectory(*calls, messages=(user("one", 0), user("two", 1), user("three", 2)))
-    outcome = scored(match(), judged, reference)
-    assert outcome.value == 0.75
-    assert (outcome.parts["turns"], outcome.parts["turns_scored"], outcome.parts["unexpected"]) == (3, 2, 1)
-    assert outcome.explanation.endswith("; 1 calls in user turns without expected ones")
-
-
-def test_calls_of_a_turn_that_cannot_be_read_are_not_counted_as_unexpected():
-    reference = expected_turns((expect("a", {"x": 1}),), (expect("b", {"x": 1}),))
-    calls = (tool_call("a", {"x": 1}, turn=0), replace(tool_call("b", turn=1), arguments=NOT_RECORDED))
-    outcome = scored(match(), trajectory(*calls, messages=(user("one", 0), user("two", 1))), reference)
+    first, last = tool_call("a", {"x": 1}, turn=0), tool_call("b", {"x": 1, "y": 2}, turn=2)
+    messages = (user("one", 0), user("two", 1), user("three", 2))
+    outcome = scored(match(), trajectory(first, tool_call("delete_all", turn=1), last, messages=messages), reference)
+    assert (outcome.value, outcome.parts["turns_scored"], outcome.parts["unexpected"]) == (0.75, 2, 1)
+    unseen = replace(last, arguments=NOT_RECORDED)
+    outcome = scored(match(), trajectory(first, unseen, messages=messages), reference)
     assert (outcome.value, outcome.parts["turns_scored"], outcome.parts["unexpected"]) == (1.0, 1, 0)
 
 
 def test_nothing_to_compare_with_is_no_score():
-    assert not_evaluated(match(), trajectory(tool_call("a")), None) == "no_reference"
-    assert not_evaluated(match(), trajectory(tool_call("a")), expected()) == "nothing_expected"
-    nothing = expected_turns((), ())
     messages = (user("one", 0), user("two", 1))
-    assert not_evaluated(match(), trajectory(tool_call("a"), messages=messages), nothing) == "nothing_expected"
-    unequal = expected_turns((expect("a"),), (expect("a"),), (expect("a"),))
-    assert not_evaluated(match(), trajectory(tool_call("a"), messages=messages), unequal) == "incomplete"
-
-
-def test_missing_calls_are_zeros_and_unreadable_ones_too():
-    reference = expected(expect("a", {"x": 1}), expect("b", {"x": 1}))
-    assert scored(match(), trajectory(), reference).value == 0.0
-    broken = trajectory(tool_call("a", arguments=Unparsed("{x")), tool_call("b", {"x": 1}))
-    assert scored(match(), broken, reference).value == 0.5
-    unseen = trajectory(tool_call("a", arguments=NotRecorded()))
-    assert not_evaluated(match(), unseen, reference) == "arguments_not_recorded"
-
-
-def test_expected_calls_without_arguments_are_met_by_name():
-    assert scored(match(), trajectory(tool_call("a", {"x": 1})), expected(expect("a"))).value == 1.0
-    assert scored(match(), trajectory(tool_call("a", {"x": 1})), expected(expect("a", {}))).value == 1.0
+    for reference, reason in (
+        (expected(), "nothing_expected"),
+        (expected_turns((), ()), "nothing_expected"),
+        (expected_turns((expect("a"),), (expect("a"),), (expect("a"),)), "incomplete"),
+    ):
+        assert not_evaluated(match(), trajectory(tool_call("a"), messages=messages), reference) == reason
 
 
 @each_row(

@@ -1,31 +1,24 @@
 """What evaluators say is checked, and marked once where they say the same again."""
 
 import math
-from functools import partial
 from typing import cast
 
 from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.tool_checks import KnownTool
-from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Result, Scored
-from toolgauge.score.selection import Verdicts
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.score.verdicts import Checker, Marks
 
 CALLS = (tool_call("a"), tool_call("b"), tool_call("c"))
 
 
 def test_the_same_outcome_is_marked_once_for_all_calls_and_trajectories():
-    marks = Marks(0.5)
     outcome = Scored(0.75, "fine")
-    first = [Checker("call", CALLS, marks).passed(call, outcome) for call in CALLS]
-    assert first == [Scored(0.75, "fine", passed=True)] * 3
-    assert len({id(said) for said in first}) == 1
-
-
-def test_each_criterion_has_its_own_mark_for_the_same_outcome():
-    outcome = Scored(0.75, "fine")
-    said = [Checker("call", CALLS, Marks(pass_at)).passed(CALLS[0], outcome) for pass_at in (0.5, 0.8)]
-    assert [one.passed for one in said if isinstance(one, Scored)] == [True, False]
+    for pass_at, passed in ((0.5, True), (0.8, False)):
+        marks = Marks(pass_at)
+        first = [Checker("call", CALLS, marks).passed(call, outcome) for call in CALLS]
+        assert first == [Scored(0.75, "fine", passed=passed)] * 3
+        assert len({id(said) for said in first}) == 1
 
 
 def test_what_is_remembered_of_outcomes_is_bounded_and_never_large():
@@ -110,24 +103,6 @@ def test_calls_may_be_judged_in_any_order_and_each_of_them_once():
     assert checker.passed(third, outcome) is not None
     assert checker.passed(third, outcome) is None
     assert checker.passed(tool_call("a"), outcome) is None
-
-
-def test_checking_ends_with_the_first_thing_that_is_wrong():
-    outcome = Scored(1.0, "fine")
-    checker = Checker("call", CALLS, Marks(1.0))
-    judged = ((CALLS[0], outcome), (CALLS[0], outcome), (CALLS[1], outcome))
-    assert not checker.check(judged, partial(Result, "c", "r", "e", "1", "call", "live"), None)
-    assert [result.call for result in checker.results] == [CALLS[0], None]
-
-
-def test_what_is_said_of_tools_is_remembered_for_some_names_that_are_names():
-    verdicts = Verdicts()
-    outcome = Scored(1.0, "fine")
-    for number in range(1000):
-        assert verdicts.keep(f"tool-{number}", outcome) is outcome
-    assert 0 < len(verdicts) <= 256
-    verdicts.keep("x" * 81, outcome)
-    assert "x" * 81 not in verdicts
 
 
 def test_evaluators_stay_equal_whatever_they_have_seen():

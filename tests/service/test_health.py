@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 import aiohttp
 import pytest
 
+from tests.rows import each_row
 from toolgauge.config.model import Admin, ErrorPolicy
 from toolgauge.model.json import JsonObject
 from toolgauge.net.settings import Auth
-from toolgauge.service.health import AdminEndpoint, ComponentHealth, Health
+from toolgauge.service.health import AdminEndpoint, ComponentHealth, Health, Phase
 
 SECOND = 1_000_000_000
 START_NS = 1_800_000_000 * SECOND
 OK = ComponentHealth(status="StatusOK", since_ns=START_NS)
 AWAY = ComponentHealth(status="StatusRecoverableError", since_ns=START_NS, error="unavailable")
 REFUSED = ComponentHealth(status="StatusPermanentError", since_ns=START_NS, error="unauthenticated")
+COUNTING = ErrorPolicy(include_recoverable_errors=True, recovery_duration=60 * SECOND)
 
 
 @dataclass
@@ -61,13 +63,9 @@ async def test_running_is_available_with_its_uptime():
 
 
 @pytest.mark.parametrize("phase", ["starting", "stopping", "stopped"])
-async def test_not_running_is_not_available(phase: str):
+async def test_not_running_is_not_available(phase: Phase):
     health = World().health()
-    match phase:
-        case "starting" | "stopping" | "stopped":
-            health.enter(phase)
-        case _:
-            raise AssertionError
+    health.enter(phase)
     async with serving(health) as url:
         assert await asked(f"{url}/") == (503, {"status": "Server not available"})
         status, body = await asked(f"{url}/status")
@@ -117,27 +115,26 @@ async def test_destination_that_is_away_is_plainly_claimed_and_no_reason_for_a_r
     )
 
 
-def test_recoverable_errors_count_after_their_time_where_that_is_asked_for():
+@each_row(
+    ("part", "policy", "after_s", "status"),
+    [
+        (AWAY, ErrorPolicy(), 3600, 200),
+        (AWAY, COUNTING, 0, 200),
+        (AWAY, COUNTING, 60, 500),
+        (REFUSED, ErrorPolicy(), 0, 200),
+        (REFUSED, ErrorPolicy(include_permanent_errors=True), 0, 500),
+        (ComponentHealth(status="StatusFatalError", since_ns=START_NS), ErrorPolicy(), 0, 500),
+    ],
+)
+def test_errors_count_where_and_when_that_is_asked_for(
+    part: ComponentHealth, policy: ErrorPolicy, after_s: int, status: int
+):
     world = World()
-    world.parts["exporter:otlp"] = AWAY
-    health = world.health(ErrorPolicy(include_recoverable_errors=True, recovery_duration=60 * SECOND))
-    assert health.detailed(verbose=False)[0] == 200
-    world.now_ns += 60 * SECOND
-    assert health.detailed(verbose=False)[0] == 500
-
-
-def test_permanent_errors_count_where_that_is_asked_for():
-    world = World()
-    world.parts["exporter:otlp"] = REFUSED
-    assert world.health().detailed(verbose=False)[0] == 200
-    status, body = world.health(ErrorPolicy(include_permanent_errors=True)).detailed(verbose=False)
-    assert (status, body["status"], body["healthy"]) == (500, "StatusPermanentError", False)
-
-
-def test_fatal_error_is_always_unwell():
-    world = World()
-    world.parts["receiver:otlp"] = ComponentHealth(status="StatusFatalError", since_ns=START_NS)
-    assert world.health().detailed(verbose=False)[0] == 500
+    world.parts["exporter:otlp"] = part
+    health = world.health(policy)
+    world.now_ns += after_s * SECOND
+    answered, body = health.detailed(verbose=False)
+    assert (answered, body["status"], body["healthy"]) == (status, part.status, status == 200)
 
 
 async def test_token_is_asked_for_on_every_path():

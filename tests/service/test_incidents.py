@@ -57,6 +57,6 @@ def test_few_are_told_in_a_minute_and_the_others_where_they_fail_again():
 
 def test_what_is_remembered_is_bounded():
     incidents = Incidents()
-    for number in range(20_000):
+    for number in range(10_100):
         incidents.is_new(replace(run(number), tool=f"tool-{number}"), START + number * MINUTE)
     assert len(incidents.heard_ns) == 10_000

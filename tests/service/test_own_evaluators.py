@@ -14,7 +14,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.outcomes import Scored
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import evaluator_files, load_configuration, load_for_replay, make_evaluator
+from toolgauge.service.criteria_factory import evaluator_files, load_configuration, load_for_replay
 from toolgauge.testing.evaluators import check_evaluator
 
 RECORDING = Path(__file__).parents[1] / "corpus" / "pydantic-ai" / "bad_args.otlp.pb"
@@ -124,11 +124,6 @@ def test_a_duration_of_an_evaluator_needs_its_unit(place: Path):
     assert vars(quick.evaluator)["longest"] == 2_000_000_000
 
 
-def test_a_duration_in_the_config_of_a_case_needs_its_unit():
-    with pytest.raises(ConfigError, match="must be a duration with a unit"):
-        make_evaluator("budget", {"duration": 2_000_000})
-
-
 def test_a_file_runs_once_for_all_criteria_that_name_it(place: Path):
     (place / "checks.py").write_text(
         CHECKS
@@ -171,12 +166,6 @@ def test_the_revision_is_the_same_wherever_the_files_are(place: Path):
     ("evaluator", "parameters", "found"),
     [
         ("./checks.py:Quit", {}, "no class called `Quit` in `/checks.py` (did you mean `Quiet`?)"),
-        (
-            "./checks.py:Zebra",
-            {},
-            "no class called `Zebra` in `/checks.py` (known: `Asks`, `Few`, `Half`, `NoJudge`, `Quiet`, `Sideways`, `Unmade`)",
-        ),
-        ("./checks.py:toolgauge", {}, "no class called `toolgauge`"),
         ("./checks.py:Found", {}, "cannot make an evaluator of `./checks.py:Found`: TypeError"),
         ("./checks.py:Half", {}, "evaluator `./checks.py:Half` has no `level`"),
         ("./checks.py:NoJudge", {}, "evaluator `./checks.py:NoJudge` has no `outcome`, `joined`"),
@@ -186,13 +175,10 @@ def test_the_revision_is_the_same_wherever_the_files_are(place: Path):
         ("./checks.py:Few", {"most": 1, "least": 0}, "unknown parameter `least` of evaluator `./checks.py:Few`"),
         ("./checks.py:Quiet", {"most": 1}, "evaluator `./checks.py:Quiet` takes no parameters"),
         ("./checks.py", {}, "evaluator `./checks.py` names no class (write `./checks.py:ClassName`"),
-        ("./checks.py:", {}, "names no class"),
         ("./other.py:Quiet", {}, "no such file: `/other.py`"),
         ("/etc/checks.py:Quiet", {}, "the path of evaluator `/etc/checks.py:Quiet` is not relative"),
-        ("~/checks.py:Quiet", {}, "is not relative"),
         ("C:\\checks.py:Quiet", {}, "is not relative"),
         ("https://example.org/checks.py:Quiet", {}, "is not on this machine"),
-        ("./checks.txt:Quiet", {}, "no evaluator called `./checks.txt:Quiet`"),
     ],
 )
 def test_what_is_wrong_is_named_with_file_and_line(
@@ -261,13 +247,6 @@ def test_inline_criteria_of_a_configuration_file_name_it_relative_to_that(place:
     file.write_text('criteria:\n  - {name: own, evaluator: "./checks.py:Quiet"}\n')
     _, made = load_for_replay((str(file),), (), (), {})
     assert evaluator_files(made) == (str(place / "checks.py"),)
-    assert place / "checks.py" in find_sources([file], (), {}).files
-
-
-def test_files_of_evaluators_are_watched_through_criteria_files(place: Path):
-    (place / "criteria.yaml").write_text('- {name: own, evaluator: "./checks.py:Quiet"}\n')
-    file = place / "toolgauge.yaml"
-    file.write_text("criteria_files: [criteria.yaml]\n")
     assert place / "checks.py" in find_sources([file], (), {}).files
 
 

@@ -258,6 +258,7 @@ def test_an_evaluator_that_computes_for_ever_loses_its_thread():
     assert not thread.is_alive()
 
 
+@pytest.mark.long
 def test_a_debugger_can_go_on_after_an_evaluator_that_waits():
     # In a process of its own: with a mark of Python 3.11 left behind, the traced function never begins, and nothing ends it.
     code = """
@@ -273,12 +274,6 @@ print((lambda: "began")())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.split() == ["timeout", "began"]
-
-
-def test_a_new_wrapper_knows_nothing_of_what_was_late():
-    late = Late()
-    for _ in range(2):
-        assert errors(*score(guarded(late, SHORT_S))) == ["timeout"]
 
 
 def test_calls_use_one_thread_which_ends_with_its_owner():
@@ -306,7 +301,7 @@ def test_a_call_under_way_can_be_cut_off():
 
 def test_an_evaluator_that_keeps_memory_again_and_again_is_switched_off():
     kept: list[bytes] = []
-    evaluator = guarded(Does(lambda _run: kept.append(os.urandom(40 << 20))))
+    evaluator = guarded(Does(lambda _run: kept.append(b"x" * (40 << 20))))
     assert [errors(*score(evaluator)) for _ in range(4)] == [["pass"], ["pass"], ["pass"], ["not_evaluated"]]
 
 
@@ -333,27 +328,25 @@ class Endless(Does):
         return repeat((None, FINE))
 
 
+class JudgesOther(Does):
+    level: ClassVar[Level] = "call"
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (a fake)
+        yield RUN.calls[0], FINE
+
+
 @each_row(
-    ("evaluator", "error"),
+    "evaluator",
     [
-        (Endless(), "invalid_outcome"),
-        (Does(lambda _run: None, "fine"), "invalid_outcome"),
-        (Does(lambda _run: None, Scored(2.0, "x")), "invalid_outcome"),
-        (Does(lambda _run: None, Scored(1.0, "x", {"a": float("nan")})), "invalid_outcome"),
+        Endless(),
+        JudgesOther(),
+        Does(lambda _run: None, "fine"),
+        Does(lambda _run: None, Scored(2.0, "x")),
+        Does(lambda _run: None, Scored(1.0, "x", {"a": float("nan")})),
     ],
 )
-def test_unsound_outcomes_are_errors(evaluator: Does, error: str):
-    assert errors(*score(guarded(evaluator))) == [error]
-
-
-def test_a_judged_call_that_is_not_there_is_an_error():
-    class JudgesOther(Does):
-        level: ClassVar[Level] = "call"
-
-        def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (a fake)
-            yield RUN.calls[0], FINE
-
-    assert errors(*score(guarded(JudgesOther()))) == ["invalid_outcome"]
+def test_unsound_outcomes_are_errors(evaluator: Does):
+    assert errors(*score(guarded(evaluator))) == ["invalid_outcome"]
 
 
 def test_a_text_that_says_something_else_each_time_is_read_once():

@@ -177,6 +177,17 @@ def test_nothing_that_a_piece_of_work_raises_ends_the_thread(error: BaseExceptio
         worker.end(60)
 
 
+async def test_work_for_a_worker_that_was_given_up_is_done_at_once():
+    walk = Walk()
+    worker = Worker(walk.pipeline, Inbox(1 << 20), clock=time.monotonic_ns, faults=Faults(walk.metrics))
+    worker.start()
+    worker.give_up()
+    try:
+        assert await worker.run(lambda: "done", timeout_s=10) == "done"
+    finally:
+        worker.end(60)
+
+
 def test_a_thread_that_comes_back_after_it_was_given_up_ends_before_it_touches_anything():
     walk, inbox = (
         Walk(criteria=(Criterion(name="c", evaluator_name="c", evaluator=Waits(), revision="1"),)),

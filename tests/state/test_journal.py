@@ -40,15 +40,6 @@ def test_ids_rise_over_restarts(tmp_path: Path):
     assert left(tmp_path) == ()
 
 
-def test_entries_are_marked_as_delivered_and_removed(tmp_path: Path):
-    with opened(tmp_path) as first:
-        one, two, three = (first.append(body) for body in (b"1", b"2", b"3"))
-        first.commit(JournalChange(delivered=(one, two)))
-        first.commit(JournalChange(removed=(two, 12345)))
-        assert (first.metrics.entries.cells[()], first.metrics.bytes.cells[()]) == (2, 2)
-    assert [(entry.id, entry.delivered) for entry in left(tmp_path)] == [(one, True), (three, False)]
-
-
 def test_entry_that_is_delivered_and_removed_before_it_is_written_is_not_written(tmp_path: Path):
     with opened(tmp_path, start=False) as first:
         gone, stays = first.entry(b"gone"), first.entry(b"stays")
@@ -116,14 +107,6 @@ def test_ids_that_have_closed_are_forgotten_after_a_while_and_when_they_are_many
     store.close()
 
 
-def test_what_is_submitted_is_written_before_the_end(tmp_path: Path):
-    with opened(tmp_path) as first:
-        entries = [first.entry(b"%d" % number) for number in range(100)]
-        for entry in entries:
-            first.journal.submit(JournalChange(appended=(entry,)))
-    assert [entry.body for entry in left(tmp_path)] == [b"%d" % number for number in range(100)]
-
-
 def test_changes_of_many_threads_keep_the_order_of_each(tmp_path: Path):
     with opened(tmp_path) as first:
 
@@ -178,6 +161,8 @@ def test_full_journal_asks_to_refuse(tmp_path: Path):
         assert first.journal.refusal is None
         ids.append(first.append(bytes(32 * _MIB)))
         assert first.journal.refusal == ("the journal is full", "journal_full")
+        first.append(b"taken before it was full")
+        assert first.metrics.unwritten.value(("full",)) == 0
         assert first.journal.failure is None
         first.commit(JournalChange(removed=ids[:1]))
         assert first.journal.refusal is None

@@ -62,7 +62,7 @@ def test_everything_that_was_committed_is_there_after_a_kill_and_nothing_by_half
     chance = random.Random(sync)  # noqa: S311 - the instants of the kills
     appended: set[int] = set()
     removed: set[int] = set()
-    for attempt in range(4):
+    for attempt in range(2):
         for line in _written_until_killed(tmp_path, sync, attempt * 1_000_000, chance.randrange(1, 400)):
             (appended if line.startswith("a") else removed).add(int(line[2:]))
         with opened(tmp_path, start=False) as later:
@@ -135,31 +135,6 @@ def test_entries_of_a_damaged_file_that_are_needed_at_a_kill_are_counted_as_lost
         assert third.metrics.unreadable.value() == 14
 
 
-def test_list_of_entries_that_is_damaged_loses_them_and_an_empty_file_is_begun(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
-    with opened(tmp_path) as first:
-        entries = tuple(first.entry(b"%d" % number) for number in range(2_000))
-        first.commit(JournalChange(appended=entries))
-    # The page of the list, not of the bodies, that holds entries in the middle.
-    signals = b"traces"
-    content = (tmp_path / FILE_NAME).read_bytes()
-    pages = [start for start in range(0, len(content), 4096) if content[start : start + 4096].count(signals) > 20]
-    broken = bytearray(content)
-    start = pages[len(pages) // 2]
-    broken[start : start + 4096] = b"\xff" * 4096
-    (tmp_path / FILE_NAME).write_bytes(broken)
-    with opened(tmp_path, now_ns=2_000) as second:
-        assert second.journal.received_since_ns == 2_000
-        assert second.store.moved_aside is not None
-        assert second.store.moved_aside.read_bytes() == broken
-        assert list(second.journal.entries()) == []
-        assert second.metrics.unreadable.value() == 2_000
-        assert "lost 2000 requests of the journal" in caplog.text
-        after = second.append(b"after")
-    assert [entry.id for entry in left(tmp_path)] == [after]
-
-
 def test_file_of_version_1_becomes_one_with_a_journal(tmp_path: Path):
     connection = sqlite3.connect(tmp_path / FILE_NAME)
     connection.execute("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
@@ -183,12 +158,12 @@ def test_many_entries_are_read_with_little_memory(tmp_path: Path):
         "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
     with opened(tmp_path) as first:
-        for _ in range(20):
+        for _ in range(8):
             first.commit(JournalChange(appended=tuple(first.entry(bytes(2_000)) for _ in range(1_000))))
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
     count, grown_kib = (int(line) for line in done.stdout.split())
-    assert count == 20_000
-    assert grown_kib < 10_000
+    assert count == 8_000
+    assert grown_kib < 8_000
 
 
 def test_room_of_removed_entries_is_used_again_and_given_back_at_the_next_start(tmp_path: Path):

@@ -67,20 +67,22 @@ def chat(
     *output: Json,
     tools: Sequence[Json] | None = None,
     given: Sequence[Json] = (),
+    said: str = "go",
     at: float = 1,
     id: str = "chat1",
+    parent: str | None = "run",
     scope: str = "my.agent",
     trace: str = "t1",
 ) -> ScopeSpans:
-    """Return a model call by the conventions that wrote the parts; `given` are messages of its input."""
+    """Return a model call by the conventions that wrote the parts; its input has what the user said, and the messages `given`."""
     attributes: dict[str, Json] = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "go"}]}, *given],
+        "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": said}]}, *given],
         "gen_ai.output.messages": [{"role": "assistant", "parts": list(output)}],
     }
     if tools is not None:
         attributes["gen_ai.tool.definitions"] = list(tools)
-    return span("chat m", attributes, id=id, at=at, scope=scope, trace=trace)
+    return span("chat m", attributes, id=id, at=at, scope=scope, parent=parent, trace=trace)
 
 
 def asked(id: str, name: str, arguments: Json = None) -> JsonObject:
@@ -100,8 +102,10 @@ def tool(
     call: str | None = None,
     result: Json = None,
     at: float = 2,
+    seconds: float = 0.1,
     id: str | None = None,
     scope: str = "my.agent",
+    parent: str | None = "run",
     trace: str = "t1",
     status: Status.StatusCode.ValueType = Status.STATUS_CODE_UNSET,
     message: str = "",
@@ -118,7 +122,9 @@ def tool(
         attributes,
         id=id or f"tool{at}",
         at=at,
+        seconds=seconds,
         scope=scope,
+        parent=parent,
         trace=trace,
         status=status,
         message=message,
@@ -126,11 +132,17 @@ def tool(
     )
 
 
+def request(*spans: ScopeSpans, service: str = "shop", version: str | None = None) -> ExportTraceServiceRequest:
+    """Return the request in which a service sends the spans."""
+    resource = Resource(
+        attributes=_key_values({"service.name": service, **({"service.version": version} if version else {})})
+    )
+    return ExportTraceServiceRequest(resource_spans=[ResourceSpans(resource=resource, scope_spans=spans)])
+
+
 def evaluated(*spans: ScopeSpans, criteria: Sequence[toolgauge.Criterion] = ()) -> tuple[EvaluatedTrajectory, ...]:
     """Return what `toolgauge.evaluate` makes of the spans of one service."""
-    service = Resource(attributes=_key_values({"service.name": "shop"}))
-    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(resource=service, scope_spans=spans)])
-    return toolgauge.evaluate(request, criteria).trajectories
+    return toolgauge.evaluate(request(*spans), criteria).trajectories
 
 
 def trajectory_of(*spans: ScopeSpans) -> Trajectory:

@@ -4,12 +4,27 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Status
 
 import toolgauge
-from tests.walk.shapes import ERROR, OK, answered, asked, call_of, chat, evaluated, run, span, tool, trajectory_of
+from tests.walk.shapes import (
+    ERROR,
+    OK,
+    Attributes,
+    answered,
+    asked,
+    call_of,
+    chat,
+    evaluated,
+    run,
+    span,
+    tool,
+    trajectory_of,
+)
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json
 
 OI_LANGCHAIN, OI_AGENTS = "openinference.instrumentation.langchain", "openinference.instrumentation.openai_agents"
-ASKED = chat(asked("c1", "wire", {"amount": 900}))
+AMOUNT: Json = {"amount": 900}
+WIRE = asked("c1", "wire", AMOUNT)
+ASKED = chat(WIRE)
 INTERRUPT = "(Interrupt(value={'ask': 'ok?'}, id='abc'),)"
 HITL = (
     "(Interrupt(value={'action_requests': [{'name': 'wire', 'args': {'amount': 900}, 'description': 'Tool execution requires "
@@ -17,203 +32,96 @@ HITL = (
 )
 
 
-def middleware(
-    name: str, attributes: dict[str, Json], *, scope: str, exception: tuple[str, str] | None, message: str = ""
-):
-    return span(name, attributes, id="hitl", at=2, scope=scope, status=ERROR, message=message, exception=exception)
-
-
-def openinference_tool(
-    output: str | None,
+def wire(
     *,
-    scope: str,
-    status: Status.StatusCode.ValueType = OK,
+    scope: str = "my.agent",
+    result: Json = None,
     exception: tuple[str, str] | None = None,
-):
-    attributes: dict[str, Json] = {
-        "openinference.span.kind": "TOOL",
-        "tool.name": "wire",
-        "input.value": '{"amount": 900}',
-    }
-    if output is not None:
-        attributes["output.value"] = output
-    return span("wire", attributes, id="tool", at=2, scope=scope, status=status, exception=exception)
+    more: Attributes | None = None,
+    at: float = 2,
+    trace: str = "t1",
+) -> ScopeSpans:
+    """The span of the tool by the conventions; one with an exception has failed."""
+    status = Status.STATUS_CODE_UNSET if exception is None else ERROR
+    return tool(
+        *("wire", AMOUNT),
+        call="c1",
+        result=result,
+        scope=scope,
+        status=status,
+        exception=exception,
+        more=more,
+        at=at,
+        trace=trace,
+    )
 
 
+def openinference_wire(scope: str, *, message: str = "", exception: tuple[str, str] | None = None) -> ScopeSpans:
+    """The span of the tool in OpenInference, without an output; one with a message has failed."""
+    attributes: Attributes = {"openinference.span.kind": "TOOL", "tool.name": "wire", "input.value": AMOUNT}
+    status = ERROR if message else OK
+    return span("wire", attributes, id="tool", at=2, scope=scope, status=status, message=message, exception=exception)
+
+
+def part_of(scope: str, name: str, **attributes: Json) -> ScopeSpans:
+    """A span of another kind, with attributes whose dots are written as `__`."""
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    exception = ("langgraph.errors.GraphInterrupt", HITL) if scope == OI_LANGCHAIN else None
+    return span(name, named, id="part", at=2, scope=scope, status=ERROR if exception else OK, exception=exception)
+
+
+def told(result: Json, *, at: float = 3, trace: str = "t1") -> ScopeSpans:
+    """A later model call that was given an answer to the call."""
+    return chat({"type": "text", "content": "ok"}, given=[answered("c1", result)], at=at, id="chat2", trace=trace)
+
+
+def langfuse(kind: str, status_message: str) -> dict[str, Json]:
+    values: dict[str, Json] = {"type": kind, "level": "DEFAULT", "status_message": status_message, "input": AMOUNT}
+    return {f"langfuse__observation__{key}": value for key, value in values.items()}
+
+
+MIDDLEWARE = "HumanInTheLoopMiddleware.after_model"
+HOSTED: Json = {"type": "mcp_approval_request", "id": "c1", "server_label": "s", "name": "wire", "arguments": AMOUNT}
+APPROVAL: Json = {"type": "function_approval_request", "id": "r", "function_call": {"call_id": "c1", "name": "wire"}}
+DEFERRED: Json = {"calls": [], "approvals": [{"tool_name": "wire", "args": AMOUNT, "tool_call_id": "c1"}]}
+CONFIRM: Json = {"error": "This tool call requires confirmation, please approve or reject."}
 WAITING: dict[str, tuple[ScopeSpans, ...]] = {
-    "langgraph in openinference, status ok": (
+    "langgraph in openinference": (
         ASKED,
-        openinference_tool(None, scope=OI_LANGCHAIN, exception=("langgraph.errors.GraphInterrupt", INTERRUPT)),
+        openinference_wire(OI_LANGCHAIN, exception=("langgraph.errors.GraphInterrupt", INTERRUPT)),
     ),
-    "langgraph in openinference, status error": (
-        ASKED,
-        openinference_tool(
-            None, scope=OI_LANGCHAIN, status=ERROR, exception=("langgraph.errors.NodeInterrupt", INTERRUPT)
-        ),
-    ),
-    "langgraph in langfuse": (
-        ASKED,
-        span(
-            "wire",
-            {
-                "langfuse.observation.type": "tool",
-                "langfuse.observation.input": '{"amount": 900}',
-                "langfuse.observation.level": "DEFAULT",
-                "langfuse.observation.status_message": INTERRUPT,
-            },
-            id="tool",
-            at=2,
-            scope="langfuse-sdk",
-        ),
-    ),
-    "langgraph in langsmith": (
-        ASKED,
-        span(
-            "wire",
-            {"langsmith.span.kind": "tool", "gen_ai.prompt": '{"amount": 900}'},
-            id="tool",
-            at=2,
-            scope="langsmith",
-            status=ERROR,
-            exception=("Exception", f"GraphInterrupt({INTERRUPT})Traceback (most recent call last):\n  File x"),
-        ),
-    ),
+    "langgraph in langfuse": (ASKED, part_of("langfuse-sdk", "wire", **langfuse("tool", INTERRUPT))),
     "human in the loop of langchain": (
         ASKED,
-        span(
-            "HumanInTheLoopMiddleware.after_model",
-            {"openinference.span.kind": "CHAIN"},
-            id="hitl",
-            at=2,
-            scope=OI_LANGCHAIN,
-            status=ERROR,
-            exception=("langgraph.errors.GraphInterrupt", HITL),
-        ),
+        part_of(OI_LANGCHAIN, MIDDLEWARE, openinference__span__kind="CHAIN"),
         tool("search", {}, call="x", result="ok", at=0.5),
     ),
     "human in the loop of langchain, in langfuse": (
         ASKED,
-        middleware(
-            "HumanInTheLoopMiddleware.after_model",
-            {
-                "langfuse.observation.type": "span",
-                "langfuse.observation.level": "DEFAULT",
-                "langfuse.observation.status_message": HITL,
-            },
-            scope="langfuse-sdk",
-            exception=None,
-        ),
+        part_of("langfuse-sdk", MIDDLEWARE, **langfuse("span", HITL)),
     ),
-    "human in the loop of langchain, in langsmith": (
-        ASKED,
-        middleware(
-            "HumanInTheLoopMiddleware.after_model",
-            {"langsmith.span.kind": "chain"},
-            scope="langsmith",
-            exception=("Exception", f"GraphInterrupt({HITL})Traceback"),
-        ),
-    ),
-    "human in the loop of langchain, in traceloop": (
-        ASKED,
-        middleware(
-            "HumanInTheLoopMiddleware.after_model.task",
-            {"traceloop.span.kind": "task", "traceloop.entity.name": "HumanInTheLoopMiddleware.after_model"},
-            scope="opentelemetry.instrumentation.langchain",
-            exception=None,
-            message=HITL,
-        ),
-    ),
-    "hosted mcp that asks": (
-        chat(
-            {
-                "type": "mcp_approval_request",
-                "id": "c1",
-                "server_label": "s",
-                "name": "wire",
-                "arguments": '{"amount": 900}',
-            }
-        ),
-    ),
+    "hosted mcp that asks": (chat(HOSTED),),
     "ai sdk by the conventions": (
-        chat(
-            asked("c1", "wire", {"amount": 900}),
-            {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c1"},
-        ),
+        chat(WIRE, {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c1"}),
     ),
     "agent framework": (
-        chat(asked("c1", "wire", {"amount": 900}), scope="agent_framework"),
-        span(
-            "invoke_agent b",
-            {
-                "gen_ai.operation.name": "invoke_agent",
-                "gen_ai.output.messages": [
-                    {
-                        "role": "assistant",
-                        "parts": [
-                            {
-                                "type": "function_approval_request",
-                                "id": "r",
-                                "function_call": {"call_id": "c1", "name": "wire"},
-                            }
-                        ],
-                    }
-                ],
-            },
-            id="agent",
-            scope="agent_framework",
+        chat(WIRE, scope="agent_framework"),
+        part_of(
+            *("agent_framework", "invoke_agent b"),
+            gen_ai__operation__name="invoke_agent",
+            gen_ai__output__messages=[{"role": "assistant", "parts": [APPROVAL]}],
         ),
     ),
-    "pydantic ai": (
-        ASKED,
-        tool(
-            "wire",
-            {"amount": 900},
-            call="c1",
-            scope="pydantic-ai",
-            more={"pydantic_ai.tool.deferral.name": "CallDeferred"},
-        ),
-    ),
+    "pydantic ai": (ASKED, wire(scope="pydantic-ai", more={"pydantic_ai.tool.deferral.name": "CallDeferred"})),
     "pydantic ai, output of the run": (
-        chat(asked("c1", "wire", {"amount": 900}), scope="pydantic-ai"),
-        span(
-            "invoke_agent b",
-            {
-                "gen_ai.operation.name": "invoke_agent",
-                "final_result": '{"calls": [], "approvals": [{"tool_name": "wire", "args": {"amount": 900}, "tool_call_id": "c1"}]}',
-            },
-            id="agent",
-            scope="pydantic-ai",
-        ),
+        chat(WIRE, scope="pydantic-ai"),
+        part_of("pydantic-ai", "invoke_agent b", gen_ai__operation__name="invoke_agent", final_result=DEFERRED),
     ),
-    "openai agents": (ASKED, openinference_tool(None, scope=OI_AGENTS)),
-    "google adk": (
-        ASKED,
-        tool(
-            "wire",
-            {"amount": 900},
-            call="c1",
-            result={"error": "This tool call requires confirmation, please approve or reject."},
-            scope="gcp.vertex.agent",
-        ),
-    ),
-    "genkit": (
-        ASKED,
-        tool("wire", {"amount": 900}, call="c1", status=ERROR, exception=("ToolInterruptError", "")),
-    ),
-    "strands": (
-        ASKED,
-        tool(
-            "wire",
-            {"amount": 900},
-            call="c1",
-            scope="strands.telemetry.tracer",
-            more={"gen_ai.system": "strands-agents"},
-        ),
-    ),
-    "mastra": (
-        ASKED,
-        tool("wire", {"amount": 900}, call="c1", scope="@mastra/otel", more={"mastra.span.type": "tool_call"}),
-    ),
+    "openai agents": (ASKED, openinference_wire(OI_AGENTS)),
+    "google adk": (ASKED, wire(scope="gcp.vertex.agent", result=CONFIRM)),
+    "genkit": (ASKED, wire(exception=("ToolInterruptError", ""))),
+    "strands": (ASKED, wire(scope="strands.telemetry.tracer", more={"gen_ai.system": "strands-agents"})),
+    "mastra": (ASKED, wire(scope="@mastra/otel", more={"mastra.span.type": "tool_call"})),
 }
 
 
@@ -228,46 +136,23 @@ def test_a_call_that_waits_for_a_person_is_paused_and_has_not_failed(producer: s
     assert not [result for result in one.results if result.outcome == "fail"]
 
 
-@pytest.mark.parametrize("scope", [OI_AGENTS, "@mastra/otel"])
-def test_a_tool_that_returned_nothing_has_run_where_the_run_went_on(scope: str):
-    shape = (
-        openinference_tool(None, scope=scope)
-        if scope == OI_AGENTS
-        else tool("wire", {"amount": 900}, call="c1", scope=scope, more={"mastra.span.type": "tool_call"})
-    )
-    assert call_of(run(), ASKED, shape, chat({"type": "text", "content": "done"}, at=3, id="chat2")).state == "executed"
+@pytest.mark.parametrize("producer", ["openai agents", "mastra"])
+def test_a_tool_that_returned_nothing_has_run_where_the_run_went_on(producer: str):
+    went_on = chat({"type": "text", "content": "done"}, at=3, id="chat2")
+    assert call_of(run(), *WAITING[producer], went_on).state == "executed"
 
 
-def test_a_tool_that_returned_nothing_has_run_where_no_model_call_was_recorded():
-    assert call_of(run(), openinference_tool(None, scope=OI_AGENTS)).state == "executed"
-
-
+AI_SDK = {"ai.operationId": "ai.generateText.doGenerate"}
+ASKED_OF_AI_SDK: Json = [{"toolCallId": "c1", "toolName": "wire", "input": AMOUNT}]
+DENIED: Json = {"type": "tool-result", "toolCallId": "c1", "toolName": "wire",
+                "output": {"type": "execution-denied", "reason": "too much"}}  # fmt: skip
 REFUSED: dict[str, tuple[ScopeSpans, ...]] = {
     "openai agents, span": (
         ASKED,
-        span(
-            "wire",
-            {"openinference.span.kind": "TOOL", "tool.name": "wire", "input.value": '{"amount": 900}'},
-            id="tool",
-            at=2,
-            scope=OI_AGENTS,
-            status=ERROR,
-            message="Tool execution was not approved.: {'tool_name': 'wire', 'error': 'Tool execution for c1 was manually rejected"
-            " by user.'}",
-        ),
-    ),
-    "openai agents, own words of the application": (
-        ASKED,
-        tool(
-            "wire",
-            {"amount": 900},
-            call="c1",
-            status=ERROR,
-            message="Too much: {'error': 'Tool execution for c1 was manually rejected by user.'}",
-        ),
+        openinference_wire(OI_AGENTS, message="{'error': 'Tool execution for c1 was manually rejected by user.'}"),
     ),
     **{
-        words: (ASKED, chat({"type": "text", "content": "ok"}, given=[answered("c1", words)], at=3, id="chat2"))
+        words: (ASKED, told(words))
         for words in (
             "The tool call was denied.",
             "User rejected the tool call for `wire` with id c1. The tool was not executed.",
@@ -279,58 +164,14 @@ REFUSED: dict[str, tuple[ScopeSpans, ...]] = {
             "[Operation Cancelled] Reason: User denied execution.",
         )
     },
-    "google adk": (
-        ASKED,
-        tool(
-            "wire",
-            {"amount": 900},
-            call="c1",
-            result={"error": "This tool call is rejected."},
-            scope="gcp.vertex.agent",
-        ),
-    ),
+    "google adk": (ASKED, wire(scope="gcp.vertex.agent", result={"error": "This tool call is rejected."})),
     "ai sdk": (
+        span("ai", {**AI_SDK, "ai.response.toolCalls": ASKED_OF_AI_SDK}, id="m1", scope="ai"),
         span(
-            "ai.generateText.doGenerate",
-            {
-                "ai.operationId": "ai.generateText.doGenerate",
-                "ai.response.toolCalls": [{"toolCallId": "c1", "toolName": "wire", "input": {"amount": 900}}],
-            },
-            id="m1",
-            scope="ai",
-        ),
-        span(
-            "ai.generateText.doGenerate",
-            {
-                "ai.operationId": "ai.generateText.doGenerate",
-                "ai.prompt.messages": [
-                    {
-                        "role": "tool",
-                        "content": [
-                            {
-                                "type": "tool-result",
-                                "toolCallId": "c1",
-                                "toolName": "wire",
-                                "output": {"type": "execution-denied", "reason": "too much"},
-                            }
-                        ],
-                    }
-                ],
-            },
-            id="m2",
-            at=3,
-            scope="ai",
+            "ai", {**AI_SDK, "ai.prompt.messages": [{"role": "tool", "content": [DENIED]}]}, id="m2", at=3, scope="ai"
         ),
     ),
-    "ai sdk by the conventions": (
-        ASKED,
-        chat(
-            {"type": "text", "content": "ok"},
-            given=[answered("c1", {"denied": True, "reason": "no"})],
-            at=3,
-            id="chat2",
-        ),
-    ),
+    "ai sdk by the conventions": (ASKED, told({"denied": True, "reason": "no"})),
 }
 
 
@@ -345,7 +186,7 @@ def test_a_call_that_a_person_turned_down_is_refused_and_has_not_failed(producer
 
 
 @pytest.mark.parametrize(
-    ("told", "state"),
+    ("words", "state"),
     [
         ("Permission to use wire has been denied.", "rejected"),
         ("Tool execution denied by policy.", "rejected"),
@@ -354,33 +195,27 @@ def test_a_call_that_a_person_turned_down_is_refused_and_has_not_failed(producer
         ("Tool shed requires approval. Building permits are on the second floor.", "executed"),
     ],
 )
-def test_a_rule_denies_and_other_words_are_results(told: str, state: str):
-    failed = answered("c1", told)
-    trajectory = trajectory_of(run(), ASKED, chat({"type": "text", "content": "ok"}, given=[failed], at=3, id="chat2"))
-    assert [call.state for call in trajectory.calls] == [state]
+def test_a_rule_denies_and_other_words_are_results(words: str, state: str):
+    assert call_of(run(), ASKED, told(words)).state == state
 
 
 def conversation(*second: ScopeSpans, first: tuple[ScopeSpans, ...]):
     """Return the calls of a conversation of two traces, and the outcome of F1 against one call."""
-    f1 = toolgauge.Criterion(
-        name="f1",
-        evaluator="tool_call_f1",
-        scope="conversation",
-        expected=[{"name": "wire", "args": {"amount": 900}}],
-    )
+    wanted = [{"name": "wire", "args": AMOUNT}]
+    f1 = toolgauge.Criterion(name="f1", evaluator="tool_call_f1", scope="conversation", expected=wanted)
     spans = (run(conversation="c"), *first, run(trace="t2", conversation="c"), *second)
     (whole,) = [one for one in evaluated(*spans, criteria=[f1]) if one.trajectory.scope == "conversation"]
     outcomes = [result.outcome for result in whole.results if result.criterion == "f1"]
     return [(call.name, call.state) for call in whole.trajectory.calls], outcomes
 
 
-RAN = tool("wire", {"amount": 900}, call="c1", result="sent", at=60, trace="t2")
+RAN = wire(result="sent", at=60, trace="t2")
 
 
 @pytest.mark.parametrize(
     "first",
     [
-        WAITING["langgraph in openinference, status ok"],
+        WAITING["langgraph in openinference"],
         WAITING["pydantic ai"],
         WAITING["openai agents"],
         WAITING["google adk"],
@@ -394,18 +229,15 @@ def test_a_call_that_a_later_trace_carries_out_is_one_call_of_the_conversation(f
 
 @pytest.mark.parametrize("first", [WAITING["pydantic ai"], WAITING["openai agents"], WAITING["google adk"]])
 def test_the_model_that_goes_on_after_a_resumed_call_makes_no_second_call_of_it(first: tuple[ScopeSpans, ...]):
-    history: list[Json] = [
-        {"role": "assistant", "parts": [asked("c1", "wire", {"amount": 900})]},
-        answered("c1", "sent"),
-    ]
+    history: list[Json] = [{"role": "assistant", "parts": [WIRE]}, answered("c1", "sent")]
     later = chat({"type": "text", "content": "done"}, given=history, at=62, trace="t2", id="chat2")
-    resumed = tool("wire", {"amount": 900}, call="c1", result="sent", at=61, trace="t2")
+    resumed = wire(result="sent", at=61, trace="t2")
     assert conversation(resumed, later, first=first) == ([("wire", "executed")], ["pass"])
 
 
 def test_a_resumed_trace_is_not_half_a_trace():
-    resumed = tool("wire", {"amount": 900}, call="c1", result="sent", at=61, trace="t2")
-    later = chat({"type": "text", "content": "done"}, given=[answered("c1", "sent")], at=62, trace="t2", id="chat2")
+    resumed = wire(result="sent", at=61, trace="t2")
+    later = told("sent", at=62, trace="t2")
     spans = (run(conversation="c"), *WAITING["pydantic ai"], run(trace="t2", conversation="c"), resumed, later)
     first, second = evaluated(*spans)
     assert (first.trajectory.incomplete, second.trajectory.incomplete) == (None, None)
@@ -414,15 +246,13 @@ def test_a_resumed_trace_is_not_half_a_trace():
 
 
 def test_a_call_that_is_refused_in_a_later_trace_is_one_call_of_the_conversation():
-    denied = chat(
-        {"type": "text", "content": "ok"}, given=[answered("c1", "The tool call was denied.")], at=60, trace="t2"
-    )
+    denied = told("The tool call was denied.", at=60, trace="t2")
     assert conversation(denied, first=WAITING["pydantic ai"])[0] == [("wire", "refused")]
 
 
 def test_a_call_that_was_resumed_in_its_own_trace_is_one_call():
-    interrupted = WAITING["langgraph in openinference, status ok"][1]
-    resumed = tool("wire", {"amount": 900}, call="c1", result="sent", at=60)
+    interrupted = WAITING["langgraph in openinference"][1]
+    resumed = wire(result="sent", at=60)
     (call,) = trajectory_of(run(), ASKED, interrupted, resumed).calls
     assert (call.state, call.result) == ("executed", Recorded("sent"))
 
@@ -435,12 +265,6 @@ def test_equal_calls_of_two_traces_stay_two_calls_where_the_model_asked_twice():
 
 
 def test_an_interrupt_of_something_else_says_nothing_about_calls():
-    other = span(
-        "review",
-        {"openinference.span.kind": "CHAIN"},
-        id="node",
-        at=2,
-        scope=OI_LANGCHAIN,
-        exception=("langgraph.errors.GraphInterrupt", INTERRUPT),
-    )
+    interrupted = ("langgraph.errors.GraphInterrupt", INTERRUPT)
+    other = span("review", {"openinference.span.kind": "CHAIN"}, id="node", scope=OI_LANGCHAIN, exception=interrupted)
     assert call_of(run(), ASKED, other).state == "requested_only"

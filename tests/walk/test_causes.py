@@ -1,33 +1,20 @@
 """From spans to the cause of a regression."""
 
-# pyright: reportUnknownMemberType=false
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-
-from tests.walk.support import Walk, key_value
+from tests.walk.shapes import ERROR, request, run, span, tool
+from tests.walk.support import Walk
 
 
 def conversation(number: int, model: str, *, fails: bool) -> bytes:
     """Return the spans of a run with one call of a model and one of a tool."""
-    request = ExportTraceServiceRequest()
-    group = request.resource_spans.add()
-    group.resource.attributes.append(key_value("service.name", "shop"))
-    written = (
-        ("invoke_agent", {"gen_ai.agent.name": "orders"}),
-        ("chat", {"gen_ai.request.model": "large", "gen_ai.response.model": model}),
-        ("execute_tool", {"gen_ai.tool.name": "find_order", **({"error.type": "timeout"} if fails else {})}),
+    trace, status = f"t{number}", ERROR if fails else Status.STATUS_CODE_UNSET
+    made = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "large", "gen_ai.response.model": model}
+    spans = (
+        span("chat", made, id="chat", trace=trace),
+        tool("find_order", trace=trace, status=status, more={"error.type": "timeout"} if fails else {}),
     )
-    spans = group.scope_spans.add().spans
-    for place, (operation, values) in enumerate(written, 1):
-        span = Span(trace_id=number.to_bytes(16), span_id=bytes([place] * 8), name=operation)
-        span.parent_span_id = b"" if place == 1 else bytes([1] * 8)
-        span.start_time_unix_nano, span.end_time_unix_nano = 1_700_000_000_000_000_000, 1_700_000_001_000_000_000
-        span.attributes.extend(key_value(*each) for each in (("gen_ai.operation.name", operation), *values.items()))
-        if fails and operation == "execute_tool":
-            span.status.code = Status.StatusCode.STATUS_CODE_ERROR
-        spans.append(span)
-    return request.SerializeToString()
+    return request(run(trace=trace), *spans).SerializeToString()
 
 
 def test_an_alarm_names_the_model_that_changed() -> None:

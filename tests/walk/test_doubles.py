@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from tests.walk.shapes import answered, asked, call_of, chat, run, span, tool, trajectory_of
-from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json
 
 ROME: Json = {"city": "Rome"}
@@ -46,11 +46,6 @@ def test_equal_calls_of_one_output_that_ran_at_once_stay_apart():
     made = chat(asked("c1", "weather", ROME), asked("c2", "weather", ROME))
     copies = [tool("weather", ROME, result="hot", id=id) for id in ("a", "b")]
     assert [call.state for call in trajectory_of(run(), made, *copies).calls] == ["executed", "executed"]
-
-
-def test_other_arguments_at_the_same_time_are_another_call():
-    copies = [tool("weather", city, result="x", id=id) for id, city in (("a", ROME), ("b", OSLO))]
-    assert len(trajectory_of(run(), *copies).calls) == 2
 
 
 @pytest.mark.parametrize("scope", ["my.agent", "openinference"])
@@ -128,24 +123,3 @@ def test_answers_of_one_id_that_name_their_tools_go_by_name():
 )
 def test_empty_text_is_a_call_without_arguments(shape: ScopeSpans):
     assert call_of(run(), shape).arguments == Recorded({})
-
-
-def test_empty_text_without_any_content_is_not_recorded():
-    assert call_of(run(), tool("list_all", "", call="c1")).arguments == NOT_RECORDED
-
-
-def test_an_empty_object_hides_no_arguments_of_the_history():
-    trajectory = trajectory_of(
-        run(),
-        chat(asked("c1", "stock", {})),
-        chat(
-            {"type": "text", "content": "3 left"},
-            given=[
-                {"role": "assistant", "parts": [asked("c1", "stock", {"model": "x9"})]},
-                answered("c1", {"left": 3}),
-            ],
-            at=3,
-            id="chat2",
-        ),
-    )
-    assert [call.arguments for call in trajectory.calls] == [Recorded({"model": "x9"})]

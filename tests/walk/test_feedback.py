@@ -2,10 +2,10 @@
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.walk.shapes import request, run, tool
 from tests.walk.support import CORPUS, Walk, attributes, key_value
 from toolgauge.model.metrics import Counter
 
@@ -16,8 +16,8 @@ FRAMEWORK, SCENARIO = "pydantic-ai", "one_call"
 
 
 def trace_id() -> bytes:
-    request = ExportTraceServiceRequest.FromString((CORPUS / FRAMEWORK / f"{SCENARIO}.otlp.pb").read_bytes())
-    return request.resource_spans[0].scope_spans[0].spans[0].trace_id
+    recorded = ExportTraceServiceRequest.FromString((CORPUS / FRAMEWORK / f"{SCENARIO}.otlp.pb").read_bytes())
+    return recorded.resource_spans[0].scope_spans[0].spans[0].trace_id
 
 
 def verdict(
@@ -36,10 +36,10 @@ def verdict(
     if conversation is not None:
         attributes["gen_ai.conversation.id"] = conversation
     record.attributes.extend(key_value(key, value) for key, value in attributes.items())
-    request = ExportLogsServiceRequest()
-    group = request.resource_logs.add().scope_logs.add(scope=InstrumentationScope(name=scope))
+    sent = ExportLogsServiceRequest()
+    group = sent.resource_logs.add().scope_logs.add(scope=InstrumentationScope(name=scope))
     group.log_records.append(record)
-    return request.SerializeToString()
+    return sent.SerializeToString()
 
 
 def cells(walk: Walk, name: str) -> dict[tuple[str, ...], float]:
@@ -146,40 +146,21 @@ def test_verdicts_that_wait_are_compared_at_the_end():
     assert verdicts(walk) == {"compared": 1}
 
 
-def test_names_beyond_a_few_are_one_label():
-    walk = Walk()
-    walk.send_folder(FRAMEWORK, SCENARIO)
-    for number in range(30):
-        walk.send(verdict("up", name=f"name-{number}", trace=trace_id()), "logs")
-    walk.wait(12 * MINUTE_S)
-    names = {labels[0] for labels in agreement(walk, "default.tool_success")}
-    assert (len(names), "_other" in names) == (21, True)
-
-
 def turn(number: int, failure: str, *, on_span: str = "", in_event: str = "") -> bytes:
     """Make one turn of conversation `c-1`: an agent's run with one call."""
-    trace, start_ns = bytes([number + 1]) * 16, 1_800_000_000_000_000_000 + number * 1_000_000_000
-    run = Span(trace_id=trace, span_id=b"\x01" * 8, name="invoke_agent", start_time_unix_nano=start_ns)
-    run.end_time_unix_nano = start_ns + 1000
-    run.attributes.extend(
-        [key_value("gen_ai.operation.name", "invoke_agent"), key_value("gen_ai.conversation.id", "c-1")]
-    )
-    call = Span(trace_id=trace, span_id=b"\x02" * 8, parent_span_id=run.span_id, name="execute_tool lookup")
-    call.start_time_unix_nano, call.end_time_unix_nano = start_ns + 100, start_ns + 200
-    call.attributes.extend(
-        [key_value("gen_ai.operation.name", "execute_tool"), key_value("gen_ai.tool.name", "lookup")]
-    )
-    if failure:
-        call.attributes.append(key_value("error.type", failure))
-    written = [key_value("gen_ai.evaluation.name", "thumbs"), key_value("gen_ai.evaluation.score.label", on_span)]
+    trace = f"t{number}"
+    agent = run(trace=trace, conversation="c-1")
+    written = [
+        key_value("gen_ai.evaluation.name", "thumbs"),
+        key_value("gen_ai.evaluation.score.label", on_span or in_event),
+    ]
     if on_span:
-        run.attributes.extend(written)
+        agent.spans[0].attributes.extend(written)
     if in_event:
-        written[1].value.CopyFrom(AnyValue(string_value=in_event))
-        run.events.add(name=EVENT).attributes.extend(written)
-    request = ExportTraceServiceRequest()
-    request.resource_spans.add().scope_spans.add(scope=InstrumentationScope(name="shop")).spans.extend([call, run])
-    return request.SerializeToString()
+        agent.spans[0].events.add(name=EVENT).attributes.extend(written)
+    return request(
+        tool("lookup", trace=trace, more={"error.type": failure} if failure else {}), agent
+    ).SerializeToString()
 
 
 FORMS = "annotate_form=[toolgauge, openinference]"
@@ -190,53 +171,17 @@ def forwarded(walk: Walk) -> bytes:
     return b"".join(outgoing.body for outgoing in walk.bag.taken if outgoing.signal == "traces")
 
 
-def test_a_second_toolgauge_reads_neither_scores_nor_scorecards_of_the_first():
-    first, second = Walk(FORMS), Walk(FORMS)
-    first.send_folder(FRAMEWORK, SCENARIO)
-    first.wait(MINUTE_S)
-    (card,) = first.scorecards()
-    assert attributes(card)["gen_ai.operation.name"] == "evaluation"
-    second.send(forwarded(first))
-    second.wait(12 * MINUTE_S)
-    assert verdicts(second) == {}
-    assert len(second.scorecards()) == 2
-    bearing = [attributes(span) for span in second.arrived()]
-    ours = [one for one in bearing if "evaluations.0.evaluation.name" in one]
-    assert ours
-    assert [[key for key in one if key.startswith("evaluations.")] for one in ours] == [
-        [key for key in attributes(span) if key.startswith("evaluations.")]
-        for span in first.arrived()
-        if "evaluations.0.evaluation.name" in attributes(span)
-    ]
-
-
 def test_an_evaluation_of_others_is_compared_and_kept_beside_ours():
-    request = ExportTraceServiceRequest.FromString((CORPUS / FRAMEWORK / f"{SCENARIO}.otlp.pb").read_bytes())
-    for group in request.resource_spans[0].scope_spans:
+    recorded = ExportTraceServiceRequest.FromString((CORPUS / FRAMEWORK / f"{SCENARIO}.otlp.pb").read_bytes())
+    for group in recorded.resource_spans[0].scope_spans:
         for span in group.spans:
             span.attributes.append(key_value("evaluations.0.evaluation.name", "relevance"))
             span.attributes.append(key_value("evaluations.0.evaluation.label", "good"))
     walk = Walk(FORMS)
-    walk.send(request.SerializeToString())
+    walk.send(recorded.SerializeToString())
     walk.wait(12 * MINUTE_S)
     assert agreement(walk, "default.tool_success") == {("relevance", "pass", "pass"): 1}
     tools = [one for one in map(attributes, walk.arrived()) if "toolgauge.eval.default.tool_success.outcome" in one]
     assert tools
     assert {one["evaluations.0.evaluation.name"] for one in tools} == {"relevance"}
     assert {str(one["evaluations.1.evaluation.identifier"])[:10] for one in tools} == {"toolgauge:"}
-
-
-def test_an_evaluator_that_judges_later_is_about_the_trace_it_links():
-    walk = Walk()
-    walk.send_folder(FRAMEWORK, SCENARIO)
-    walk.wait(MINUTE_S)
-    carrier = Span(trace_id=bytes([7] * 16), span_id=bytes([7] * 8), name="hallucination evaluation")
-    carrier.links.add(trace_id=trace_id(), span_id=bytes([1] * 8))
-    written = {"openinference.span.kind": "EVALUATOR", "annotations.0.annotation.name": "people"}
-    carrier.attributes.extend(key_value(key, value) for key, value in written.items())
-    carrier.attributes.append(key_value("annotations.0.annotation.label", "incorrect"))
-    request = ExportTraceServiceRequest()
-    request.resource_spans.add().scope_spans.add(scope=InstrumentationScope(name="judges")).spans.append(carrier)
-    walk.send(request.SerializeToString())
-    walk.wait(12 * MINUTE_S)
-    assert agreement(walk, "default.tool_success") == {("people", "fail", "pass"): 1}

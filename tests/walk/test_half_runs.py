@@ -1,13 +1,9 @@
 """Half a run through the whole pipeline: what is said of it, and what is never said."""
 
-import logging
-
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.walk.support import CORPUS, Walk, attributes
-from tests.walk.test_eviction import call
 from toolgauge.otlp.request import read_request
 
 # What looks at a call alone, and what looks for a later one that made it good.
@@ -90,14 +86,3 @@ def test_what_there_was_no_time_to_read_at_the_end_is_missed():
     walk.pipeline.process_unread(request)
     assert attributes(shut_down(walk))["toolgauge.incomplete"] is True
     assert outcomes(walk, OF_THE_WHOLE) == [("not_evaluated", "overload")]
-
-
-def test_a_service_whose_upper_spans_never_come_is_named_in_the_log_once(caplog: pytest.LogCaptureFixture):
-    walk = Walk("events=all")
-    with caplog.at_level(logging.INFO, "toolgauge"):
-        for number in range(3):
-            walk.send(call(number))
-        walk.wait(1000)
-    (line,) = [record.getMessage() for record in caplog.records if "parents that never arrived" in record.getMessage()]
-    assert line.startswith("spans of service unknown have parents that never arrived (traced elsewhere, or filtered")
-    assert [outcome for outcome, _ in outcomes(walk, OF_THE_WHOLE)] == ["pass"] * 3

@@ -72,11 +72,7 @@ def quoted(request: JsonObject) -> dict[str, list[Json]]:
     ("framework", "scenario"),
     [
         ("pydantic-ai", "sequence3"),
-        ("strands", "sequence3_latest"),
         ("openai-agents", "chatapi_sequence3"),
-        ("otel-util-genai", "sequence3"),
-        ("vercel-ai", "sequence3_legacy"),
-        ("google-adk", "sequence3_full"),
     ],
 )
 async def test_a_judge_is_shown_what_was_known_then_and_its_verdicts_arrive(
@@ -96,8 +92,7 @@ async def test_a_judge_is_shown_what_was_known_then_and_its_verdicts_arrive(
         [ASKED, USER | FOUND, WEATHER | COLD, MAIL | SENT],
     ]
     assert [one.get("CALL TO JUDGE") for one in asked] == [[USER], [WEATHER], [MAIL], [WEATHER], [MAIL], None]
-    # Strands ends it with a line feed.
-    assert str(asked[-1]["RESPONSE TO JUDGE"]).replace("\\n", "") == "[{'assistant': 'Sent, message m-001.'}]"
+    assert asked[-1]["RESPONSE TO JUDGE"] == [{"assistant": "Sent, message m-001."}]
 
     truth = json.loads((Path(__file__).parent.parent / "corpus" / framework / f"{scenario}.truth.json").read_text())
     spans = [call["tool_span_ids"] for call in truth["traces"][0]["tool_calls"]]

@@ -86,31 +86,12 @@ def test_metrics_are_of_all_runs_and_scorecards_and_events_of_the_chosen_ones(
     assert _scores(kept) == _scores(whole)
 
 
-def test_scorecards_of_a_share_carry_its_threshold_and_leave_with_its_traces():
-    walk = Walk(keep=KeepSettings(passed=0.5))
-    failing = stream(walk, 100)
-    cards = {span.trace_id: weight(span) for span in walk.scorecards()}
-    assert cards == {span.trace_id: weight(span) for span in walk.arrived()}
-    assert 30 < len(cards) < 80
-    assert {cards[trace] for trace in cards if not failing[trace]} == {2.0}
-
-
 def _scores(walk: Walk) -> dict[str, object]:
     return {
         metric.name: {labels: getattr(cell, "counts", cell) for labels, cell in metric.cells.items()}
         for metric in walk.registry
         if metric.name.startswith("toolgauge.evaluation")
     }
-
-
-def test_spans_bear_their_scores_and_a_kept_trace_is_whole():
-    walk = Walk(keep=KeepSettings(passed=0.0))
-    walk.send(FAILED)
-    assert walk.arrived() == []
-    walk.wait(60)
-    spans = walk.arrived()
-    assert len(spans) == 3
-    assert any(one.key.startswith("toolgauge.eval.") for span in spans for one in span.attributes)
 
 
 def test_a_trace_without_an_agent_goes_by_its_own_share():

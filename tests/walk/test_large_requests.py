@@ -2,14 +2,13 @@
 
 import tracemalloc
 
-import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.walk.support import Walk, key_value
-from toolgauge.model.delivery import Accepted, Signal
+from toolgauge.model.delivery import Accepted
 from toolgauge.otlp.request import read_request
 
 
@@ -33,16 +32,16 @@ def agent_spans(count: int) -> bytes:
 
 def test_a_request_that_finds_no_room_any_more_costs_no_span():
     walk = Walk("annotate=off")
-    request = read_request("traces", agent_spans(2000), walk.now_ns)
+    request = read_request("traces", agent_spans(300), walk.now_ns)
     assert walk.pipeline.admission.admit(request) == Accepted()
     # Others took the room meanwhile.
     walk.bag.room = 0
     walk.pipeline.process(request)
-    assert (walk.books()["held"], walk.books()["balance"]) == (2000, 0)
+    assert (walk.books()["held"], walk.books()["balance"]) == (300, 0)
     walk.bag.room = 10
     walk.pipeline.flush()
     assert (walk.books()["held"], walk.books()["balance"]) == (0, 0)
-    assert len(walk.arrived()) == 2000
+    assert len(walk.arrived()) == 300
 
 
 def test_a_request_that_waits_to_be_read_counts_as_held():
@@ -63,18 +62,6 @@ def spans_of_others(count: int, trace: int | None = None) -> bytes:
     ).SerializeToString()
 
 
-# As hostile senders write them: two bytes a resource group, or a scope group.
-EMPTY_GROUPS = (b"\n\0" * 50_000, b"\n\xa0\x8d\x06" + b"\x12\0" * 50_000)
-
-
-@pytest.mark.parametrize("signal", ["traces", "logs", "metrics"])
-@pytest.mark.parametrize("groups", EMPTY_GROUPS)
-def test_groups_without_anything_in_them_are_accepted(signal: Signal, groups: bytes):
-    walk = Walk()
-    assert walk.pipeline.consume(signal, groups, walk.now_ns) == Accepted()
-    assert walk.books()["balance"] == 0
-
-
 def agent_spans_in_groups(count: int) -> bytes:
     """One request of tool calls that are held, each in a scope group of its own, and one span of somebody else."""
     held = ExportTraceServiceRequest.FromString(agent_spans(count)).resource_spans[0].scope_spans[0].spans
@@ -85,11 +72,11 @@ def agent_spans_in_groups(count: int) -> bytes:
 
 def test_held_spans_are_taken_out_of_a_request_of_many_groups():
     walk = Walk()
-    walk.send(agent_spans_in_groups(2000))
+    walk.send(agent_spans_in_groups(300))
     assert [span.name for span in walk.arrived()] == ["GET /"]
-    assert (walk.books()["held"], walk.books()["balance"]) == (2000, 0)
+    assert (walk.books()["held"], walk.books()["balance"]) == (300, 0)
     walk.wait(60)
-    assert len(walk.arrived()) == 2001
+    assert len(walk.arrived()) == 301
 
 
 def agent_records(count: int) -> bytes:
@@ -102,7 +89,7 @@ def agent_records(count: int) -> bytes:
 
 def test_log_records_are_viewed_one_after_the_other():
     walk = Walk()
-    body = agent_records(20_000)
+    body = agent_records(4_000)
     tracemalloc.start()
     try:
         walk.send(body, "logs")
@@ -111,16 +98,3 @@ def test_log_records_are_viewed_one_after_the_other():
         tracemalloc.stop()
     # All views at once take more than ten times as much.
     assert taken < 2 * len(body)
-
-
-def test_log_records_that_find_no_room_any_more_wait():
-    walk = Walk()
-    request = read_request("logs", agent_records(40), walk.now_ns)
-    walk.pipeline.admission.admit(request)
-    walk.bag.room = 0
-    walk.pipeline.process(request)
-    assert walk.pipeline.egress.other_requests == 1
-    walk.bag.room = 1
-    walk.pipeline.flush()
-    assert walk.pipeline.egress.other_requests == 0
-    assert [outgoing.signal for outgoing in walk.bag.taken] == ["logs"]

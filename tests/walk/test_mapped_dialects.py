@@ -58,7 +58,7 @@ def shown(call: ToolCall) -> tuple[object, ...]:
     return call.turn, call.name, call.call_id, call.arguments, call.result, call.state
 
 
-@pytest.mark.parametrize("scenario", ["sequence3_legacy", "nested_legacy", "multi_turn_legacy"])
+@pytest.mark.parametrize("scenario", ["sequence3_legacy", "multi_turn_legacy"])
 def test_a_mapping_reads_what_the_dialect_of_the_same_producer_reads(scenario: str, config_file: Path):
     mapped = calls(scenario, config_file)
     assert mapped

@@ -5,18 +5,16 @@ The spans have the attributes that each producer writes; none of them has an err
 
 import json
 
-import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
-
-from tests.walk.support import START_NS, Walk, attributes, key_value
+from tests.rows import each_row
+from tests.walk.shapes import evaluated, span
 from toolgauge.model.json import Json
 
-PASS, FAIL = (1, 0), (0, 1)
-GENAI = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", "gen_ai.tool.call.id": "c1"}
-PRODUCERS: dict[str, tuple[str, dict[str, str], str]] = {
+GENAI: dict[str, Json] = {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.tool.name": "find",
+    "gen_ai.tool.call.id": "c1",
+}
+PRODUCERS: dict[str, tuple[str, dict[str, Json], str]] = {
     "google adk": ("gcp.vertex.agent", {**GENAI, "gcp.vertex.agent.llm_request": "{}"}, "gcp.vertex.agent.tool_response"),
     "conventions": ("my.agent", GENAI, "gen_ai.tool.call.result"),
     "openinference": (
@@ -33,38 +31,20 @@ PRODUCERS: dict[str, tuple[str, dict[str, str], str]] = {
     ),
     "mastra": ("@mastra/otel", {**GENAI, "mastra.span.type": "mcp_tool_call"}, "gen_ai.tool.call.result"),
 }  # fmt: skip
+FAILED: Json = {"content": [{"type": "text", "text": "no such order"}], "isError": True}
 
 
-def tool_success(producer: str, result: Json) -> tuple[object, ...]:
-    """Return how many calls passed and failed; the span of the only one has the result."""
-    scope, recorded, key = PRODUCERS[producer]
-    span = Span(
-        trace_id=b"\1" * 16,
-        span_id=b"\2" * 8,
-        name="execute_tool find",
-        start_time_unix_nano=START_NS,
-        end_time_unix_nano=START_NS + 1,
-        attributes=[key_value(name, value) for name, value in {**recorded, key: json.dumps(result)}.items()],
-    )
-    scoped = ScopeSpans(scope=InstrumentationScope(name=scope, version="1.0.0"), spans=[span])
-    service = Resource(attributes=[key_value("service.name", "shop")])
-    walk = Walk()
-    walk.send(
-        ExportTraceServiceRequest(
-            resource_spans=[ResourceSpans(resource=service, scope_spans=[scoped])]
-        ).SerializeToString()
-    )
-    walk.wait(1000)
-    (scorecard,) = walk.scorecards()
-    counted = attributes(scorecard)
-    return tuple(counted[f"toolgauge.eval.default.tool_success.calls.{outcome}"] for outcome in ("passed", "failed"))
-
-
-@pytest.mark.parametrize("producer", PRODUCERS)
+@each_row("producer", PRODUCERS)
 def test_a_failure_flag_fails_the_call_and_a_tools_own_value_does_not(producer: str):
-    failed: Json = {"content": [{"type": "text", "text": "no such order"}], "isError": True}
-    assert tool_success(producer, failed) == FAIL
-    assert tool_success(producer, {"result": failed}) == FAIL
-    assert tool_success(producer, {"content": [{"type": "text", "text": "shipped"}], "isError": False}) == PASS
-    assert tool_success(producer, {"isError": True, "message": "no such order"}) == FAIL
-    assert tool_success(producer, {"isError": True, "item": "A-17", "parts": 3}) == PASS
+    scope, recorded, key = PRODUCERS[producer]
+
+    def outcome(result: Json) -> str:
+        made = span("execute_tool find", {**recorded, key: json.dumps(result)}, id="tool", parent=None, scope=scope)
+        (one,) = evaluated(made)
+        (judged,) = one.of("default.tool_success")
+        return judged.outcome
+
+    assert outcome(FAILED) == outcome({"result": FAILED}) == "fail"
+    assert outcome({"content": [{"type": "text", "text": "shipped"}], "isError": False}) == "pass"
+    assert outcome({"isError": True, "message": "no such order"}) == "fail"
+    assert outcome({"isError": True, "item": "A-17", "parts": 3}) == "pass"

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.walk.support import CORPUS, START_NS, Walk
+from tests.walk.support import START_NS, Walk
 
 ROWS = [{"sku": f"A-{number}", "price": number / 3, "in_stock": True, "tags": ["new"]} for number in range(300)]
 
@@ -58,10 +58,6 @@ def a_run_of_ten() -> Iterator[Span]:
         yield _tool(trace_id, run, {"order_id": f"A-{number}", "customer": os.urandom(6).hex()}, found)
 
 
-def a_long_text() -> Iterator[Span]:
-    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, os.urandom(30_000).hex())
-
-
 def a_long_table() -> Iterator[Span]:
     yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, ROWS)
 
@@ -69,27 +65,6 @@ def a_long_table() -> Iterator[Span]:
 def many_tiny_containers() -> Iterator[Span]:
     pairs: list[list[object]] = [[{}, []] for _ in range(3000)]
     yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, pairs)
-
-
-def a_table_among_short_members() -> Iterator[Span]:
-    short: dict[str, object] = {f"field_{number}": number / 3 for number in range(40)}
-    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, short | {"rows": ROWS})
-
-
-def objects_in_objects() -> Iterator[Span]:
-    result: object = {}
-    for _ in range(90):
-        result = {"inner": result, "name": "x"}
-    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, result)
-
-
-def a_list_that_changes() -> Iterator[Span]:
-    changing: list[object] = [
-        *range(1000),
-        *({"name": str(number)} for number in range(1000)),
-        *([number] for number in range(1000)),
-    ]
-    yield _tool(os.urandom(16), os.urandom(8), {"page": "1"}, changing)
 
 
 def texts_in_other_scripts() -> Iterator[Span]:
@@ -114,38 +89,14 @@ def _tools(text: str) -> str:
     return json.dumps([{"name": f"tool_{number}", "parameters": schema} for number in range(20)])
 
 
-def tools_of_its_own() -> Iterator[Span]:
-    trace_id, tools = os.urandom(16), _tools(os.urandom(40).hex())
-    for _ in range(3):
-        yield _span(trace_id, os.urandom(8), operation="chat", tool__definitions=tools)
-
-
 def many_tools_that_all_have() -> Iterator[Span]:
     # 140 KiB of text.
     yield _span(os.urandom(16), os.urandom(8), operation="chat", tool__definitions=_tools("What it is. " * 100))
 
 
-def more_tools_than_can_be_shared() -> Iterator[Span]:
-    # A megabyte and a half of text.
-    yield _span(os.urandom(16), os.urandom(8), operation="chat", tool__definitions=_tools("What it is. " * 1000))
-
-
 def _request(spans: Iterator[Span]) -> bytes:
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add().spans.extend(spans)
-    return request.SerializeToString()
-
-
-def _renamed(body: bytes) -> bytes:
-    """Give the traces and spans of a request ids that were not there before."""
-    request = ExportTraceServiceRequest.FromString(body)
-    ids: dict[bytes, bytes] = {b"": b""}
-    for group in request.resource_spans:
-        for scope in group.scope_spans:
-            for span in scope.spans:
-                span.trace_id = ids.setdefault(span.trace_id, os.urandom(16))
-                span.span_id = ids.setdefault(span.span_id, os.urandom(8))
-                span.parent_span_id = ids.setdefault(span.parent_span_id, os.urandom(8))
     return request.SerializeToString()
 
 
@@ -177,31 +128,15 @@ def _estimated_and_taken(before: list[bytes], bodies: list[bytes]) -> tuple[int,
     [
         (one_span, 250),
         (a_run_of_ten, 50),
-        (a_long_text, 20),
         (a_long_table, 20),
         (many_tiny_containers, 10),
-        (a_table_among_short_members, 20),
-        (objects_in_objects, 50),
-        (a_list_that_changes, 10),
         (texts_in_other_scripts, 20),
         (more_text_than_is_kept, 2),
         (mostly_spans_that_nobody_reads, 20),
-        (tools_of_its_own, 50),
         (many_tools_that_all_have, 50),
-        (more_tools_than_can_be_shared, 5),
     ],
 )
 def test_open_traces_take_about_what_is_said(spans: Callable[[], Iterator[Span]], traces: int):
     bodies = [_request(spans()) for _ in range(traces)]
     estimated, taken = _estimated_and_taken([_request(spans())], bodies)
-    assert taken / 1.5 < estimated < taken * 1.5
-
-
-@pytest.mark.parametrize("framework", ["google-adk", "openinference-langgraph", "pydantic-ai", "strands", "vercel-ai"])
-def test_recorded_runs_take_about_what_is_said(framework: str):
-    recorded = [
-        file.read_bytes() for file in sorted((CORPUS / framework).glob("*.otlp.pb")) if ".logs." not in file.name
-    ]
-    bodies = [_renamed(body) for body in recorded for _ in range(2)]
-    estimated, taken = _estimated_and_taken(recorded, bodies)
     assert taken / 1.5 < estimated < taken * 1.5

@@ -11,13 +11,12 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from tests.captures import Captured
 from tests.recordings.corpus import diagnosed
-from tests.walk.shapes import chat, run, span, tool
-from tests.walk.support import Walk, key_value
+from tests.walk.shapes import chat, request, run, span, tool
+from tests.walk.support import Walk
 from toolgauge.model.names import stable_name
 
 AGNO = "openinference.instrumentation.agno"
@@ -43,9 +42,7 @@ def streams(walk: Walk) -> set[tuple[str | None, str | None, str | None]]:
 
 
 def send(walk: Walk, *spans: ScopeSpans, service: str = "shop", version: str = "1.0") -> None:
-    resource = Resource(attributes=[key_value("service.name", service), key_value(VERSION, version)])
-    body = ExportTraceServiceRequest(resource_spans=[ResourceSpans(resource=resource, scope_spans=spans)])
-    walk.send(body.SerializeToString())
+    walk.send(request(*spans, service=service, version=version).SerializeToString())
 
 
 def of_nameless_agno(number: int) -> tuple[ScopeSpans, ...]:
@@ -119,11 +116,9 @@ def test_names_that_come_again_stay_however_many_there_are():
 
 
 def test_doctor_says_how_to_name_an_agent_that_has_an_id_for_a_name(tmp_path: Path):
-    body = ExportTraceServiceRequest(
-        resource_spans=[ResourceSpans(scope_spans=[each for number in range(3) for each in of_nameless_agno(number)])]
-    )
     file = tmp_path / "agno.otlp.pb"
-    file.write_bytes(body.SerializeToString())
+    spans = [each for number in range(3) for each in of_nameless_agno(number)]
+    file.write_bytes(request(*spans).SerializeToString())
     (diagnosis,) = diagnosed([str(file)])
     (missing,) = [missing for missing in diagnosis.missing if missing.fact == "agent_name"]
     assert (missing.count, missing.of, missing.grade) == (3, 3, "note")
@@ -150,10 +145,10 @@ def _of_another_run(file: Path, seed: str) -> bytes:
         fresh = hashlib.sha256(seed.encode() + match[0]).hexdigest().encode()
         return bytes(b if b == ord("-") else fresh[at] for at, b in enumerate(match[0]))
 
-    request = (ExportLogsServiceRequest if ".logs." in file.name else ExportTraceServiceRequest)()
-    request.ParseFromString(file.read_bytes())
-    logs = request.resource_logs if isinstance(request, ExportLogsServiceRequest) else ()
-    spans = request.resource_spans if isinstance(request, ExportTraceServiceRequest) else ()
+    read = (ExportLogsServiceRequest if ".logs." in file.name else ExportTraceServiceRequest)()
+    read.ParseFromString(file.read_bytes())
+    logs = read.resource_logs if isinstance(read, ExportLogsServiceRequest) else ()
+    spans = read.resource_spans if isinstance(read, ExportTraceServiceRequest) else ()
     holders = [each.resource for each in (*logs, *spans)]
     holders += [record for each in logs for scope in each.scope_logs for record in scope.log_records]
     holders += [record for each in spans for scope in each.scope_spans for record in scope.spans]
@@ -161,4 +156,4 @@ def _of_another_run(file: Path, seed: str) -> bytes:
         for pair in holder.attributes:
             if text := pair.value.string_value:
                 pair.value.string_value = _ID.sub(other, text.encode()).decode()
-    return request.SerializeToString()
+    return read.SerializeToString()

@@ -9,7 +9,7 @@ import pytest
 from tests.walk.planted_faults import FAULTS, Conversation, Layout, request
 from tests.walk.support import SECOND, Walk, attributes
 
-CONVERSATIONS = 20
+CONVERSATIONS = 6
 CRITERIA = {
     "invented_tool": "default.known_tool",
     "bad_arguments": "default.arguments_schema",
@@ -17,8 +17,7 @@ CRITERIA = {
     "repeats": "default.repeated_calls",
     "ungrounded_id": "default.grounded_arguments",
 }
-dialects = pytest.mark.parametrize("dialect", ["genai", "openinference"])
-layouts = pytest.mark.parametrize("layout", ["turn", "conversation"])
+forms = pytest.mark.parametrize(("dialect", "layout"), [("genai", "turn"), ("openinference", "conversation")])
 
 
 RECOVERED = "default.error_handling"
@@ -54,17 +53,15 @@ def found(dialect: str, layout: Layout, fault: str | None) -> list[set[object]]:
     return [named[number] for number in range(CONVERSATIONS)]
 
 
-@dialects
-@layouts
+@forms
 @pytest.mark.parametrize("fault", CRITERIA)
 def test_a_planted_fault_is_found(dialect: str, layout: Layout, fault: str):
     criteria = {CRITERIA[fault], *BESIDE.get(fault, ())}
     hits = sum(not criteria.isdisjoint(named) for named in found(dialect, layout, fault))
-    assert hits / CONVERSATIONS >= 0.95
+    assert hits == CONVERSATIONS
 
 
-@dialects
-@layouts
+@forms
 def test_nothing_is_found_where_no_fault_was_planted(dialect: str, layout: Layout):
     assert found(dialect, layout, None) == [set[object]()] * CONVERSATIONS
 

@@ -1,6 +1,5 @@
 """A pipeline that goes on by other rules, and one that has to end before all is scored."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -131,15 +130,3 @@ def test_what_is_unscored_when_there_is_no_more_time_leaves_as_incomplete_and_is
     assert walk.pipeline.trajectories_open == 0
     assert len(walk.scorecards()) == 2
     assert walk.pipeline.admission.spans_held == 0
-
-
-def test_the_delay_from_due_to_scored_is_measured():
-    walk = Walk("assemble.run_end_grace=1s", criteria=[slow("slow")])
-    walk.send_folder(*TRACE_ONLY)
-    walk.now_ns += 8 * 1_000_000_000
-    began = time.monotonic()
-    walk.wait(0.5)
-    took = time.monotonic() - began
-    (cell,) = walk.metrics.scoring_delay.cells.values()
-    assert cell.count == 1
-    assert 7.5 <= cell.sum <= 7.5 + took

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
 from tests.cli.command import run
 from tests.recordings.corpus import diagnosed_with_trajectories
-from tests.walk.shapes import ERROR, OK, span
-from tests.walk.support import MemoryJournal, Walk, attributes, key_value
+from tests.walk.shapes import ERROR, OK, request, span
+from tests.walk.support import MemoryJournal, Walk, attributes
 from tests.walk.test_feedback import cells
 from tests.walk.test_half_runs import OF_CALLS, OF_THE_WHOLE, outcomes
 from toolgauge.model.json import Json, JsonObject
@@ -52,9 +50,7 @@ def end_of_all() -> list[ScopeSpans]:
 
 
 def send(walk: Walk, spans: Sequence[ScopeSpans]) -> None:
-    resource = Resource(attributes=[key_value("service.name", "smol-shop")])
-    request = ExportTraceServiceRequest(resource_spans=[ResourceSpans(resource=resource, scope_spans=spans)])
-    walk.send(request.SerializeToString())
+    walk.send(request(*spans, service="smol-shop").SerializeToString())
 
 
 def closed(walk: Walk) -> Counter[str]:
@@ -141,17 +137,6 @@ def test_a_run_that_went_on_after_a_failure_of_its_own_keeps_its_agents():
     assert walk.scorecards() == []
 
 
-def test_a_run_that_raised_after_a_long_wait_is_found_with_the_next_look():
-    walk = Walk()
-    send(walk, [*failed_step(fails=False), *later_run("second", 10)])
-    walk.wait(200)
-    raised = span("Step 2", {KIND: "CHAIN"}, id="step2", parent=NEVER_ENDS, at=200, scope=SCOPE, status=ERROR)
-    send(walk, [raised, *later_run("third", 210)])
-    walk.wait(190)
-    assert closed(walk) == {"parent_missing": 1}
-    assert counted_calls(walk) == 2
-
-
 def test_a_run_below_a_run_that_raised_below_another_is_found():
     walk = Walk()
     again = span("Step 1", {KIND: "CHAIN"}, id="again", parent="second", at=11, scope=SCOPE, status=ERROR)
@@ -188,17 +173,6 @@ def test_a_trace_that_waits_is_named_once(caplog: pytest.LogCaptureFixture):
     assert walk.metrics.traces_waiting.current() == {(): 1}
     walk.wait(16 * 60)
     assert walk.metrics.traces_waiting.current() == {(): 0}
-
-
-def test_a_service_whose_upper_spans_never_come_is_not_named_again_and_again(caplog: pytest.LogCaptureFixture):
-    walk = Walk()
-    for number in range(3):
-        send(
-            walk, [span("find", {KIND: "TOOL", "tool.name": "find"}, id="call", parent="elsewhere", trace=f"t{number}")]
-        )
-        walk.wait(16 * 60)
-    named = [record for record in caplog.records if "has waited" in record.getMessage()]
-    assert len(named) == 1
 
 
 def test_the_runs_of_a_process_that_went_on_after_a_crash_are_found_in_a_recording():

@@ -1,12 +1,11 @@
 """Calls of model spans whose operations are not known: each is one call, whatever other span shows it, or `doctor` names the span."""
 
-import json
 from pathlib import Path
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
-from tests.walk.support import key_value
+from tests.walk import shapes
+from tests.walk.shapes import Attributes
 from toolgauge.config.load import load
 from toolgauge.model.json import Json
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
@@ -20,44 +19,39 @@ BUY = ("buy", "c2")
 
 def span(
     number: int, operation: str, *calls: tuple[str, str | None], parent: int = 0, start: int = 0, end: int = 0
-) -> Span:
+) -> ScopeSpans:
     """Write a span with calls in its output; times are in seconds."""
     parts: list[Json] = [
         {"type": "tool_call", "name": name, "arguments": {"q": 1}, **({} if call_id is None else {"id": call_id})}
         for name, call_id in calls
     ]
-    found = Span(
-        trace_id=b"1" * 16,
-        span_id=bytes([number]) * 8,
-        parent_span_id=bytes([parent]) * 8 if parent else b"",
-        name=f"{operation} x",
-        start_time_unix_nano=start * 10**9 + 1,
-        end_time_unix_nano=(end or start + 1) * 10**9,
+    output: Attributes = {
+        "gen_ai.output.messages": [{"role": "assistant", "parts": parts, "finish_reason": "tool_call"}]
+    }
+    return shapes.span(
+        f"{operation} x",
+        {"gen_ai.operation.name": operation, **(output if calls else {})},
+        id=str(number),
+        parent=str(parent) if parent else None,
+        at=start,
+        seconds=(end or start + 1) - start,
+        scope="acme",
     )
-    found.attributes.append(key_value("gen_ai.operation.name", operation))
-    if calls:
-        messages: Json = [{"role": "assistant", "parts": parts, "finish_reason": "tool_call"}]
-        found.attributes.append(key_value("gen_ai.output.messages", json.dumps(messages)))
-    return found
 
 
-def recording(folder: Path, *spans: Span) -> str:
-    body = ExportTraceServiceRequest()
-    group = body.resource_spans.add()
-    group.resource.attributes.append(key_value("service.name", "shop"))
-    group.scope_spans.add(spans=spans).scope.name = "acme"
+def recording(folder: Path, *spans: ScopeSpans) -> str:
     file = folder / "a.otlp.pb"
-    file.write_bytes(body.SerializeToString())
+    file.write_bytes(shapes.request(*spans).SerializeToString())
     return str(file)
 
 
-def called(folder: Path, *spans: Span) -> list[tuple[str, str | None]]:
+def called(folder: Path, *spans: ScopeSpans) -> list[tuple[str, str | None]]:
     make = offline_pipeline(load((), (), {}), ())
     cards = scorecards(read([recording(folder, *spans)], lambda _size: None), make)
     return [(call.name, call.call_id) for card in cards for call in card.trajectory.calls]
 
 
-def diagnosis(folder: Path, *spans: Span) -> Diagnosis:
+def diagnosis(folder: Path, *spans: ScopeSpans) -> Diagnosis:
     tally = Tally()
     doctor = Doctor(tally)
     make = offline_pipeline(load((), (), {}), (), tally.recognizer)
@@ -98,11 +92,6 @@ def test_a_response_that_is_fetched_again_asks_for_nothing_more(tmp_path: Path):
     assert called(tmp_path, run, *fetched) == [FIND]
 
 
-def test_an_agents_messages_are_not_read_twice(tmp_path: Path):
-    assert called(tmp_path, span(1, "invoke_workflow", FIND, end=9), span(2, "chat", FIND, parent=1, start=2)) == [FIND]
-    assert called(tmp_path, span(1, "invoke_workflow", FIND)) == []
-
-
 def test_doctor_names_spans_from_which_nothing_was_read(tmp_path: Path):
     found = diagnosis(tmp_path, span(1, "invoke_workflow", FIND), span(2, "poll", start=2), span(3, "poll", start=3))
     assert diagnosis_object(found)["unread"] == [
@@ -116,9 +105,3 @@ def test_doctor_names_spans_from_which_nothing_was_read(tmp_path: Path):
         "    1 `invoke_workflow x`, operation `invoke_workflow`",
     ]
     assert "nothing to judge" not in "".join(lines)
-
-
-def test_doctor_names_none_where_calls_were_read(tmp_path: Path):
-    found = diagnosis(tmp_path, span(1, "poll"), span(2, "chat", FIND))
-    assert "unread" not in diagnosis_object(found)
-    assert "nothing was read" not in "".join(diagnosis_lines(found))

@@ -60,6 +60,14 @@ def test_an_alarm_ends_when_the_mean_is_back():
     assert detector.state == "alarm"
 
 
+def test_an_alarm_lasts_while_the_mean_stays_down():
+    detector = learned()
+    first_alarm(detector, coins(3, 0.7, 500))
+    for score in coins(12, 0.7, 3000):
+        detector.update(score)
+        assert detector.state == "alarm"
+
+
 def test_a_reset_learns_the_present_as_normal():
     detector = learned()
     first_alarm(detector, coins(2, 0.5, 500))
@@ -69,34 +77,23 @@ def test_a_reset_learns_the_present_as_normal():
     assert detector.baseline == pytest.approx(0.5, abs=0.05)
 
 
-@each_row("score", [math.nan, -0.01, 1.01, math.inf])
-def test_a_score_outside_of_0_to_1_is_refused(score: float):
+def test_figures_that_are_none_are_refused():
     detector = Detector(1000, 20)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        detector.update(score)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        detector.observe({"": (score, 1)})
-
-
-@each_row("arl", [1, 0, -5, math.nan, math.inf])
-def test_a_run_length_that_is_none_is_refused(arl: float):
-    with pytest.raises(ValueError, match="arl"):
-        Detector(arl, 20)
+    for score in (math.nan, -0.01, 1.01, math.inf):
+        with pytest.raises(ValueError, match="between 0 and 1"):
+            detector.observe({"": (score, 1)})
+    for arl in (1, -5, math.nan, math.inf):
+        with pytest.raises(ValueError, match="arl"):
+            Detector(arl, 20)
+    assert not any(detector.observe({"a": (1, 3), "b": (1, 1)}) for _ in range(3))
+    assert (detector.observations, detector.baseline) == (3, 0.5)
 
 
 @each_row("score", [0.0, 1.0, 0.7])
 def test_a_score_that_never_changes_never_raises_an_alarm(score: float):
     detector = Detector(1000, 20)
-    assert not any(detector.update(score) for _ in range(20_000))
-    assert detector.baseline == pytest.approx(score)
-    assert detector.evidence == 0
-
-
-def test_all_scores_of_an_observation_count_once():
-    detector = Detector(1000, 20)
-    for _ in range(3):
-        assert not detector.observe({"a": (1, 3), "b": (1, 1)})
-    assert (detector.observations, detector.baseline) == (3, 0.5)
+    assert not any(detector.update(score) for _ in range(5_000))
+    assert (detector.baseline, detector.evidence) == (pytest.approx(score), 0)
 
 
 def test_a_change_of_the_mix_of_strata_raises_no_alarm():
@@ -116,32 +113,16 @@ def test_a_stratum_that_appears_late_raises_no_alarm_and_is_watched_later():
     assert any(detector.update(0, "late") for _ in range(40))
 
 
-def test_more_strata_than_it_keeps_share_one():
-    detector = Detector(1000, 20)
-    for number in range(500):
-        detector.update(1, f"tool {number}")
-    assert len(detector.dump()) <= 2000 + 50 * 64
-
-
 def test_a_restart_changes_nothing():
     random = Random(8)  # noqa: S311 repeatable
     detector = Detector(1000, 20)
-    for number in range(1500):
+    for number in range(1000):
         mean = 0.9 if number < 400 or number > 800 else 0.5
         parts = {stratum: (float(random.random() < mean), 1) for stratum in random.choice(("x", "y", "xy"))}
         resumed = Detector.load(detector.dump())
-        assert resumed.dump() == detector.dump()
         assert resumed.observe(parts) == detector.observe(parts)
-        for name in (
-            "state",
-            "evidence",
-            "baseline",
-            "current",
-            "observations",
-            "since_onset",
-            "interval",
-        ):
-            assert getattr(resumed, name) == getattr(detector, name)
+        assert resumed.dump() == detector.dump()
+        assert (resumed.state, resumed.interval) == (detector.state, detector.interval)
 
 
 def test_damaged_bytes_are_refused():

@@ -85,14 +85,6 @@ def test_results_of_judges_that_come_later_count_too():
     assert compared.pairs == {("fail", "fail"): 1}
 
 
-def test_a_criterion_that_cannot_fail_agrees_with_nobody():
-    compared = Compared()
-    compared.scored(1, PASS, at=0, can_fail=False)
-    compared.said(True, 1, number=1)
-    compared.agreement.close()
-    assert (compared.verdicts, compared.pairs) == ({"unmatched": 1}, {})
-
-
 def test_a_trace_is_no_conversation_of_the_same_name():
     compared = Compared()
     compared.scored(1, FAIL, at=0, conversation=trace(2))

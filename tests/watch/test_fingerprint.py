@@ -1,12 +1,11 @@
 """The properties of a trajectory by which a regression is explained."""
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import call, trajectory
 from tests.rows import each_row
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.trajectory import Message, SpanSource
 from toolgauge.watch.fingerprint import fingerprint, joined, of_tool
@@ -69,40 +68,23 @@ def test_order_and_words_of_a_schema_do_not_change_its_hash(same: JsonObject) ->
     assert schema_hash(same) == schema_hash(ORDER)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{**ORDER, "required": ["order_id"]}, {**ORDER, "properties": {"order_id": {"type": "string"}}}],
-)
-def test_another_schema_has_another_hash(other: JsonObject) -> None:
-    assert schema_hash(other) != schema_hash(ORDER)
-
-
-def test_a_schema_of_any_depth_has_a_hash() -> None:
-    deep: Json = {}
-    for _ in range(500):
-        deep = {"items": deep}
-    assert schema_hash({"items": deep})
+def test_another_schema_has_another_hash() -> None:
+    others: list[JsonObject] = [{"required": ["order_id"]}, {"properties": {"order_id": {"type": "string"}}}]
+    for other in others:
+        assert schema_hash({**ORDER, **other}) != schema_hash(ORDER)
 
 
 def test_of_texts_only_sizes_forms_and_hashes_are_kept() -> None:
-    texts = (
-        Message("system", "You are secret.", 0),
-        Message("user", "secret\n```x```", 0),
-        Message("user", "y" * 900, 1),
-    )
-    found = fingerprint(replace(trajectory(), messages=texts))
-    assert found["toolgauge.user_message.size"] == "at most 50"
-    assert found["toolgauge.user_message.form"] == "code lines"
-    assert len(found["gen_ai.system_instructions"]) == 8
-    assert "secret" not in repr(found)
-
-
-def test_a_script_other_than_latin_is_a_form_of_its_own() -> None:
-    for text, form in (("où est ma commande", "plain"), ("где мой заказ", "other script"), ("", "plain")):
-        assert (
-            fingerprint(replace(trajectory(), messages=(Message("user", text, 0),)))["toolgauge.user_message.form"]
-            == form
-        )
+    system, later = Message("system", "You are secret.", 0), Message("user", "y" * 900, 1)
+    for text, form in (
+        ("secret\n```x```", "code lines"),
+        ("où est ma commande", "plain"),
+        ("где мой заказ", "other script"),
+    ):
+        found = fingerprint(replace(trajectory(), messages=(system, Message("user", text, 0), later)))
+        assert (found["toolgauge.user_message.size"], found["toolgauge.user_message.form"]) == ("at most 50", form)
+        assert len(found["gen_ai.system_instructions"]) == 8
+        assert "secret" not in repr(found)
 
 
 def test_values_are_short() -> None:

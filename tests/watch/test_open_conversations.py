@@ -1,11 +1,10 @@
 """Open conversations: what each of them takes, what all together do, and that nothing of their scores is lost for it."""
 
-import tracemalloc
 from functools import partial
 
 import msgspec
 
-from tests.watch.support import HOUR, MINUTE, SECOND, START, scorecard, watch_metrics, watcher
+from tests.watch.support import HOUR, MINUTE, SECOND, START, scorecard, watcher
 from toolgauge.watch.open_conversations import OpenConversations
 from toolgauge.watch.tallies import TrajectoryScores, figures_of, tallies_of, trajectory_scores
 
@@ -23,19 +22,6 @@ def scores(
     return msgspec.msgpack.decode(msgspec.msgpack.encode(found), type=TrajectoryScores)
 
 
-def test_ten_thousand_open_conversations_take_little_memory():
-    watching = watcher()
-    message = msgspec.msgpack.encode(scores(0))
-    tracemalloc.start()
-    for number in range(1000):
-        one = msgspec.msgpack.decode(message, type=TrajectoryScores)
-        one.conversation = "support", f"c-{number}"
-        watching.add(one, START)
-    taken, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert taken < 2 * MIB
-
-
 def test_conversations_that_take_too_much_together_are_counted_early_the_longest_idle_first():
     open_ones = OpenConversations(10 * MINUTE, max_bytes=MIB // 4)
     cut: list[str] = []
@@ -50,21 +36,6 @@ def test_conversations_that_take_too_much_together_are_counted_early_the_longest
     assert len(open_ones) == 300 - len(cut)
 
 
-def test_a_flood_of_names_takes_no_more_than_a_flood_of_conversations():
-    open_ones = OpenConversations(10 * MINUTE, max_bytes=4 * MIB)
-    # Letters: a long counter is no part of a name.
-    names = [f"-{number:0100d}".translate(str.maketrans("0123456789", "ghijklmnop")) for number in range(600)]
-    messages = [msgspec.msgpack.encode(scores(number, names=name)) for number, name in enumerate(names)]
-    tracemalloc.start()
-    for number, message in enumerate(messages):
-        open_ones.add(msgspec.msgpack.decode(message, type=TrajectoryScores), START + number)
-        list(open_ones.idle(START + number))
-    taken, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert taken < 4 * MIB
-    assert len(open_ones) < 400
-
-
 def test_what_nobody_has_any_more_is_forgotten():
     open_ones = OpenConversations(10 * MINUTE)
     for number in range(20):
@@ -73,17 +44,6 @@ def test_what_nobody_has_any_more_is_forgotten():
     assert open_ones.size_bytes
     assert len(list(open_ones.idle(START + HOUR))) == 20
     assert open_ones.size_bytes == 0
-
-
-def test_cut_conversations_are_counted_in_a_metric():
-    metrics = watch_metrics()
-    watching = watcher(metrics, conversation_idle="10m")
-    for number in range(40):
-        watching.add(scores(number), START + number)
-    watching.shed()
-    watching.tick(START + SECOND)
-    assert 15 < metrics.observations_cut.value() < 30
-    assert {status.observations for status in watching.statuses()} == {metrics.observations_cut.value()}
 
 
 def test_memory_that_is_short_has_half_of_them_counted_a_few_at_a_time():

@@ -44,33 +44,18 @@ class Runs:
 
 def test_a_change_names_hashes_place_and_version() -> None:
     runs = Runs()
-    runs.add(tool())
-    runs.contracts.add(Offer("shop", "", "orders", "2", "", True, contracts((tool("find_order", "id"),))), START)
-    (old,), (new,) = contracts((tool(),)), contracts((tool("find_order", "id"),))
-    assert runs.changes() == [
-        ToolDefinitionChange(
-            time_ns=START,
-            service="shop",
-            environment="",
-            agent="orders",
-            version="2",
-            tool="find_order",
-            kind="breaking",
-            old_hash=old.schema,
-            new_hash=new.schema,
-            path="$.parameters.required.id",
-        )
-    ]
-
-
-def test_other_words_have_the_hashes_of_the_words() -> None:
-    runs = Runs()
-    runs.add(tool(description="Find."))
-    runs.contracts.add(Offer("shop", "", "orders", "1", "", True, contracts((tool(description="Seek."),))), START)
+    old, new = tool(description="Find."), tool("find_order", "id", description="Seek.")
+    runs.add(old)
+    runs.contracts.add(Offer("shop", "", "orders", "2", "", True, contracts((new,))), START)
     (change,) = runs.changes()
-    (old,), (new,) = contracts((tool(description="Find."),)), contracts((tool(description="Seek."),))
-    assert (change.kind, change.old_hash, change.new_hash) == ("wording", old.words, new.words)
-    assert old.schema == new.schema
+    (before,), (after,) = contracts((old,)), contracts((new,))
+    assert (change.time_ns, change.service, change.agent, change.version) == (START, "shop", "orders", "2")
+    assert (change.tool, change.kind, change.path) == ("find_order", "breaking", "$.parameters.required.id")
+    assert (change.old_hash, change.new_hash) == (before.schema, after.schema)
+    (reworded,) = contracts((tool("find_order", "id", description="Find all."),))
+    runs.contracts.add(Offer("shop", "", "orders", "2", "", True, (reworded,)), START)
+    (change,) = runs.changes()
+    assert (change.kind, change.old_hash, change.new_hash) == ("wording", after.words, reworded.words)
 
 
 def test_each_definition_is_reported_once_however_instances_and_versions_alternate() -> None:
@@ -108,15 +93,10 @@ def test_a_tool_that_half_of_the_users_have_is_missing_after_twice_as_many_runs(
     assert runs.add(tool(), times=3) == ["removed refund"]
 
 
-def test_runs_of_one_conversation_have_the_tools_of_one_user() -> None:
+def test_runs_of_one_conversation_and_those_that_may_have_had_more_tools_are_not_counted() -> None:
     runs = Runs()
     runs.add(tool(), tool("refund"), times=30)
     assert runs.add(tool(), times=100, conversation="c") == []
-
-
-def test_runs_that_may_have_had_more_tools_are_not_counted() -> None:
-    runs = Runs()
-    runs.add(tool(), tool("refund"), times=30)
     for _ in range(100):
         runs.contracts.add(Offer("shop", "", "orders", "1", "", False, contracts((tool(),))), START)
     assert runs.changes() == []
@@ -155,16 +135,6 @@ def test_a_tool_that_every_user_has_in_another_form_is_counted_as_capped() -> No
     assert runs.capped == 43
     runs.now_ns += HOUR
     assert runs.add(tool(maxLength=60)) == ["changed find_order"]
-
-
-def test_a_tool_whose_definition_never_rests_is_reported_no_more() -> None:
-    runs = Runs()
-    found: list[str] = []
-    for limit in range(1, 500):
-        runs.now_ns += HOUR // 50
-        found += runs.add(tool(maxLength=limit))
-    assert len(found) == 5
-    assert runs.capped == 493
 
 
 def test_a_definition_without_a_place_that_stays_is_reported_an_hour_later() -> None:
@@ -244,6 +214,5 @@ def test_a_tool_takes_at_most_200_bytes_in_the_state() -> None:
             kept.add(Offer("shop", "production", f"agent {number}", version, "", True, contracts(tools)), START)
     whole = sum(len(kept.dump(whose)) for whose in kept.changed)
     tools_kept = sum(len({each.name for each in agents[n : n + 10]}) for n in range(0, len(agents), 10))
-    print(f"{whole / tools_kept:.0f} bytes a tool")
     assert tools_kept > 100
     assert whole / tools_kept <= 200

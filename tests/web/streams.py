@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from html.parser import HTMLParser
 
 from tests.watch.support import Traffic
@@ -42,12 +43,18 @@ def shown(watcher: Watcher | None, *, trace_url: str | None = None, registry: Me
     return Shown(TrajectoryStore(100, 1 << 20), writing, running)
 
 
+@cache
+def pages() -> Pages:
+    """Read the templates once."""
+    return Pages()
+
+
 async def page(
     make: Callable[[Pages, Shown], PageGroup], over: Shown, *path: str, query: Mapping[str, str] | None = None
 ) -> str | None:
     """Render a page in a thread, as the endpoint does."""
     asked = PageRequest(path=path, query={name: (value,) for name, value in (query or {}).items()})
-    return await asyncio.to_thread(make(Pages(), over).routes()[f"/{path[0]}"], asked)
+    return await asyncio.to_thread(make(pages(), over).routes()[f"/{path[0]}"], asked)
 
 
 _APART = ("td", "th", "br", "li", "dt", "dd", "p", "option")

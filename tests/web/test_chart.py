@@ -56,6 +56,12 @@ def test_points_and_baseline_are_on_the_axis_of_scores() -> None:
     assert drawn.lines == ("44.0,40.0", "1188.0,197.5")
 
 
+def test_bands_that_are_wider_than_the_axis_end_at_its_edges() -> None:
+    drawn = draw(history(bucket(0, 2, 2.0), bucket(60, 2, 1.9)), WIDE, MIDNIGHT, MIDNIGHT + 60 * SECOND)
+    assert {point.low for point in drawn.points} == {292.0}
+    assert {point.high for point in drawn.points} == {40.0}
+
+
 def test_labels_of_times_are_round_and_name_the_day_at_midnight() -> None:
     def labels(begin_s: int, end_s: int) -> list[str]:
         drawn = draw(history(bucket(0, 1, 1.0)), NARROW, MIDNIGHT + begin_s * SECOND, MIDNIGHT + end_s * SECOND)

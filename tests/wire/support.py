@@ -86,11 +86,15 @@ def until_equal(look: Callable[[], _T], expected: _T, what: str, deadline_s: flo
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a process under test: without variables that OpenTelemetry, Python, proxies and colours read."""
+    """The environment of a process under test: without variables that OpenTelemetry, Python, proxies and colours read.
+
+    `PYTHONPATH` stays: the process imports the same tree as the test, which may be a copy.
+    """
+    dropped = ("OTEL_", "PYTHON", "NO_COLOR", "FORCE_COLOR")
     kept = {
         key: value
         for key, value in os.environ.items()
-        if not key.startswith(("OTEL_", "PYTHON", "NO_COLOR", "FORCE_COLOR")) and not key.lower().endswith("_proxy")
+        if key == "PYTHONPATH" or not (key.startswith(dropped) or key.lower().endswith("_proxy"))
     }
     return {**kept, **more}
 

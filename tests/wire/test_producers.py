@@ -121,6 +121,13 @@ def book_hotel(city: str, nights: int) -> str:
 async def run_pydantic_ai(exporter: GrpcExporter | HttpExporter) -> None:
     provider = TracerProvider(resource=RESOURCE)
     provider.add_span_processor(BatchSpanProcessor(exporter))
+    try:
+        await run_planner(provider)
+    finally:
+        await asyncio.to_thread(provider.shutdown)
+
+
+async def run_planner(provider: TracerProvider) -> None:
     Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
     try:
         agent = Agent(FunctionModel(scripted), name="planner", retries=3, tools=[get_weather, book_hotel])
@@ -128,7 +135,6 @@ async def run_pydantic_ai(exporter: GrpcExporter | HttpExporter) -> None:
         assert answer.output == "Mild, but no hotel was to be had."
     finally:
         Agent.instrument_all(instrument=False)
-        await asyncio.to_thread(provider.shutdown)
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http"])

@@ -1,12 +1,12 @@
-"""Vercel AI SDK: `ai` 7.0.173 with `@ai-sdk/otel` 1.0.173 as recorded, older forms from its documentation and source."""
+"""The Vercel AI SDK (older forms than the captures have), Mastra and VoltAgent."""
 
 import json
 
 import pytest
 
-from tests.recognize.support import CORPUS, event, log, observations, recorded, records, seen, span
+from tests.recognize.support import observations, span
 from tests.rows import each_row
-from toolgauge.dialects.javascript_frameworks import Vercel
+from toolgauge.dialects.javascript_frameworks import Mastra, Vercel, VoltAgent
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
@@ -22,9 +22,8 @@ from toolgauge.model.observations import (
     ToolDefinition,
     ToolsOffered,
 )
-from toolgauge.testing.dialects import check_dialect
 
-WEATHER: Json = {"city": "København", "unit": "celsius"}
+# -- Vercel AI SDK, older forms from its documentation and source
 
 
 def model(operation: str = "ai.generateText.doGenerate", **attributes: Value) -> list[Observation]:
@@ -39,81 +38,6 @@ def tool(**attributes: Value) -> CallExecuted:
     assert len(found) == 1
     assert isinstance(found[0], CallExecuted)
     return found[0]
-
-
-def test_requests_and_executions_are_read():
-    readings = recorded(Vercel(), "vercel-ai/sequence3_legacy.otlp.pb")
-    requests = [found for found in seen(readings, CallRequested) if isinstance(found, CallRequested)]
-    assert [(found.name, found.arguments) for found in requests] == [
-        ("get_user", Recorded({"user_id": 7})),
-        ("get_weather", Recorded(WEATHER)),
-        (
-            "send_email",
-            Recorded({"to": "zoe@example.com", "subject": "Vejret i København", "body": "11.5 °C, Zoë Ågren"}),
-        ),
-    ]
-    assert seen(readings, CallExecuted)[1] == CallExecuted(
-        name="get_weather",
-        call_id=requests[1].call_id,
-        arguments=Recorded(WEATHER),
-        result=Recorded({"city": "København", "temp": 11.5, "unit": "celsius"}),
-        agent="assistant",
-    )
-    assert seen(readings, AgentRun) == [AgentRun(agent="assistant")]
-    assert len(seen(readings, ModelCall)) == 4
-
-
-def test_tools_on_offer_are_an_array_of_json_texts():
-    readings = recorded(Vercel(), "vercel-ai/nested_legacy.otlp.pb")
-    offered = seen(readings, ToolsOffered)[0]
-    assert isinstance(offered, ToolsOffered)
-    assert offered.tools[0] == ToolDefinition(
-        name="get_user",
-        description="Look up a user record by its numeric id.",
-        parameters={
-            "$schema": "http://json-schema.org/draft-07/schema#",
-            "type": "object",
-            "properties": {"user_id": {"type": "number"}},
-            "required": ["user_id"],
-            "additionalProperties": False,
-        },
-    )
-
-
-def test_messages_and_answers_are_read_without_their_envelope():
-    readings = recorded(Vercel(), "vercel-ai/nested_legacy.otlp.pb")
-    assert seen(readings, CallAnswered) == [
-        CallAnswered(
-            call_id="call_d5336898",
-            name="create_order",
-            result=Recorded({"order_id": "o-778", "lines": 2, "total": 99.99}),
-        )
-    ]
-    assert set(seen(readings, MessageSeen)) == {
-        MessageSeen(role="system", text="You are a helpful assistant."),
-        MessageSeen(role="user", text="Bestil for Łukasz — 冷蔵 items too."),
-        MessageSeen(role="assistant", text="Order o-778 créée ✓"),
-    }
-
-
-def test_a_tool_that_raised_has_its_error():
-    readings = recorded(Vercel(), "vercel-ai/tool_error_legacy.otlp.pb")
-    assert seen(readings, CallExecuted) == [
-        CallExecuted(
-            name="delete_file",
-            call_id="call_e3779b10",
-            arguments=Recorded({"path": "/etc/shadow"}),
-            error=CallError(kind="Error", message="permission denied: /etc/shadow"),
-            agent="assistant",
-        )
-    ]
-    answers = [found.error for found in seen(readings, CallAnswered) if isinstance(found, CallAnswered)]
-    assert answers == [CallError(kind="_OTHER", message="Error: permission denied: /etc/shadow")]
-
-
-def test_the_session_is_among_what_the_application_gave():
-    readings = recorded(Vercel(), "vercel-ai/multi_turn_legacy.01.otlp.pb", "vercel-ai/multi_turn_legacy.02.otlp.pb")
-    assert seen(readings, ConversationSeen) == [ConversationSeen(conversation_id="vercel-sess-1", rank=2)] * 2
 
 
 @pytest.mark.parametrize(
@@ -221,10 +145,6 @@ def test_a_call_that_the_sdk_found_invalid_is_not_usable():
     ]
 
 
-def test_content_switched_off_leaves_name_and_id():
-    assert tool(**{"ai.toolCall.id": "c1"}) == CallExecuted(name="f", call_id="c1")
-
-
 def test_other_operations_are_neither_runs_nor_model_calls():
     for operation in ("ai.embed", "ai.embedMany.doEmbed", "ai.generateObject", "ai.rerank"):
         assert observations(Vercel(), span({"ai.operationId": operation}, scope="ai")) == []
@@ -237,19 +157,88 @@ def test_attributes_are_looked_up_where_the_sdk_puts_them():
     assert Vercel().attribute(record, "absent") is None
 
 
-@each_row("value", ["", "{", "7", "[7, null]", '[{"toolName": 7}]', '[{"role": "tool", "content": 7}]'])
-def test_broken_content_is_no_call(value: str):
-    keys = ("ai.response.toolCalls", "ai.prompt.messages", "ai.prompt.tools")
-    assert model(**dict.fromkeys(keys, value)) == []
-    run = span({"ai.operationId": "ai.generateText", "ai.prompt": value}, scope="ai")
-    assert observations(Vercel(), run) == [AgentRun(agent=None)]
+# -- Mastra: the conventions with what the conventions' attributes lack beside them
 
 
-def test_log_records_and_spans_of_others_are_left_alone():
-    assert not Vercel().claims(log("ai.something"))
-    assert not Vercel().claims(span({"gen_ai.operation.name": "chat"}, events=[event("ai.x", {})], scope="ai"))
+def mastra(kind: str, **attributes: Value) -> list[Observation]:
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    return observations(Mastra(), span({"mastra.span.type": kind, **named}, scope="@mastra/otel-exporter"))
 
 
-def test_it_keeps_the_contract():
-    captures = sorted(f"vercel-ai/{path.name}" for path in (CORPUS / "vercel-ai").glob("*legacy*.otlp.pb"))
-    check_dialect(Vercel(), records(Vercel(), *captures))
+def step(*calls: Json, body: Json = None) -> list[Observation]:
+    return mastra(
+        "model_step",
+        mastra__model_step__output=json.dumps({"text": "", "toolCalls": list(calls)}),
+        mastra__metadata__body=json.dumps(body),
+    )
+
+
+def called(given: Json) -> Json:
+    return {"toolCallId": "c1", "toolName": "add", "args": given}
+
+
+def test_a_step_has_what_the_model_asked_for():
+    assert step(called({"a": 1}), called({})) == [
+        CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1})),
+        CallRequested(position=1, name="add", call_id="c1", arguments=Recorded({})),
+    ]
+
+
+def test_arguments_that_could_not_be_parsed_are_taken_from_the_providers_answer():
+    body: Json = {"choices": [{"message": {"tool_calls": [{"id": "c1", "function": {"arguments": '{"a": '}}]}}]}
+    assert step(called({}), body=body) == [
+        CallRequested(position=0, name="add", call_id="c1", arguments=Unparsed('{"a": '))
+    ]
+
+
+def test_arguments_that_the_schema_does_not_allow_never_reached_the_tool():
+    refused: Json = {
+        "error": True,
+        "message": "Tool input validation failed for add.",
+        "validationErrors": {"errors": []},
+    }
+    attributes: dict[str, Value] = {
+        "gen_ai__tool__name": "add",
+        "gen_ai__tool__call__arguments": '{"b":1}',
+        "gen_ai__tool__call__result": json.dumps(refused),
+    }
+    error = CallError(kind="invalid_arguments", message="Tool input validation failed for add.")
+    result = Recorded({"error": True, "message": error.message, "validationErrors": {"errors": []}})
+    assert mastra("tool_call", **attributes) == [
+        CallExecuted(name="add", arguments=Recorded({"b": 1}), result=result, error=error)
+    ]
+    attributes["gen_ai__tool__call__arguments"] = "{}"
+    assert mastra("tool_call", **attributes) == [
+        CallExecuted(name="add", arguments=NOT_RECORDED, result=result, error=error)
+    ]
+
+
+def test_a_tools_own_answer_of_an_error_is_its_result():
+    answer = {"error": True, "message": "sold out"}
+    assert mastra("tool_call", gen_ai__tool__name="add", gen_ai__tool__call__result=json.dumps(answer)) == [
+        CallExecuted(name="add", result=Recorded({"error": True, "message": "sold out"}))
+    ]
+
+
+# -- VoltAgent
+
+
+def volt_agent(name: str, **attributes: Value) -> list[Observation]:
+    named = {key.replace("__", "."): value for key, value in attributes.items()}
+    return observations(VoltAgent(), span({"entity.type": "agent", **named}, name=name, scope="@voltagent/core"))
+
+
+def test_a_run_below_has_the_name_of_its_span():
+    assert volt_agent("subagent:flights", entity__name="coordinator")[0] == AgentRun(agent="flights")
+
+
+def test_a_model_has_its_tokens_and_the_names_on_offer():
+    assert volt_agent("llm:generateText", span__type="llm", llm__tools="add, find", llm__usage__prompt_tokens=40) == [
+        ModelCall(input_tokens=40),
+        ToolsOffered(tools=(ToolDefinition(name="add"), ToolDefinition(name="find"))),
+    ]
+
+
+def test_steps_of_memory_and_workflows_are_no_runs():
+    assert volt_agent("memory.read", span__type="memory", input="{}") == []
+    assert volt_agent("step", span__type="workflow-step", entity__type="workflow") == []

@@ -1,13 +1,11 @@
-"""Bedrock AgentCore: log records as AWS's OpenTelemetry distribution and the AgentCore SDK build them."""
+"""Strands Agents, and Bedrock AgentCore: log records as AWS's OpenTelemetry distribution and the AgentCore SDK build them."""
 
 import pytest
-from msgspec.structs import replace
 
-from tests.recognize.support import log, observations, self_metrics, span
+from tests.recognize.support import event, joined, log, observations, placed, said, span
 from tests.rows import each_row
-from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.dialects.amazon import AgentCore, Strands
-from toolgauge.model.content import Recorded
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     CallAnswered,
@@ -17,16 +15,64 @@ from toolgauge.model.observations import (
     ConversationSeen,
     MessageSeen,
     Observation,
-    Reading,
 )
-from toolgauge.model.records import LogRecord, Record, Span, SpanRef
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.recognizer import Recognizer
+from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.testing.dialects import check_dialect
 
+# -- Strands Agents
+
 STRANDS = "strands.telemetry.tracer"
+STRANDS_TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "f", "gen_ai.tool.call.id": "1"}
+
+
+@each_row(
+    ("blocks", "result"),
+    [
+        ('[{"text": "20"}]', Recorded(20)),
+        ('[{"text": "plain"}]', Recorded("plain")),
+        ('[{"json": {"a": 1}}]', Recorded({"a": 1})),
+        ('[{"text": "one"}, {"text": "two"}]', Recorded(["one", "two"])),
+        ('[{"document": {"name": "x"}}]', Recorded([{"document": {"name": "x"}}])),
+        ('[{"text": "cut of', Recorded('[{"text": "cut of')),
+        ("[]", Recorded([])),
+        (None, NOT_RECORDED),
+    ],
+)
+def test_results_are_taken_out_of_their_blocks(blocks: str | None, result: object):
+    events = [event("gen_ai.choice", {"message": blocks, "id": "1"})]
+    assert observations(Strands(), span(STRANDS_TOOL, events=events, scope=STRANDS)) == [
+        CallExecuted(name="f", call_id="1", result=result)  # pyright: ignore[reportArgumentType] - contents of all kinds
+    ]
+
+
+def test_broken_arguments_stay_text():
+    events = [event("gen_ai.tool.message", {"role": "tool", "content": '{"city": ', "id": "1"})]
+    assert observations(Strands(), span(STRANDS_TOOL, events=events, scope=STRANDS)) == [
+        CallExecuted(name="f", call_id="1", arguments=Unparsed('{"city": '))
+    ]
+
+
+def test_a_tool_that_answers_with_an_error_has_failed_though_its_span_went_well():
+    events = [event("gen_ai.choice", {"message": '[{"text": "no such city"}]'})]
+    told = span({**STRANDS_TOOL, "gen_ai.tool.status": "error"}, events=events, scope=STRANDS, status="ok")
+    assert observations(Strands(), told) == [
+        CallExecuted(
+            name="f",
+            call_id="1",
+            result=Recorded("no such city"),
+            error=CallError(kind="_OTHER", message="no such city"),
+        )
+    ]
+
+
+def test_spans_of_others_are_left_to_others():
+    assert not Strands().claims(span(STRANDS_TOOL, scope="somebody.else"))
+    assert Strands().claims(span({**STRANDS_TOOL, "gen_ai.system": "strands-agents"}, scope="wrapped"))
+
+
+# -- Bedrock AgentCore
+
 LANGCHAIN = "opentelemetry.instrumentation.langchain"
-TRACE = "0af7651916cd43dd8448eb211c80319c"
 SESSION = ConversationSeen(conversation_id="s-1", rank=1)
 
 
@@ -103,42 +149,25 @@ def test_langchains_tool_messages_are_answers():
     ]
 
 
-def placed(attributes: dict[str, Value], name: str, parent: str | None, start: int, end: int) -> Span:
-    ids = SpanRef(TRACE, name.encode().hex().rjust(16, "0"))
-    above = parent.encode().hex().rjust(16, "0") if parent is not None else None
-    record = span({"gen_ai.system": "strands-agents", **attributes}, scope=STRANDS)
-    return replace(record, ref=ids, parent_span_id=above, start_ns=start, end_ns=end)
-
-
-def of(record: LogRecord, name: str) -> LogRecord:
-    return replace(record, ref=SpanRef(TRACE, name.encode().hex().rjust(16, "0")))
-
-
-def joined(records: list[Record]) -> Trajectory:
-    recognizer = Recognizer([AgentCore(), Strands()], metrics=self_metrics())
-    readings: list[Reading] = [found for record in records if (found := recognizer.read(record)) is not None]
-    parents = {record.ref.span_id: record.parent_span_id for record in records if isinstance(record, Span)}
-    trace = GatheredTrace(trace_id=TRACE, readings=readings, parents=parents)
-    trajectory = join([trace], scope="trace", closed_because="run_ended")
-    assert trajectory is not None
-    return trajectory
+def strands(attributes: dict[str, Value], name: str, parent: str | None, start: int, end: int) -> Span:
+    return placed(span({"gen_ai.system": "strands-agents", **attributes}, scope=STRANDS), name, parent, start, end)
 
 
 @pytest.mark.parametrize("with_model_records", [True, False])
 @pytest.mark.parametrize("logs_first", [True, False])
 def test_content_finds_its_spans_by_their_ids(*, with_model_records: bool, logs_first: bool):
     spans: list[Record] = [
-        placed({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}, "run", None, 0, 100),
-        placed({"gen_ai.operation.name": "execute_event_loop_cycle"}, "cycle", "run", 1, 50),
-        placed({"gen_ai.operation.name": "chat"}, "chat", "cycle", 2, 10),
-        placed(
+        strands({"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "guide"}, "run", None, 0, 100),
+        strands({"gen_ai.operation.name": "execute_event_loop_cycle"}, "cycle", "run", 1, 50),
+        strands({"gen_ai.operation.name": "chat"}, "chat", "cycle", 2, 10),
+        strands(
             {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "u1"},
             "one",
             "cycle",
             11,
             20,
         ),
-        placed(
+        strands(
             {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "weather", "gen_ai.tool.call.id": "u2"},
             "two",
             "cycle",
@@ -152,13 +181,13 @@ def test_content_finds_its_spans_by_their_ids(*, with_model_records: bool, logs_
     )
     results = '[{"toolResult": {"toolUseId": "u1", "content": [{"text": "18"}]}}]'
     logs: list[Record] = [
-        of(tool_record('{"city": "Lima"}', '[{"text": "18"}]', "u1"), "one"),
-        of(tool_record('{"city": "Oslo"}', '[{"text": "3"}]', "u2"), "two"),
+        said(tool_record('{"city": "Lima"}', '[{"text": "18"}]', "u1"), "one"),
+        said(tool_record('{"city": "Oslo"}', '[{"text": "3"}]', "u2"), "two"),
     ]
     if with_model_records:
-        logs.append(of(moved([user("Weather?")], [assistant(uses)]), "chat"))
-        logs.append(of(moved([user("Weather?")], [assistant(uses, **{"tool.result": results})]), "cycle"))
-    trajectory = joined([*logs, *spans] if logs_first else [*spans, *logs])
+        logs.append(said(moved([user("Weather?")], [assistant(uses)]), "chat"))
+        logs.append(said(moved([user("Weather?")], [assistant(uses, **{"tool.result": results})]), "cycle"))
+    trajectory = joined([AgentCore(), Strands()], *([*logs, *spans] if logs_first else [*spans, *logs]))
     shown = [(call.name, call.call_id, call.arguments, call.result, call.state) for call in trajectory.calls]
     assert shown == [
         ("weather", "u1", Recorded({"city": "Lima"}), Recorded(18), "executed"),
@@ -166,22 +195,6 @@ def test_content_finds_its_spans_by_their_ids(*, with_model_records: bool, logs_
     ]
     assert trajectory.conversation_id == "s-1"
     assert [call.agent_path for call in trajectory.calls] == [("guide",), ("guide",)]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"input": {"messages": 7}},
-        {"input": {"messages": [7, None, {"content": 7, "role": 7}, {"role": "tool"}]}},
-        {"output": {"messages": [{"content": {"message": "[[["}}]}},
-        {"output": {"messages": [{"content": {"message": '[{"toolUse": 7}]'}}]}, "input": {}},
-        {"input": {"messages": [{"role": "tool", "content": {"content": ""}}]}, "output": {"messages": []}},
-    ],
-)
-@pytest.mark.parametrize("scope", [STRANDS, LANGCHAIN])
-def test_broken_bodies_are_no_calls(body: Value, scope: str):
-    found = observations(AgentCore(), log(scope, body=body, scope=scope))
-    assert not [one for one in found if not isinstance(one, MessageSeen)]
 
 
 @each_row(
@@ -196,10 +209,6 @@ def test_broken_bodies_are_no_calls(body: Value, scope: str):
 )
 def test_other_log_records_are_left_to_others(name: str, scope: str, body: Value):
     assert not AgentCore().claims(log(name, body=body, scope=scope))
-
-
-def test_spans_are_left_to_their_frameworks():
-    assert not AgentCore().claims(span({"gen_ai.operation.name": "chat"}, scope=STRANDS))
 
 
 def test_it_keeps_the_contract():

@@ -1,0 +1,177 @@
+"""What is remembered of spans, answers and waiting calls for other traces."""
+
+from msgspec.structs import replace
+
+from tests.assemble.support import (
+    agent,
+    answered,
+    args,
+    assembler,
+    conversation,
+    executed,
+    head,
+    joined,
+    model,
+    reading,
+    requested,
+)
+from tests.rows import each_row
+from toolgauge.assemble.cross_trace import RecentSpans, UnmatchedResults, WaitingCalls
+from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.observations import PAUSED, CallAnswered, CallError, ConversationSeen, Reading
+from toolgauge.model.records import SpanHead, packed_head
+from toolgauge.model.trajectory import ToolCall, Trajectory
+
+# -- spans that came before their trace opened
+
+TRACE = b"t" * 16
+CHILD = packed_head(TRACE, b"a" * 8, b"b" * 8, flags=0x100)
+HANDED_OVER = packed_head(TRACE, b"c" * 8, b"d" * 8, flags=0x300)
+ROOT = packed_head(TRACE, b"e" * 8)
+
+
+@each_row("seen", [CHILD, HANDED_OVER, ROOT])
+def test_ids_come_back_as_they_were(seen: SpanHead):
+    recent = RecentSpans(10)
+    recent.add_heads([seen])
+    assert recent.take_heads(TRACE) == [seen]
+    assert recent.take_heads(TRACE) == []
+
+
+def test_at_most_twice_the_capacity_is_remembered():
+    recent = RecentSpans(2)
+    for number in range(6):
+        recent.add_heads([head(f"s{number}", trace=f"{number:032x}")])
+    found = [number for number in range(6) if recent.take_heads(bytes.fromhex(f"{number:032x}"))]
+    assert 2 <= len(found) <= 4
+    assert found == list(range(6 - len(found), 6))
+
+
+def test_one_large_request_does_not_fill_more_than_the_memory():
+    recent = RecentSpans(2)
+    recent.add_heads([head(f"s{number}", trace=f"{number:032x}") for number in range(7)])
+    found = [number for number in range(7) if recent.take_heads(bytes.fromhex(f"{number:032x}"))]
+    assert found == [4, 5, 6]
+
+
+def test_spans_with_large_names_are_fewer():
+    recent = RecentSpans(1000)
+    for number in range(100):
+        session = ConversationSeen(conversation_id=f"{number}" * 100_000, rank=1)
+        recent.add(reading("s", session, trace=f"{number:032x}", size=200_000))
+    found = [number for number in range(100) if recent.take(f"{number:032x}")]
+    assert 1 <= len(found) <= 20
+    assert found[-1:] in ([98], [99])
+
+
+def test_what_was_given_away_leaves_room():
+    recent = RecentSpans(1000)
+    recent.add_heads([CHILD])
+    for number in range(100):
+        session = ConversationSeen(conversation_id=f"{number}" * 50_000, rank=1)
+        recent.add(reading("s", session, trace=f"{number:032x}", size=100_000))
+        assert len(recent.take(f"{number:032x}")) == 1
+    assert recent.take_heads(TRACE) == [CHILD]
+
+
+# -- one trace a model call: what came of a call is only in the history of the next trace
+
+FIRST, SECOND, THIRD = "1" * 32, "2" * 32, "3" * 32
+
+ASK = reading("ask", model(), requested("f", args(), id="1"), start=0, trace=FIRST)
+NEXT = reading("next", model(), answered("1", "fine"), requested("g", args(), id="2"), start=5, trace=SECOND)
+LAST = reading("last", model(), answered("1", "fine"), answered("2", "Error: ValueError: no"), start=9, trace=THIRD)
+
+
+def calls(*readings: Reading) -> list[ToolCall]:
+    found, _ = assembler()
+    for one in readings:
+        found.add(one, 0)
+    return sorted((call for trajectory in found.close_all(1) for call in trajectory.calls), key=lambda call: call.name)
+
+
+def test_the_next_trace_tells_what_came_of_a_call():
+    one, two = calls(ASK, NEXT, LAST)
+    assert (one.state, one.result, one.error) == ("executed", Recorded("fine"), None)
+    assert two.error is not None
+    assert (two.state, two.error.kind) == ("executed", "ValueError")
+
+
+def test_an_answer_before_the_call_is_about_another_call():
+    again = reading("again", model(), requested("f", args(), id="1"), start=20, trace=THIRD)
+    states = {call.span.trace_id: call.state for call in calls(ASK, NEXT, again)}
+    assert states[THIRD] == "requested_only"
+
+
+def test_another_service_says_nothing():
+    other = reading("next", model(), answered("1", "fine"), start=5, trace=SECOND, service="other")
+    (call,) = calls(ASK, other)
+    assert call.state == "requested_only"
+
+
+def test_a_model_call_inside_a_run_is_no_model_call_alone():
+    inside = reading("next", model(), answered("1", "fine"), start=5, trace=SECOND, parent="run")
+    (call,) = calls(ASK, inside)
+    assert call.state == "requested_only"
+
+
+def test_the_oldest_answers_are_forgotten():
+    few = UnmatchedResults(max_answers=1)
+    few.note(NEXT)
+    assert len(list(few.found([ASK]))) == 1
+    few.note(reading("x", model(), answered("9", "fine"), start=7, trace=THIRD))
+    assert list(few.found([ASK])) == []
+
+
+def test_of_a_long_answer_both_ends_are_kept():
+    some = UnmatchedResults()
+    some.note(reading("next", model(), answered("1", "a" * 5000), start=5, trace=SECOND))
+    (told,) = some.found([ASK])
+    (answer,) = told.observations
+    assert isinstance(answer, CallAnswered)
+    assert isinstance(answer.result, Unparsed)
+    assert (len(answer.result.text), answer.result.reason) == (1024, "truncated")
+
+
+def test_what_is_remembered_of_answers_is_bounded_in_bytes_whatever_names_take():
+    some = UnmatchedResults(max_bytes=2_500_000)
+    for number in range(10):
+        failed = answered(f"{number}", error=CallError(kind=f"{number}" * 400_000, message="no"))
+        service = f"{number}" * 400_000
+        some.note(reading("next", model(), failed, start=5, trace=f"{number:032x}", service=service))
+        asking = reading("ask", model(), requested("f", id=f"{number}"), trace=FIRST, service=service)
+        assert len(list(some.found([asking]))) == 1
+        assert 800_000 < some.size_bytes <= 2_500_000
+
+
+# -- calls that wait at the end of a trace
+
+WAITS = CallError(kind=PAUSED, message="")
+
+
+def waiting(conversation_id: str) -> Trajectory:
+    asked = reading("m", model(), requested("wire", args(n=1), id="c"), parent="run", start=1)
+    stopped = reading("t", executed("wire", args(n=1), id="c", error=WAITS), parent="run", start=2)
+    return joined(reading("run", agent("clerk"), conversation(conversation_id), end=9), asked, stopped)
+
+
+def resumed(conversation_id: str) -> Trajectory:
+    """Return the trace that carries out the call, which looks like half a trace."""
+    run = reading("run", agent("clerk"), conversation(conversation_id), end=99)
+    ran = reading("t", executed("wire", args(n=1), id="c"), parent="run", start=2)
+    return replace(joined(run, ran), split_sign="a tool ran for which the request of the model never came")
+
+
+def test_a_waiting_call_explains_its_execution_in_a_later_trace_of_the_conversation():
+    memory = WaitingCalls()
+    assert memory.explained(waiting("x")).split_sign is None
+    assert memory.explained(resumed("x")).split_sign is None
+    assert memory.explained(resumed("y")).split_sign is not None
+
+
+def test_the_oldest_waiting_calls_are_forgotten():
+    memory = WaitingCalls(max_entries=6)
+    for conversation_id in ("x", "y", "z"):
+        memory.explained(waiting(conversation_id))
+    assert memory.explained(resumed("x")).split_sign is not None
+    assert memory.explained(resumed("z")).split_sign is None

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""OpenAPI 3 document -> list of tools for `tools.definitions`: one an operation, with flat arguments, as FastMCP makes them.
+"""OpenAPI 3 document -> list of tools for `tool_definitions`: one an operation, with flat arguments, as FastMCP makes them.
 
     python3 examples/openapi_tools.py shop.openapi.json > tools/shop.json
 

@@ -76,10 +76,16 @@ def learned_text(trajectories: Iterable[Trajectory], options: Options = OPTIONS)
     learner = Learner()
     for one in trajectories:
         learner.add(one)
-    return learner.result(options)[0]
+    return learner.result(options).text
 
 
 def learned(trajectories: Iterable[Trajectory], options: Options = OPTIONS) -> dict[str, dict[str, Any]]:
     """Return the criteria by the last part of their names."""
     document: Any = plain(parse_yaml(learned_text(trajectories, options), "learned", {}))
     return {criterion["name"].rsplit(".", 1)[1]: criterion for criterion in document["criteria"]}
+
+
+def contracts(trajectories: Iterable[Trajectory], options: Options = OPTIONS) -> dict[str, dict[str, Any]]:
+    """Return the contracts by the names of tools."""
+    document: Any = plain(parse_yaml(learned_text(trajectories, options), "learned", {}))
+    return document.get("tools", {})

@@ -93,7 +93,7 @@ def test_registered_tools_count_where_a_case_has_no_offer(tmp_path: Path):
     called = {"calls": [{"name": "find", "args": {"key": 1}}]}
     case: dict[str, object] = {"id": "a", "evaluator": "arguments_schema", "expected": {}, "actual": called}
     assert score(tmp_path, case).out.startswith("not_evaluated no_tool_offer")
-    ended = score(tmp_path, case, options=("--set", "tools.definitions=[tools.json]", "--json"))
+    ended = score(tmp_path, case, options=("--set", "tool_definitions=[tools.json]", "--json"))
     assert json.loads(ended.out)["details"]["calls"][0]["explanation"] == (
         "the arguments of `find` break its schema (as registered): `key` has the wrong type"
     )

@@ -1,15 +1,19 @@
 """`toolgauge init` as a new user types it: two files that run as they are."""
 
+import json
+import sys
 from itertools import count, islice
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.command import run
 from tests.recordings.recordings import framed
 from tests.wire.support import CORPUS, long_ago, post, serving, until
 from toolgauge.authoring.starter import packs
 from toolgauge.demo.drawing import Release, drawn, moved_to, recordings
+from toolgauge.model.json import JsonObject
 
 RECORDED = [
     found for found in recordings() if found.framework in ("openinference-langgraph", "pydantic-ai", "google-adk")
@@ -44,7 +48,13 @@ def test_from_a_recording_of_three_frameworks_to_scores_in_serve(three: Path, tm
     made = run("init", str(three), "--pack", "customer-service", "--directory", str(tmp_path / "first"))
     assert made.code == 0, made.err
     config = tmp_path / "first" / "toolgauge.yaml"
-    assert "  writes: [charge_card, refund_order, send_email]\n" in config.read_text()
+    tools = yaml.safe_load(config.read_text())["tools"]
+    assert [name for name, one in tools.items() if one["changes_state"]] == [
+        "charge_card",
+        "refund_order",
+        "send_email",
+    ]
+    assert tools["list_orders"]["requires"] == {"call": "find_customer"}
     (langgraph,) = [
         found for found in RECORDED if (found.framework, found.scenario) == ("openinference-langgraph", "sequence")
     ]
@@ -53,7 +63,7 @@ def test_from_a_recording_of_three_frameworks_to_scores_in_serve(three: Path, tm
     ) as toolgauge:
         for body in moved_to(long_ago(), langgraph):
             assert post(toolgauge.http_port, body)[0] == 200
-        until(lambda: "learned.shop-assistant.order" in toolgauge.exposition(), "a score of a learned criterion")
+        until(lambda: "learned.shop-assistant.budget" in toolgauge.exposition(), "a score of a learned criterion")
 
 
 def test_a_few_runs_give_a_configuration_and_no_criteria(tmp_path: Path):
@@ -64,6 +74,53 @@ def test_a_few_runs_give_a_configuration_and_no_criteria(tmp_path: Path):
     assert written.startswith("# Nothing is learned from traffic here: ")
     assert written.endswith("\ncriteria: []\n")
     assert run("validate", "--config", str(tmp_path / "toolgauge.yaml")).code == 0
+
+
+def test_contracts_come_from_the_answer_of_an_mcp_server(tmp_path: Path):
+    schema: JsonObject = {"type": "object", "required": ["id"]}
+    tools: list[JsonObject] = [
+        {
+            "name": "find",
+            "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": True, "idempotentHint": True},
+        },
+        {
+            "name": "pay",
+            "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": False},
+            "outputSchema": schema,
+        },
+        {
+            "name": "drop",
+            "inputSchema": {"type": "object"},
+            "annotations": {"destructiveHint": True, "idempotentHint": True},
+        },
+        {"name": "other", "inputSchema": {"type": "object"}},
+    ]
+    (tmp_path / "answer.json").write_text(json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}))
+    assert run("init", "--mcp", "answer.json", cwd=tmp_path).code == 0
+    written = yaml.safe_load((tmp_path / "toolgauge.yaml").read_text())
+    assert written["tools"] == {
+        "find": {"changes_state": False},
+        "pay": {"changes_state": True, "result": schema},
+        "drop": {"changes_state": True, "idempotent": True},
+    }
+    assert written["tool_definitions"] == [str(tmp_path / "answer.json")]
+    assert run("validate", "--config", str(tmp_path / "toolgauge.yaml")).code == 0
+
+
+def test_contracts_come_from_a_server_that_is_asked(tmp_path: Path):
+    command = f"{Path(sys.executable).with_name('toolgauge')} mcp {CORPUS / 'pydantic-ai'}"
+    made = run("init", "--mcp-command", command, cwd=tmp_path)
+    assert made.code == 0, made.err
+    tools = yaml.safe_load((tmp_path / "toolgauge.yaml").read_text())["tools"]
+    assert tools["explain_failure"]["changes_state"] is False
+
+
+def test_a_server_that_does_not_start_is_named(tmp_path: Path):
+    ended = run("init", "--mcp-command", "/no/such/server", cwd=tmp_path)
+    assert ended.code == 2
+    assert "`/no/such/server` did not list its tools" in ended.err
 
 
 def test_files_that_exist_are_kept_unless_forced(tmp_path: Path):

@@ -79,7 +79,7 @@ def test_a_wrong_key_of_the_configuration_hides_no_wrong_key_of_a_criterion(tmp_
     more = tmp_path / "more.yaml"
     assert ended.err.splitlines() == [
         "error: 6 problems in the configuration",
-        f"  {more}:1: unknown key `criterias` in a criteria file (its only key is `criteria`; what has more is a "
+        f"  {more}:1: unknown key `criterias` in a criteria file (its keys are `criteria` and `tools`; what has more is a "
         "configuration, for `--config`)",
         f"  {more}:2: `scope` in criterion `c` is `session`; allowed: `trace`, `conversation`",
         "  c.yaml:1: unknown key `criterias` (did you mean `criteria`?)",
@@ -176,8 +176,8 @@ def test_components_are_listed_as_text_and_as_json():
 def test_registered_tools_are_checked(tmp_path: Path):
     (tmp_path / "good.json").write_text('[{"name": "find"}]')
     (tmp_path / "bad.json").write_text('[{"title": "find"}]')
-    ended = run("validate", "--set", "tools.definitions=[good.json]", cwd=tmp_path)
+    ended = run("validate", "--set", "tool_definitions=[good.json]", cwd=tmp_path)
     assert (ended.code, ended.out.endswith("; 1 registered tools\n")) == (0, True)
-    ended = run("validate", "--set", "tools.definitions=[bad.json]", cwd=tmp_path)
+    ended = run("validate", "--set", "tool_definitions=[bad.json]", cwd=tmp_path)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == f"error: {tmp_path}/bad.json: `[0]` has no `name`\n"

@@ -177,7 +177,7 @@ def test_an_empty_list_expects_nothing_which_differs_from_no_reference(tmp_path:
         ("criteria: {}", "a criteria file must be `criteria: [...]` or a list of criteria"),
         (
             "criterias: []",
-            "unknown key `criterias` in a criteria file [its only key is `criteria`; what has more is a configuration, for `--config`]",
+            "unknown key `criterias` in a criteria file [its keys are `criteria` and `tools`; what has more is a configuration, for `--config`]",
         ),
     ],
 )

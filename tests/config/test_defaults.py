@@ -28,6 +28,7 @@ defaults:
   enabled: true
   scope: trace
   tool_success: true
+  tool_contract: true
   known_tool: true
   arguments_schema: true
   grounded_arguments: true
@@ -38,7 +39,8 @@ defaults:
   honest_answer: true
   tool_use: true
   coverage: true
-tools: {definitions: [], read_only: null, writes: null, neutral: null}
+tools: {}
+tool_definitions: []
 assemble:
   run_end_grace: 6s
   idle_timeout: 30s
@@ -124,9 +126,7 @@ def _without_rarer_keys(written: Json, wanted: Json) -> Json:
         ("exporters.prometheus.endpoint", "localhost:9999", "localhost:9999"),
         ("exporters.prometheus", "null", None),
         ("defaults.enabled", "false", False),
-        ("tools.read_only", '["get_*"]', ("get_*",)),
-        ("tools.writes", "[pay, refund]", ("pay", "refund")),
-        ("tools.neutral", '["to_*"]', ("to_*",)),
+        ("tool_definitions", '["/a/*.json"]', ("/a/*.json",)),
         ("assemble.run_end_grace", "0s", 0),
         ("assemble.idle_timeout", "1m30s", 90_000_000_000),
         ("assemble.open_idle_timeout", "1.5h", 5_400_000_000_000),

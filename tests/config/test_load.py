@@ -7,15 +7,18 @@ import pytest
 
 from tests.config.files import loaded, refused, write
 from tests.rows import each_row
+from toolgauge.score.contracts import Contract
 
 
 def test_later_files_are_laid_over_earlier_ones_key_by_key(tmp_path: Path):
-    first = write(tmp_path / "a.yaml", "hold: {timeout: 1s, max_bytes: 1KiB}\ntools: {writes: [a, b]}\n")
-    second = write(tmp_path / "b.yaml", "hold: {timeout: 2s}\ntools: {writes: [c]}\n")
+    first = write(
+        tmp_path / "a.yaml", "hold: {timeout: 1s, max_bytes: 1KiB}\ntools: {a: {changes_state: true, polls: true}}\n"
+    )
+    second = write(tmp_path / "b.yaml", "hold: {timeout: 2s}\ntools: {a: {changes_state: false}}\n")
     config = loaded(first, second)
     assert config.hold.timeout == 2_000_000_000
     assert config.hold.max_bytes == 1024
-    assert config.tools.writes == ("c",)
+    assert config.tools == {"a": Contract(changes_state=False, polls=True)}
     assert loaded(second, first).hold.timeout == 1_000_000_000
 
 

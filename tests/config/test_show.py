@@ -16,7 +16,7 @@ def test_what_is_shown_reads_as_the_same_configuration(tmp_path: Path):
           otlp: {endpoint: "a:1", timeout: 90s, retry: {max_elapsed_time: 0s}, compression: none}
         annotate: off
         hold: {timeout: 1500ms}
-        tools: {writes: ["a*", "on", "12", "$$x", "2024-05-01"]}
+        tool_definitions: ["a*", "on", "12", "$$x", "2024-05-01"]
         criteria_files: ["more/*.yaml"]
         criteria:
           - name: a

@@ -17,7 +17,8 @@ def test_criteria_references_and_definitions_of_tools_are_sources(tmp_path: Path
         """\
         criteria: [{name: a, evaluator: tool_call_f1, reference: {file: inline.jsonl, key: case}}]
         criteria_files: ["criteria/*.yaml"]
-        tools: {definitions: [tools.json]}
+        tools: [contracts.yaml, {find: {polls: true}}]
+        tool_definitions: [tools.json]
         """,
     )
     write(tmp_path / "criteria/one.yaml", "criteria: [{name: b, reference: {file: ../cases.jsonl, key: case}}]")
@@ -29,7 +30,11 @@ def test_criteria_references_and_definitions_of_tools_are_sources(tmp_path: Path
         tmp_path / "criteria/../cases.jsonl",
         tmp_path / "criteria/two.jsonl",
     )
-    assert sources.patterns == (str(tmp_path / "criteria/*.yaml"), str(tmp_path / "tools.json"))
+    assert sources.patterns == (
+        str(tmp_path / "criteria/*.yaml"),
+        str(tmp_path / "tools.json"),
+        str(tmp_path / "contracts.yaml"),
+    )
     assert [path.name for path, state in sources.states().items() if state is not None] == [
         "toolgauge.yaml",
         "one.yaml",

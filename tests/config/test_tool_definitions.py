@@ -1,4 +1,4 @@
-"""`tools.definitions` registers tools from files in the forms that people have them in."""
+"""`tool_definitions` registers tools from files in the forms that people have them in."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ SCHEMA: JsonObject = {"type": "object", "properties": {"order": {"type": "string
 
 def registered(folder: Path, *globs: str) -> Mapping[str, ToolDefinition]:
     """Register the files of the folder, from a configuration that lies in it."""
-    (folder / "toolgauge.yaml").write_text(json.dumps({"tools": {"definitions": list(globs) or ["tools*"]}}))
+    (folder / "toolgauge.yaml").write_text(json.dumps({"tool_definitions": list(globs) or ["tools*"]}))
     return load_tool_definitions(load((folder / "toolgauge.yaml",), (), {}))
 
 
@@ -62,9 +62,9 @@ def test_globs_are_relative_to_the_file_they_stand_in(tmp_path: Path):
 
 
 def test_print_config_writes_globs_that_can_be_read_from_anywhere(tmp_path: Path):
-    (tmp_path / "toolgauge.yaml").write_text("tools: {definitions: [mcp/*.json], read_only: [get_*]}")
+    (tmp_path / "toolgauge.yaml").write_text("{tool_definitions: [mcp/*.json], annotate: off}")
     text = shown(load((tmp_path / "toolgauge.yaml",), (), {}))
-    assert f"tools:\n  definitions:\n  - {tmp_path}/mcp/*.json\n  read_only:\n  - get_*\n" in text
+    assert f"tool_definitions:\n- {tmp_path}/mcp/*.json\n" in text
 
 
 @pytest.mark.parametrize(

@@ -183,10 +183,10 @@ def test_results_that_read_like_errors_are_counted_with_the_setting_that_counts_
     assert found.reported_errors == {"pass": 1, "fail": 1}
     lines = "\n".join(diagnosis_lines(found))
     assert "2 results read like errors, 1 are counted as failures" in lines
-    assert "{defaults: {tool_success: {failures: {match: ['Error:*']}}}}" in lines
+    assert "tools: {'*': {fails_when: {text: ['Error:*']}}}" in lines
     written = diagnosis_object(found)
     assert written["told_errors"] == {"results": 2, "failures": 1}
-    assert written["told_errors_to_paste"] == {"defaults": {"tool_success": {"failures": {"match": ["Error:*"]}}}}
+    assert written["told_errors_to_paste"] == {"tools": {"*": {"fails_when": {"text": ["Error:*"]}}}}
 
 
 def test_tools_in_traces_of_their_own_are_told_apart_from_their_requests(tmp_path: Path):
@@ -267,7 +267,7 @@ def test_a_producer_that_marks_no_failures_is_named_with_what_helps():
     (diagnosis,) = diagnosed(recordings("spring-ai", "tool_error"))
     missing = next(missing for missing in diagnosis.missing if missing.fact == "failures")
     assert (missing.grade, missing.remedy.never) == ("note", True)
-    assert "failures: {match" in missing.remedy.how
+    assert "fails_when: {text" in missing.remedy.how
     assert not any(m.fact == "failures" for d in diagnosed(recordings("pydantic-ai", "tool_error")) for m in d.missing)
 
 

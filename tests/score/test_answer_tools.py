@@ -16,6 +16,7 @@ from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.contracts import Contract
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 
@@ -70,8 +71,9 @@ def test_a_tool_whose_framework_says_that_it_took_the_answer_carries_it():
         assert f1(tool_call("Weather", ANSWER, result=Recorded(told)), "lookup") == pytest.approx(value)
 
 
-@each_row("kinds", [ToolKinds(neutral=[]), ToolKinds(writes=["final_*"]), ToolKinds(read_only=["final_*"])])
-def test_the_configuration_decides_before_names_do(kinds: ToolKinds):
+@each_row("contract", [Contract(changes_state=True), Contract(changes_state=False)])
+def test_the_contract_decides_before_names_do(contract: Contract):
+    kinds = ToolKinds({"final_*": contract})
     assert f1(tool_call("final_result", ANSWER), "lookup", kinds=kinds) == pytest.approx(2 / 3)
 
 

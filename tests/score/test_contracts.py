@@ -19,6 +19,7 @@ from toolgauge.evaluators.repeated_calls import RepeatedCalls
 from toolgauge.evaluators.run_checks import Budget, Coverage, ToolUse
 from toolgauge.evaluators.tool_call_args import ToolCallAccuracy, ToolCallArgs, ToolParameterMatch
 from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
+from toolgauge.evaluators.tool_contract import ToolContract
 from toolgauge.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
@@ -89,7 +90,7 @@ ENVELOPE = {"calls": {"0.5": 3, "0.99": 12}, "per_tool": {"find_order": {"calls"
         OneEffect(tools=("re*",), failed_calls="ignore"),
         RULES,
         Policy.model_validate({"forbid": [{"tool": "refund*", "arguments": {"order_id": {"matches": ".*"}}}]}),
-        RepeatedCalls(polling=(), retries=0, tools=("find_*",), failed_calls="ignore"),
+        RepeatedCalls(retries=0, tools=("find_*",), failed_calls="ignore"),
         ToolCallAccuracy(ordered=False, strict=True, volatile=("a",)),
         ToolCallArgs.model_validate({"similarity": "json", "arguments": {"*.order_id": "casefold"}}),
         ToolCallCount.model_validate({"counts": {"find_order": 1, "*": "<= 2"}, "others": 0, "strict": True}),
@@ -97,6 +98,7 @@ ENVELOPE = {"calls": {"0.5": 3, "0.99": 12}, "per_tool": {"find_order": {"calls"
         ToolCallOrder(strict=True, tools=("find_*",)),
         ToolCallOutput(strict=True, similarity="json", failed_calls="ignore"),
         ToolParameterMatch(match_mode="name_and_required_args", ordered=True),
+        ToolContract(tools=("find_*",)),
         ToolSuccess(retries="ignore"),
         ToolTrajectory(mode="any_order", extra_calls="count"),
         ToolTrajectory.model_validate({"mode": "partial_order", "never_before": {"find_*": ["refund_order"]}}),

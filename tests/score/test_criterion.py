@@ -4,6 +4,7 @@ import re
 
 from tests.rows import each_row
 from toolgauge.model.json import JsonObject
+from toolgauge.score.contracts import Contract
 from toolgauge.score.criterion import ToolKinds, revision
 from toolgauge.score.patterns import Globs
 
@@ -72,9 +73,7 @@ def test_everything_else_writes(name: str):
 )
 def test_hand_offs_answers_and_thinking_do_not_write(name: str):
     assert not ToolKinds().writes(name)
-    assert not ToolKinds(read_only=["get_*"]).writes(name)
-    assert ToolKinds(neutral=[]).writes(name)
-    assert ToolKinds(writes=[name]).writes(name)
+    assert ToolKinds({name: Contract(changes_state=True)}).writes(name)
 
 
 @each_row(
@@ -93,25 +92,18 @@ def test_actions_that_only_begin_like_an_answer_write(name: str):
     assert ToolKinds().writes(name)
 
 
-def test_configured_neutral_tools_take_the_place_of_the_known_ones():
-    kinds = ToolKinds(neutral=["ask_*"])
+def test_a_contract_decides_which_tools_hand_over():
+    kinds = ToolKinds({"ask_*": Contract(hands_over=True), "transfer_to_*": Contract(hands_over=False)})
     assert not kinds.writes("ask_supervisor")
-    assert kinds.writes("transfer_to_human_agents")
+    assert kinds.writes("transfer_to_savings")
+    assert kinds.hands_over("ask_supervisor")
+    assert not kinds.hands_over("transfer_to_savings")
 
 
 @each_row(
-    ("read_only", "writes", "name", "expected"),
-    [
-        (["peek*"], None, "peek_x", False),
-        (["peek*"], None, "get_order", True),
-        (None, ["get_token"], "get_token", True),
-        (None, ["get_token"], "issue_refund", False),
-        (["a*"], ["ab*"], "abc", True),
-        (["a*"], ["ab*"], "get_x", False),
-        (["a*"], ["ab*"], "make_x", True),
-    ],
+    ("name", "expected"),
+    [("peek_x", False), ("get_token", True), ("abc", True), ("acc", False), ("get_order", False), ("make_x", True)],
 )
-def test_configuration_decides_before_the_name(
-    read_only: list[str] | None, writes: list[str] | None, name: str, *, expected: bool
-):
-    assert ToolKinds(read_only=read_only, writes=writes).writes(name) is expected
+def test_the_most_exact_contract_decides_before_the_name(name: str, *, expected: bool):
+    contracts = {"get_token": True, "a*": False, "ab*": True, "peek*": False}
+    assert ToolKinds({key: Contract(changes_state=one) for key, one in contracts.items()}).writes(name) is expected

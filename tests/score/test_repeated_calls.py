@@ -1,5 +1,7 @@
 """`repeated_calls` finds agents that go round in circles, and leaves alone those that poll, retry or are asked again."""
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from tests.rows import each_row
@@ -12,6 +14,8 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.contracts import Contract, ToolKinds
+from toolgauge.score.facts import Facts
 
 FAILED = CallError(kind="TimeoutError", message="no answer")
 REPEATED = RepeatedCalls()
@@ -35,7 +39,16 @@ def failing(turn: int | None = None) -> ToolCall:
 
 def test_the_tenth_identical_call_fails_a_run_that_is_still_open():
     tenth = OpenCall(
-        name="find", writes=False, has_worked=True, arguments={}, identical=10, effects=10, by_tool={}, elapsed_ns=0
+        name="find",
+        writes=False,
+        once_more=False,
+        may_repeat=False,
+        has_worked=True,
+        arguments={},
+        identical=10,
+        effects=10,
+        by_tool={},
+        elapsed_ns=0,
     )
     assert REPEATED.while_open(replace(tenth, identical=9)) is None
     assert REPEATED.while_open(tenth) is not None
@@ -243,11 +256,18 @@ def test_runs_in_the_traces_of_a_conversation_share_their_calls():
     assert values(replace(judged, runs=tuple(map(agent_run, spans)))) == [1, 0.5]
 
 
+def by_contract(polls: Mapping[str, bool], *calls: ToolCall) -> list[float | str]:
+    """The scores where contracts say which tools poll."""
+    kinds = ToolKinds({name: Contract(polls=one) for name, one in polls.items()})
+    judged = RepeatedCalls().outcomes(Facts(trajectory(*calls), kinds))
+    return [round(one.value, 2) if isinstance(one, Scored) else getattr(one, "reason", "error") for _, one in judged]
+
+
 def test_polling_tools_are_not_judged_and_what_follows_them_begins_anew():
     assert values(trajectory(find(), tool_call("wait", {"s": 5}), find())) == [1, 1]
     assert not_evaluated(REPEATED, trajectory(tool_call("wait"), tool_call("wait"))) == "no_calls"
-    assert values(trajectory(find(), find(), tool_call("look")), RepeatedCalls(polling=("fi*",))) == [1]
-    assert values(trajectory(*[tool_call("wait")] * 2), RepeatedCalls(polling=())) == [1, 0.5]
+    assert by_contract({"fi*": True}, find(), find(), tool_call("look")) == [1]
+    assert by_contract({"wait": False}, *[tool_call("wait")] * 2) == [1, 0.5]
 
 
 @each_row(
@@ -259,19 +279,18 @@ def test_tools_whose_names_show_that_they_poll_are_not_judged(name: str):
     assert not_evaluated(REPEATED, trajectory(*states)) == "no_calls"
 
 
-def test_with_polling_of_their_own_tools_are_judged_by_their_results_and_never_for_other_results():
-    chosen = RepeatedCalls(polling=("fetch",))
+def test_tools_that_do_not_poll_by_contract_are_judged_by_their_results_and_never_for_other_results():
+    contracts = {"fetch": True, "get_*": False}
     states = [tool_call("get_job_status", {"job": 1}, result=Recorded(f"{number} %")) for number in range(6)]
-    assert values(trajectory(*states, states[-1]), chosen) == [1] * 6 + [0.5]
+    assert by_contract(contracts, *states, states[-1]) == [1] * 6 + [0.5]
     polled = [replace(call, name="fetch") for call in states]
-    assert not_evaluated(chosen, trajectory(*polled)) == "no_calls"
+    assert by_contract(contracts, *polled) == ["no_calls"]
 
 
 @each_row("name", ["transferToAgent", "transfer_back_to_supervisor", "crm__handoff_to_sales"])
 def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_anew(name: str):
-    for evaluator in (RepeatedCalls(polling=()), RepeatedCalls(polling=("wait*",))):
-        assert values(trajectory(find(), tool_call(name), tool_call(name), find()), evaluator) == [1, 1]
-        assert not_evaluated(evaluator, trajectory(tool_call(name), tool_call(name))) == "no_calls"
+    assert values(trajectory(find(), tool_call(name), tool_call(name), find())) == [1, 1]
+    assert not_evaluated(REPEATED, trajectory(tool_call(name), tool_call(name))) == "no_calls"
 
 
 @each_row("length", [2, 3, 5, 6])

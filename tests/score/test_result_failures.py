@@ -1,29 +1,33 @@
-"""Failures that are only the text of a result, by the globs of a criterion."""
+"""Results that are failures by the contract of their tool."""
+
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
-from toolgauge.config.criteria import read_criterion
-from toolgauge.config.problems import Place, written
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
-from toolgauge.model.errors import ConfigError
+from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Result, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.criterion import Criterion, ToolKinds
+from toolgauge.score.contracts import Contract, ToolKinds
+from toolgauge.score.criterion import Criterion
+from toolgauge.score.error_texts import with_failures
 from toolgauge.score.scorer import Scorer
-from toolgauge.service.criteria_factory import make_criterion
 
 LATE = CallError(kind="Late", message="too late")
 
 
 def results(evaluator: Evaluator, failures: tuple[str, ...], *calls: ToolCall) -> list[Result]:
-    criterion = Criterion(name="c", evaluator_name="e", evaluator=evaluator, revision="r", failures=failures)
-    return [*Scorer([criterion], ToolKinds()).score(trajectory(*calls))]
+    criterion = Criterion(name="c", evaluator_name="e", evaluator=evaluator, revision="r")
+    kinds = ToolKinds({"*": Contract(fails_when={"text": failures})})
+    return [*Scorer([criterion], kinds).score(with_failures(trajectory(*calls), kinds))]
 
 
 def score(result: Content, *failures: str, error: CallError | None = None) -> float:
@@ -62,18 +66,30 @@ def test_the_text_is_the_message_of_the_failure_and_an_error_of_its_own_stays():
     assert getattr(found.outcome, "parts", {})["fixed"] == 1.0
 
 
-def made(**more: object) -> Criterion:
-    return make_criterion(read_criterion(written({"name": "c", "evaluator": "tool_success", **more}, Place("here"))))
+@each_row(
+    ("fails_when", "result", "is_failure"),
+    [
+        ({"status": "declined"}, {"status": "declined"}, True),
+        ({"status": ["declined", "failed"]}, {"status": "failed", "id": 1}, True),
+        ({"status": "declined"}, {"status": "done"}, False),
+        ({"order.paid": False}, {"order": {"paid": False}}, True),
+        ({"items[*].state": "lost"}, {"items": [{"state": "sent"}, {"state": "lost"}]}, True),
+        ({"code": 0}, {"code": False}, False),
+        ({"status": "declined"}, '{"status": "declined"}', True),
+        ({"status": "declined"}, [{"type": "text", "text": '{"status": "declined"}'}], True),
+        ({"status": "declined"}, "declined", False),
+        ({"status": "declined", "text": "sorry*"}, "sorry, no", True),
+    ],
+)
+def test_values_at_paths_are_failures(fails_when: Mapping[str, Any], result: Json, *, is_failure: bool):
+    call = tool_call("pay", result=Recorded(result))
+    kinds = ToolKinds({"pay": Contract.model_validate({"fails_when": fails_when})})
+    assert with_failures(trajectory(call), kinds).calls[0].has_failed is is_failure
 
 
-def test_the_patterns_are_part_of_what_a_criterion_means():
-    plain, matching = made(), made(failures={"match": ["Error: *"]})
-    assert matching.failures == ("Error: *",)
-    assert plain.revision != matching.revision
-    assert made(failures={"match": ["Error: *"]}).revision == matching.revision
-
-
-@each_row("failures", [{"match": []}, {"match": [""]}, {"match": "Error"}, {}, {"matches": ["a"]}])
-def test_patterns_that_cannot_match_are_refused(failures: object):
-    with pytest.raises(ConfigError, match="failures"):
-        made(failures=failures)
+@each_row(
+    "fails_when", [{}, {"text": []}, {"text": ""}, {"text": 3}, {"a[": 1}, {"": 1}, {"status": [{"a": 1}]}, "failed"]
+)
+def test_conditions_that_cannot_match_are_refused(fails_when: object):
+    with pytest.raises(ValidationError, match="fails_when"):
+        Contract.model_validate({"fails_when": fails_when})

@@ -9,6 +9,7 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
+from toolgauge.score.contracts import Contract
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Scorer
 
@@ -75,6 +76,6 @@ def test_answers_thinking_and_hand_offs_are_no_tool_use(name: str):
 def test_the_configuration_decides_which_tools_are_neutral():
     run = replace(trajectory(tool_call("calculate"), tool_call("think")), runs=(RUN,))
     assert results(run) == [(0.0, True)]
-    assert results(run, kinds=ToolKinds(neutral=["think"])) == [(1.0, True)]
-    assert results(run, kinds=ToolKinds(read_only=["calculate"])) == [(1.0, True)]
-    assert results(run, kinds=ToolKinds(neutral=["calc*", "think"])) == [(0.0, True)]
+    assert results(run, kinds=ToolKinds({"calc*": Contract(changes_state=True)})) == [(1.0, True)]
+    assert results(run, kinds=ToolKinds({"calculate": Contract(changes_state=False)})) == [(1.0, True)]
+    assert results(run, kinds=ToolKinds({"calc*": Contract(hands_over=True)})) == [(0.0, True)]

@@ -75,14 +75,13 @@ def conversations(folder: Path, dialect: str) -> dict[str, Trajectory]:
 
 
 def learned(trajectories: Sequence[Trajectory], options: Options) -> tuple[str, int, float]:
-    """Return the criteria, how many there are, and the share of runs that are expected to fail by mistake."""
+    """Return the contracts and criteria, how many there are, and the share of runs that are expected to fail by mistake."""
     learner = Learner()
     for trajectory in trajectories:
         learner.add(trajectory)
-    text, summaries = learner.result(options)
-    alarms = sum(summary.alarms for summary in summaries if summary.criteria)
-    runs = sum(summary.runs for summary in summaries if summary.criteria)
-    return text, sum(summary.criteria for summary in summaries), alarms / runs if runs else 0.0
+    found = learner.result(options)
+    alarms = found.alarms + sum(summary.alarms for summary in found.services if summary.criteria)
+    return found.text, found.count, min(1.0, alarms / found.runs) if found.count else 0.0
 
 
 def judged(folder: Path, dialect: str, criteria: str) -> Mapping[str, ScoredRun]:

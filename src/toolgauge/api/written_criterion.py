@@ -52,7 +52,6 @@ class Criterion:
         pass_at: float | None = None,
         sample: float | None = None,
         enforce: Literal["live", "shadow"] | None = None,
-        failures: Mapping[str, Sequence[str]] | None = None,
         **parameters: object,
     ) -> None:
         given: dict[str, object] = {
@@ -65,7 +64,6 @@ class Criterion:
             "pass_at": pass_at,
             "sample": sample,
             "enforce": enforce,
-            "failures": failures,
         }
         keys = {key: value for key, value in given.items() if value is not None}
         if not isinstance(expected_output, EllipsisType):

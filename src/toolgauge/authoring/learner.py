@@ -5,11 +5,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, may_be_written, slug, yaml_text
+from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, slug, yaml_text
 from toolgauge.authoring.evidence import Evidence, Largest, Requirements, raised
 from toolgauge.authoring.labels import LabelSet
 from toolgauge.authoring.receipt_usage import ReceiptUsage
-from toolgauge.authoring.tool_usage import ToolUsage, identifying_values, scores, trails
+from toolgauge.authoring.tool_usage import ToolsUsage, scores
 from toolgauge.authoring.value_profiles import Quantiles, outwards
 from toolgauge.config.model import Config, Defaults
 from toolgauge.evaluators.run_checks import Budget
@@ -17,12 +17,13 @@ from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recordings.conversation_means import attribute
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
-from toolgauge.score.criterion import agent_of, with_writing_tools
+from toolgauge.score.contracts import BY_NAME, ToolKinds
+from toolgauge.score.criterion import with_writing_tools
 from toolgauge.score.selection import CUT_SHORT, without_code
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
-_MAX_TOOLS, _MAX_NAMES = 300, 100
+_MAX_NAMES = 100
 # With limits of 0 its parts are the figures themselves.
 _MEASURE = Budget.model_validate({"calls": 0, "errors": 0, "duration": "0s", "tokens": 0})
 FIGURES: Mapping[str, str] = {"calls": "calls", "errors": "errors", "duration": "seconds", "tokens": "tokens"}
@@ -45,45 +46,24 @@ class ServiceUsage:
     """Counts over the runs of a service."""
 
     def __init__(self) -> None:
-        self.all = Evidence()
+        self.runs = 0
         self.calls = 0
         self.has_conversations = False
         self.versions: Counter[str] = Counter()
-        self.agents: Counter[str] = Counter()
-        self.tools: dict[str, ToolUsage] = {}
-        # The runs in which a tool was called, of all.
-        self.called: dict[str, Evidence] = {}
         self.figures: dict[str, Figure] = {name: Figure() for name in FIGURES}
         self.calls_of: defaultdict[str, Figure] = defaultdict(Figure)
         self.receipts = ReceiptUsage()
 
-    def add(self, trajectory: Trajectory) -> None:
+    def add(self, trajectory: Trajectory, by_tool: Mapping[str, Sequence[ToolCall]]) -> None:
         """Add one run."""
-        run = self.all.runs
-        earlier = self.all.never_held()
-        self.all.add(run, holds=True)
+        run = self.runs
+        self.runs += 1
+        self.calls += len(trajectory.calls)
         self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
         version = trajectory.resource.get(VERSION)
         if version is not None and (version in self.versions or len(self.versions) < _MAX_NAMES):
             self.versions[version] += 1
-        if trajectory.tools_offered is not None:
-            offered = {tool.name: tool for tool in trajectory.tools_offered}
-            for name in dict.fromkeys((*(call.name for call in trajectory.calls), *offered)):
-                tool = self._tool(name)
-                if tool is not None and name in offered:
-                    tool.offer(offered[name])
-                elif tool is not None:
-                    tool.was_missing = True
         self.receipts.add(trajectory)
-        by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
-        for call in trajectory.calls:
-            if self._tool(call.name) is not None:
-                by_tool[call.name].append(call)
-        self._add_calls(run, trajectory, by_tool)
-        for name in by_tool.keys() - self.called.keys():
-            self.called[name] = earlier.copy()
-        for name, evidence in self.called.items():
-            evidence.add(run, holds=name in by_tool)
         if trajectory.hidden_turns:
             return
         for score in scores(_MEASURE, trajectory):
@@ -92,49 +72,6 @@ class ServiceUsage:
                     self.figures[name].add(run, score.parts[part])
         for name, calls in by_tool.items():
             self.calls_of[name].add(run, len(calls))
-
-    def _tool(self, name: str) -> ToolUsage | None:
-        if name not in self.tools:
-            if len(self.tools) == _MAX_TOOLS:
-                return None
-            self.tools[name] = ToolUsage(name)
-        return self.tools[name]
-
-    def _add_calls(self, run: int, trajectory: Trajectory, by_tool: Mapping[str, list[ToolCall]]) -> None:
-        self.calls += len(trajectory.calls)
-        source = trajectory.conversation_id or trajectory.trace_id
-        before = dict(_tools_before(trajectory))
-        for name, calls in by_tool.items():
-            tool = self.tools[name]
-            tool.add_calls(run, calls, before[name], source)
-            if name in trajectory.writing_tools:
-                tool.add_confirmation(run, trajectory)
-            for call in calls:
-                tool.agents[agent_of(call, trajectory)] += 1
-        for agent in trajectory.agents:
-            if agent in self.agents or len(self.agents) < _MAX_NAMES:
-                self.agents[agent] += 1
-        sources = trails(trajectory)
-        for call in trajectory.calls:
-            if call.name in by_tool and any(True for _ in identifying_values(call)):
-                self.tools[call.name].add_sources(run, call, sources)
-
-
-def _tools_before(trajectory: Trajectory) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield each tool with those that had worked in turns before its first call."""
-    worked: set[str] = set()
-    seen: set[str] = set()
-    here: set[str] = set()
-    turn = -1
-    for call in trajectory.calls:
-        if call.turn != turn:
-            worked |= here
-            here, turn = set[str](), call.turn
-        if call.name not in seen:
-            seen.add(call.name)
-            yield call.name, frozenset(worked)
-        if not call.has_failed:
-            here.add(call.name)
 
 
 _MAX_SERVICES, _MAX_RULES = 200, 100
@@ -153,60 +90,111 @@ _NOTHING_LEARNED = (
 )
 
 Criterion = dict[str, Written]
+_OF_CONVERSATIONS: Criterion = {
+    "name": "learned.contracts",
+    "evaluator": "tool_contract",
+    "scope": "conversation",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that may be written, and its evidence."""
+    """One of these tools worked before, with the value of an argument where one is named; and the evidence."""
 
     evidence: Evidence
-    written: Written
-    key: str = ""
+    tools: tuple[str, ...]
+    argument: str = ""
 
 
-class Candidates:
-    """All rules that the traffic of a service suggests."""
+class Contracts:
+    """What the traffic of all services suggests for the contracts of tools."""
 
-    def __init__(self, usage: ServiceUsage) -> None:
-        self._usage = usage
-        self._tools = _writable_tools(usage)
-        self._plain = {name: tool for name, tool in self._tools.items() if is_plain(name)}
-        self.before: list[Rule] = []
-        self.confirmed: list[Rule] = []
-        self.sources: list[Rule] = []
-        self.always: list[Rule] = []
-        self.figures = {name: figure for name, figure in usage.figures.items() if figure.quantiles.count}
-        for name, tool in self._plain.items():
-            tools, evidence = tool.before.best(self._plain.keys() - {name})
-            if tools:
-                rule = {"before": name, "call": tools[0] if len(tools) == 1 else tools}
-                self.before.append(Rule(evidence, Commented(rule, _share_of_runs(evidence))))
-            if tool.confirmed.runs:
-                rule = Commented({"requires_confirmation": name}, _share_of_runs(tool.confirmed))
-                self.confirmed.append(Rule(tool.confirmed, rule))
+    def __init__(self, usage: ToolsUsage, kinds: ToolKinds) -> None:
+        self._tools = usage.writable()
+        self._unwritten = [tool for name, tool in usage.tools.items() if name not in self._tools]
+        plain = {name for name in self._tools if is_plain(name)}
+        self._requires: dict[str, list[Rule]] = {}
+        for name in sorted(plain):
+            tool, others = self._tools[name], plain - {name}
+            rules: list[Rule] = []
+            by_tools: dict[tuple[str, ...], list[tuple[str, Evidence]]] = {}
             for argument, alternatives in sorted(tool.sources.items()):
-                tools, evidence = alternatives.best(self._plain.keys())
+                tools, evidence = alternatives.best(others)
                 # The same few values again and again show little: runs of one customer are one observation here.
                 evidence.runs = min(evidence.runs, tool.arguments.distinct(argument))
                 if tools and tool.arguments.is_public(argument):
-                    sources = [{"tool": source} for source in tools]
-                    share = f"{evidence.held} of {evidence.judged} calls, in {evidence.runs} runs"
-                    rule = Commented({"from": sources[0] if len(sources) == 1 else sources}, share)
-                    place = f'["{name}"]' if any(letter in name for letter in ".:/") else name
-                    self.sources.append(Rule(evidence, rule, f"{place}.{argument}"))
-            called = usage.called[name]
-            self.always.append(Rule(called, Commented(">= 1", _share_of_runs(called)), name))
+                    by_tools.setdefault(tools, []).append((argument, evidence))
+            rules += [Rule(one, tools, argument) for tools, found in by_tools.items() for argument, one in found]
+            tools, evidence = tool.before.best(others)
+            if tools:
+                rules.append(Rule(evidence, tools))
+            # A run may hand over, answer or think at any time.
+            self._requires[name] = [] if kinds.is_neutral(name) else rules
+
+    @property
+    def names(self) -> list[str]:
+        """The tools that may be written by their names."""
+        return [*self._requires]
 
     def evidence(self) -> Iterator[Evidence]:
-        """Yield the evidence for all of them."""
-        for rule in (*self.before, *self.confirmed, *self.sources, *self.always):
-            yield rule.evidence
-        runs = self._usage.all.runs
-        for tool in self._usage.tools.values():
-            if tool.all.runs == 1:
-                yield Evidence(runs=runs, broken=1, breaking=list(tool.all.first))
+        """Yield the evidence for all of it."""
+        yield from (rule.evidence for rules in self._requires.values() for rule in rules)
+        for tool in (*self._tools.values(), *self._unwritten):
             yield from tool.arguments.candidates()
-        for figure in (*self.figures.values(), *(self._usage.calls_of[name] for name in self._plain)):
+            yield from tool.results.keys()
+            yield from tool.failing.values()
+
+    def written(self, requirements: Requirements) -> dict[str, Mapping[str, Written]]:
+        """Write what has enough evidence, by tool."""
+        found: dict[str, Mapping[str, Written]] = {}
+        for name, tool in self._tools.items():
+            contract: dict[str, Written] = {}
+            if required := self._required(name, requirements):
+                contract["requires"] = required[0] if len(required) == 1 else required
+            properties = tool.arguments_schemas(requirements)
+            if properties and tool.arguments.objects.runs >= requirements.runs:
+                contract["arguments"] = properties
+            if (result := tool.result_schema(requirements)) is not None:
+                contract["result"] = Commented(result, f"of {tool.results.objects.judged} results")
+            if failing := {text: one for text, one in tool.failing.items() if one.broken and requirements.met_by(one)}:
+                count = sum(one.judged - one.held for one in failing.values())
+                globs = [f"{text}*" for text in sorted(failing)]
+                contract["fails_when"] = Commented({"text": globs}, f"{count} of {tool.calls} calls")
+            if contract:
+                found[as_glob(name)] = contract
+        return found
+
+    def comment(self, name: str, runs: int) -> str:
+        """Name the calls that were seen of a tool."""
+        tool = self._tools[name]
+        failed = f", {tool.failed} failed" if tool.failed else ""
+        return f"{tool.calls} calls, in {tool.all.runs} of {runs} runs{failed}"
+
+    def _required(self, name: str, requirements: Requirements) -> list[Written]:
+        by_tools: dict[tuple[str, ...], list[Rule]] = {}
+        for rule in _met(self._requires.get(name, ()), requirements):
+            by_tools.setdefault(rule.tools, []).append(rule)
+        written: list[Written] = []
+        for tools, rules in by_tools.items():
+            same = [rule.argument for rule in rules if rule.argument]
+            least = min(rules, key=lambda rule: rule.evidence.held / max(rule.evidence.judged, 1)).evidence
+            call: Written = tools[0] if len(tools) == 1 else tools
+            requirement: dict[str, Written] = {"call": call, "same": same} if same else {"call": call}
+            written.append(Commented(requirement, f"{least.held} of {least.judged}, in {least.runs} runs"))
+        return written
+
+
+class Limits:
+    """What the traffic of a service suggests beside contracts: a budget, and words of answers."""
+
+    def __init__(self, usage: ServiceUsage, tools: Contracts) -> None:
+        self._usage = usage
+        self._names = tools.names
+        self.figures = {name: figure for name, figure in usage.figures.items() if figure.quantiles.count}
+
+    def evidence(self) -> Iterator[Evidence]:
+        """Yield the evidence for all figures."""
+        for figure in (*self.figures.values(), *(self._usage.calls_of[name] for name in self._names)):
             # No run takes more than the limit; a single one may contradict that.
             largest = figure.largest
             is_alarm = largest.runs > 1 and largest.first > _above(largest.second, is_errors=False)
@@ -216,49 +204,11 @@ class Candidates:
         """Yield the criteria that have enough evidence."""
         common: Criterion = {} if service is None else {"when": {"service": as_glob(service)}}
         common["scope"] = "conversation" if self._usage.has_conversations else "trace"
-        order = [rule.written for rule in _met((*self.before, *self.confirmed), requirements)]
-        origins = {rule.key: rule.written for rule in _met(self.sources, requirements)}
-        always = {rule.key: rule.written for rule in _met(self.always, requirements)}
-        schemas = {
-            name: Commented(tool.schema(requirements), f"{tool.calls} calls in {tool.all.runs} runs")
-            for name, tool in self._tools.items()
-            if tool.arguments.objects.runs >= requirements.runs
-        }
-        receipts = {name: found for name, found in self._usage.receipts.written().items() if name in self._tools}
-        for kind, evaluator, parameters in (
-            ("tools", "policy", self._allowed(requirements)),
-            ("arguments", "arguments_schema", {"schemas": schemas} if schemas else {}),
-            ("order", "order_rules", {"rules": order} if order else {}),
-            ("origins", "data_flow", {"rules": origins} if origins else {}),
-            ("always", "tool_call_count", {"counts": always} if always else {}),
-            ("budget", "budget", self._budget(requirements)),
-            ("answers", "honest_answer", {"receipts": receipts} if receipts else {}),
-        ):
-            if parameters:
-                yield {"name": f"{prefix}.{kind}", "evaluator": evaluator, **common, **parameters}
-
-    def _allowed(self, requirements: Requirements) -> Criterion:
-        usage = self._usage
-        if usage.all.runs < requirements.runs or not self._tools:
-            return {}
-        agents: list[str | None] = [*sorted(usage.agents)]
-        if len(agents) <= 1 or not all(may_be_written(a, is_offered=False, runs=n) for a, n in usage.agents.items()):
-            agents = [None]
-        rules: list[Written] = []
-        for agent in agents:
-            lines: list[Written] = []
-            for tool in self._tools.values():
-                calls = tool.calls if agent is None else tool.agents[agent]
-                failed = f", {tool.failed} failed" if tool.failed else ""
-                note = f"{calls} calls, in {tool.all.runs} of {usage.all.runs} runs{failed}"
-                if calls:
-                    lines.append(Commented(as_glob(tool.name), note))
-            if lines:
-                # Calls of which the agent is not known are bound by no rule that names one.
-                rules.append({"tool": lines} if agent is None else {"agent": agent, "tool": lines})
-        others = sum(1 for tool in usage.tools.values() if tool.calls) - len(self._tools)
-        note = f"not allowed: {others} called in one run alone, or never on offer" if others else ""
-        return {"allow_only": Commented(rules, note)}
+        if budget := self._budget(requirements):
+            yield {"name": f"{prefix}.budget", "evaluator": "budget", **common, **budget}
+        receipts = {name: found for name, found in self._usage.receipts.written().items() if name in self._names}
+        if receipts:
+            yield {"name": f"{prefix}.answers", "evaluator": "honest_answer", **common, "receipts": receipts}
 
     def _budget(self, requirements: Requirements) -> Criterion:
         limits: Criterion = {
@@ -268,7 +218,7 @@ class Candidates:
         }
         per_tool = {
             name: Commented({"calls": _limit("calls", figure)}, _spread("calls", figure))
-            for name in self._plain
+            for name in self._names
             if (figure := self._usage.calls_of[name]).quantiles.count >= requirements.runs
         }
         if per_tool:
@@ -276,26 +226,11 @@ class Candidates:
         return limits
 
 
-def _writable_tools(usage: ServiceUsage) -> dict[str, ToolUsage]:
-    """Return the tools that were called, as far as their names may be written."""
-    return {
-        name: tool
-        for name, tool in sorted(usage.tools.items())
-        if tool.calls
-        and (tool.is_offered or not tool.was_missing)
-        and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
-    }
-
-
 def _met(rules: Sequence[Rule], requirements: Requirements) -> list[Rule]:
     """Return the rules with enough evidence; of too many those with the most."""
     good = [rule for rule in rules if requirements.met_by(rule.evidence)]
     most = sorted(good, key=lambda rule: -rule.evidence.runs)[:_MAX_RULES]
     return [rule for rule in good if rule in most]
-
-
-def _share_of_runs(evidence: Evidence) -> str:
-    return f"{evidence.runs - evidence.broken} of {evidence.runs} runs"
 
 
 def _above(figure: float, *, is_errors: bool) -> float:
@@ -339,11 +274,49 @@ class ServiceSummary:
     versions: Mapping[str, int]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """Contracts of tools and criteria of services; `alarms` of `runs` would have broken contracts learned from the others."""
+
+    contracts: Mapping[str, Mapping[str, Written]]
+    # The tools that may be written, with what was seen of them.
+    tools: Mapping[str, str]
+    criteria: Sequence[Written]
+    services: tuple[ServiceSummary, ...]
+    has_conversations: bool
+    runs: int
+    needed: int
+    alarms: int
+
+    @property
+    def count(self) -> int:
+        """How many contracts and criteria there are."""
+        return len(self.contracts) + len(self.criteria)
+
+    @property
+    def criteria_text(self) -> str:
+        """The criteria file without the contracts."""
+        return yaml_text({"criteria": self.criteria}, _HEADER if self.criteria else _NOTHING_LEARNED)
+
+    @property
+    def text(self) -> str:
+        """The criteria file with the contracts."""
+        if not self.contracts:
+            return self.criteria_text
+        tools = {name: Commented(contract, self.tools.get(name, "")) for name, contract in self.contracts.items()}
+        # What a trace of a conversation requires may be in an earlier one.
+        whole = [_OF_CONVERSATIONS] if self.has_conversations else []
+        head = f"A rule needs {self.needed} runs. {self.alarms} of {self.runs} runs would break what is learned from the others."
+        return yaml_text({"tools": tools, "criteria": [*whole, *self.criteria]}, (*_HEADER, head))
+
+
 class Learner:
     """Collects the runs of services."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: ToolKinds = BY_NAME) -> None:
+        self._kinds = kinds
         self._services: dict[str | None, ServiceUsage] = {}
+        self._tools = ToolsUsage()
         self.cut_short = 0
 
     def add(self, trajectory: Trajectory) -> None:
@@ -353,7 +326,9 @@ class Learner:
             return
         service = trajectory.service
         if service in self._services or len(self._services) < _MAX_SERVICES:
-            self._services.setdefault(service, ServiceUsage()).add(without_code(trajectory))
+            trajectory = without_code(trajectory)
+            by_tool = self._tools.add(trajectory)
+            self._services.setdefault(service, ServiceUsage()).add(trajectory, by_tool)
 
     @property
     def calls(self) -> int:
@@ -363,35 +338,35 @@ class Learner:
     @property
     def has_conversations(self) -> bool:
         """Whether any trace had the id of a conversation."""
-        return any(usage.has_conversations for usage in self._services.values())
-
-    def tool_names(self) -> list[str]:
-        """Name the tools that were called, as far as their names may be written."""
-        return sorted({name for usage in self._services.values() for name in _writable_tools(usage) if is_plain(name)})
+        return self._tools.has_conversations
 
     @property
     def runs(self) -> int:
         """How many runs were seen."""
-        return self.cut_short + sum(usage.all.runs for usage in self._services.values())
+        return self.cut_short + self._tools.all.runs
 
-    def result(self, options: Options) -> tuple[str, tuple[ServiceSummary, ...]]:
-        """Return the text of the criteria file and a summary of each service."""
+    def result(self, options: Options) -> Learned:
+        """Return the contracts and criteria that have enough evidence, and a summary of each service."""
+        contracts, runs = Contracts(self._tools, self._kinds), self._tools.all.runs
+        least = options.requirements
+        needed, alarms = raised(list(contracts.evidence()), least, runs=runs, most_alarms=options.most_alarms)
+        written = contracts.written(needed)
         entries: list[Written] = []
         summaries: list[ServiceSummary] = []
         slugs = _slugs(self._services.keys())
         for service in sorted(self._services, key=lambda name: (name is not None, name or "")):
             usage = self._services[service]
-            runs, candidates = usage.all.runs, Candidates(usage)
-            evidence = list(candidates.evidence())
-            needed, alarms = raised(evidence, options.requirements, runs=runs, most_alarms=options.most_alarms)
-            criteria = list(candidates.criteria(f"learned.{slugs[service]}", service, needed))
+            limits = Limits(usage, contracts)
+            evidence = list(limits.evidence())
+            of_service, failing = raised(evidence, least, runs=usage.runs, most_alarms=options.most_alarms)
+            criteria = list(limits.criteria(f"learned.{slugs[service]}", service, of_service))
             summary = ServiceSummary(
                 service=service,
-                runs=runs,
+                runs=usage.runs,
                 calls=usage.calls,
                 criteria=len(criteria),
-                needed=needed.runs,
-                alarms=alarms,
+                needed=of_service.runs,
+                alarms=failing,
                 versions=dict(sorted(usage.versions.items())),
             )
             summaries.append(summary)
@@ -399,11 +374,21 @@ class Learner:
             versions = ", ".join(f"{version} ({count} runs)" for version, count in list(summary.versions.items())[:5])
             head = (
                 "",
-                f"{runs} runs with {usage.calls} calls of {named}" + (f"; versions: {versions}" if versions else ""),
-                f"A rule needs {needed.runs} runs. {alarms} of {runs} runs would fail what is learned from the others.",
+                f"{usage.runs} runs with {usage.calls} calls of {named}"
+                + (f"; versions: {versions}" if versions else ""),
+                f"A limit needs {of_service.runs} runs. {failing} of {usage.runs} runs would fail what is learned from the others.",
             )
             entries.extend(Commented(one, above=() if place else head) for place, one in enumerate(criteria))
-        return yaml_text({"criteria": entries}, _HEADER if entries else _NOTHING_LEARNED), tuple(summaries)
+        return Learned(
+            contracts=written,
+            tools={name: contracts.comment(name, runs) for name in contracts.names},
+            criteria=entries,
+            services=tuple(summaries),
+            has_conversations=self.has_conversations,
+            runs=runs,
+            needed=needed.runs,
+            alarms=alarms,
+        )
 
 
 def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:
@@ -458,7 +443,7 @@ def learn_recording(recording: Iterable[RecordedRequest], wanted: Wanted, config
     criteria = [one for one in default_criteria(Defaults(scope="conversation")) if one.evaluator_name == "tool_use"]
     kinds = tool_kinds(config)
     make = offline_pipeline(config, criteria, attributes=[key for key, _ in wanted.attributes])
-    learner = Learner()
+    learner = Learner(kinds)
     for scorecard in scorecards(recording, make):
         trajectory = scorecard.trajectory
         # A trace without the id of a conversation is judged as one of its own.

@@ -14,7 +14,7 @@ from toolgauge.model.outcomes import Result, Scored
 from toolgauge.model.plain_words import error_words
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.criterion import ToolKinds
+from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.selection import CUT_SHORT, without_code
 
 # Names a call in the trajectory of a trace and in that of its conversation alike.

@@ -1,10 +1,13 @@
-"""A first configuration and criteria file, commented, which run as they are: from seen traffic, from ready-made packs, or both."""
+"""A first configuration and criteria file, commented, which run as they are: from seen traffic, MCP servers and ready-made packs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 
-from toolgauge.authoring.criteria_yaml import Commented, Written, yaml_text
+from toolgauge.authoring.criteria_yaml import Written, as_glob, yaml_text
+from toolgauge.config.tool_definitions import listed_tools
+from toolgauge.model.errors import ConfigError
+from toolgauge.model.json import Json
 
 _START = "criteria:\n"
 _CONFIGURATION = """\
@@ -33,19 +36,23 @@ defaults: {{enabled: true, scope: {scope}}}
 """
 _TOOLS = """\
 
-# Tools that change state, and tools that only read, decided by their names: `tools: writes` in a criterion means the
-# first. Put each where it belongs; tools that stand in neither are decided by their names.
+# One contract for each tool. Whether it changes state is decided by its name, or by what its MCP server says: check it. The
+# comments are evidence from traffic; delete what should not hold.
+"""
+_DEFINITIONS = """\
+
+# The tools on offer, for traffic that does not show them.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenTraffic:
-    """What recorded traffic shows of itself: learned criteria, and its tools by what they do."""
+class SeenTools:
+    """Learned criteria, contracts of tools, and files with their definitions."""
 
-    criteria: str
-    has_conversations: bool
-    writes: Sequence[str]
-    read_only: Sequence[str]
+    criteria: str = ""
+    has_conversations: bool = False
+    contracts: Mapping[str, Written] = field(default_factory=dict[str, Written])
+    definitions: Sequence[str] = ()
 
 
 def packs() -> tuple[str, ...]:
@@ -59,20 +66,47 @@ def pack(name: str) -> str:
     return (files("toolgauge.authoring") / "packs" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def configuration(seen: SeenTraffic | None, *, config: str, criteria: str) -> str:
+def configuration(seen: SeenTools | None, *, config: str, criteria: str) -> str:
     """Write the configuration file; `config` and `criteria` are the names of both files."""
     scope = "conversation" if seen is not None and seen.has_conversations else "trace"
     text = _CONFIGURATION.format(config=config, criteria=criteria, scope=scope)
-    if seen is None or not (seen.writes or seen.read_only):
-        return text
-    named = (("writes", seen.writes), ("read_only", seen.read_only))
-    tools: dict[str, Written] = {key: names for key, names in named if names}
-    return text + _TOOLS + yaml_text({"tools": Commented(tools)})
+    if seen is not None and seen.contracts:
+        text += _TOOLS + yaml_text({"tools": seen.contracts})
+    if seen is not None and seen.definitions:
+        text += _DEFINITIONS + yaml_text({"tool_definitions": seen.definitions})
+    return text
 
 
-def criteria_file(seen: SeenTraffic | None, names: Sequence[str]) -> str:
+def of_mcp(answer: Json) -> Mapping[str, Mapping[str, Written]]:
+    """Return the contracts that an answer to MCP's `tools/list` holds: its annotations and output schemas."""
+    found: dict[str, Mapping[str, Written]] = {}
+    for _, tool in listed_tools(answer):
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(tool, dict) or not isinstance(name, str) or not name:
+            raise ConfigError("holds a tool without a name")
+        annotations, result = tool.get("annotations"), tool.get("outputSchema")
+        hints = annotations if isinstance(annotations, dict) else {}
+        contract: dict[str, Written] = {}
+        # A tool that destroys something changes state, whatever else is left out.
+        if isinstance(reads := hints.get("readOnlyHint"), bool):
+            contract["changes_state"] = not reads
+        elif hints.get("destructiveHint") is True:
+            contract["changes_state"] = True
+        if (
+            isinstance(is_idempotent := hints.get("idempotentHint"), bool)
+            and contract.get("changes_state") is not False
+        ):
+            contract["idempotent"] = is_idempotent
+        if isinstance(result, dict):
+            contract["result"] = result
+        if contract:
+            found[as_glob(name)] = contract
+    return found
+
+
+def criteria_file(seen: SeenTools | None, names: Sequence[str]) -> str:
     """Write one criteria file of what was learned and of packs."""
-    written = ([] if seen is None else [seen.criteria]) + [pack(name) for name in names]
+    written = ([] if seen is None or not seen.criteria else [seen.criteria]) + [pack(name) for name in names]
     heads: list[str] = []
     entries: list[str] = []
     for text in written:

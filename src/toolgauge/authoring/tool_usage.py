@@ -3,22 +3,23 @@
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from toolgauge.authoring.criteria_yaml import Commented, Written
+from toolgauge.authoring.criteria_yaml import Commented, Written, may_be_written
 from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, form_of, is_id_name
-from toolgauge.evaluators.order_rules import OrderRules
+from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf
+from toolgauge.score.error_texts import error_beginning, error_in, opened
 from toolgauge.score.origins.provenance import FromResults, ResultsOf, Subject
 from toolgauge.score.patterns import Globs, Place, Step
 from toolgauge.score.rules import Exact
@@ -101,25 +102,21 @@ class ArgumentNode:
             evidence.add(run, holds=key in value)
 
     def candidates(self) -> Iterator[Evidence]:
-        """Yield the evidence of what the schema asks for: types, keys, and which of them are required."""
+        """Yield the evidence of what the schemas of arguments ask for: types, and which keys within them are required."""
         for runs in self._forms.values():
             yield self._of_single(runs, self._all.runs)
         if self._items is not None:
             yield from self._items.candidates()
         for key, member in (self.members or {}).items():
-            yield self._of_single(member.few_runs, self.objects.runs)
-            yield self.present[key]
+            # Whether an argument is given at all, no contract says.
+            if self._depth:
+                yield self.present[key]
             yield from member.candidates()
 
     @staticmethod
     def _of_single(runs: set[int], of: int) -> Evidence:
         """Return the evidence that something is never seen, which a single run contradicts."""
         return Evidence(of, len(runs), list(runs)) if len(runs) == 1 else Evidence()
-
-    @property
-    def few_runs(self) -> set[int]:
-        """The runs with a value here, as far as two are enough to know."""
-        return set[int]().union(*self._forms.values())
 
     def schema(self, requirements: Requirements, definition: str) -> _Schema:
         """Write the JSON Schema of the values."""
@@ -152,12 +149,28 @@ class ArgumentNode:
                 key: Commented(node.schema(requirements, definition), node.comment(self.present[key], definition))
                 for key, node in public.items()
             }
-        required = [key for key in public if requirements.met_by(self.present[key])]
-        if required:
+        if required := self.required(requirements, definition):
             schema["required"] = required
         if self.members is None or len(public) < len(self.members) or self.objects.runs < requirements.runs:
             schema["additionalProperties"] = True
         return schema
+
+    def required(self, requirements: Requirements, definition: str) -> list[str]:
+        """Name the keys that nearly all values have."""
+        if not requirements.met_by(self._is_object):
+            return []
+        keys = [key for key in sorted(self.present) if self.is_public(key, definition)]
+        return [key for key in keys if requirements.met_by(self.present[key])]
+
+    def keys(self) -> Iterator[Evidence]:
+        """Yield the evidence that values are objects, and of each of their keys."""
+        yield self._is_object
+        yield from self.present.values()
+
+    @property
+    def _is_object(self) -> Evidence:
+        others = set[int]().union(*[runs for form, runs in self._forms.items() if form != "object"])
+        return Evidence(self._all.runs, len(others), [*others])
 
     def distinct(self, key: str) -> int:
         """Count the different texts under a key."""
@@ -180,7 +193,7 @@ class ArgumentNode:
         return f"in {present.held} of {present.judged} calls: {forms}{varied}"
 
 
-_MAX_SETS, _MAX_ALTERNATIVES, _MAX_ARGUMENTS = 500, 3, 60
+_MAX_SETS, _MAX_ALTERNATIVES, _MAX_ARGUMENTS, _MAX_BEGINNINGS = 500, 3, 60, 5
 _MAX_DEFINITION, _SHORTEST_VALUE = 20_000, 3
 _ANYWHERE = Subject("", Place(tool=Step(), path="", steps=(), specificity=()), Exact())
 
@@ -242,16 +255,16 @@ class ToolUsage:
         self.calls = 0
         self.failed = 0
         self.all = Evidence()
-        self.agents: Counter[str] = Counter()
         self.is_offered = False
         # Whether it was called where other tools were on offer, and it was not.
         self.was_missing = False
         self.arguments = ArgumentNode()
         self.before = Alternatives()
         self.sources: dict[str, Alternatives] = {}
-        self.confirmed = Evidence()
+        # The keys of results of calls that worked, and how results began that read like errors.
+        self.results = ArgumentNode(depth=_MAX_DEPTH - 1)
+        self.failing: dict[str, Evidence] = {}
         self._definition: str | None = None
-        self._confirmation = OrderRules.model_validate({"rules": [{"requires_confirmation": name}]})
 
     def offer(self, definition: ToolDefinition) -> None:
         """Take note of its definition: what stands there is no user's. The first one decides for the whole recording."""
@@ -260,14 +273,22 @@ class ToolUsage:
             schema = "" if definition.parameters is None else json.dumps(definition.parameters, ensure_ascii=False)
             self._definition = f"{definition.description or ''} {schema}"[:_MAX_DEFINITION]
 
-    def schema(self, requirements: Requirements) -> Mapping[str, Written]:
-        """Write the JSON Schema that the arguments of its calls keep to."""
-        return self.arguments.schema(requirements, self._definition or "")
+    def arguments_schemas(self, requirements: Requirements) -> Written:
+        """Write a JSON Schema for each argument of its calls."""
+        return self.arguments.of_members(requirements, self._definition or "").get("properties")
 
-    def add_calls(self, run: int, calls: Sequence[ToolCall], before: frozenset[str], source: str) -> None:
+    def result_schema(self, requirements: Requirements) -> Written:
+        """Write the keys that all results of its calls had; `None` where there are none."""
+        required = self.results.required(requirements, self._definition or "")
+        return {"type": "object", "required": required} if required else None
+
+    def add_calls(
+        self, run: int, calls: Sequence[ToolCall], before: frozenset[str], source: str, *, changes_state: bool
+    ) -> None:
         """Add the calls that a run made of it; `before` are the tools that had worked before the first of them."""
         self.before.add(run, before)
         for call in calls:
+            self._add_result(run, call, source, changes_state=changes_state)
             self.calls += 1
             self.failed += call.has_failed
             self.all.add(run, holds=True)
@@ -275,10 +296,17 @@ class ToolUsage:
             if arguments is not None and not call.has_failed:
                 self.arguments.add(arguments, run=run, source=source)
 
-    def add_confirmation(self, run: int, trajectory: Trajectory) -> None:
-        """Judge whether the user had confirmed its calls."""
-        for score in scores(self._confirmation, trajectory):
-            self.confirmed.add(run, holds=score.value == 1.0)
+    def _add_result(self, run: int, call: ToolCall, source: str, *, changes_state: bool) -> None:
+        if call.has_failed or isinstance(call.result, NotRecorded):
+            return
+        error = error_in(call, changes_state=changes_state)
+        beginning = None if error is None else error_beginning(call.result)
+        if beginning is not None and beginning not in self.failing and len(self.failing) < _MAX_BEGINNINGS:
+            self.failing[beginning] = Evidence(self.all.runs, judged=self.calls, held=self.calls)
+        for text, evidence in self.failing.items():
+            evidence.add(run, holds=text != beginning)
+        if error is None and isinstance(call.result, Recorded):
+            self.results.add(opened(call.result.value), run=run, source=source)
 
     def add_sources(self, run: int, call: ToolCall, trails: Mapping[str, FromResults]) -> None:
         """Look for the values of a call in earlier results, by the tool that returned them."""
@@ -312,5 +340,79 @@ def trails(trajectory: Trajectory) -> Mapping[str, FromResults]:
         return {}
     tools = sorted({call.name for call in trajectory.calls})
     return {
-        tool: FromResults(_ANYWHERE, (ResultsOf(tool, Globs((tool,)), None),), wanted, trajectory) for tool in tools
+        tool: FromResults(_ANYWHERE, (ResultsOf(tool, Globs((tool,)), None, or_arguments=True),), wanted, trajectory)
+        for tool in tools
     }
+
+
+_MAX_TOOLS = 300
+
+
+class ToolsUsage:
+    """Counts over the calls of all services: a tool is the same in each."""
+
+    def __init__(self) -> None:
+        self.all = Evidence()
+        self.has_conversations = False
+        self.tools: dict[str, ToolUsage] = {}
+
+    def add(self, trajectory: Trajectory) -> Mapping[str, list[ToolCall]]:
+        """Add one run; return its calls by tool."""
+        run = self.all.runs
+        self.all.add(run, holds=True)
+        self.has_conversations = self.has_conversations or trajectory.scope == "conversation"
+        if trajectory.tools_offered is not None:
+            offered = {tool.name: tool for tool in trajectory.tools_offered}
+            for name in dict.fromkeys((*(call.name for call in trajectory.calls), *offered)):
+                tool = self._tool(name)
+                if tool is not None and name in offered:
+                    tool.offer(offered[name])
+                elif tool is not None:
+                    tool.was_missing = True
+        by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
+        for call in trajectory.calls:
+            if self._tool(call.name) is not None:
+                by_tool[call.name].append(call)
+        source = trajectory.conversation_id or trajectory.trace_id
+        before = dict(_tools_before(trajectory))
+        for name, calls in by_tool.items():
+            self.tools[name].add_calls(run, calls, before[name], source, changes_state=name in trajectory.writing_tools)
+        sources = trails(trajectory)
+        for call in trajectory.calls:
+            if call.name in by_tool and any(True for _ in identifying_values(call)):
+                self.tools[call.name].add_sources(run, call, sources)
+        return by_tool
+
+    def _tool(self, name: str) -> ToolUsage | None:
+        if name not in self.tools:
+            if len(self.tools) == _MAX_TOOLS:
+                return None
+            self.tools[name] = ToolUsage(name)
+        return self.tools[name]
+
+    def writable(self) -> dict[str, ToolUsage]:
+        """Return the tools that were called, as far as their names may be written."""
+        return {
+            name: tool
+            for name, tool in sorted(self.tools.items())
+            if tool.calls
+            and (tool.is_offered or not tool.was_missing)
+            and may_be_written(name, is_offered=tool.is_offered, runs=tool.all.runs)
+        }
+
+
+def _tools_before(trajectory: Trajectory) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield each tool with those that had worked in turns before its first call."""
+    worked: set[str] = set()
+    seen: set[str] = set()
+    here: set[str] = set()
+    turn = -1
+    for call in trajectory.calls:
+        if call.turn != turn:
+            worked |= here
+            here, turn = set[str](), call.turn
+        if call.name not in seen:
+            seen.add(call.name)
+            yield call.name, frozenset(worked)
+        if not call.has_failed:
+            here.add(call.name)

@@ -26,7 +26,8 @@ from toolgauge.model.ports import CaseEvaluator, Evaluation, Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.plugins import error_text
 from toolgauge.report.explanations import figure
-from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
+from toolgauge.score.contracts import ToolKinds
+from toolgauge.score.criterion import Criterion, Inline, NoReference
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
 from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread

@@ -2,23 +2,30 @@
 
 import contextlib
 import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from toolgauge import plugins
 from toolgauge.authoring.convert.conversion import convert
 from toolgauge.authoring.convert.draft import read_documents
+from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.learner import Options, Wanted
-from toolgauge.authoring.starter import SeenTraffic, configuration, criteria_file, packs
+from toolgauge.authoring.starter import SeenTools, configuration, criteria_file, of_mcp, packs
 from toolgauge.cli.learn import learned_from
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import write_text
 from toolgauge.config.load import as_yaml
+from toolgauge.config.problems import plain
+from toolgauge.config.tool_definitions import parsed
 from toolgauge.model.errors import ConfigError, ToolgaugeError
+from toolgauge.model.json import Json
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
-from toolgauge.score.criterion import ToolKinds
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds
 
@@ -62,6 +69,19 @@ _CONFIG, _CRITERIA = "toolgauge.yaml", "criteria.yaml"
     default=Path(),
     help=f"Where `{_CONFIG}` and `{_CRITERIA}` are written. Default: the current directory.",
 )
+@click.option(
+    "--mcp",
+    "mcp_files",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="An MCP server's answer to `tools/list`, whose annotations and schemas go into the contracts; may be given several times.",
+)
+@click.option(
+    "--mcp-command",
+    "mcp_command",
+    metavar="COMMAND",
+    help="The command of an MCP server, which is started and asked for its tools. Needs the extra `mcp`.",
+)
 @click.option("--force", is_flag=True, help="Overwrite files that exist.")
 @configuration_options
 def command(
@@ -70,6 +90,8 @@ def command(
     references: Path | None,
     key: str,
     directory: Path,
+    mcp_files: tuple[Path, ...],
+    mcp_command: str | None,
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
     *,
@@ -78,23 +100,31 @@ def command(
 ) -> None:
     """Write a first configuration and criteria file, commented, that run as they are.
 
-    From recorded traffic (FILE is as in `toolgauge check --help`): which tools change state, and criteria as `toolgauge
-    learn` writes them. From ready-made packs: criteria that fit any agent of a kind. From both at once. With --from, definitions of
-    other tools become criteria on standard output; files that refer to each other are given together.
+    From recorded traffic (FILE is as in `toolgauge check --help`): a contract for each tool, and criteria as `toolgauge learn`
+    writes them. From MCP servers: what their tools say of themselves. From ready-made packs: criteria that fit any agent of a kind.
+    From all of them at once. With --from, definitions of other tools become criteria on standard output; files that refer to
+    each other are given together.
 
     Then: `toolgauge serve --config toolgauge.yaml`. `--config` and `--set` say how recordings are read, and are not written.
     """
     if is_from:
         _convert(files, references, key)
         return
-    if not files and not names:
-        raise click.UsageError(f"name recordings, or a pack: {', '.join(f'--pack {name}' for name in packs())}")
+    if not (files or names or mcp_files or mcp_command):
+        raise click.UsageError(
+            f"name recordings, `--mcp FILE`, or a pack: {', '.join(f'--pack {name}' for name in packs())}"
+        )
     places = {name: directory / name for name in (_CONFIG, _CRITERIA)}
     existing = [f"`{place}`" for place in places.values() if place.exists()]
     if existing and not force:
         hint = "`--force` overwrites, `--directory` goes elsewhere"
         raise ConfigError(f"{' and '.join(existing)} would be overwritten", hint=hint)
-    seen = _seen(files, config_paths, overrides) if files else None
+    answers = [plain(parsed(file)) for file in mcp_files]
+    if mcp_command is not None:
+        answers.append(_asked(shlex.split(mcp_command)))
+    offered = {name: one for answer in answers for name, one in of_mcp(answer).items()}
+    seen = _seen(files, offered, config_paths, overrides) if files else SeenTools(contracts=offered)
+    seen = replace(seen, definitions=[str(file.absolute()) for file in mcp_files])
     texts = {
         _CONFIG: configuration(seen, config=str(places[_CONFIG]), criteria=_CRITERIA),
         _CRITERIA: criteria_file(seen, tuple(dict.fromkeys(names))),
@@ -108,7 +138,23 @@ def command(
     echo(f"next: toolgauge serve --config {places[_CONFIG]}", err=True)
 
 
-def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...]) -> SeenTraffic:
+def _asked(command: list[str]) -> Json:
+    try:
+        from toolgauge.mcp_server.tools_of_server import tools_of_server
+    except ModuleNotFoundError as error:
+        if (error.name or "toolgauge").partition(".")[0] == "toolgauge":
+            raise
+        message = "`--mcp-command` needs the extra `toolgauge[mcp]`, which is not installed"
+        raise ConfigError(message, hint=plugins.install_hint("mcp")) from error
+    return tools_of_server(command)
+
+
+def _seen(
+    files: tuple[str, ...],
+    offered: Mapping[str, Mapping[str, Written]],
+    config_paths: tuple[str, ...],
+    overrides: tuple[str, ...],
+) -> SeenTools:
     config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     learner = learned_from(files, Wanted(), config_paths, overrides)
     if not learner.calls:
@@ -116,22 +162,23 @@ def _seen(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tupl
             f"there is no tool call in these recordings ({learner.runs} runs)",
             hint="`toolgauge doctor FILE...` shows the reason; `--pack NAME` needs no traffic",
         )
-    criteria, summaries = learner.result(_OPTIONS)
-    if not any(summary.criteria for summary in summaries):
-        most = max(summary.runs for summary in summaries)
+    learned, kinds = learner.result(_OPTIONS), tool_kinds(config)
+    if not learned.count:
+        most = max(summary.runs for summary in learned.services)
         echo(
             f"too few runs to learn criteria from (at most {most} of one service): the default criteria are on, and "
             f"`toolgauge learn` writes some once there are {_OPTIONS.requirements.runs} or more",
             err=True,
         )
-    tools, kinds = learner.tool_names(), tool_kinds(config)
-    return SeenTraffic(
-        criteria=criteria,
-        has_conversations=learner.has_conversations,
-        writes=[name for name in tools if kinds.writes(name)],
-        # Hand-offs and answers neither read nor write: they are left to their names.
-        read_only=[name for name in tools if not kinds.writes(name) and not ToolKinds(neutral=()).writes(name)],
-    )
+    contracts: dict[str, Written] = {**offered}
+    for name, note in learned.tools.items():
+        # Answers and thinking neither read nor write: they are left to their names.
+        key: dict[str, Written] = {} if kinds.is_neutral(name) else {"changes_state": kinds.writes(name)}
+        by_name = {"hands_over": True} if kinds.hands_over(name) else key
+        contract = {**by_name, **offered.get(name, {}), **learned.contracts.get(name, {})}
+        if contract:
+            contracts[name] = Commented(contract, note)
+    return SeenTools(criteria=learned.criteria_text, has_conversations=learner.has_conversations, contracts=contracts)
 
 
 def _convert(files: tuple[str, ...], references: Path | None, key: str) -> None:

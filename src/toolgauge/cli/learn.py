@@ -75,11 +75,11 @@ def command(
     config_paths: tuple[str, ...],
     overrides: tuple[str, ...],
 ) -> int:
-    """Write a criteria file that holds what was usual in traffic, each line with its evidence.
+    """Write contracts of tools and criteria that hold what was usual in traffic, each line with its evidence.
 
-    FILE is as in `toolgauge check --help`. For each service: which tools are called, in which order, how often, with which
-    arguments, where ids come from, and how long it all takes. Learn from traffic that you are content with, read the file,
-    and run it: `toolgauge check --criteria envelope.yaml FILE`, then as one of `criteria_files` of `toolgauge serve`.
+    FILE is as in `toolgauge check --help`. For each tool: which call has to work before it, for the same values, its arguments,
+    and the keys of its results; for each service a budget, and what answers say after a tool worked. Learn from traffic that
+    you are content with, read the file, and run it: `toolgauge check --criteria envelope.yaml FILE`, then as one of `criteria_files` of `toolgauge serve`.
 
     Values stay out of it, but for truth values, rounded figures, and labels such as `economy` that the tool's definition
     spells or that at least five conversations share. The same recordings give the same bytes.
@@ -96,27 +96,29 @@ def command(
             wanted.why_none() or f"there is no tool call in these recordings ({learner.runs} runs)",
             hint="`toolgauge doctor FILE...` shows the reason",
         )
-    text, services = learner.result(options)
-    for summary in services:
+    learned = learner.result(options)
+    echo(f"{learned.runs} runs: contracts of {len(learned.contracts)} tools", err=True)
+    if learned.needed > min_runs:
+        echo(f"a contract needs {learned.needed} runs, as with {min_runs} too many would break one", err=True)
+    for summary in learned.services:
         name = "(no service name)" if summary.service is None else shortened(summary.service, _NAME_LENGTH)
         line = f"{name}: {summary.runs} runs, {summary.calls} calls, {summary.criteria} criteria"
         if summary.needed > min_runs:
-            line += f"; a rule needs {summary.needed} runs, as with {min_runs} too many runs would fail"
+            line += f"; a limit needs {summary.needed} runs, as with {min_runs} too many runs would fail"
         if len(summary.versions) > 1:
             line += f"; {len(summary.versions)} versions are mixed: `--only service.version=...` learns from one"
         echo(line, err=True)
     if learner.cut_short:
         echo(f"left out: {learner.cut_short} runs that were not seen to their end", err=True)
-    written = sum(summary.criteria for summary in services)
-    if not written:
+    if not learned.count:
         text = "no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms"
         echo(text, err=True)
         return 3
     if output is None:
-        echo(text, end="")
+        echo(learned.text, end="")
         return 0
-    write_text(output, text)
-    text = f"wrote {written} criteria to {output}; try them: toolgauge check --criteria {output} FILE..."
+    write_text(output, learned.text)
+    text = f"wrote contracts of {len(learned.contracts)} tools and {len(learned.criteria)} criteria to {output}; try them: toolgauge check --criteria {output} FILE..."
     echo(text, err=True)
     return 0
 

@@ -84,6 +84,7 @@ def evaluator_file(criterion: Node) -> EvaluatorFile | Problem | None:
 DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
     "run_completed": {},
     "tool_success": {"retries": "ignore"},
+    "tool_contract": {},
     "known_tool": {},
     "arguments_schema": {},
     "grounded_arguments": {},
@@ -115,12 +116,6 @@ class When(Section):
     case: str | None = None
 
 
-class Failures(Section):
-    """Results that are failures although nothing marks them as such: globs over the whole text of a result."""
-
-    match: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CriterionConfig:
     """One criterion. At most one of `expected` and `references` is given."""
@@ -135,7 +130,6 @@ class CriterionConfig:
     sample: float
     enforce: Enforce
     notify: bool
-    failures: tuple[str, ...]
     # For the evaluator, as written.
     parameters: JsonObject
     node: Node = field(repr=False, compare=False)
@@ -153,7 +147,7 @@ class CriterionConfig:
         if self.references is not None:
             cases = self.references.cases.items()
             reference = {"key": self.references.key, "cases": {case: expected_json(entry) for case, entry in cases}}
-        meaning: JsonObject = {
+        return {
             "name": self.name,
             "evaluator": self.evaluator,
             "when": self.when.model_dump(mode="json"),
@@ -163,8 +157,6 @@ class CriterionConfig:
             "pass_at": self.pass_at,
             "parameters": self.parameters,
         }
-        # Criteria without it keep the revisions, and with them the history, that they have.
-        return {**meaning, "failures": [*self.failures]} if self.failures else meaning
 
     def measure(self, titled: Collection[str]) -> JsonObject:
         """Write what decides about a value: `canonical` without the threshold and the titles of rules in the parameters `titled`."""
@@ -209,7 +201,6 @@ class Criterion(BaseModel):
     enforce: Literal["live", "shadow"] = "live"
     # Whether webhooks announce single runs that fail it.
     notify: bool = False
-    failures: Failures | None = None
 
     @model_validator(mode="after")
     def _one_expectation(self) -> "Criterion":
@@ -322,11 +313,11 @@ def read_nodes(
 def _nodes(file: Path, environment: Mapping[str, str], problems: list[Problem]) -> list[Node]:
     root = parse_yaml(read_file(file), str(file), environment)
     if isinstance(root.value, dict):
-        hint = "its only key is `criteria`; what has more is a configuration, for `--config`"
-        unknown = [key for key in root.value if key != "criteria"]
+        hint = "its keys are `criteria` and `tools`; what has more is a configuration, for `--config`"
+        unknown = [key for key in root.value if key not in ("criteria", "tools")]
         problems += (Problem(root.value[key].place, f"unknown key `{key}` in a criteria file", hint) for key in unknown)
         criteria = _criteria_node(root)
-        if criteria is None and unknown:
+        if criteria is None and (unknown or "tools" in root.value):
             return []
         root = criteria or root
     if not isinstance(root.value, list):
@@ -391,7 +382,6 @@ class _Reader:
             sample=read.sample,
             enforce=read.enforce,
             notify=read.notify,
-            failures=() if read.failures is None else read.failures.match,
             parameters={key: value for key, value in values.items() if key not in Criterion.model_fields},
             node=node,
         )

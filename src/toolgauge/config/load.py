@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -19,7 +19,7 @@ from toolgauge.backends.settings import VENDORS
 from toolgauge.config.criteria import EvaluatorFile, criteria_problems, evaluator_file
 from toolgauge.config.environment import PREFIX, filled_in
 from toolgauge.config.model import Config, config_model
-from toolgauge.config.parse import CORE_SCALARS, parse_yaml, read_file
+from toolgauge.config.parse import CORE_SCALARS, files_matching, parse_yaml, read_file
 from toolgauge.config.problems import Node, Place, Problem, config_error, merged, nearest, plain, problems_of, spelled
 from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import ConfigError
@@ -35,25 +35,28 @@ def load(
     *,
     sends: bool = True,
     warn: Callable[[ConfigError], None] | None = None,
+    criteria_files: Sequence[str] = (),
 ) -> Config:
     """Merge the files from left to right, then the overrides (`a.b=c`); where it `sends`, fill in `OTEL_EXPORTER_OTLP_*`.
+    `criteria_files` are further ones, of which the contracts count.
 
     Raises ConfigError with every problem found; problems of these variables alone go to `warn`, where given.
     """
     root = read(paths, overrides, environment)
     if not sends:
-        return _validated(root, environment)
+        return _validated(root, environment, criteria_files)
     try:
-        return _validated(filled_in(root, environment), environment)
+        return _validated(filled_in(root, environment), environment, criteria_files)
     except ConfigError as error:
         if warn is None:
             raise
-        config = _validated(root, environment)
+        config = _validated(root, environment, criteria_files)
         warn(error)
         return config
 
 
-def _validated(root: Node, environment: Mapping[str, str]) -> Config:
+def _validated(root: Node, environment: Mapping[str, str], criteria_files: Sequence[str] = ()) -> Config:
+    root = _with_contracts(root, environment, criteria_files)
     model = config_model(root)
     config: Config | None = None
     try:
@@ -64,6 +67,34 @@ def _validated(root: Node, environment: Mapping[str, str]) -> Config:
     if config is None or problems:
         raise config_error((*problems, *criteria_problems(root, _patterns(root, "criteria_files"), environment)))
     return config
+
+
+def _with_contracts(root: Node, environment: Mapping[str, str], criteria_files: Sequence[str]) -> Node:
+    """Merge the contracts of files into section `tools`, which wins: first those beside criteria, then those that it names."""
+    if not isinstance(root.value, dict):
+        return root
+    parts = [Node(name, root.place) for name in (*_matched(_patterns(root, "criteria_files")), *criteria_files)]
+    contracts = Node({}, root.place)
+    written = root.child("tools") or contracts
+    for part in parts:
+        beside = parse_yaml(read_file(Path(str(part.value))), str(part.value), environment).child("tools")
+        contracts = contracts if beside is None else merged(contracts, beside)
+    entries = written.value if isinstance(written.value, list) else [written]
+    for entry in entries:
+        if isinstance(entry.value, str):
+            for name in files_matching(str(absolute_glob(entry)), "file of contracts", "tools"):
+                found = parse_yaml(read_file(Path(name)), name, environment)
+                contracts = merged(contracts, found.child("tools") or found)
+        elif entry.value is not None:
+            contracts = merged(contracts, entry)
+    return Node({**root.value, "tools": contracts}, root.place) if contracts.value else root
+
+
+def _contract_files(root: Node) -> Iterator[str]:
+    """Yield the files of contracts, as globs."""
+    tools = root.child("tools")
+    entries = tools.value if tools is not None and isinstance(tools.value, list) else [tools]
+    return (str(absolute_glob(one)) for one in entries if one is not None and isinstance(one.value, str))
 
 
 def read(paths: Sequence[Path], overrides: Sequence[str], environment: Mapping[str, str]) -> Node:
@@ -115,9 +146,8 @@ def _prepared(root: Node) -> object:
         }
     if files := root.items("criteria_files"):
         prepared["criteria_files"] = tuple(map(absolute_glob, files))
-    tools = values.get("tools")
-    if isinstance(tools, dict) and (definitions := root.items("tools", "definitions")):
-        prepared["tools"] = {**tools, "definitions": tuple(map(absolute_glob, definitions))}
+    if definitions := root.items("tool_definitions"):
+        prepared["tool_definitions"] = tuple(map(absolute_glob, definitions))
     return prepared
 
 
@@ -167,15 +197,18 @@ def find_sources(
     except ConfigError:
         return Sources((*paths, *criteria_paths), ())
     criteria_files = tuple(_patterns(root, "criteria_files"))
-    definitions = tuple(_patterns(root, "tools", "definitions"))
+    definitions = (*_patterns(root, "tool_definitions"), *_contract_files(root))
     named = [*criteria_paths, *_named(root.child("criteria") or Node(None, root.place))]
-    matched = (Path(name) for pattern in criteria_files for name in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207 (as above)
-    for path in (*criteria_paths, *matched):
+    for path in (*criteria_paths, *map(Path, _matched(criteria_files))):
         with contextlib.suppress(ConfigError):
             if path.is_file():
                 of_file = parse_yaml(read_file(path), str(path), environment)
                 named.extend(_named(of_file.child("criteria") or of_file))
     return Sources(tuple(dict.fromkeys((*paths, *named))), (*criteria_files, *definitions))
+
+
+def _matched(patterns: Iterable[str]) -> Iterator[str]:
+    return (name for pattern in patterns for name in sorted(glob.glob(pattern, recursive=True)))  # noqa: PTH207 (as above)
 
 
 def _patterns(root: Node, *path: str) -> Iterator[str]:

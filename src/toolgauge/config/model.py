@@ -49,11 +49,14 @@ from toolgauge.export.settings import (
     Webhooks,
 )
 from toolgauge.judge.settings import JudgeSettings
+from toolgauge.model.errors import ConfigError
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.hold import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, KafkaReceiverSettings
 from toolgauge.recognize.settings import MappedDialectSettings
+from toolgauge.score.contracts import MAX_CONTRACTS, MAX_NAME, Contract
+from toolgauge.score.patterns import Globs
 from toolgauge.settings import MIB, MINUTE, SECOND, Address, PositiveDuration, Section, Size, TraceUrl
 from toolgauge.state.settings import StateSettings
 from toolgauge.watch.settings import WatchSettings
@@ -124,6 +127,7 @@ class Defaults(Section):
     scope: TrajectoryScope = "trace"
     run_completed: DefaultCriterion = True
     tool_success: DefaultCriterion = True
+    tool_contract: DefaultCriterion = True
     known_tool: DefaultCriterion = True
     arguments_schema: DefaultCriterion = True
     grounded_arguments: DefaultCriterion = True
@@ -136,13 +140,26 @@ class Defaults(Section):
     coverage: DefaultCriterion = True
 
 
-class Tools(Section):
-    """Globs of tool names; null leaves the decision to the words of a tool's name. `definitions` are globs of files."""
+def _contracts(written: object) -> object:
+    return {} if written is None else written
 
-    definitions: tuple[str, ...] = ()
-    read_only: tuple[str, ...] | None = None
-    writes: tuple[str, ...] | None = None
-    neutral: tuple[str, ...] | None = None
+
+def _tool_names(contracts: dict[str, Contract]) -> dict[str, Contract]:
+    try:
+        Globs([*contracts])
+    except ConfigError as error:
+        raise ValueError(f"has names that are too long ({error.message[:100]})") from error
+    return contracts
+
+
+_ContractMap = dict[str, Contract]
+# By names and globs of tools; files of contracts are read in `load.py`.
+Contracts = Annotated[
+    dict[Annotated[str, Field(min_length=1, max_length=MAX_NAME)], Contract],
+    BeforeValidator(_contracts, json_schema_input_type=_ContractMap | str | tuple[str | _ContractMap, ...]),
+    AfterValidator(_tool_names),
+    Field(max_length=MAX_CONTRACTS),
+]
 
 
 class ErrorPolicy(Section):
@@ -235,7 +252,9 @@ class Config(Section):
     criteria: tuple[CriterionNode, ...] = ()
     criteria_files: tuple[str, ...] = ()
     defaults: Defaults = Defaults()
-    tools: Tools = Tools()
+    tools: Contracts = Field(default_factory=dict[str, Contract])
+    # Globs of files with definitions of tools, for traffic that does not show what was on offer.
+    tool_definitions: tuple[str, ...] = ()
     dialects: Annotated[dict[str, MappedDialectSettings], AfterValidator(_well_named)] = Field(default_factory=dict)
     assemble: AssembleSettings = AssembleSettings()
     annotate: AnnotateMode = "both"

@@ -1,4 +1,4 @@
-"""Registered tools (`tools.definitions`), for traffic that does not record the tools on offer.
+"""Registered tools (`tool_definitions`), for traffic that does not record the tools on offer.
 
 A file is a list of tools as OpenAI, Anthropic or MCP write it, in JSON or YAML. A tool registered twice is an error.
 """
@@ -25,8 +25,8 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 def load_tool_definitions(config: Config) -> Mapping[str, ToolDefinition]:
     """Read the registered tools by their names. Raises ConfigError with every problem found."""
     reader = _Reader()
-    for pattern in config.tools.definitions:
-        for name in files_matching(pattern, "file of tool definitions", "tools.definitions"):
+    for pattern in config.tool_definitions:
+        for name in files_matching(pattern, "file of tool definitions", "tool_definitions"):
             reader.read(Path(name))
     if reader.problems:
         raise config_error(reader.problems)
@@ -46,9 +46,9 @@ class _Reader:
             return
         self._read.add(path)
         try:
-            root = _parsed(path)
-            for steps, tool in _tools(plain(root)):
-                self._add(root, steps, tool)
+            root = parsed(path)
+            for steps, tool in listed_tools(plain(root)):
+                self._add(root, steps, _tool(tool, spelled(steps)))
         except ConfigError as error:
             # The YAML parser names the line itself.
             place, _, message = error.message.partition(": ")
@@ -79,7 +79,8 @@ class _Reader:
             raise ConfigError(f"more than {_MAX_TOOLS} tools are registered")
 
 
-def _parsed(path: Path) -> Node:
+def parsed(path: Path) -> Node:
+    """Read a file of JSON or YAML. Raises `ConfigError`."""
     text = read_file(path)
     if len(text) > _LARGEST_FILE:
         raise ConfigError(f"is larger than {_LARGEST_FILE // 2**20} MiB")
@@ -92,8 +93,8 @@ def _parsed(path: Path) -> Node:
         raise ConfigError(f"not valid JSON: {error}", hint="the name of a YAML file must end in `.yaml`") from error
 
 
-def _tools(document: Json) -> Iterator[tuple[tuple[PathStep, ...], ToolDefinition]]:
-    """Yield the tools of a file with their places. Raises `ConfigError`, also for a file that holds none."""
+def listed_tools(document: Json) -> Iterator[tuple[tuple[PathStep, ...], Json]]:
+    """Yield the tools of a list as written, with their places. Raises `ConfigError` where there is none."""
     steps: tuple[PathStep, ...] = ()
     listed = document
     if isinstance(document, dict):
@@ -110,8 +111,7 @@ def _tools(document: Json) -> Iterator[tuple[tuple[PathStep, ...], ToolDefinitio
             else "it must be a list of tools, an object with `tools`, or an answer to MCP's `tools/list`",
         )
     for number, tool in enumerate(listed):
-        at = (*steps, number)
-        yield at, _tool(tool, spelled(at))
+        yield (*steps, number), tool
 
 
 def _tool(tool: Json, where: str) -> ToolDefinition:

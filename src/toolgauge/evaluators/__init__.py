@@ -22,6 +22,7 @@ _CLASSES = {
     "run_checks": ("Budget", "Coverage", "RunCompleted", "ToolUse"),
     "tool_call_args": ("ToolCallAccuracy", "ToolCallArgs", "ToolParameterMatch"),
     "tool_checks": ("KnownTool", "ToolSuccess"),
+    "tool_contract": ("ToolContract",),
     "tool_trajectory": ("ToolTrajectory",),
 }
 _MODULES = {name: module for module, names in _CLASSES.items() for name in names}

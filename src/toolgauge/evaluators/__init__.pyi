@@ -27,6 +27,7 @@ from toolgauge.evaluators.tool_call_args import ToolCallArgs as ToolCallArgs
 from toolgauge.evaluators.tool_call_args import ToolParameterMatch as ToolParameterMatch
 from toolgauge.evaluators.tool_checks import KnownTool as KnownTool
 from toolgauge.evaluators.tool_checks import ToolSuccess as ToolSuccess
+from toolgauge.evaluators.tool_contract import ToolContract as ToolContract
 from toolgauge.evaluators.tool_trajectory import ToolTrajectory as ToolTrajectory
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "ToolCallF1",
     "ToolCallOrder",
     "ToolCallOutput",
+    "ToolContract",
     "ToolParameterAccuracy",
     "ToolParameterMatch",
     "ToolSelectionAccuracy",

@@ -19,20 +19,11 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.recognize.values import is_too_large
-from toolgauge.score.compare import path
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.selection import has_run_well, nothing_to_judge, readable_arguments, shown, unseen_arguments
 from toolgauge.score.tool_offers import REGISTERED
-from toolgauge.score.tool_schemas import (
-    Kind,
-    Steps,
-    ToolSchema,
-    ToolSchemas,
-    UnknownArguments,
-    Violation,
-    is_masked,
-    valid_share,
-)
+from toolgauge.score.tool_schemas import Steps, ToolSchema, ToolSchemas, UnknownArguments, is_masked, valid_share
+from toolgauge.score.violations import complaint, difference, where_in
 
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000
@@ -43,28 +34,6 @@ _WRITTEN_HERE = " (of the criterion)"
 _MAX_DIFFERENCES = 20
 # Arguments that break more rules than this are wrong from end to end.
 _MAX_VIOLATIONS = 1000
-_WORDS: Mapping[Kind, str] = {
-    "unknown_arguments": "is not an argument of the tool",
-    "missing_required": "is missing",
-    "wrong_type": "has the wrong type",
-    "enum": "is not among the allowed values",
-    "range": "is out of range",
-    "other": "breaks the rule",
-}
-
-# The expectation by keyword, in words without any value of the schema.
-_ALLOWED: Mapping[str, str] = {
-    "maximum": "a number not above the maximum",
-    "exclusiveMaximum": "a number below the maximum",
-    "minimum": "a number not below the minimum",
-    "exclusiveMinimum": "a number above the minimum",
-    "maxLength": "shorter text",
-    "minLength": "longer text",
-    "maxItems": "a list of fewer items",
-    "minItems": "a list of more items",
-    "pattern": "text that matches the pattern",
-}
-
 _WrittenByTool: TypeAlias = dict[str, dict[str, JsonValue]]
 # What stands for the schema of a call that has none, and that of one that cannot be used.
 _Schema: TypeAlias = ToolSchema | NotEvaluated
@@ -250,43 +219,15 @@ def _outcome(name: str, arguments: JsonObject, schema: ToolSchema, steps: Steps,
     # A value or a name that a redaction processor masked breaks no rule: the hidden one may be valid.
     broken = [violation for violation in found if not is_masked(violation, arguments)]
     if not broken:
-        places = ", ".join([shown(_where("", violation)) for violation in found[:_MAX_SHOWN]])
+        places = ", ".join([shown(where_in("", violation)) for violation in found[:_MAX_SHOWN]])
         explanation = f"the values of {shown(name)} that break its schema were redacted: {places}"
         return NotEvaluated(reason="redacted", explanation=explanation)
-    complaints: list[str] = []
-    for violation in broken[:_MAX_SHOWN]:
-        rule = f" `{violation.rule}`" if violation.kind == "other" else ""
-        complaints.append(f"{shown(_where('', violation))} {_WORDS[violation.kind]}{rule}")
+    complaints = map(complaint, broken[:_MAX_SHOWN])
     more = f"; {len(broken) - _MAX_SHOWN} more" if len(broken) > _MAX_SHOWN else ""
     parts: Mapping[str, float] = Counter(violation.kind for violation in broken)
     return Scored(
         value=valid_share(arguments, broken) if len(found) < _MAX_VIOLATIONS else 0.0,
         explanation=f"the arguments of {shown(name)} break its schema{check.remark}: {'; '.join(complaints)}{more}{unchecked}",
         parts=parts,
-        differences=tuple(
-            Difference(
-                where=_where(f"{name}:", violation),
-                rule=violation.rule,
-                expected=_allowed(violation),
-                actual=None if violation.is_missing else Side(value=violation.actual),
-            )
-            for violation in broken[:_MAX_DIFFERENCES]
-        ),
+        differences=tuple([difference(name, violation) for violation in broken[:_MAX_DIFFERENCES]]),
     )
-
-
-def _allowed(violation: Violation) -> Side | None:
-    allowed, rule = violation.allowed, violation.rule
-    words = _ALLOWED.get(rule, f"what `{rule}` allows")
-    if rule == "type":
-        words = " or ".join(map(str, allowed if isinstance(allowed, list) else (allowed,)))
-    elif isinstance(allowed, list) and violation.kind == "enum":
-        words = f"one of the {len(allowed)} allowed values" if len(allowed) > 1 else "the only allowed value"
-    return None if allowed is None else Side(value=allowed, words=words)
-
-
-def _where(start: str, violation: Violation) -> str:
-    where = start
-    for step in violation.path:
-        where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
-    return where or "the whole"

@@ -8,13 +8,11 @@ from msgspec import Struct
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from toolgauge.model.expected import Expected
-from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Level, NotEvaluated
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf
 from toolgauge.score.origins.provenance import (
-    MAX_DIFFERENCES,
-    Broken,
     Check,
     EqualsAttribute,
     FromResults,
@@ -22,13 +20,12 @@ from toolgauge.score.origins.provenance import (
     SearchRule,
     StaysWithin,
     Subject,
-    Verdict,
+    joined,
 )
 from toolgauge.score.patterns import Globs, check_key, read_path, read_place
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule
 from toolgauge.score.selection import (
     CallSelection,
-    first_notes,
     hidden_calls,
     readable_arguments,
     shown,
@@ -37,7 +34,6 @@ from toolgauge.score.selection import (
 
 _MAX_RULES = 100
 _MAX_SOURCES = 20
-_DESCRIBED = 4
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 _Names: TypeAlias = Annotated[tuple[_Name, ...], Field(max_length=_MAX_RULES)]
@@ -173,7 +169,7 @@ class DataFlow(CallSelection):
         checks = [tuple(flow.checks(values, trajectory)) for flow, values in zip(self._flows, wanted, strict=True)]
         for use in uses:
             judged = [one.judge(use.call, values) for number, values in use.values.items() for one in checks[number]]
-            yield use.call, use.unreadable or _outcome(use.call, judged)
+            yield use.call, use.unreadable or joined(use.call, judged, "rules")
 
     def _use(self, call: ToolCall) -> "_Use | None":
         """Return the values of a call that rules name; `None` without any."""
@@ -211,23 +207,3 @@ class _Flow(Struct, frozen=True):
             yield EqualsAttribute(self.subject, self.attribute, trajectory)
         if self.only_in is not None or self.not_in is not None:
             yield StaysWithin(self.subject, wanted, trajectory, only_in=self.only_in, not_in=self.not_in)
-
-
-def _outcome(call: ToolCall, verdicts: Sequence[Verdict]) -> Outcome:
-    unjudged = [verdict for verdict in verdicts if isinstance(verdict, NotEvaluated)]
-    broken = [verdict for verdict in verdicts if isinstance(verdict, Broken)]
-    rules = len(verdicts) - len(unjudged)
-    if not rules:
-        return unjudged[0]
-    held = rules - len(broken)
-    notes = first_notes([verdict.note for verdict in broken], _DESCRIBED)
-    if unjudged:
-        notes.append(f"{len(unjudged)} could not be judged: {unjudged[0].explanation}")
-    differences = [difference for verdict in broken for difference in verdict.differences]
-    parts = {"rules": rules, "held": held}
-    return Scored(
-        value=held / rules,
-        explanation="; ".join([f"{held} of {rules} rules hold for {shown(call.name)}", *notes]),
-        parts={**parts, "not_judged": len(unjudged)} if unjudged else parts,
-        differences=tuple(differences[:MAX_DIFFERENCES]),
-    )

@@ -14,9 +14,9 @@ from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
 from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
-from toolgauge.score.criterion import hands_over, name_words
 from toolgauge.score.equality import Leaf, canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
+from toolgauge.score.name_words import name_words
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
 from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
 
@@ -94,7 +94,7 @@ class _Later:
         self._trajectory = trajectory
         self._facts = facts
         self._successes = [call for call in trajectory.calls if has_succeeded(call)]
-        self._hand_over = next((call for call in reversed(self._successes) if hands_over(call.name)), None)
+        self._hand_over = next((call for call in reversed(self._successes) if facts.kinds.hands_over(call.name)), None)
 
     @cached_property
     def answers(self) -> "_Answers":
@@ -118,7 +118,7 @@ class _Later:
             other = next(later, None)
         if other is None:
             return self.answers.outcome(call, changes_state=writing)
-        how = "it was handed over with" if hands_over(other.name) else "another way was found with"
+        how = "it was handed over with" if self._facts.kinds.hands_over(other.name) else "another way was found with"
         return _scored("other_way", call, f"and {how} {shown(other.name)} in call {other.order + 1}")
 
 

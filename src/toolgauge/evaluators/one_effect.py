@@ -67,7 +67,7 @@ class OneEffect(FactsEvaluator):
 
     def while_open(self, call: OpenCall) -> str | None:
         """Return a failure from the third equal act on: the second may be what the user wants."""
-        is_act = call.writes and call.has_worked and (bool(self.tools) or effects.does_once_more(call.name))
+        is_act = call.writes and call.has_worked and (bool(self.tools) or call.once_more)
         if call.effects < _CERTAIN or not is_act or not self.names_tool(call.name, writes=True):
             return None
         if not call.arguments or effects.has_idempotency_key(call.arguments):

@@ -1,8 +1,7 @@
 """`repeated_calls`: does the agent go round in circles? Only identical calls, found by hashing, have their results compared."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Annotated, ClassVar
 
 from msgspec import Struct
@@ -13,12 +12,11 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.notices import OpenCall
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.criterion import hands_over, polls, waits
-from toolgauge.score.effects import does_once_more, is_act
+from toolgauge.score.contracts import ToolKinds
+from toolgauge.score.effects import is_act
 from toolgauge.score.equality import canonical
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.histories import Histories
-from toolgauge.score.patterns import Globs
 from toolgauge.score.recorded_values import Contents, lasting, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 
@@ -26,7 +24,6 @@ from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readab
 _STALE = 2
 # More identical calls with new content each lower the value, never below 1/2: how long a run may go on is for `budget`.
 _FRESH = 20
-_MAX_NAMES = 256
 # So many identical calls are a loop, also while the run goes on.
 _LOOP = 10
 _SMALL = 1e9
@@ -37,7 +34,7 @@ class RepeatedCalls(FactsEvaluator):
     """1 for a call that is new, 1/2 for the first repeat of it, 1/3 for the second and so on.
 
     A repeat is an identical call (same agent, tool and arguments) with nothing changed in between: no state-changing call
-    has succeeded, no tool that waits or is named in `polling` and no hand-off was called, and the result is the same, apart
+    has succeeded, no tool that waits or polls (`tools`) and no hand-off was called, and the result is the same, apart
     from times, durations, counters, request ids and order, or not known. A state-changing call with the same result as the
     identical one before it changes nothing, unless the user wrote something in between. Identical calls of one turn were asked for at once: they are repeats whatever
     their results. Acts that worked are for `one_effect`.
@@ -56,39 +53,15 @@ class RepeatedCalls(FactsEvaluator):
     version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
 
-    # Tools that are called again and again on purpose: as hand-offs, they are not judged, and a call of them is a change.
-    # `None` is those whose names show it; of these, `get_*_status` and `check_*_status` are no change.
-    polling: tuple[str, ...] | None = None
     # How many identical calls after an error or a message of the user are no repeats yet.
     retries: Annotated[int, Field(ge=0, le=100)] = 1
-
-    @cached_property
-    def begins_anew(self) -> Callable[[str], bool]:
-        """Whether a call of the tool is a change. The same few are called all day long: without the cache 12 us a call."""
-        pauses = waits if self.polling is None else Globs(self.polling).match
-
-        def begins_anew(name: str) -> bool:
-            return pauses(name) or hands_over(name)
-
-        return lru_cache(maxsize=_MAX_NAMES)(begins_anew)
-
-    @cached_property
-    def _polls_by_name(self) -> Callable[[str], bool]:
-        return lru_cache(maxsize=_MAX_NAMES)(polls)
-
-    @cached_property
-    def _is_judged(self) -> Callable[[str], bool]:
-        def is_judged(name: str) -> bool:
-            return not (self.begins_anew(name) or (self.polling is None and self._polls_by_name(name)))
-
-        return lru_cache(maxsize=_MAX_NAMES)(is_judged)
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""
         trajectory = facts.trajectory
 
         def is_judged(call: ToolCall) -> bool:
-            return self._is_judged(call.name) and not (has_taken_effect(call) and is_act(call, facts))
+            return not (facts.kinds.may_repeat(call.name) or (has_taken_effect(call) and is_act(call, facts)))
 
         calls = [call for call in self.calls(trajectory) if is_judged(call)]
         if not calls:
@@ -99,7 +72,7 @@ class RepeatedCalls(FactsEvaluator):
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
-            repeats = _Watch(trajectory, self.begins_anew, self.retries).repeats(made, numbers)
+            repeats = _Watch(trajectory, facts.kinds, self.retries).repeats(made, numbers)
         new = self._usual
         for call in calls:
             unseen = None if call.order in numbers else unseen_arguments(call)
@@ -112,9 +85,9 @@ class RepeatedCalls(FactsEvaluator):
 
     def while_open(self, call: OpenCall) -> str | None:
         """Return a failure from the tenth identical call on."""
-        is_act = call.has_worked and call.writes and does_once_more(call.name)
+        is_act = call.has_worked and call.writes and call.once_more
         counts = self.names_tool(call.name, writes=call.writes) and (call.has_worked or self.failed_calls == "count")
-        if call.identical < _LOOP or is_act or not counts or not self._is_judged(call.name):
+        if call.identical < _LOOP or is_act or not counts or call.may_repeat:
             return None
         return f"{shown(call.name)} was called {call.identical} times with the same arguments and nothing changed in between"
 
@@ -181,10 +154,10 @@ class _Watch:
     def __init__(
         self,
         trajectory: Trajectory,
-        begins_anew: Callable[[str], bool],
+        kinds: ToolKinds,
         retries: int,
     ) -> None:
-        self._begins_anew = begins_anew
+        self._kinds = kinds
         self._retries = retries
         self._writing = trajectory.writing_tools
         self._user_turns = sorted(message.turn for message in trajectory.messages if message.role == "user")
@@ -242,7 +215,7 @@ class _Watch:
         return _Repeat(identical, stale, fresh, seen.call, is_excused)
 
     def _see_change(self, call: ToolCall) -> None:
-        if has_taken_effect(call) and (call.name in self._writing or self._begins_anew(call.name)):
+        if has_taken_effect(call) and (call.name in self._writing or self._kinds.pauses(call.name)):
             self._changes += 1
             self._changed_turn = call.turn
 

@@ -18,7 +18,7 @@ from toolgauge.model.records import SpanRef
 from toolgauge.model.recoveries import repaired_code
 from toolgauge.model.tool_names import known_as
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.criterion import hands_over
+from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.error_texts import ERROR_OBJECT, ERROR_PAGE, ERROR_TEXT
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.selection import has_run_well, not_executed, nothing_to_judge, shown, was_stopped
@@ -58,7 +58,7 @@ class KnownTool(FactsEvaluator):
         for call in calls:
             check = checks.get(call.run)
             if check is None:
-                check = checks[call.run] = _Check(next(iter(facts.offers.of(call)), None), trajectory)
+                check = checks[call.run] = _Check(next(iter(facts.offers.of(call)), None), trajectory, facts.kinds)
             if call.name in check.names:
                 key = call.name + check.remark
                 yield call, self._usual.get(key) or self._usual.keep(key, check.verdict(call))
@@ -69,8 +69,8 @@ class KnownTool(FactsEvaluator):
 class _Check:
     """The offer that the calls of one run are compared with, and the outcomes found so far."""
 
-    def __init__(self, offer: Offer | None, trajectory: Trajectory) -> None:
-        self._offer = offer
+    def __init__(self, offer: Offer | None, trajectory: Trajectory, kinds: ToolKinds) -> None:
+        self._offer, self._kinds = offer, kinds
         self.names: Mapping[str, object] = {} if offer is None else offer.tools
         self.remark = "" if offer is None else offer.remark
         self._agents = trajectory.agents
@@ -107,7 +107,7 @@ class _Check:
         if has_run_well(call):
             return "it was executed and answered"
         called = _letters(call.name)
-        if called in self._agent_names or (hands_over(call.name) and called.endswith(self._agent_names)):
+        if called in self._agent_names or (self._kinds.hands_over(call.name) and called.endswith(self._agent_names)):
             return "it names an agent of this run"
         return self._growing
 

@@ -187,15 +187,18 @@ def learned(
         why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
         raise RecordingError(why, hint="`diagnose_recording` shows the reason")
     requirements = Evidence(runs=min_runs, tolerance=_TOLERANCE)
-    text, summaries = learner.result(Options(requirements=requirements, most_alarms=_MOST_ALARMS))
+    found = learner.result(Options(requirements=requirements, most_alarms=_MOST_ALARMS))
     notes = [
         f"{summary.service or '(no service name)'}: {summary.runs} runs, {summary.calls} calls, "
         f"{counted(summary.criteria, 'criterion', 'criteria')}"
-        for summary in summaries
+        for summary in found.services
     ]
-    if not any(summary.criteria for summary in summaries):
+    notes.append(f"contracts of {counted(len(found.contracts), 'tool')}")
+    if not found.count:
         notes.append(f"no rule has enough evidence: record more, or lower `min_runs` ({min_runs})")
         return _bounded("", notes)
+    # A file is cut between criteria: contracts without room are left out.
+    text = found.text if len(found.text) <= MAX_YAML else found.criteria_text
     return _bounded(text, [*notes, "learned from what is there: review it, as what was usual may be wrong"])
 
 

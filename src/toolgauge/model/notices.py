@@ -38,6 +38,9 @@ class OpenCall(Struct, frozen=True, kw_only=True):
 
     name: str
     writes: bool
+    # Whether each call of the tool has an effect of its own, and whether it is called again and again on purpose.
+    once_more: bool
+    may_repeat: bool
     has_worked: bool
     arguments: JsonObject | None
     identical: int

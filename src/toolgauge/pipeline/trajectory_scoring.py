@@ -23,6 +23,7 @@ from toolgauge.otlp.envelope import Container
 from toolgauge.pipeline.egress import Egress
 from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.pipeline.stages import Parts, PipelineSettings
+from toolgauge.score.error_texts import with_failures
 from toolgauge.score.scorer import Scorer
 
 # So many runs in a row with a name that none of them had before make it no name; so many names are remembered of a service.
@@ -132,7 +133,7 @@ class Scoring:
     def finish(self, trajectory: Trajectory, now_ns: int, due_ns: int) -> None:
         """Score a trajectory that fell due at `due_ns`."""
         parts = self._parts
-        trajectory = self._run_names.settled(trajectory)
+        trajectory = with_failures(self._run_names.settled(trajectory), self.scorer.kinds)
         lacking: Reason = "incomplete"
         # Its spans may be in requests that passed unread.
         if self.unread_until_ns is not None and (

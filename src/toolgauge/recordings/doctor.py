@@ -33,7 +33,7 @@ _NEEDED_BY: Mapping[str, Sequence[str]] = {
             ragas.tool_call_f1 repeated_calls run_completed strands.any_order_match_scorer strands.exact_match_scorer strands.faithfulness
             strands.in_order_match_scorer strands.tool_called strands.tool_parameter_accuracy
             strands.tool_selection_accuracy strands.trajectory_judge tool_call_accuracy tool_call_args tool_call_count
-            tool_call_f1 tool_call_order tool_call_output tool_parameter_accuracy tool_parameter_match
+            tool_call_f1 tool_call_order tool_call_output tool_contract tool_parameter_accuracy tool_parameter_match
             tool_selection_accuracy tool_success tool_trajectory tool_use trajectory_judge uipath.tool_call_args
             uipath.tool_call_count uipath.tool_call_order uipath.tool_call_output
         """,
@@ -346,10 +346,9 @@ def _reading_lines(diagnosis: Diagnosis, style: Style) -> Iterator[str]:
 
 
 def _failures(diagnosis: Diagnosis) -> JsonObject:
-    """Write how the error texts begin that fail nothing as a setting of the default criterion."""
+    """Write how the error texts begin that fail nothing as a contract of all tools."""
     match: list[Json] = [f"{escape(beginning)}*" for beginning in diagnosis.error_beginnings or ("Error: ",)]
-    criterion: JsonObject = {"tool_success": {"failures": {"match": match}}}
-    return {"defaults": criterion}
+    return {"tools": {"*": {"fails_when": {"text": match}}}}
 
 
 def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:

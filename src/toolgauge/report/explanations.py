@@ -109,8 +109,8 @@ _FAILED = ("fail", "error")
 _DEFAULT = "default."
 # Of the failures of one run, those that explain the others come first; criteria that a user wrote come before these.
 _CAUSES = (
-    *("arguments_schema", "known_tool", "one_effect", "grounded_arguments", "grounded_answer", "honest_answer"),
-    *("error_handling", "tool_success", "repeated_calls", "run_completed"),
+    *("tool_contract", "arguments_schema", "known_tool", "one_effect", "grounded_arguments", "grounded_answer"),
+    *("honest_answer", "error_handling", "tool_success", "repeated_calls", "run_completed"),
 )
 # Rules by which evaluators compare whole calls: a difference with one side is a call that is missing, or one too many.
 _REPEATED = "repeated call"

@@ -5,11 +5,10 @@ The same for criteria that score here and for those that ask a judge: a criterio
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Literal, TypeAlias, cast
+from functools import partial
+from typing import TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,43 +20,14 @@ from toolgauge.model.outcomes import Enforce, Finding, NotEvaluated, Outcome, Re
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
-from toolgauge.score.answer_tools import ANSWER_NAMES, ANSWER_PREFIX, answering_tools
+from toolgauge.score.answer_tools import answering_tools
+from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.equality import same
-from toolgauge.score.error_texts import with_failures
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import without_code
 from toolgauge.score.verdicts import MakeResult, Marks
 
-# What a tool's name begins with when the tool only looks. Everything else may change something.
-READING_VERBS = frozenset(
-    (
-        *("analyze", "browse", "calculate", "check", "compare", "compute", "count", "describe", "estimate", "explain"),
-        *("fetch", "filter", "find", "get", "grep", "inspect", "list", "look", "lookup", "peek", "preview", "query"),
-        *("read", "retrieve", "search", "show", "summarize", "think", "verify", "view"),
-    )
-)
-# What the name of a tool begins with that hands over to another agent or to a person, ...
-_HAND_OFFS = (("handoff",), ("hand", "off"), ("escalate",), ("delegate",))
-# ... also in front of the agent's name, which may look like a tool's in a namespace (`transfer_to_billing.eu`).
-_HAND_OFFS_TO = tuple((*words, "to") for words in (("transfer",), ("transfer", "back"), *_HAND_OFFS))
-# Answering and thinking change nothing outside of the agents: the whole names of such tools. Handing over neither.
-NEUTRAL_NAMES = frozenset(
-    (
-        *ANSWER_NAMES,
-        *(("respond",), ("finish",), ("submit",), ("think",), ("plan",), ("calculate",)),
-    )
-)
-# What the name of a tool begins with that waits, ...
-_WAITING = (("wait",), ("await",), ("sleep",), ("poll",))
-# ... and of one that asks how far something is, where it ends with `status`.
-_ASKING = (("get",), ("check",))
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-# MCP servers, agents and namespaces stand in front of a tool's own name.
-_NAMESPACE = re.compile(r"__|[./:]")
-_READ_LENGTH = 256
-_MAX_KNOWN = 1000
-ToolKind: TypeAlias = Literal["writes", "reads", "neutral"]
 # How deep the cases of a reference stand in a canonical criterion: below `reference` and `cases`.
 _REFERENCE_DEPTH = 3
 
@@ -95,7 +65,7 @@ class Lookup:
 Reference: TypeAlias = NoReference | Inline | Lookup
 
 
-# `failures` are globs over results of calls that failed unmarked. `evaluator_file` is the Python file of the evaluator's class.
+# `evaluator_file` is the Python file of the evaluator's class.
 # Revisions with one `measure` differ in thresholds and titles alone: their values can be compared.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
@@ -113,7 +83,6 @@ class Criterion:
     sample: float = 1.0
     enforce: Enforce = "live"
     notify: bool = False
-    failures: tuple[str, ...] = ()
     is_default: bool = False
     evaluator_file: str | None = None
 
@@ -144,95 +113,6 @@ def _compact(value: Json) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-# The names configured as `writes`, `read_only` and `neutral` decide first; without `neutral`, words of the name show neutral tools.
-# All others write where only `read_only` is given, none where only `writes` is; else the verb of the name decides.
-class ToolKinds:
-    """Decides which tools change state, and which are neutral: hand-offs, answers and thinking."""
-
-    __slots__ = ("_known", "_neutral", "_read_only", "_writes")
-
-    def __init__(
-        self,
-        *,
-        read_only: Sequence[str] | None = None,
-        writes: Sequence[str] | None = None,
-        neutral: Sequence[str] | None = None,
-    ) -> None:
-        self._read_only = None if read_only is None else Globs(read_only)
-        self._writes = None if writes is None else Globs(writes)
-        self._neutral = None if neutral is None else Globs(neutral)
-        # Agents call the same few tools again and again.
-        self._known = lru_cache(maxsize=_MAX_KNOWN)(self._decided)
-
-    def writes(self, name: str) -> bool:
-        """Return whether the tool changes state."""
-        return self._kind(name) == "writes"
-
-    def writing(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the tools that change state. All on offer are asked for with each trajectory."""
-        known, decided = self._known, self._decided
-        return frozenset([one for one in names if (known if len(one) <= _READ_LENGTH else decided)(one) == "writes"])
-
-    def is_neutral(self, name: str) -> bool:
-        """Return whether the tool hands over, answers or thinks."""
-        return self._kind(name) == "neutral"
-
-    def gives_answers(self, name: str, *, was_taken: bool) -> bool:
-        """Return whether a tool carries the structured answer, by its name or because one of its calls `was_taken` for it."""
-        is_answer = was_taken or name_words(name) in ANSWER_NAMES or _begins(name_words(name), (ANSWER_PREFIX,))
-        if not is_answer or self.is_neutral(name):
-            return is_answer
-        others = (self._writes, self._read_only)
-        return self._neutral is None and not any(globs is not None and globs.match(name) for globs in others)
-
-    def _kind(self, name: str) -> ToolKind:
-        return self._known(name) if len(name) <= _READ_LENGTH else self._decided(name)
-
-    def _decided(self, name: str) -> ToolKind:
-        if self._writes is not None and self._writes.match(name):
-            return "writes"
-        if self._read_only is not None and self._read_only.match(name):
-            return "reads"
-        is_neutral = name_words(name) in NEUTRAL_NAMES or hands_over(name)
-        if is_neutral if self._neutral is None else self._neutral.match(name):
-            return "neutral"
-        if (self._writes is None) == (self._read_only is None):
-            return "reads" if any(word in READING_VERBS for word in name_words(name)[:1]) else "writes"
-        return "writes" if self._writes is None else "reads"
-
-
-def hands_over(name: str) -> bool:
-    """Return whether the name of a tool shows that it hands over, or back, to another agent or to a person."""
-    own = name_words(name)
-    return _begins(own, (*_HAND_OFFS, *_HAND_OFFS_TO)) or _begins(_split(name[:_READ_LENGTH]), _HAND_OFFS_TO)
-
-
-def waits(name: str) -> bool:
-    """Return whether the name of a tool shows that it waits: `wait_for_job`, `sleep`, `pollQueue`."""
-    return _begins(name_words(name), _WAITING)
-
-
-def polls(name: str) -> bool:
-    """Return whether the name shows a tool to be called again until something is done: one that waits, `get_job_status`."""
-    own = name_words(name)
-    return _begins(own, _WAITING) or (_begins(own, _ASKING) and own[-1] == "status")
-
-
-def _begins(words: tuple[str, ...], beginnings: Iterable[tuple[str, ...]]) -> bool:
-    return any(words[: len(beginning)] == beginning for beginning in beginnings)
-
-
-def name_words(name: str) -> tuple[str, ...]:
-    """Split the name of a tool into lower-case words, without its namespace."""
-    return _split(_NAMESPACE.split(name[-_READ_LENGTH:])[-1])
-
-
-# Agents call the same few tools all day long.
-@lru_cache(maxsize=_MAX_KNOWN)
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(word.lower() for word in _WORD.findall(text))
-
-
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")
 _NO_CASE = NotEvaluated(reason="no_reference", explanation="the trajectory names no known case")
 
@@ -250,7 +130,6 @@ class Registered(Struct, frozen=True):
     case: Globs | None
     # Nothing but the scope decides which trajectories it is for.
     is_for_all: bool
-    failures: Globs | None
     # It is for trajectories with an agent run only.
     needs_agent_run: bool
     # Its evaluator judges trajectories of which no span is missing, and no calls alone.
@@ -288,18 +167,12 @@ def register(criterion: Criterion) -> Registered:
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),
         case=None if when.case is None else Globs((when.case,)),
-        failures=Globs(criterion.failures) if criterion.failures else None,
         is_for_all=is_for_all and not needs_agent_run,
         needs_agent_run=needs_agent_run,
         needs_whole=asks or evaluator.level != "call" or bool(getattr(evaluator, "needs_whole", True)),
         accepts_recent_offer=bool(getattr(evaluator, "accepts_recent_offer", False)),
         judges_code=bool(getattr(evaluator, "judges_code", False)),
-        sees_all=(
-            criterion.sample >= 1
-            and when.agent is None
-            and not criterion.failures
-            and isinstance(criterion.reference, NoReference)
-        ),
+        sees_all=(criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference)),
         marks=Marks(criterion.pass_at, partial(finding_of, rule), keeps_parts=isinstance(evaluator, FactsEvaluator)),
         made=_make_result(criterion, rule),
     )
@@ -361,8 +234,6 @@ def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) ->
         if not trajectory.answer_tools.isdisjoint(names):
             trajectory = replace(trajectory, answer_tools=trajectory.answer_tools.difference(names))
         trajectory = with_writing_tools(trajectory, names, kinds)
-    if registered.failures is not None:
-        trajectory = with_failures(trajectory, registered.failures)
     return Seen(narrowed_to_agent(registered, _seen_code(registered, trajectory, expected)), expected)
 
 

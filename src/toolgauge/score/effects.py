@@ -18,9 +18,10 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.left_out import UserText
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.criterion import READING_VERBS, name_words
+from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.equality import canonical
 from toolgauge.score.facts import Facts
+from toolgauge.score.name_words import READING_VERBS, name_words
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.value_origin import Value, is_id, values_of
 from toolgauge.score.recorded_values import is_epoch, is_passing, without_passing
@@ -67,15 +68,20 @@ def _acts(name: str) -> frozenset[str]:
     return frozenset(one for place, one in enumerate(words) if one in _ACTS and not (place and one in nouns))
 
 
-def does_once_more(name: str) -> bool:
-    """Return whether the name of a tool shows that each call of it has an effect of its own."""
-    return bool(_acts(name))
+def does_once_more(name: str, kinds: ToolKinds) -> bool:
+    """Return whether each call of a tool has an effect of its own: by its contract, else by its name."""
+    is_idempotent = kinds.of(name).idempotent
+    return bool(_acts(name)) if is_idempotent is None else not is_idempotent
 
 
 def is_act(call: ToolCall, facts: Facts, *, is_named: bool = False) -> bool:
-    """Return whether an equal call would do something once more: by the tool's kind, its name, and MCP's hints on offer."""
-    if call.name not in facts.trajectory.writing_tools or not (is_named or _acts(call.name)):
+    """Return whether an equal call would do something once more: by the contract, else the name, and MCP's hints on offer."""
+    is_idempotent = facts.kinds.of(call.name).idempotent
+    is_act = does_once_more(call.name, facts.kinds) or (is_named and is_idempotent is None)
+    if call.name not in facts.trajectory.writing_tools or not is_act:
         return False
+    if is_idempotent is False:
+        return readable_arguments(call) != {}
     tools = [offer.tools.get(call.name) for offer in facts.offers.of(call)]
     return readable_arguments(call) != {} and not any(tool is not None and tool.is_repeatable for tool in tools)
 

@@ -1,4 +1,4 @@
-"""Finds failed calls by their result alone: error objects, errors written as text, exit codes, error pages, globs of a criterion.
+"""Finds failed calls by their result alone: error objects, errors written as text, exit codes, error pages, contracts.
 
 Rule: an object that reports an error and holds nothing else failed by itself, and so did a page titled `Error NNN`. Calls whose
 results are error texts failed where their tool never worked in the run and was called at least twice; any other error text fails
@@ -23,21 +23,31 @@ from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.observations import CallError
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.patterns import Globs
+from toolgauge.score.contracts import Contract, ToolKinds
 from toolgauge.score.recorded_values import result_value
 
 # What such a failure is called where others have the class of an exception.
-_KIND = "failed_result"
+FAILED_RESULT: Final = "failed_result"
 
 
-def with_failures(trajectory: Trajectory, failures: Globs) -> Trajectory:
-    """Return the trajectory with an error for each call without one whose result matches a glob."""
+def with_failures(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
+    """Return the trajectory with an error for each call without one whose result is a failure by the contract of its tool."""
+    if not kinds.has_failures:
+        return trajectory
     calls = list(trajectory.calls)
     for place, call in enumerate(trajectory.calls):
-        text = None if call.error is not None else _text(call.result)
-        if text is not None and failures.match(text):
-            calls[place] = replace(call, error=CallError(kind=_KIND, message=text))
+        if call.error is None and failed_by(call, kinds.of(call.name)) is not None:
+            message = (_text(call.result) or "")[:_MAX_MESSAGE]
+            calls[place] = replace(call, error=CallError(kind=FAILED_RESULT, message=message))
     return replace(trajectory, calls=tuple(calls)) if any(map(is_not, calls, trajectory.calls)) else trajectory
+
+
+def failed_by(call: ToolCall, contract: Contract) -> str | None:
+    """Return the condition of `fails_when` that the result of a call meets; `None` where it meets none."""
+    text = None if contract.fails_when is None else _text(call.result)
+    if text is None:
+        return None
+    return contract.failed_by(text, opened(call.result.value) if isinstance(call.result, Recorded) else text)
 
 
 def _text(result: Content) -> str | None:
@@ -190,7 +200,7 @@ def error_in(call: ToolCall, *, changes_state: bool = False) -> CallError | None
     """Return the error that the result of a call reads like; `None` for any other result."""
     if isinstance(call.result, NotRecorded):
         return None
-    value = _opened(call.result.value) if isinstance(call.result, Recorded) else call.result.text
+    value = opened(call.result.value) if isinstance(call.result, Recorded) else call.result.text
     kind = None
     if isinstance(value, dict):
         title = value.get("title")
@@ -226,7 +236,7 @@ def _error_kind(text: str) -> str | None:
     return ERROR_TEXT if _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends)) else None
 
 
-def _opened(value: Json) -> Json:
+def opened(value: Json) -> Json:
     """Return the value without the wrapping of MCP servers and frameworks, an object that is written as text decoded."""
     value = result_value(value)
     if isinstance(value, dict) and len(value) == 1 and isinstance(only := next(iter(value.values())), str):

@@ -14,6 +14,7 @@ from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.ports import Evaluation
 from toolgauge.model.recoveries import made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
 from toolgauge.score.final_answers import LONGEST_ANSWER, answers
 from toolgauge.score.origins.grounding import Seen
@@ -27,10 +28,11 @@ _MAX_READS = 50
 
 
 class Facts:
-    """A trajectory, its calls without effect, and the tools on offer."""
+    """A trajectory, its calls without effect, the tools on offer, and the kinds of tools."""
 
-    def __init__(self, trajectory: Trajectory) -> None:
+    def __init__(self, trajectory: Trajectory, kinds: ToolKinds = BY_NAME) -> None:
         self.trajectory = trajectory
+        self.kinds = kinds
         # What had been seen before the calls, once an evaluator has gone through all of them.
         self.seen: Seen | None = None
         # What the conversation is remembered by beside its values, once an evaluator has gone through its calls.

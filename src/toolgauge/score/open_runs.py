@@ -12,7 +12,9 @@ from msgspec import Struct
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.notices import Counts, LooksAtOpenRuns, Notice, OpenCall
 from toolgauge.model.observations import CallExecuted, Reading
-from toolgauge.score.criterion import Criterion, ToolKinds, hands_over, waits
+from toolgauge.score.contracts import ToolKinds
+from toolgauge.score.criterion import Criterion
+from toolgauge.score.effects import does_once_more
 from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Globs
 from toolgauge.score.recorded_values import Contents, lasting, result_value
@@ -71,8 +73,6 @@ class OpenRuns:
     def __init__(self, criteria: Sequence[Criterion], kinds: ToolKinds) -> None:
         self._kinds = kinds
         self._rules = [_rule(criterion) for criterion in criteria if looks_at_open_runs(criterion)]
-        own = (getattr(rule.criterion.evaluator, "begins_anew", None) for rule in self._rules)
-        self._begins_anew: tuple[Callable[[str], bool], ...] = (waits, hands_over, *filter(None, own))
         self._runs: dict[str, dict[str, _Run]] = {}
         # Criteria that were announced, by trace.
         self._announced: dict[str, set[str]] = {}
@@ -120,7 +120,7 @@ class OpenRuns:
         is_new = has_worked and result is not None and same.contents.add(seen.result, result, (name, seen.arguments))
         same.identical = 1 if is_apart or is_new else same.identical + 1
         same.effects = (0 if is_apart else same.effects) + (has_worked and writes)
-        if has_worked and ((writes and (is_apart or has_changed)) or any(anew(name) for anew in self._begins_anew)):
+        if has_worked and ((writes and (is_apart or has_changed)) or self._kinds.pauses(name)):
             run.changes += 1
         same.changes, same.result, same.end_ns = run.changes, result, max(same.end_ns, reading.end_ns)
         calls, failed = run.by_tool.get(name, (0, 0))
@@ -130,6 +130,8 @@ class OpenRuns:
         return OpenCall(
             name=name,
             writes=writes,
+            once_more=does_once_more(name, self._kinds),
+            may_repeat=self._kinds.may_repeat(name),
             has_worked=has_worked,
             arguments=arguments if isinstance(arguments, dict) else None,
             identical=same.identical,

@@ -77,9 +77,9 @@ class Globs:
 
     def __init__(self, globs: Sequence[str]) -> None:
         # Most are plain names, and looking those up is ten times cheaper than matching.
-        self._names = frozenset(glob for glob in globs if not _is_wild(glob))
+        self._names = frozenset(glob for glob in globs if not is_wild(glob))
         signs = {"*": ".*", "?": "."}
-        wild = ["".join(signs.get(one) or quoted(one) for one in glob) for glob in globs if _is_wild(glob)]
+        wild = ["".join(signs.get(one) or quoted(one) for one in glob) for glob in globs if is_wild(glob)]
         self._pattern = Pattern("|".join(wild)) if wild else None
 
     def match(self, name: str) -> bool:
@@ -87,7 +87,8 @@ class Globs:
         return name in self._names or (self._pattern is not None and self._pattern.matches(name))
 
 
-def _is_wild(glob: str) -> bool:
+def is_wild(glob: str) -> bool:
+    """Return whether a glob may match more than one name."""
     return "*" in glob or "?" in glob
 
 

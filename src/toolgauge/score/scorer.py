@@ -21,11 +21,11 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Reason, Result, Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import (
     Criterion,
     Registered,
     Seen,
-    ToolKinds,
     applies,
     attribute_keys,
     outside_sample,
@@ -87,7 +87,7 @@ class Scorer:
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
         self._asking = tuple(one for one in registered if one.judge is not None)
         self._asking_by_name = {one.criterion.name: one for one in self._asking}
-        self._kinds = kinds
+        self.kinds = kinds
         self._around = around
         # Evaluations that ended the process, by run (empty: any) and criterion.
         self._crashed: frozenset[tuple[str, str]] = frozenset()
@@ -114,20 +114,24 @@ class Scorer:
     def score(self, trajectory: Trajectory, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
         """Return all results, in the order of the criteria and of the calls."""
         # Of an incomplete trajectory only whole calls are judged, by evaluators that look at a call alone; `lacking` is the reason why.
-        trajectory = with_writing_tools(with_neutral_tools(trajectory, self._kinds), (), self._kinds)
+        trajectory = with_writing_tools(with_neutral_tools(trajectory, self.kinds), (), self.kinds)
         if self.registered_tools:
             trajectory = replace(trajectory, registered_tools=self.registered_tools)
         self.unmatched.see(trajectory)
         conversation = Conversation(trajectory, self._expected_values)
         completed = self._recent_offers.completed(trajectory)
         if completed is not trajectory:
-            completed = with_writing_tools(completed, (), self._kinds)
+            completed = with_writing_tools(completed, (), self.kinds)
         half = _half(trajectory, lacking)
-        facts = Facts(completed)
+        facts = Facts(completed, self.kinds)
         results: list[Result] = []
         for registered in self._scoring:
             if applies(registered, trajectory):
-                shown = facts if registered.accepts_recent_offer or completed is trajectory else Facts(trajectory)
+                shown = (
+                    facts
+                    if registered.accepts_recent_offer or completed is trajectory
+                    else Facts(trajectory, self.kinds)
+                )
                 results += self._results(registered, shown, conversation, half)
         self.seen, self.effects = facts.seen, facts.effects
         is_counted = trajectory.scope == self._counts_in and "error_texts" in vars(facts)
@@ -150,13 +154,13 @@ class Scorer:
         """Return the inquiries of the criteria that ask a judge; of an incomplete trajectory they are settled."""
         if not self._asking:
             return ()
-        trajectory = with_writing_tools(trajectory, (), self._kinds)
+        trajectory = with_writing_tools(trajectory, (), self.kinds)
         half = _half(trajectory, lacking)
         found: list[Inquiry] = []
         for registered in self._asking:
             if registered.judge is None or not applies(registered, trajectory):
                 continue
-            seen = seen_by(registered, trajectory, self._kinds)
+            seen = seen_by(registered, trajectory, self.kinds)
             is_seen = isinstance(seen, Seen)
             inquiry = _Registered(
                 criterion=registered.criterion.name,
@@ -196,7 +200,7 @@ class Scorer:
         criterion, evaluator, trajectory = registered.criterion, registered.evaluator, facts.trajectory
         if evaluator is None:
             return []
-        seen = seen_by(registered, trajectory, self._kinds)
+        seen = seen_by(registered, trajectory, self.kinds)
         if not isinstance(seen, Seen):
             return [registered.made(trajectory.root, None, seen)]
         if half is not None:
@@ -215,7 +219,7 @@ class Scorer:
         with self._around(criterion, trajectory):
             try:
                 if registered.outcomes is not None:
-                    shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory)
+                    shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory, self.kinds)
                     outcomes.extend(islice(registered.outcomes(shown), most))
                 else:
                     evaluations = evaluator.evaluate(seen.trajectory, seen.expected)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, TypeVar, cast
 
 from cachetools import LRUCache
 from msgspec import Struct
@@ -20,6 +20,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.score.schema_reader import PATTERN_BYTES, SchemaReader, compiled, schema_text
 
+_J = TypeVar("_J", bound=Json)
 _Error: TypeAlias = "on_demand.jsonschema_rs.ValidationError"
 Kind: TypeAlias = Literal["unknown_arguments", "missing_required", "wrong_type", "enum", "range", "other"]
 
@@ -78,7 +79,7 @@ def _each_leaf(value: Json) -> Iterator[Json]:
         left.extend(members)
 
 
-def is_masked(violation: Violation, arguments: JsonObject) -> bool:
+def is_masked(violation: Violation, arguments: Json) -> bool:
     """Return whether a mask stands in place of the value or name that breaks the rule, or of a value that the rule is about."""
     if violation.is_missing:
         # A masked name may be the one that is missing.
@@ -191,10 +192,10 @@ class ToolSchema:
         # The names of all arguments where others count as unknown although the schema does not forbid them.
         self._declared = self._declared_names() if unknown == "fail" else None
 
-    def violations(self, arguments: JsonObject, steps: Steps) -> list[Violation]:
+    def violations(self, arguments: Json, steps: Steps) -> list[Violation]:
         """Return the violations. Raises `SchemaError` when finding out takes too long."""
         found: list[Violation] = []
-        if self._declared is not None and not arguments.keys() <= self._declared:
+        if self._declared is not None and isinstance(arguments, dict) and not arguments.keys() <= self._declared:
             for name, value in arguments.items():
                 if name not in self._declared:
                     found.append(Violation((name,), "unknown_arguments", "additionalProperties", None, value))
@@ -375,11 +376,13 @@ def _inner(schema: JsonObject, *keywords: str) -> list[JsonObject]:
     return cast("list[JsonObject]", found)
 
 
-def _size(arguments: JsonObject) -> int:
+def _size(value: Json) -> int:
     """Count the values in it; raise `SchemaError` for one that is nested too deeply."""
-    if _CONTAINER_TYPES.isdisjoint(map(type, arguments.values())):
-        return len(arguments)
-    left: list[dict[str, Json] | list[Json]] = [arguments]
+    if not isinstance(value, _CONTAINERS):
+        return 1
+    if isinstance(value, dict) and _CONTAINER_TYPES.isdisjoint(map(type, value.values())):
+        return len(value)
+    left: list[dict[str, Json] | list[Json]] = [value]
     count = 0
     for _ in range(_MAX_DEPTH):
         members = [member for outer in left for member in (outer.values() if isinstance(outer, dict) else outer)]
@@ -390,7 +393,7 @@ def _size(arguments: JsonObject) -> int:
     raise SchemaError("it is nested too deeply to check against")
 
 
-def _encodable(value: JsonObject) -> JsonObject:
+def _encodable(value: _J) -> _J:
     """Replace lone surrogates, which cannot be written as UTF-8."""
     written = json.dumps(value, ensure_ascii=False)
     return value if written.isascii() else json.loads(written.encode("utf-8", "replace"))

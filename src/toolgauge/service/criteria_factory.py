@@ -40,6 +40,7 @@ from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.ports import Evaluator
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
+from toolgauge.score.contracts import Contract, ToolKinds
 from toolgauge.score.criterion import Criterion, Inline, Lookup, NoReference, Reference, When, revision
 from toolgauge.service.judge_pool import judge_problems, require_judge
 from toolgauge.service.plug_in_evaluators import copied
@@ -134,7 +135,7 @@ def load_for_replay(
     """Load configuration and criteria, with those of further files and `written` ones.
     `evaluators` remembers the files it has run. `OTEL_EXPORTER_OTLP_*` counts only where it `sends`.
     """
-    config = load([Path(path) for path in paths], overrides, environment, sends=sends)
+    config = load([Path(path) for path in paths], overrides, environment, sends=sends, criteria_files=criteria_files)
     if not defaults:
         config = config.model_copy(update={"defaults": config.defaults.model_copy(update={"enabled": False})})
     problems: list[Problem] = []
@@ -161,7 +162,7 @@ def _criteria(
     config: Config, written: Sequence[CriterionConfig], files: EvaluatorFiles, problems: list[Problem]
 ) -> tuple[Criterion, ...]:
     """Make the default criteria and the written ones that are valid, and add to `problems`."""
-    criteria = list(default_criteria(config.defaults))
+    criteria = list(default_criteria(config.defaults, config.tools))
     defaults = {criterion.name for criterion in criteria}
     first: dict[str, str] = {}
     for entry in written:
@@ -175,18 +176,39 @@ def _criteria(
         first.setdefault(entry.name, entry.where)
         criterion = _criterion(entry, files, problems)
         if criterion is not None:
-            criteria.append(criterion)
+            criteria.append(_by_contracts(criterion, config.tools))
     return tuple(criteria)
 
 
-def default_criteria(defaults: Defaults | None = None) -> tuple[Criterion, ...]:
-    """Make the criteria that need no reference, as far as they are on; raise `ConfigError` with every problem found."""
+def _by_contracts(criterion: Criterion, contracts: Mapping[str, Contract]) -> Criterion:
+    """Let contracts be part of what a criterion means whose evaluator judges by them."""
+    if not getattr(criterion.evaluator, "reads_contracts", False):
+        return criterion
+    tools: JsonObject = {name: one.model_dump(mode="json") for name, one in contracts.items()}
+    version = criterion.evaluator.version
+    return replace(
+        criterion,
+        revision=revision({"criterion": criterion.revision, "tools": tools}, version),
+        measure=revision({"criterion": criterion.measure, "tools": tools}, version),
+    )
+
+
+def default_criteria(
+    defaults: Defaults | None = None, contracts: Mapping[str, Contract] | None = None
+) -> tuple[Criterion, ...]:
+    """Make the criteria that need no reference, as far as they are on; raise `ConfigError` with every problem found.
+    The one that judges by contracts is left out where no contract judges single calls.
+    """
     problems: list[Problem] = []
     files = EvaluatorFiles()
     made = [_criterion(entry, files, problems) for entry in load_default_criteria(defaults or Defaults())]
     if problems:
         raise config_error(problems)
-    return tuple(replace(criterion, is_default=True) for criterion in made if criterion is not None)
+    found = [_by_contracts(one, contracts or {}) for one in made if one is not None]
+    judges = ToolKinds(contracts).judges
+    return tuple(
+        replace(one, is_default=True) for one in found if judges or not getattr(one.evaluator, "reads_contracts", False)
+    )
 
 
 def make_criterion(entry: CriterionConfig) -> Criterion:
@@ -239,7 +261,6 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         sample=entry.sample,
         enforce=entry.enforce,
         notify=entry.notify,
-        failures=entry.failures,
         evaluator_file=None if in_file is None else str(in_file.path),
     )
 

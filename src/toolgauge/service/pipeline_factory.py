@@ -43,7 +43,8 @@ from toolgauge.pipeline.stages import (
 )
 from toolgauge.recognize.mapped_dialect import MappedDialect
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.score.criterion import Criterion, ToolKinds
+from toolgauge.score.contracts import ToolKinds
+from toolgauge.score.criterion import Criterion
 from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.open_runs import OpenRuns
 from toolgauge.score.scorer import Around, Scorer, nothing_around
@@ -268,7 +269,7 @@ def _scorer(
 
 def tool_kinds(config: Config) -> ToolKinds:
     """Read the section `tools`."""
-    return ToolKinds(read_only=config.tools.read_only, writes=config.tools.writes, neutral=config.tools.neutral)
+    return ToolKinds(config.tools)
 
 
 class NoOutbox:

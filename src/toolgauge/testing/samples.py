@@ -5,7 +5,8 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import CallState, Message, ToolCall, Trajectory
-from toolgauge.score.criterion import ToolKinds, with_neutral_tools, with_writing_tools
+from toolgauge.score.contracts import BY_NAME
+from toolgauge.score.criterion import with_neutral_tools, with_writing_tools
 
 # A value that no explanation may repeat: explanations leave the house, values do so only where allowed.
 SECRET = "zq7-secret-value"  # noqa: S105 - a marker, no password
@@ -70,8 +71,7 @@ def sample_trajectory(*calls: ToolCall, tools: tuple[ToolDefinition, ...] | None
         start_ns=0,
         end_ns=10_000_000,
     )
-    kinds = ToolKinds()
-    return with_writing_tools(with_neutral_tools(trajectory, kinds), (), kinds)
+    return with_writing_tools(with_neutral_tools(trajectory, BY_NAME), (), BY_NAME)
 
 
 def sample_trajectories() -> tuple[Trajectory, ...]:

@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.criterion import hands_over, name_words
+from toolgauge.score.name_words import hands_over, name_words
 from toolgauge.score.origins.delegated_texts import ran_within
 from toolgauge.score.selection import readable_arguments
 

@@ -17,13 +17,20 @@ from msgspec import Struct
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, is_large, kind, leaves
 from toolgauge.model.left_out import is_cut
-from toolgauge.model.outcomes import Difference, NotEvaluated, Side
+from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf, agreement, fold_key, moment, tagged
 from toolgauge.score.patterns import Globs, Place, Step, values_at
 from toolgauge.score.recorded_values import result_parts, result_value, written
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, rule_name
-from toolgauge.score.selection import has_taken_effect, hidden_calls, shown, unseen_arguments
+from toolgauge.score.selection import (
+    first_notes,
+    has_taken_effect,
+    hidden_calls,
+    readable_arguments,
+    shown,
+    unseen_arguments,
+)
 
 # Rules under which a value meets another in time that does not depend on how many others there are.
 SearchRule: TypeAlias = Exact | Casefold | DateTime | Numeric
@@ -141,6 +148,7 @@ def _runs(tokens: Iterator[str], size: int) -> Iterator[tuple[str, ...]]:
 
 MAX_DIFFERENCES = 20
 _NAMED_SOURCES = 4
+_DESCRIBED = 4
 # Shorter values are in other texts by chance.
 _SHORTEST_IN_PROSE = 4
 
@@ -178,6 +186,27 @@ class Broken(Struct, frozen=True, kw_only=True):
 Verdict: TypeAlias = Broken | NotEvaluated | None
 
 
+def joined(call: ToolCall, verdicts: Sequence[Verdict], rules: str) -> Outcome:
+    """Return the outcome of a call of what its rules, named so, found."""
+    unjudged = [verdict for verdict in verdicts if isinstance(verdict, NotEvaluated)]
+    broken = [verdict for verdict in verdicts if isinstance(verdict, Broken)]
+    judged = len(verdicts) - len(unjudged)
+    if not judged:
+        return unjudged[0]
+    held = judged - len(broken)
+    notes = first_notes([verdict.note for verdict in broken], _DESCRIBED)
+    if unjudged:
+        notes.append(f"{len(unjudged)} could not be judged: {unjudged[0].explanation}")
+    differences = [difference for verdict in broken for difference in verdict.differences]
+    parts = {rules: judged, "held": held}
+    return Scored(
+        value=held / judged,
+        explanation="; ".join([f"{held} of {judged} {rules} hold for {shown(call.name)}", *notes]),
+        parts={**parts, "not_judged": len(unjudged)} if unjudged else parts,
+        differences=tuple(differences[:MAX_DIFFERENCES]),
+    )
+
+
 class Check(Protocol):
     """One condition for the values at one place."""
 
@@ -187,11 +216,12 @@ class Check(Protocol):
 
 
 class ResultsOf(Struct, frozen=True):
-    """The results of tools, or one place in them."""
+    """The results of tools, or one place in them; `or_arguments`: what their calls were given counts too."""
 
     name: str
     tools: Globs
     steps: tuple[Step, ...] | None
+    or_arguments: bool = False
 
 
 class FromResults:
@@ -214,7 +244,7 @@ class FromResults:
         if not strangers:
             return None
         results = sum(trail.results(call.turn) for trail in self._trails)
-        unseen = self._unseen(call)
+        unseen = self.unseen(call)
         if unseen is not None:
             return unseen
         absent = [value for value in strangers if not any(trail.may_hold(value, call.turn) for trail in self._trails)]
@@ -226,7 +256,7 @@ class FromResults:
             note = f"comes from nowhere: no result of {self._names} was seen before the call"
         return self._subject.broken(call, "from", absent, note)
 
-    def _unseen(self, call: ToolCall) -> NotEvaluated | None:
+    def unseen(self, call: ToolCall) -> NotEvaluated | None:
         """Return why the values may have been in a result all the same."""
         for trail in self._trails:
             if (gap := trail.gap(call.turn)) is not None:
@@ -250,7 +280,7 @@ class _Trail:
     """What the results of one source held, and from which turn of calls on that was known."""
 
     def __init__(self, source: ResultsOf, rule: SearchRule, wanted: Sequence[Leaf], trajectory: Trajectory) -> None:
-        self._steps = source.steps
+        self._steps, self._or_arguments = source.steps, source.or_arguments
         self._search = ValueSearch(rule, wanted)
         # What texts hold in which a path cannot be followed.
         self._in_texts = ValueSearch(rule, wanted)
@@ -279,6 +309,8 @@ class _Trail:
         return None if self._gap is None or self._gap[0] > turn else self._gap[1]
 
     def _look_at(self, call: ToolCall, turn: int) -> None:
+        if self._or_arguments:
+            self._search.look_among(leaves(readable_arguments(call) or {}), turn)
         match call.result:
             case Recorded(value=value):
                 parts = result_parts(value)
@@ -293,7 +325,7 @@ class _Trail:
                 pass
         if not isinstance(call.result, NotRecorded):
             self._turns.append(turn)
-        gap = _gap(call.name, call.result)
+        gap = unseen_result(call.name, call.result)
         if gap is not None and self._gap is None:
             self._gap = (turn, gap)
 
@@ -322,7 +354,7 @@ def values_and_keys(value: Json) -> Iterator[Leaf]:
             yield node
 
 
-def _gap(tool: str, result: Content) -> NotEvaluated | None:
+def unseen_result(tool: str, result: Content) -> NotEvaluated | None:
     """Return the outcome where there was more in a result than can be seen."""
     match result:
         case NotRecorded(reason="redacted"):

@@ -1,0 +1,260 @@
+"""Contracts of tools, as section `tools` has them. The words of a name decide where a contract leaves something open."""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal, TypeAlias, cast
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    model_serializer,
+    model_validator,
+)
+
+from toolgauge.model.errors import ConfigError, SchemaError
+from toolgauge.model.json import Json
+from toolgauge.score.answer_tools import ANSWER_NAMES, ANSWER_PREFIX
+from toolgauge.score.equality import same
+from toolgauge.score.name_words import (
+    MAX_KNOWN,
+    NEUTRAL_NAMES,
+    READ_LENGTH,
+    READING_VERBS,
+    begins,
+    hands_over,
+    name_words,
+    polls,
+    waits,
+)
+from toolgauge.score.patterns import Globs, Step, is_wild, read_path, values_at
+from toolgauge.score.tool_schemas import ToolSchema
+from toolgauge.settings import Section
+
+ToolKind: TypeAlias = Literal["writes", "reads", "neutral"]
+MAX_CONTRACTS = 1000
+MAX_NAME = 256
+_MAX_ENTRIES, _MAX_LENGTH = 100, 500
+# The condition of `fails_when` on the whole text of a result.
+TEXT = "text"
+_PARTS = {
+    "arguments_schema": "a schema in `arguments`",
+    "result_schema": "a schema `result`",
+    "_texts": "a glob in `fails_when`",
+}
+
+
+def _several(written: object) -> object:
+    """Let a single entry be written without a list."""
+    single: tuple[object] = (written,)
+    return cast("object", written) if isinstance(written, list | tuple) else single
+
+
+_Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=_MAX_LENGTH)]
+Texts: TypeAlias = Annotated[
+    tuple[_Text, ...],
+    BeforeValidator(_several, json_schema_input_type=str | tuple[str, ...]),
+    Field(min_length=1, max_length=_MAX_ENTRIES),
+]
+_Scalar: TypeAlias = bool | int | float | _Text | None
+_Scalars: TypeAlias = Annotated[
+    tuple[_Scalar, ...],
+    BeforeValidator(_several, json_schema_input_type=_Scalar | tuple[_Scalar, ...]),
+    Field(min_length=1, max_length=_MAX_ENTRIES),
+]
+
+
+def _paths(written: tuple[str, ...]) -> tuple[str, ...]:
+    for path in written:
+        read_path(path)
+    return written
+
+
+# Each begins with an argument.
+_Paths: TypeAlias = Annotated[Texts, AfterValidator(_paths)]
+
+
+def _conditions(written: dict[str, tuple[_Scalar, ...]]) -> dict[str, tuple[_Scalar, ...]]:
+    for path, values in written.items():
+        if path != TEXT:
+            read_path(path)
+        elif not all(isinstance(one, str) for one in values):
+            raise ValueError('has a `text` that is no glob; a field of this name is `["text"]`')
+    return written
+
+
+class Requirement(Section):
+    """A call of one of these tools worked in an earlier turn; with `same`, calls that had the values of these arguments."""
+
+    call: Texts
+    same: _Paths | None = None
+
+
+class Contract(Section):
+    """What holds for a tool; `None` is not known: a less exact entry of `tools` decides, else the words of the name."""
+
+    changes_state: StrictBool | None = None
+    # Whether equal calls have one effect.
+    idempotent: StrictBool | None = None
+    # Calls that had to work before.
+    requires: (
+        Annotated[
+            tuple[Requirement, ...],
+            BeforeValidator(_several, json_schema_input_type=Requirement | tuple[Requirement, ...]),
+            Field(max_length=_MAX_ENTRIES),
+        ]
+        | None
+    ) = None
+    # A JSON Schema for each argument, beside that of the tool on offer.
+    arguments: Annotated[dict[str, dict[str, JsonValue]], Field(max_length=_MAX_ENTRIES)] | None = None
+    # A JSON Schema for the results of calls that worked.
+    result: dict[str, JsonValue] | None = None
+    # Results that are failures: values at paths, and under `text` globs over the whole text.
+    fails_when: (
+        Annotated[dict[str, _Scalars], Field(min_length=1, max_length=_MAX_ENTRIES), AfterValidator(_conditions)] | None
+    ) = None
+    # Arguments whose values go to no tool without personal arguments.
+    personal: _Paths | None = None
+    # Whether it is called again and again on purpose.
+    polls: StrictBool | None = None
+    # Whether it hands over to another agent or to a person.
+    hands_over: StrictBool | None = None
+
+    @model_validator(mode="after")
+    def _can_be_used(self) -> "Contract":
+        # Compiled here, so that what cannot be is an error at once.
+        for key in ("arguments_schema", "result_schema", "_texts"):
+            try:
+                getattr(self, key)
+            except (SchemaError, ConfigError) as error:
+                raise ValueError(f"has {_PARTS[key]} that cannot be used: {error}") from error
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_unknown(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in write(self).items() if value is not None}
+
+    @cached_property
+    def arguments_schema(self) -> ToolSchema | None:
+        """The schema of all arguments together."""
+        return None if self.arguments is None else ToolSchema({"properties": {**self.arguments}}, "allow")
+
+    @cached_property
+    def result_schema(self) -> ToolSchema | None:
+        """The schema of results."""
+        return None if self.result is None else ToolSchema(self.result, "allow")
+
+    @cached_property
+    def _by_path(self) -> tuple[tuple[str, tuple[Step, ...], tuple[_Scalar, ...]], ...]:
+        return tuple(
+            (path, read_path(path), values) for path, values in (self.fails_when or {}).items() if path != TEXT
+        )
+
+    @cached_property
+    def _texts(self) -> Globs | None:
+        globs = (self.fails_when or {}).get(TEXT)
+        return None if globs is None else Globs([one for one in globs if isinstance(one, str)])
+
+    def failed_by(self, text: str, value: Json) -> str | None:
+        """Return the path, or `text`, by which a result is a failure; `None` for any other result."""
+        for path, steps, values in self._by_path:
+            if any(same(one, found) for found in values_at(value, steps) for one in values):
+                return path
+        return TEXT if self._texts is not None and self._texts.match(text) else None
+
+    @property
+    def judges(self) -> bool:
+        """Whether it judges single calls."""
+        return any((self.requires, self.arguments, self.result, self.fails_when, self.personal))
+
+
+_NOTHING = Contract()
+
+
+def _exactness(name: str) -> tuple[bool, int]:
+    return not is_wild(name), len(name.replace("*", "").replace("?", ""))
+
+
+# Each key is that of the most exact entry that has it: a name before globs, of globs the one with more letters.
+class ToolKinds:
+    """The kinds of tools by their names: contracts decide first, else words."""
+
+    __slots__ = ("_entries", "_known", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal")
+
+    def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
+        self.contracts: Mapping[str, Contract] = contracts or {}
+        ordered = sorted(self.contracts, key=_exactness)
+        self._entries = [(Globs((name,)), self.contracts[name]) for name in ordered]
+        # Whether any contract judges single calls, and whether any has failures.
+        self.judges = any(one.judges for one in self.contracts.values())
+        self.has_failures = any(one.fails_when for one in self.contracts.values())
+        personal = [name for name, one in self.contracts.items() if one.personal]
+        # Tools that may be given personal values.
+        self.personal = Globs(personal) if personal else None
+        # Agents call the same few tools again and again.
+        known = lru_cache(maxsize=MAX_KNOWN)
+        self._known, self.of = known(self._decided), known(self._merged)
+        self.pauses, self.may_repeat = known(self._pauses), known(self._may_repeat)
+
+    def _merged(self, name: str) -> Contract:
+        """Return the contract of a tool."""
+        found = [contract for globs, contract in self._entries if globs.match(name)]
+        if len(found) < 2:
+            return found[0] if found else _NOTHING
+        return Contract.model_construct(**{key: value for one in found for key, value in one if value is not None})
+
+    def writes(self, name: str) -> bool:
+        """Return whether the tool changes state."""
+        return self._kind(name) == "writes"
+
+    def writing(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the tools that change state. All on offer are asked for with each trajectory."""
+        known, decided = self._known, self._decided
+        return frozenset([one for one in names if (known if len(one) <= READ_LENGTH else decided)(one) == "writes"])
+
+    def is_neutral(self, name: str) -> bool:
+        """Return whether the tool hands over, answers or thinks."""
+        return self._kind(name) == "neutral"
+
+    def gives_answers(self, name: str, *, was_taken: bool) -> bool:
+        """Return whether a tool carries the structured answer, by its name or because one of its calls `was_taken` for it."""
+        is_answer = was_taken or name_words(name) in ANSWER_NAMES or begins(name_words(name), (ANSWER_PREFIX,))
+        if not is_answer or self.is_neutral(name):
+            return is_answer
+        return self.of(name).changes_state is None and self.of(name).hands_over is None
+
+    def hands_over(self, name: str) -> bool:
+        """Return whether a tool hands over, or back, to another agent or to a person."""
+        declared = self.of(name).hands_over
+        return hands_over(name) if declared is None else declared
+
+    def _pauses(self, name: str) -> bool:
+        """Return whether a call of the tool is a change that makes the next equal call of another one new."""
+        declared = self.of(name).polls
+        return (waits(name) if declared is None else declared) or self.hands_over(name)
+
+    def _may_repeat(self, name: str) -> bool:
+        """Return whether the tool is called again and again on purpose, or hands over."""
+        declared = self.of(name).polls
+        return (polls(name) if declared is None else declared) or self.hands_over(name)
+
+    def _kind(self, name: str) -> ToolKind:
+        return self._known(name) if len(name) <= READ_LENGTH else self._decided(name)
+
+    def _decided(self, name: str) -> ToolKind:
+        contract = self.of(name)
+        if contract.changes_state:
+            return "writes"
+        if contract.hands_over:
+            return "neutral"
+        if contract.changes_state is False:
+            return "reads"
+        if name_words(name) in NEUTRAL_NAMES or (contract.hands_over is None and hands_over(name)):
+            return "neutral"
+        return "reads" if any(word in READING_VERBS for word in name_words(name)[:1]) else "writes"
+
+
+BY_NAME = ToolKinds()

@@ -1,0 +1,85 @@
+"""Contracts of tools, in the configuration and in files, and the keys that they take the place of."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.files import loaded, refused, write
+from tests.rows import each_row
+from toolgauge.config.load import shown
+from toolgauge.model.errors import ConfigError
+from toolgauge.score.contracts import Contract, Requirement
+from toolgauge.service.criteria_factory import load_for_replay
+
+
+def test_contracts_are_read_from_files_and_later_ones_win_key_by_key(tmp_path: Path):
+    write(tmp_path / "more/a.yaml", "refund: {polls: true, idempotent: true}\nfind: {hands_over: false}\n")
+    write(tmp_path / "more/b.yaml", "tools: {refund: {idempotent: false}}\ncriteria: []\n")
+    path = write(tmp_path / "toolgauge.yaml", "tools: [more/a.yaml, more/b.yaml, {find: {polls: false}}]\n")
+    assert loaded(path).tools == {
+        "refund": Contract(polls=True, idempotent=False),
+        "find": Contract(hands_over=False, polls=False),
+    }
+    assert loaded(write(tmp_path / "one.yaml", "tools: more/b.yaml\n")).tools == {"refund": Contract(idempotent=False)}
+
+
+def test_contracts_beside_criteria_count_below_those_of_the_configuration(tmp_path: Path):
+    beside = write(
+        tmp_path / "learned.yaml",
+        "tools: {refund: {polls: true, requires: {call: find}}}\ncriteria: [{name: a, evaluator: tool_use}]\n",
+    )
+    path = write(tmp_path / "toolgauge.yaml", "criteria_files: [learned.yaml]\ntools: {refund: {polls: false}}\n")
+    wanted = {"refund": Contract(polls=False, requires=(Requirement(call=("find",)),))}
+    assert loaded(path).tools == wanted
+    config, criteria = load_for_replay([], ["tools.refund.polls=false"], [str(beside)], {})
+    assert config.tools == wanted
+    assert {"a", "default.tool_contract"} <= {one.name for one in criteria}
+
+
+def test_the_default_criterion_is_there_where_a_contract_judges_calls_and_changes_with_it(tmp_path: Path):
+    def revisions(tools: str) -> list[str]:
+        path = write(tmp_path / "toolgauge.yaml", f"tools: {{pay: {tools}}}\n")
+        _, criteria = load_for_replay([str(path)], [], [], {})
+        return [one.revision for one in criteria if one.name == "default.tool_contract"]
+
+    assert revisions("{polls: true}") == []
+    assert len(revisions("{personal: to}")) == 1
+    assert revisions("{personal: to}") != revisions("{personal: mail}")
+
+
+def test_contracts_are_printed_so_that_they_can_be_read_again(tmp_path: Path):
+    path = write(tmp_path / "a.yaml", "tools: {pay: {requires: {call: find}, fails_when: {status: no}}}\n")
+    text = shown(loaded(path))
+    assert loaded(write(tmp_path / "b.yaml", text)).tools == loaded(path).tools
+
+
+@each_row(
+    ("text", "message"),
+    [
+        ("tools: {writes: [pay]}", "`tools.writes` is now `tools: {NAME: {changes_state: true}}`"),
+        ("tools: {read_only: [find]}", "`tools.read_only` is now `tools: {NAME: {changes_state: false}}`"),
+        ("tools: {neutral: [think]}", "`tools.neutral` is now `tools: {NAME: {hands_over: true}}`"),
+        ("tools: {definitions: [a.json]}", "`tools.definitions` is now `tool_definitions: [FILE]`"),
+        ("tools: {pay: {chages_state: true}}", "unknown key `tools.pay.chages_state`"),
+        ("tools: {pay: {requires: {calls: a}}}", "unknown key `tools.pay.requires.calls`"),
+        ("tools: {pay: {result: {type: 3}}}", "`tools.pay` has a schema `result` that cannot be used"),
+        ("tools: [missing.yaml]", "missing.yaml"),
+        ("tools: 3", "`tools` must be a mapping"),
+    ],
+)
+def test_what_is_wrong_with_a_contract_is_an_error_with_its_place(tmp_path: Path, text: str, message: str):
+    assert message in refused(write(tmp_path / "a.yaml", text)).message
+
+
+@each_row(
+    ("criterion", "message"),
+    [
+        ("{name: a, evaluator: tool_success, failures: {match: [a]}}", "`failures` is now `tools: {NAME: {fails_when:"),
+        ("{name: a, evaluator: repeated_calls, polling: [a]}", "`polling` is now `tools: {NAME: {polls: true}}`"),
+    ],
+)
+def test_keys_of_criteria_that_a_contract_has_are_refused_with_its_key(tmp_path: Path, criterion: str, message: str):
+    write(tmp_path / "criteria.yaml", f"criteria: [{criterion}]")
+    with pytest.raises(ConfigError) as raised:
+        load_for_replay([], [], [str(tmp_path / "criteria.yaml")], {})
+    assert message in raised.value.message

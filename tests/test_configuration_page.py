@@ -15,7 +15,7 @@ from toolgauge.net.settings import ClientTls, ListenerSettings
 
 DOCS = Path(__file__).parent.parent / "docs"
 # Sections that are explained on a page of their own, which is named here or has tests of its own.
-ELSEWHERE = {"judge": "judges.md", "dialects": "simple-dialects.md"}
+ELSEWHERE = {"judge": "judges.md", "dialects": "dialects.md"}
 # Headings of keys that several sections have.
 SHARED = ("Listeners", "Backends of scores")
 LISTENER = ("tls", "auth", "insecure")

@@ -165,6 +165,16 @@ def test_a_cell_of_a_table_has_at_most_25_words():
     assert found == []
 
 
+def test_a_page_says_in_its_first_two_lines_which_task_it_is_for():
+    """One sentence to the reader: who, doing what, gets what."""
+    pages = {
+        page.name: page.read_text() for page in DOCS.glob("*.md") if page.stem not in ("changelog", "contributing")
+    }
+    first = {name: text.split("\n\n")[1] for name, text in pages.items()}
+    form = re.compile(r"You[^.]{40,}(?:\.\w[^.]*)*\.")
+    assert {name: found for name, found in first.items() if not form.fullmatch(found) or found.count("\n") > 1} == {}
+
+
 def test_links_of_pages_lead_to_files():
     links = [(page, link) for page, text in PAGES.items() for link in re.findall(r"\]\((?!https?:)([^)#]+)", text)]
     assert [(page, link) for page, link in links if not ((ROOT / page).parent / link).exists()] == []

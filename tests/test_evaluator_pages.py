@@ -1,7 +1,7 @@
 """The pages of evaluators say what the code does: their criteria load, their cases score what is written.
 
 A page holds a block of criteria (fence `yaml criteria`) and one of cases (fence `json cases`: one a line, as `toolgauge
-score` reads them, with `score` besides: a number, or the reason why there is none).
+check` reads them, with `score` besides: a number, or the reason why there is none).
 """
 
 import json

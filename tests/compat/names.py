@@ -1,4 +1,4 @@
-"""The names that users may rely on (`docs/compatibility.md`), frozen in `names.txt`: a line each, with its kind.
+"""The names that users may rely on (`docs/deploying.md`, "Compatibility"), frozen in `names.txt`: a line each, with its kind.
 
     python -m tests.compat.names --write    # add the names of the tree; part of a release
 

@@ -30,7 +30,7 @@ def release(request: pytest.FixtureRequest) -> Path:
 def test_names_that_users_rely_on_are_still_there():
     gone = sorted(frozen() - current())
     assert gone == [], (
-        "names of an earlier release have gone: keep each as a deprecated alias, as `docs/compatibility.md` has it; one whose"
+        "names of an earlier release have gone: keep each as a deprecated alias, as `docs/deploying.md` has it; one whose"
         " deprecation is over is taken out of `tests/compat/names.txt` by hand, with a line under Removed in `CHANGELOG.md`"
     )
 

@@ -8,7 +8,7 @@ from tests.deploy.files import COLLECTORS, CONFIGURATIONS, DEPLOY, ROOT, documen
 from tests.rows import each_row
 
 TOPOLOGIES = sorted(folder.name for folder in (DEPLOY / "collector").iterdir())
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text()
+DEPLOYING = (ROOT / "docs" / "deploying.md").read_text()
 
 
 def name(file: Path) -> str:
@@ -79,6 +79,6 @@ def targets(collector: dict[str, Any], exporter: str) -> set[int]:
     return ports(section)
 
 
-def test_the_page_of_operations_names_every_topology_and_folder():
+def test_the_page_about_deploying_names_every_topology_and_folder():
     for folder in (*(f"deploy/collector/{topology}" for topology in TOPOLOGIES), "docker", "kubernetes", "systemd"):
-        assert folder in OPERATIONS
+        assert folder in DEPLOYING

@@ -125,7 +125,7 @@ def test_google_adk_s_criteria_over_a_recorded_run():
 
 
 def test_the_lines_of_the_page_are_all_that_is_needed():
-    page = (EXAMPLES.parent / "docs" / "in-process.md").read_text()
+    page = (EXAMPLES.parent / "docs" / "python.md").read_text()
     (lines,) = re.findall(r"```python\n(from opentelemetry.*?)```", page, re.DOTALL)
     run = """
 from opentelemetry import trace

@@ -30,7 +30,8 @@ from toolgauge.score.rules import (
 )
 from toolgauge.service.criteria_factory import load_for_replay
 
-PAGE = (Path(__file__).parents[2] / "docs" / "arguments.md").read_text()
+CRITERIA = (Path(__file__).parents[2] / "docs" / "criteria.md").read_text()
+PAGE = CRITERIA.partition("\n## Rules for arguments\n")[2].partition("\n## ")[0]
 
 
 def criterion_of_the_page(place: int, folder: Path) -> Criterion:

@@ -16,7 +16,7 @@ from toolgauge.model.regressions import Arm, Stream, StreamStatus
 from toolgauge.net.settings import Auth
 from toolgauge.service.health import AdminEndpoint, Health, Watching
 
-OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+HEALTH_PAGE = Path(__file__).parents[2] / "docs" / "health.md"
 STREAM = Stream(
     service="shop",
     environment=None,
@@ -124,7 +124,7 @@ async def test_the_page_names_each_key_of_an_answer(path: str):
         _, answer = await asked("GET", f"{url}{path}")
     (found,) = answer.values()
     assert isinstance(found, list)
-    (row,) = (line for line in OPERATIONS.read_text().splitlines() if line.startswith(f"| `GET {path}` |"))
+    (row,) = (line for line in HEALTH_PAGE.read_text().splitlines() if line.startswith(f"| `GET {path}` |"))
     assert isinstance(found[0], dict)
     assert [key for key in found[0] if f"`{key}`" not in row] == []
 

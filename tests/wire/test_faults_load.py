@@ -163,7 +163,7 @@ ACKNOWLEDGED = "An acknowledgement means that the data is in memory and will be 
 def test_what_is_acknowledged_is_in_memory_sent_on_at_sigterm_and_lost_at_kill(
     tmp_path: Path, sink: Sink, number: int, arrives: int
 ):
-    assert ACKNOWLEDGED in (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    assert ACKNOWLEDGED in (Path(__file__).parents[2] / "docs" / "delivery.md").read_text()
     with serving(tmp_path, onward_to(sink, "http")) as toolgauge:
         sink.tell("/down")
         toolgauge.send_recorded("pydantic-ai", "tool_error", "http")

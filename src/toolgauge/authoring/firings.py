@@ -54,7 +54,7 @@ class CountedJudges(DisabledJudges):
     """Counts the questions, asks none, and answers with `judge_budget`."""
 
     def __init__(self) -> None:
-        super().__init__("backtest asks no judge")
+        super().__init__("firings are counted without a judge")
         self.calls: Counter[str] = Counter()
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:

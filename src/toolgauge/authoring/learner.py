@@ -81,7 +81,7 @@ _QUANTILES = (0.5, 0.9, 0.99)
 _HIGHEST = 0.999
 _HEADER = (
     "Learned from traffic by `toolgauge learn`: what was usual, not what is right. Read it, delete what should not",
-    "hold, and run it with `toolgauge replay --criteria` or as one of `criteria_files` of `toolgauge serve`.",
+    "hold, and run it with `toolgauge check --criteria` or as one of `criteria_files` of `toolgauge serve`.",
     "A comment is the evidence for its line. A share of 1 % of runs may break a rule that is written, by default.",
 )
 # `toolgauge init` writes such a file: with the criteria of packs, or without any.

@@ -13,7 +13,7 @@ _START = "criteria:\n"
 _CONFIGURATION = """\
 # Configuration of toolgauge, written by `toolgauge init`. Run it:
 #   toolgauge serve --config {config}
-# Every key has a default: `toolgauge print-config` prints them all.
+# Every key has a default: `toolgauge validate --print` prints them all.
 
 # Where agents and Collectors send OTLP.
 receivers:

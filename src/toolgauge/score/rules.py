@@ -1,7 +1,7 @@
 """The rules that compare values, and the choice of a rule for each argument of each tool.
 
 A rule of single values (`LeafRule`) decides about every leaf of a value; the others look at a value as a whole. People write
-`book.passengers[*].last_name: casefold` (`docs/arguments.md`): a rule holds for its place and all within. The most specific
+`book.passengers[*].last_name: casefold` (`docs/criteria.md#rules-for-arguments`): a rule holds for its place and all within. The most specific
 counts: the longest path, then names before globs from the innermost step outwards, the tool last; then the one written last.
 """
 

@@ -118,7 +118,7 @@ def test_a_wrong_key_of_the_configuration_hides_no_wrong_key_of_a_criterion(tmp_
     more = tmp_path / "more.yaml"
     assert ended.err.splitlines() == [
         "error: 6 problems in the configuration",
-        f"  {more}:1: unknown key `criterias` in a criteria file (its only key is `criteria`; what has more is a "
+        f"  {more}:1: unknown key `criterias` in a criteria file (its keys are `criteria` and `tools`; what has more is a "
         "configuration, for `--config`)",
         f"  {more}:2: `scope` in criterion `c` is `session`; allowed: `trace`, `conversation`",
         "  c.yaml:1: unknown key `criterias` (did you mean `criteria`?)",

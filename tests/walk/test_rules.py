@@ -73,7 +73,7 @@ def test_other_registered_tools_hold_for_what_closes_later(tmp_path: Path):
     # The first call failed; the second was answered, so that its tool exists.
     assert {key[1:] for key in results(walk)} == {("fail", ""), ("not_evaluated", "no_tool_offer")}
     tools.write_text('[{"name": "get_weather"}]')
-    adopt(walk, known, tools__definitions=f"[{tools}]")
+    adopt(walk, known, tool_definitions=f"[{tools}]")
     walk.send_folder("openai-agents", "one_call")
     walk.wait(60)
     assert {key[1:] for key in results(walk)} == {("fail", ""), ("not_evaluated", "no_tool_offer"), ("pass", "")}

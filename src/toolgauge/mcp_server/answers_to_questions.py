@@ -197,7 +197,9 @@ def learned(
     if not found.count:
         notes.append(f"no rule has enough evidence: record more, or lower `min_runs` ({min_runs})")
         return _bounded("", notes)
-    return _bounded(found.text, [*notes, "learned from what is there: review it, as what was usual may be wrong"])
+    # A file is cut between criteria: contracts without room are left out.
+    text = found.text if len(found.text) <= MAX_YAML else found.criteria_text
+    return _bounded(text, [*notes, "learned from what is there: review it, as what was usual may be wrong"])
 
 
 def expected(

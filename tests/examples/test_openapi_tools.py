@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolgauge.config.model import Config, Tools
+from toolgauge.config.model import Config
 from toolgauge.config.tool_definitions import load_tool_definitions
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "openapi_tools.py"
@@ -107,5 +107,5 @@ def test_the_script_writes_what_the_configuration_reads(tmp_path: Path):
     (tmp_path / "shop.json").write_text(json.dumps(ORDERS))
     command = [sys.executable, str(SCRIPT), str(tmp_path / "shop.json")]
     (tmp_path / "tools.json").write_bytes(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
-    config = Config(tools=Tools(definitions=(str(tmp_path / "tools.json"),)))
+    config = Config(tool_definitions=(str(tmp_path / "tools.json"),))
     assert list(load_tool_definitions(config)) == ["orders_get", "put_orders_id", "upload"]

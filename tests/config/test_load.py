@@ -110,7 +110,7 @@ def test_an_unknown_key_that_resembles_nothing_gets_the_list_of_keys():
 
 def test_a_pipeline_graph_is_refused_with_the_reason():
     error = refused(overrides=("service={pipelines: {}}",))
-    assert error.hint == "toolgauge is one box and has no pipeline graph; see `toolgauge print-config`"
+    assert error.hint == "toolgauge is one box and has no pipeline graph; see `toolgauge validate --print`"
 
 
 def test_all_problems_are_reported_together_in_order_of_their_lines(tmp_path: Path):

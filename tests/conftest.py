@@ -17,8 +17,8 @@ from tests.rows import Row, marked, parametrize, run_rows
 
 __all__ = ["grpc_keeps_its_sockets", "leaves_no_socket_and_no_thread", "leaves_no_task"]
 
-# Their tests start real processes and peers, and on a busy machine one may miss its moment: it runs once more.
-FLAKY_ROOMS = ("tests/browser/", "tests/deploy/", "tests/kafka/", "tests/peers/", "tests/wire/", "tests/workers/")
+# Tests that may run once more where they fail, each with its reason: `@pytest.mark.flaky(reruns=1, reason="...")`.
+MOST_FLAKY = 5
 # More repeats than that are a fault of the code and not of the machine.
 MOST_REPEATS = 3
 
@@ -89,9 +89,12 @@ def pytest_collection_finish(session: pytest.Session):  # noqa: ARG001 - a hook 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]):
     if not config.getoption("--long"):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
-    for item in items:
-        if item.nodeid.startswith(FLAKY_ROOMS):
-            item.add_marker(pytest.mark.flaky(reruns=1, reruns_delay=5))
+    flaky = [(item.nodeid, mark) for item in items if (mark := item.get_closest_marker("flaky"))]
+    unexplained = [name for name, mark in flaky if not mark.kwargs.get("reason")]
+    if len(flaky) > MOST_FLAKY or unexplained:
+        raise pytest.UsageError(
+            f"{len(flaky)} tests are flaky, of at most {MOST_FLAKY}; without a reason: {unexplained}"
+        )
 
 
 def pytest_sessionstart(session: pytest.Session):

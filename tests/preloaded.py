@@ -15,7 +15,13 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 for _module in pkgutil.iter_modules(cli.__path__, "toolgauge.cli."):
     import_module(_module.name)
 # What commands import when they run.
-for _name in ("config.editor_schema", "config.load", "config.tool_definitions", "web.document"):
+for _name in (
+    "config.editor_schema",
+    "config.load",
+    "config.tool_definitions",
+    "service.workers.front",
+    "web.document",
+):
     import_module(f"toolgauge.{_name}")
 for _group in (plugins.DIALECTS, plugins.EVALUATORS, plugins.RECEIVERS, plugins.EXPORTERS):
     for _name in plugins.names(_group):

@@ -26,7 +26,7 @@ def test_every_command_line_of_a_page_works_or_says_why_it_is_not_run(page: str,
     failed: list[str] = []
     with receiving() as collector, reading(tmp_path, collector.grpc_port, files) as reader:
         for step in RUN[page]:
-            if step.screen is None and is_installed(step.text):
+            if step.screen is None and is_run_here(step.text):
                 code, output = reader.run(step)
                 if code != step.exit_code:
                     failed.append(f"{page}:{step.line}: `{step.text}` ended with {code}:\n{output[-2000:]}")
@@ -43,9 +43,10 @@ def test_a_screen_on_a_page_is_what_its_command_prints(page: str):
     assert screens == {text: printed(text.removeprefix("toolgauge ")).rstrip("\n") for text in screens}
 
 
-def is_installed(text: str) -> bool:
+def is_run_here(text: str) -> bool:
     program = text.split()[0]
-    return program not in OPTIONAL or shutil.which(program) is not None
+    # `tests/deploy/test_rules.py` runs the cases of the rules file by file.
+    return not text.startswith("promtool test ") and (program not in OPTIONAL or shutil.which(program) is not None)
 
 
 PAGE = """\

@@ -211,18 +211,11 @@ def test_each_row_is_a_test_of_its_own_where_time_is_no_matter(tmp_path: Path):
 # -- repeats ------------------------------------------------------------------------------------------------------------
 
 
-def test_only_tests_of_real_processes_and_peers_are_marked_as_flaky():
-    collected = ("--collect-only", "-m", "flaky", "tests/wire/test_acknowledging.py", "tests/score/test_align.py")
-    shown = pytest_of(*collected)
-    assert "tests/wire/test_acknowledging.py::" in shown
-    assert "tests/score/" not in shown
-
-
 FAILS_ONCE = """
 import pathlib
 import pytest
 
-@pytest.mark.flaky(reruns=1)
+@pytest.mark.flaky(reruns=1{reason})
 @pytest.mark.parametrize("number", range({repeats}))
 def test_it(number, request):
     ran = pathlib.Path(request.path).with_name(f"{{number}}.ran")
@@ -232,9 +225,18 @@ def test_it(number, request):
 """
 
 
+@pytest.mark.parametrize(("repeats", "reason"), [(6, ", reason='it is'"), (1, "")])
+def test_few_tests_are_marked_as_flaky_each_with_its_reason(tmp_path: Path, repeats: int, reason: str):
+    (tmp_path / "test_repeated.py").write_text(FAILS_ONCE.format(repeats=repeats, reason=reason))
+    command = [*PYTEST, "-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert run.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"{repeats} tests are flaky, of at most 5" in run.stderr
+
+
 @pytest.mark.parametrize(("repeats", "exit_code"), [(3, 0), (4, 1)])
 def test_a_run_with_more_than_three_repeats_fails(tmp_path: Path, repeats: int, exit_code: int):
-    (tmp_path / "test_repeated.py").write_text(FAILS_ONCE.format(repeats=repeats))
+    (tmp_path / "test_repeated.py").write_text(FAILS_ONCE.format(repeats=repeats, reason=", reason='it is'"))
     command = [*PYTEST, "-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert f"repeated: {repeats}, at most 3" in run.stdout

@@ -8,7 +8,7 @@ import argparse
 import re
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -38,13 +38,10 @@ _DOCUMENTED: Mapping[str, int] = {"overview": 720, "stream": 1080, "trajectory":
 @contextmanager
 def demo_running(folder: Path) -> Generator[str]:
     """Run the demo to its end, and return the address of its web view."""
-    process = Process(toolgauge_command("demo", "--stay"), folder / "demo.txt", environment(TZ="UTC"))
-    try:
+    with closing(Process(toolgauge_command("demo", "--stay"), folder / "demo.txt", environment(TZ="UTC"))) as process:
         # At the beginning, and again when everything has been shown.
         addresses = until(lambda: re.findall(r"(http://localhost:\d+) ", process.said())[1:], "the end of the demo")
         yield addresses[0]
-    finally:
-        process.close()
 
 
 def opened(page: Page, address: str, view: str) -> None:

@@ -4,26 +4,22 @@
 """
 
 import contextlib
-import fcntl
 import functools
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.deploy.fetched import GO, alone, cache, go
 from tests.wire.support import Process, environment, until
 
 SOURCE = Path(__file__).parent / "collector_source"
 # Its own metrics would want port 8888, which is somebody's on many machines.
 _QUIET = "service: {telemetry: {metrics: {level: none}}}\n"
-_GO = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
-_BUILD_TIMEOUT_S = 1500
 
 
 def cached() -> Path:
@@ -31,8 +27,7 @@ def cached() -> Path:
     sources = hashlib.sha256()
     for file in sorted(SOURCE.iterdir()):
         sources.update(file.name.encode() + b"\0" + file.read_bytes())
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return caches / "toolgauge-tests" / f"collector-{sources.hexdigest()[:16]}"
+    return cache() / f"collector-{sources.hexdigest()[:16]}"
 
 
 def built(*, may_build: bool = False) -> Path:
@@ -47,42 +42,21 @@ def built(*, may_build: bool = False) -> Path:
 
 @functools.cache
 def _attempt() -> Path | str:
-    binary = cached()
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    # Tests run in several processes: one of them builds, the others wait for it.
-    with binary.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return _build(binary)
-
-
-def _build(binary: Path) -> Path | str:
-    if binary.exists():
+    binary, flags = cached(), {"GOFLAGS": "-mod=readonly -trimpath -buildvcs=false"}
+    with alone(binary):
+        if binary.exists():
+            return binary
+        if GO is None:
+            return "there is no Go toolchain to build it with"
+        # Whatever only the network can give is fetched first: after that a failure is one of ours.
+        fetched = go("list", "-deps", "-f", "{{.ImportPath}}", ".", cwd=SOURCE, **flags)
+        if fetched.returncode:
+            return f"its modules cannot be had here: {fetched.stderr.strip()[-300:]}"
+        unfinished = binary.with_suffix(f".{os.getpid()}")
+        done = go("build", "-ldflags=-s -w", "-o", str(unfinished), ".", cwd=SOURCE, **flags)
+        assert done.returncode == 0, done.stderr
+        unfinished.rename(binary)
         return binary
-    if _GO is None:
-        return "there is no Go toolchain to build it with"
-    # Whatever only the network can give is fetched first: after that a failure is one of ours.
-    fetched = _go("list", "-deps", "-f", "{{.ImportPath}}", ".")
-    if fetched.returncode:
-        return f"its modules cannot be had here: {fetched.stderr.strip()[-300:]}"
-    unfinished = binary.with_suffix(f".{os.getpid()}")
-    done = _go("build", "-ldflags=-s -w", "-o", str(unfinished), ".")
-    assert done.returncode == 0, done.stderr
-    unfinished.rename(binary)
-    return binary
-
-
-def _go(*words: str) -> subprocess.CompletedProcess[str]:
-    assert _GO is not None
-    settings = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false", "GOTOOLCHAIN": "local"}
-    return subprocess.run(
-        [_GO, *words],
-        cwd=SOURCE,
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_BUILD_TIMEOUT_S,
-    )
 
 
 def pasted(file: Path, addresses: Mapping[str, str]) -> str:
@@ -105,8 +79,7 @@ def collecting(folder: Path, file: Path, addresses: Mapping[str, str], *, backen
     quiet.write_text(_QUIET)
     command = [str(binary), f"--config={configuration}", f"--config={quiet}"]
     variables = {"BACKEND": f"127.0.0.1:{backend}", "BACKEND_INSECURE": "true"}
-    process = Process(command, configuration.with_suffix(".log"), environment(**variables))
-    try:
+    with contextlib.closing(Process(command, configuration.with_suffix(".log"), environment(**variables))) as process:
 
         def is_ready() -> bool:
             assert process.is_running(), process.said()
@@ -116,5 +89,3 @@ def collecting(folder: Path, file: Path, addresses: Mapping[str, str], *, backen
         yield process
         process.signal()
         assert process.ended() == 0, process.said()
-    finally:
-        process.close()

@@ -6,7 +6,6 @@ Dashboards and groups of rules, which the chart takes from elsewhere in `deploy/
 """
 
 import argparse
-import fcntl
 import functools
 import hashlib
 import json
@@ -20,6 +19,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
+from tests.deploy.fetched import GO, alone, cache, go
 from tests.deploy.files import DEPLOY
 from toolgauge.config.editor_schema import config_schema
 
@@ -28,8 +28,6 @@ RENDERED = Path(__file__).parent / "rendered"
 EXAMPLES = sorted((DEPLOY / "helm" / "examples").glob("*.yaml"))
 CASES = ("defaults", *(example.stem for example in EXAMPLES))
 VERSION = "v3.22.0"
-_GO = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
-_BUILD_TIMEOUT_S = 1500
 _OPERATOR = "monitoring.coreos.com/v1"
 
 
@@ -38,8 +36,7 @@ _OPERATOR = "monitoring.coreos.com/v1"
 
 @functools.cache
 def _found() -> str | None:
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    built = caches / "toolgauge-tests" / f"helm-{VERSION}"
+    built = cache() / f"helm-{VERSION}"
     return str(built) if built.exists() else shutil.which("helm")
 
 
@@ -54,27 +51,15 @@ def installed(*, may_build: bool = False) -> str:
 
 
 def _build() -> None:
-    if _GO is None:
+    if GO is None:
         pytest.skip("no Helm on this machine, and no Go toolchain to build it with")
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toolgauge-tests"
-    folder.mkdir(parents=True, exist_ok=True)
-    # Tests run in several processes: one of them builds, the others wait for it.
-    with (folder / "helm.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        into = folder / f"helm-{os.getpid()}"
-        settings = {"GOBIN": str(into), "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-trimpath"}
+    kept, into = cache() / f"helm-{VERSION}", cache() / f"helm-{os.getpid()}"
+    with alone(cache() / "helm"):
         module = f"helm.sh/helm/v3/cmd/helm@{VERSION}"
-        done = subprocess.run(
-            [_GO, "install", "-ldflags=-s -w", module],
-            env={**os.environ, **settings},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_BUILD_TIMEOUT_S,
-        )
+        done = go("install", "-ldflags=-s -w", module, GOBIN=str(into), GOFLAGS="-trimpath")
         if done.returncode:
             pytest.skip(f"no Helm on this machine, and its module cannot be built: {done.stderr.strip()[-300:]}")
-        (into / "helm").rename(folder / f"helm-{VERSION}")
+        (into / "helm").rename(kept)
         into.rmdir()
     _found.cache_clear()
 

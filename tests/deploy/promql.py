@@ -1,12 +1,16 @@
-"""Which metrics and labels an expression names: enough PromQL to compare the rules of `deploy/` with what is served."""
+"""Which metrics and labels an expression names: enough PromQL to compare the rules and dashboards of `deploy/` with what is served."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from tests.deploy.files import DEPLOY, document
+from tests.walk.support import Walk
 from toolgauge.export.prometheus import render
 from toolgauge.model.metrics import Histogram, Metric, MetricRegistry
+from toolgauge.service.process import measure_process
 
 Known: TypeAlias = Mapping[str, frozenset[str]]
 
@@ -61,6 +65,24 @@ def unknown(expression: str, known: Known) -> Iterator[str]:
             continue
         for label in sorted((labels | found.grouping) - known[metric] - OF_TARGETS):
             yield f"{metric}{{{label}}}"
+
+
+def recording_rules() -> list[dict[str, Any]]:
+    """Read the recording rules of all groups."""
+    groups = document(DEPLOY / "prometheus" / "rules.yaml")["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def known() -> Known:
+    """All that may be asked for: what toolgauge and Prometheus have, and what is recorded, with the labels."""
+    registry = Walk().registry
+    measure_process(registry)
+    recorded: dict[str, set[str]] = defaultdict(set)
+    for rule in recording_rules():
+        found = named(rule["expr"])
+        of_recorded = [recorded[metric] for metric in found.metrics if metric in recorded]
+        recorded[rule["record"]] |= found.grouping.union(rule.get("labels", {}), *of_recorded)
+    return {**OF_PROMETHEUS, **served(registry), **{name: frozenset(labels) for name, labels in recorded.items()}}
 
 
 def served(registry: MetricRegistry) -> dict[str, frozenset[str]]:

@@ -1,7 +1,4 @@
-"""The dashboards, as far as they can be checked without Grafana: fields, types, rules and expressions.
-
-Whether their queries find anything in a real Prometheus is checked in `tests/wire/test_dashboards_live.py`.
-"""
+"""The dashboards, as far as they can be checked without Grafana: fields, rules and expressions."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -20,9 +17,9 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from deploy.dashboards.generate import files
-from tests.deploy import typescript
 from tests.deploy.dashboards import BUILT_IN, FILES, everything, filled, panels, queries, read, variables
 from tests.deploy.files import DEPLOY, document
+from tests.deploy.promql import known, unknown
 from tests.rows import each_row
 
 PERSES = sorted((DEPLOY / "perses").glob("*.json"))
@@ -35,21 +32,13 @@ def name(file: Path) -> str:
     return file.stem
 
 
-each_dashboard = pytest.mark.parametrize("file", FILES, ids=name)
+each_dashboard = each_row("file", FILES, ids=name)
 
 
 def test_the_committed_files_are_those_that_the_code_writes():
     for path, content in files().items():
         assert path.read_text() == content, f"run `python -m deploy.dashboards.generate`: {path}"
     assert set(files()) == {*FILES, *PERSES}
-
-
-def test_there_are_two_dashboards_with_stable_uids():
-    assert {file.stem: read(file)["uid"] for file in FILES} == {
-        "toolgauge-health": "toolgauge-health",
-        "toolgauge-quality": "toolgauge-quality",
-    }
-    assert len({read(file)["title"] for file in FILES}) == 2
 
 
 @each_dashboard
@@ -63,23 +52,13 @@ def test_every_field_is_one_that_grafana_knows(file: Path):
     assert again == dashboard
 
 
-def test_every_value_has_the_type_that_grafana_publishes(tmp_path: Path):
-    dashboards = {file.stem: read(file) for file in FILES}
-    wrong = read(FILES[0])
-    wrong["panels"][2]["fieldConfig"]["defaults"]["min"] = "none"
-    found = typescript.errors(tmp_path, {**dashboards, "wrong": wrong})
-    by_file = {name: [line for line in found.splitlines() if line.startswith(f"{name}.ts")] for name in dashboards}
-    assert by_file == {name: [] for name in dashboards}
-    assert "wrong.ts" in found
-    assert "Type 'string' is not assignable to type 'number'" in found
-
-
 # -- the rules of good dashboards -----------------------------------------------------------------------------------------
 
 
 @each_dashboard
-def test_a_dashboard_is_small_and_says_what_it_is_for(file: Path):
+def test_a_dashboard_is_small_says_what_it_is_for_and_links_the_other(file: Path):
     dashboard = read(file)
+    assert dashboard["uid"] == file.stem
     drawn = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
     assert len(drawn) <= 20
     assert drawn[0]["type"] == "text"
@@ -87,16 +66,23 @@ def test_a_dashboard_is_small_and_says_what_it_is_for(file: Path):
     assert dashboard["description"]
     assert dashboard["editable"] is False
     assert "stat" in {panel["type"] for panel in drawn[1:3]}
+    assert "toolgauge" in dashboard["tags"]
+    (link,) = dashboard["links"]
+    assert (link["type"], link["tags"]) == ("dashboards", ["toolgauge"])
+    assert link["keepTime"] is link["includeVars"] is True
 
 
 @each_dashboard
-def test_every_panel_has_title_description_unit_and_a_chosen_data_source(file: Path):
+def test_every_panel_has_title_description_unit_legend_and_a_chosen_data_source(file: Path):
     for panel in panels(read(file)):
         assert panel["title"]
         assert panel["description"].endswith("."), panel["title"]
         assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
         assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
         assert panel["targets"]
+        if panel["type"] == "timeseries":
+            legend = panel["options"]["legend"]
+            assert (legend["displayMode"], legend["calcs"]) == ("table", ["mean", "lastNotNull"])
 
 
 @each_dashboard
@@ -141,24 +127,6 @@ def test_every_variable_that_is_used_is_defined_and_every_defined_one_is_used(fi
 
 
 @each_dashboard
-def test_dashboards_link_each_other_by_tag_and_keep_time_and_choices(file: Path):
-    dashboard = read(file)
-    assert "toolgauge" in dashboard["tags"]
-    (link,) = dashboard["links"]
-    assert link["type"] == "dashboards"
-    assert link["tags"] == ["toolgauge"]
-    assert link["keepTime"] is link["includeVars"] is True
-
-
-@each_dashboard
-def test_legends_are_tables_with_mean_and_last(file: Path):
-    for panel in panels(read(file)):
-        if panel["type"] == "timeseries":
-            legend = panel["options"]["legend"]
-            assert (legend["displayMode"], legend["calcs"]) == ("table", ["mean", "lastNotNull"])
-
-
-@each_dashboard
 def test_levels_are_never_mixed(file: Path):
     dashboard = read(file)
     for panel in panels(dashboard):
@@ -175,26 +143,34 @@ def test_what_is_a_share_is_shown_as_one_and_divides_only_where_there_is_somethi
             assert " > 0)" in asked.expr, asked
 
 
-def test_the_stat_of_alarms_links_to_the_table():
-    shown = {panel["title"]: panel for panel in panels(read(DEPLOY / "grafana/dashboards/toolgauge-quality.json"))}
-    (link,) = shown["Streams in alarm"]["fieldConfig"]["defaults"]["links"]
-    assert f"viewPanel={shown['What is wrong']['id']}&" in link["url"]
-
-
-def test_the_table_is_sorted_by_evidence_and_links_to_traces():
+def test_the_stat_of_alarms_links_to_the_table_which_is_sorted_by_evidence_and_links_to_traces():
     shown = {panel["title"]: panel for panel in panels(read(DEPLOY / "grafana/dashboards/toolgauge-quality.json"))}
     table = shown["What is wrong"]
+    (link,) = shown["Streams in alarm"]["fieldConfig"]["defaults"]["links"]
+    assert f"viewPanel={table['id']}&" in link["url"]
     assert table["options"]["sortBy"] == [{"displayName": "Evidence", "desc": True}]
-    properties = {
-        override["matcher"]["options"]: {entry["id"]: entry.get("value") for entry in override["properties"]}
-        for override in table["fieldConfig"]["overrides"]
-    }
-    (link,) = properties["Evidence"]["links"]
+    overrides = {each["matcher"]["options"]: each["properties"] for each in table["fieldConfig"]["overrides"]}
+    ((link,),) = [each["value"] for each in overrides["Evidence"] if each["id"] == "links"]
     assert "toolgauge.scorecard" in link["url"]
     assert "${__data.fields.Tool}" in link["url"]
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_metric_and_label_of_an_expression_is_there():
+    series, chosen = known(), {file.stem: everything(read(file)) for file in FILES}
+    missing = {
+        (asked.dashboard, asked.panel, asked.ref): found
+        for asked in queries()
+        if (found := list(unknown(filled(asked.expr, chosen[asked.dashboard]), series)))
+    }
+    assert missing == {}
+    for file in FILES:
+        for variable in variables(read(file)).values():
+            asked = filled(variable["query"]["query"], chosen[file.stem])
+            selector, _, label = asked.removeprefix("label_values(").removesuffix(")").rpartition(", ")
+            assert list(unknown(f"sum by ({label}) ({selector})", series)) == [], asked
 
 
 def test_promtool_accepts_every_expression(tmp_path: Path):
@@ -239,32 +215,26 @@ def test_a_version_is_marked_for_a_minute_from_when_it_is_first_seen(tmp_path: P
 
 
 @each_row("file", PERSES, ids=name)
-def test_a_perses_dashboard_shows_every_panel_once(file: Path):
-    spec = read(file)["spec"]
+def test_a_perses_dashboard_shows_every_panel_once_and_asks_what_that_of_grafana_asks(file: Path):
+    dashboard = read(file)
+    spec, grafana = dashboard["spec"], read(DEPLOY / "grafana" / "dashboards" / file.name)
+    assert dashboard["metadata"] == {"name": file.stem, "project": "toolgauge"}
     items = [item for layout in spec["layouts"] for item in layout["spec"]["items"]]
     shown = [item["content"]["$ref"].removeprefix("#/spec/panels/") for item in items]
     assert sorted(shown) == sorted(spec["panels"])
     titles = {panel["spec"]["display"]["name"] for panel in spec["panels"].values()}
-    grafana = read(DEPLOY / "grafana" / "dashboards" / file.name)
     assert titles == {panel["title"] for panel in grafana["panels"] if panel["type"] != "row"}
-
-
-@each_row("file", PERSES, ids=name)
-def test_a_perses_dashboard_asks_what_that_of_grafana_asks(file: Path):
-    dashboard = read(file)
-    assert dashboard["metadata"] == {"name": file.stem, "project": "toolgauge"}
     asked = {
         query["spec"]["plugin"]["spec"]["query"]
-        for panel in dashboard["spec"]["panels"].values()
+        for panel in spec["panels"].values()
         for query in panel["spec"].get("queries", [])
     }
-    grafana = panels(read(DEPLOY / "grafana" / "dashboards" / file.name))
-    expressions = {target["expr"] for panel in grafana for target in panel["targets"]}
+    expressions = {target["expr"] for panel in panels(grafana) for target in panel["targets"]}
     # Perses draws no exemplars, and one query of Grafana's is there for nothing else.
     assert {expr for expr in expressions - asked if not expr.endswith(" < 0")} == set()
     assert asked <= expressions
     used = {found for expr in asked for found in re.findall(r"\$\{?(\w+)\}?", expr)} - set(BUILT_IN)
-    assert used <= {variable["spec"]["name"] for variable in dashboard["spec"]["variables"]}
+    assert used <= {variable["spec"]["name"] for variable in spec["variables"]}
 
 
 # -- provisioning ---------------------------------------------------------------------------------------------------------

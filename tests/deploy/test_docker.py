@@ -16,7 +16,6 @@ import pytest
 from tests.cli.command import run
 from tests.deploy.files import DEPLOY, ROOT, document, ports
 from tests.json_schemas import validator
-from tests.wire.support import environment
 
 DOCKER = DEPLOY / "docker"
 DOCKERFILE = DOCKER / "Dockerfile"
@@ -62,31 +61,21 @@ def test_what_the_image_installs_is_pinned_and_complete():
         assert re.search(rf"(?m)^{re.escape(package)}(\[.*\])?==", pins), requirement
 
 
-def test_the_image_runs_as_nobody_in_particular_and_stops_on_sigterm():
-    stage = last_stage()
+def test_the_image_runs_as_nobody_in_particular_with_a_volume_its_ports_its_health_and_a_pinned_base():
+    stage, found = last_stage(), instructions(DOCKERFILE.read_text())
     assert "RUN" not in stage
     assert stage["USER"] == "10001:10001"
     assert stage["STOPSIGNAL"] == "SIGTERM"
     assert stage["ENTRYPOINT"] == '["/opt/toolgauge/bin/toolgauge"]'
     assert stage["CMD"] == '["serve", "--config", "/etc/toolgauge/toolgauge.yaml"]'
-
-
-def test_the_image_exposes_the_ports_of_its_configuration():
-    assert {int(port) for port in last_stage()["EXPOSE"].split()} == ports(CONFIGURATION) == {4317, 4318, 9464, 13133}
-
-
-def test_the_base_is_pinned_by_digest_and_a_container_reports_its_health():
-    base, *stages = [rest for word, rest in instructions(DOCKERFILE.read_text()) if word == "FROM"]
+    assert {int(port) for port in stage["EXPOSE"].split()} == ports(CONFIGURATION) == {4317, 4318, 9464, 13133}
+    (admin,) = ports(CONFIGURATION["admin"])
+    assert f"urlopen('http://localhost:{admin}/', timeout=2)" in stage["HEALTHCHECK"]
+    base, *stages = [rest for word, rest in found if word == "FROM"]
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+@sha256:[0-9a-f]{64} AS base", base)
     assert stages == ["base AS build", "base"]
-    (admin,) = ports(CONFIGURATION["admin"])
-    assert f"urlopen('http://localhost:{admin}/', timeout=2)" in last_stage()["HEALTHCHECK"]
-
-
-def test_the_image_has_a_volume_for_the_state_that_its_user_may_write_to():
-    stage = instructions(DOCKERFILE.read_text())
-    assert ("VOLUME", '["/var/lib/toolgauge"]') in stage
-    assert ("COPY", "--from=build --chown=10001:10001 /state /var/lib/toolgauge") in stage
+    assert ("VOLUME", '["/var/lib/toolgauge"]') in found
+    assert ("COPY", "--from=build --chown=10001:10001 /state /var/lib/toolgauge") in found
     # A container that is started anew without naming the volume would leave behind what waits in it.
     assert "state" not in CONFIGURATION
 
@@ -140,26 +129,17 @@ def test_the_services_of_compose_send_to_where_the_others_listen():
     assert "--enable-feature=exemplar-storage" in SERVICES["prometheus"]["command"]
 
 
-def test_traces_go_to_the_store_that_grafana_asks():
+def test_traces_and_alerts_go_to_where_they_are_asked_for():
     collector, tempo = document(DOCKER / "collector.yaml"), document(DOCKER / "tempo.yaml")
     assert collector["exporters"]["otlp/tempo"]["endpoint"] == "tempo:4317"
     assert "otlp/tempo" in collector["service"]["pipelines"]["traces/scored"]["exporters"]
     assert ports(tempo["distributor"]["receivers"]) == {4317}
     sources = document(DEPLOY / "grafana" / "provisioning" / "datasources" / "sources.yaml")["datasources"]
     urls = {source["type"]: source["url"] for source in sources}
-    assert urls == {
-        "prometheus": "http://prometheus:9090",
-        "tempo": f"http://tempo:{tempo['server']['http_listen_port']}",
-    }
-
-
-def test_the_scrape_interval_is_the_one_that_grafana_reckons_with():
-    sources = document(DEPLOY / "grafana" / "provisioning" / "datasources" / "sources.yaml")["datasources"]
+    of_tempo = f"http://tempo:{tempo['server']['http_listen_port']}"
+    assert urls == {"prometheus": "http://prometheus:9090", "tempo": of_tempo}
     (interval,) = [source["jsonData"]["timeInterval"] for source in sources if source["type"] == "prometheus"]
     assert PROMETHEUS["global"]["scrape_interval"] == interval
-
-
-def test_rules_are_loaded_and_alerts_reach_the_alertmanager():
     mounts = dict(volume.split(":")[:2] for volume in SERVICES["prometheus"]["volumes"])
     loaded = {f"/etc/prometheus/{file}" for file in PROMETHEUS["rule_files"]}
     assert loaded == {mounts["../prometheus/rules.yaml"], mounts["../prometheus/alerts.yaml"]}
@@ -196,43 +176,24 @@ def mount_parts(volume: str) -> list[str]:
     return volume.split(":")
 
 
-def test_the_trial_keeps_its_state_in_the_volume_of_the_image():
-    assert "--set=state.directory=/var/lib/toolgauge/state" in SERVICES["toolgauge"]["command"]
-    assert "toolgauge:/var/lib/toolgauge" in SERVICES["toolgauge"]["volumes"]
+def test_the_trial_keeps_its_state_in_the_volume_of_the_image_and_is_given_time_to_stop():
+    service = SERVICES["toolgauge"]
+    assert "--set=state.directory=/var/lib/toolgauge/state" in service["command"]
+    assert "toolgauge:/var/lib/toolgauge" in service["volumes"]
     assert "toolgauge" in COMPOSE["volumes"]
-
-
-def test_the_container_is_given_time_to_stop():
-    service = COMPOSE["services"]["toolgauge"]
     assert int(service["stop_grace_period"].removesuffix("s")) > 30
     assert f":{next(iter(ports(CONFIGURATION['admin'])))}/" in service["healthcheck"]["test"][-1]
 
 
-def test_compose_itself_accepts_the_file():
-    docker = shutil.which("docker")
-    known = docker and subprocess.run([docker, "compose", "version"], capture_output=True, check=False).returncode == 0
-    if not docker or not known:
-        pytest.skip("no `docker compose` on this machine")
-    command = [docker, "compose", "-f", str(DOCKER / "compose.yaml"), "config", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
-    assert done.returncode == 0, done.stderr
-
-
-def test_prometheus_accepts_its_configuration(tmp_path: Path):
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("no promtool on this machine")
+def test_prometheus_and_alertmanager_accept_their_configurations(tmp_path: Path):
+    promtool, amtool = shutil.which("promtool"), shutil.which("amtool")
+    if promtool is None or amtool is None:
+        pytest.skip("no promtool or no amtool on this machine")
     for file in (DOCKER / "prometheus.yml", *(DEPLOY / "prometheus" / name for name in PROMETHEUS["rule_files"])):
         shutil.copy(file, tmp_path)
-    command = [promtool, "check", "config", str(tmp_path / "prometheus.yml")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_alertmanager_accepts_its_configuration():
-    amtool = shutil.which("amtool")
-    if amtool is None:
-        pytest.skip("no amtool on this machine")
-    command = [amtool, "check-config", str(DOCKER / "alertmanager.yaml")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    for command in (
+        [promtool, "check", "config", str(tmp_path / "prometheus.yml")],
+        [amtool, "check-config", str(DOCKER / "alertmanager.yaml")],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -3,10 +3,8 @@
 # pyright: reportUnknownMemberType=false
 
 import json
-import re
 import tarfile
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +37,8 @@ PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 DEFAULTS = rendered("defaults")
 WRITE = "python -m tests.deploy.helm --write"
 
-each_case = pytest.mark.parametrize("case", CASES)
+each_case = each_row("case", CASES, ids=str)
+for_each_case = pytest.mark.parametrize("case", CASES)
 
 
 @pytest.fixture
@@ -63,33 +62,20 @@ def configuration(manifests: list[dict[str, Any]], name: str = "toolgauge") -> d
 # -- what is committed --------------------------------------------------------------------------------------------------
 
 
-@each_case
-def test_the_committed_manifests_are_of_this_chart(case: str):
-    file = Path(__file__).parent / "rendered" / f"{case}.yaml"
-    assert f"from the chart {digest()}\n" in file.read_text(), f"render them again: `{WRITE}`"
-
-
-def test_each_example_has_its_manifests():
-    assert {file.stem for file in (Path(__file__).parent / "rendered").iterdir()} == set(CASES)
+def test_the_committed_manifests_are_of_this_chart():
+    files = {file.stem: file.read_text() for file in (Path(__file__).parent / "rendered").iterdir()}
+    assert files.keys() == set(CASES)
+    chart = f"from the chart {digest()}\n"
+    assert [case for case, text in files.items() if chart not in text] == [], f"render them again: `{WRITE}`"
 
 
 @each_case
-def test_every_manifest_follows_the_schema_of_its_kind(case: str):
+def test_every_manifest_follows_the_schema_of_its_kind_in_the_namespace_of_the_release(case: str):
     assert {one["kind"]: found for one in rendered(case) if (found := errors(one))} == {}
-
-
-def test_the_schemas_notice_what_is_misspelled_in_custom_resources():
-    (monitor,) = json.loads(json.dumps(of_kind(DEFAULTS, "PodMonitor")))
-    monitor["spec"]["podMetricsEndpoint"] = monitor["spec"].pop("podMetricsEndpoints")
-    assert errors(monitor)
-
-
-@each_case
-def test_everything_is_in_the_namespace_of_the_release(case: str):
     assert {one["metadata"]["namespace"] for one in rendered(case)} == {"toolgauge"}
 
 
-@each_case
+@for_each_case
 def test_the_configuration_loads(case: str, tmp_path: Path):
     for key, text in configuration(rendered(case)).items():
         (tmp_path / key).write_text(text.replace("/etc/toolgauge/", f"{tmp_path}/"))
@@ -203,26 +189,26 @@ def test_only_loopback_and_the_collector_reach_toolgauge_where_a_collector_is_in
     assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "collector"
 
 
-@pytest.mark.parametrize("case", ["gateway", "conversations"])
+@each_row("case", ["gateway", "conversations"])
 def test_the_balancer_knows_every_instance_by_a_name_that_a_restart_leaves_alone(case: str):
     manifests = rendered(case)
-    collector = yaml.safe_load(configuration(manifests, "toolgauge-collector")["collector.yaml"])
     spec = workloads(manifests)["toolgauge"]
     (headless,) = [one for one in of_kind(manifests, "Service") if one["spec"].get("clusterIP") == "None"]
     assert headless["metadata"]["name"] == spec["serviceName"]
-    assert collector["exporters"]["loadbalancing"]["resolver"]["static"]["hostnames"] == [
-        f"toolgauge-{number}.toolgauge-instances.toolgauge.svc:4317" for number in range(spec["replicas"])
-    ]
+    names = [f"toolgauge-{number}.toolgauge-instances.toolgauge.svc:4317" for number in range(spec["replicas"])]
+    assert resolver(manifests) == {"static": {"hostnames": names}}
 
 
 def test_without_volumes_instances_are_asked_of_the_headless_service():
     manifests = rendered("without-volumes")
-    collector = yaml.safe_load(configuration(manifests, "toolgauge-collector")["collector.yaml"])
-    assert collector["exporters"]["loadbalancing"]["resolver"] == {
-        "dns": {"hostname": "toolgauge-instances.toolgauge.svc", "port": "4317"}
-    }
+    assert resolver(manifests) == {"dns": {"hostname": "toolgauge-instances.toolgauge.svc", "port": "4317"}}
     assert "state" not in yaml.safe_load(configuration(manifests)["toolgauge.yaml"])
     assert of_kind(manifests, "StatefulSet") == []
+
+
+def resolver(manifests: list[dict[str, Any]]) -> dict[str, Any]:
+    collector = yaml.safe_load(configuration(manifests, "toolgauge-collector")["collector.yaml"])
+    return collector["exporters"]["loadbalancing"]["resolver"]
 
 
 def test_consumers_have_names_that_a_restart_leaves_alone_and_no_volume():
@@ -303,7 +289,7 @@ def test_the_schema_of_the_values_has_toolgauges_configuration_as_it_is():
     assert values_schema() == SCHEMA, f"write it again: `{WRITE}`"
 
 
-@pytest.mark.parametrize("file", [CHART / "values.yaml", *EXAMPLES], ids=lambda file: file.stem)
+@each_row("file", [CHART / "values.yaml", *EXAMPLES])
 def test_values_follow_their_schema(file: Path):
     assert wrong(document(file)) == []
 
@@ -330,19 +316,6 @@ def wrong(values: Any) -> list[tuple[str, str]]:  # noqa: ANN401 (any YAML)
     return [(error.json_path, error.message) for error in draft_7.iter_errors(values)]
 
 
-def test_schema_and_values_have_the_same_keys():
-    schema = {**SCHEMA, "properties": {name: part for name, part in SCHEMA["properties"].items() if name != "global"}}
-    assert list(different_keys(schema, VALUES, "$")) == []
-
-
-def different_keys(schema: dict[str, Any], values: Any, path: str) -> Iterator[str]:  # noqa: ANN401 (any YAML)
-    if schema.get("additionalProperties") is not False:
-        return
-    yield from (f"{path}.{name}" for name in schema["properties"].keys() ^ values.keys())
-    for name in schema["properties"].keys() & values.keys():
-        yield from different_keys(schema["properties"][name], values[name], f"{path}.{name}")
-
-
 def test_the_page_has_every_key_and_every_example():
     for name in VALUES:
         assert f"`{name}" in PAGE, name
@@ -353,14 +326,10 @@ def test_the_page_has_every_key_and_every_example():
 # -- with Helm ----------------------------------------------------------------------------------------------------------
 
 
-@each_case
-def test_helm_renders_what_is_committed(helm: str, case: str):
+@for_each_case
+def test_helm_renders_what_is_committed_and_finds_nothing_to_complain_about(helm: str, case: str):
     committed = (Path(__file__).parent / "rendered" / f"{case}.yaml").read_text()
     assert written(case, render(helm, case)) == committed, f"render them again: `{WRITE}`"
-
-
-@each_case
-def test_helm_finds_nothing_to_complain_about(helm: str, case: str):
     values = [] if case == "defaults" else ["--values", str(DEPLOY / "helm" / "examples" / f"{case}.yaml")]
     done = run(helm, "lint", "--strict", str(CHART), *values)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -421,7 +390,7 @@ def test_what_is_set_reaches_the_configuration_and_the_rest_stays(helm: str):
     assert own["admin"] == {"endpoint": "0.0.0.0:13133", "insecure": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("setting", "reason"),
     [
         ("replicas=2", "replicas: 2 needs `topology: gateway` or `kafka`"),
@@ -433,14 +402,4 @@ def test_what_is_set_reaches_the_configuration_and_the_rest_stays(helm: str):
 def test_helm_refuses_what_cannot_work_and_names_it(helm: str, setting: str, reason: str):
     done = run(helm, "template", "toolgauge", str(CHART), "--kube-version", "1.34.0", "--set", setting)
     assert done.returncode == 1
-    assert re.search(re.escape(reason), done.stderr), done.stderr
-
-
-def test_a_second_release_has_names_of_its_own(helm: str):
-    first = render(helm, "gateway")
-    done = run(helm, "template", "trial", str(CHART), "--namespace", "toolgauge", "--kube-version", "1.34.0")
-    second = [one for one in yaml.safe_load_all(done.stdout) if one]
-    names = [{(one["kind"], one["metadata"]["name"]) for one in manifests} for manifests in (first, second)]
-    assert names[0].isdisjoint(names[1])
-    pods = [spec["template"] for spec in workloads(second).values()]
-    assert not any(selected(pods, spec["selector"]["matchLabels"]) for spec in workloads(first).values())
+    assert reason in done.stderr

@@ -2,7 +2,6 @@
 
 # pyright: reportUnknownMemberType=false
 
-import asyncio
 import contextlib
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -17,14 +16,12 @@ from tests.deploy.helm import rendered
 from tests.deploy.test_topologies import (
     Pasted,
     assert_each_span_once,
-    assert_scored_in_the_path,
     exporter,
     gauging,
     local,
 )
 from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import free_port, until
-from tests.wire.test_producers import run_pydantic_ai
 
 BACKEND = "otel-collector.observability.svc.cluster.local:4317"
 INSTANCE = "toolgauge-{}.toolgauge-instances.toolgauge.svc:4317"
@@ -54,25 +51,6 @@ class Release:
             moved = text.replace("/etc/toolgauge/", f"{own}/").replace("/var/lib/toolgauge", str(own))
             (own / name).write_text(moved)
         return own / "toolgauge.yaml"
-
-
-def test_a_collector_beside_toolgauge_gets_back_what_it_sent_with_scores(tmp_path: Path):
-    release, way_back, agents = Release(tmp_path, "sidecar"), free_port(), free_port()
-    own = {"localhost:14317": local(way_back)}
-    own |= {address: local(0) for address in ("localhost:24317", "localhost:24318", "0.0.0.0:9464", "0.0.0.0:13133")}
-    with receiving() as backend, gauging(tmp_path, release.toolgauge(), own) as toolgauge:
-        addresses = {
-            "0.0.0.0:4317": local(agents),
-            "0.0.0.0:4318": local(free_port()),
-            "localhost:14317": local(way_back),
-            "localhost:24317": local(toolgauge.grpc_port),
-            BACKEND: local(backend.grpc_port),
-        }
-        with collecting(tmp_path, release.collector, addresses):
-            asyncio.run(run_pydantic_ai(exporter("grpc", agents)))
-            assert_scored_in_the_path(toolgauge, backend)
-            toolgauge.signal()
-            assert toolgauge.ended() == 0, toolgauge.said()
 
 
 class Gateway:

@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ import pytest
 import yaml
 
 from tests.deploy.files import DEPLOY, ROOT, document
-from tests.deploy.promql import OF_PROMETHEUS, OF_TARGETS, Known, named, served, unknown
+from tests.deploy.promql import OF_TARGETS, Known, known, named, recording_rules, unknown
 from tests.page_commands import Command, steps
 from tests.rows import each_row
-from tests.walk.support import Walk
 from toolgauge.export.settings import PrometheusSettings
-from toolgauge.service.process import measure_process
 
 PROMETHEUS = DEPLOY / "prometheus"
 RULES, ALERTS = PROMETHEUS / "rules.yaml", PROMETHEUS / "alerts.yaml"
@@ -50,7 +47,7 @@ def groups(file: Path) -> list[dict[str, Any]]:
     return document(file)["groups"]
 
 
-RECORDS = [rule for group in groups(RULES) for rule in group["rules"]]
+RECORDS = recording_rules()
 BY_NAME = {rule["alert"]: rule for group in groups(ALERTS) for rule in group["rules"]}
 
 
@@ -61,74 +58,47 @@ def run(*command: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def series() -> dict[str, frozenset[str]]:
-    """All that rules may ask for: what toolgauge and Prometheus have, and what is recorded, with the labels."""
-    registry = Walk().registry
-    measure_process(registry)
-    recorded: dict[str, set[str]] = defaultdict(set)
-    for rule in RECORDS:
-        found = named(rule["expr"])
-        of_recorded = [recorded[metric] for metric in found.metrics if metric in recorded]
-        recorded[rule["record"]] |= found.grouping.union(rule.get("labels", {}), *of_recorded)
-    return {**OF_PROMETHEUS, **served(registry), **{name: frozenset(labels) for name, labels in recorded.items()}}
+def series() -> Known:
+    return known()
 
 
 # -- with the tools of Prometheus and Alertmanager --------------------------------------------------------------------
 
 
 @needs_promtool
-def test_the_rules_are_valid():
+def test_the_rules_and_the_example_configuration_of_prometheus_are_valid():
     run("promtool", "check", "rules", "--lint=all", "--lint-fatal", str(RULES), str(ALERTS))
-
-
-@needs_promtool
-def test_the_example_configuration_of_prometheus_is_valid_with_its_rules():
     assert "2 rule files found" in run("promtool", "check", "config", str(PROMETHEUS / "prometheus.yaml"))
 
 
-def test_every_case_of_the_rules_is_run_with_the_page():
-    """`tests/test_page_commands.py` runs the commands of pages."""
+# One by one, which takes half a minute of CPU: `tests/test_page_commands.py` leaves the command of the page to these.
+@needs_promtool
+@pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
+def test_every_case_of_the_rules_passes(file: Path):
     (command,) = (step for step in steps(PAGE) if isinstance(step, Command) and "promtool test" in step.text)
     assert (command.text, command.not_run) == ("promtool test rules deploy/prometheus/tests/*.yaml", None)
+    run("promtool", "test", "rules", str(file))
 
 
 @needs_amtool
-def test_the_example_configuration_of_alertmanager_is_valid():
+def test_alerts_reach_the_receiver_for_their_severity():
     assert "2 inhibit rules" in run("amtool", "check-config", str(ALERTMANAGER))
-
-
-@needs_amtool
-@pytest.mark.parametrize(("severity", "receiver"), [("critical", "on-call"), ("warning", "team"), ("info", "team")])
-def test_alerts_reach_the_receiver_for_their_severity(severity: str, receiver: str):
-    labels = ("alertname=ToolgaugeDown", f"severity={severity}")
-    assert run("amtool", "config", "routes", "test", f"--config.file={ALERTMANAGER}", *labels).strip() == receiver
+    for severity, receiver in (("critical", "on-call"), ("warning", "team"), ("info", "team")):
+        labels = ("alertname=ToolgaugeDown", f"severity={severity}")
+        assert run("amtool", "config", "routes", "test", f"--config.file={ALERTMANAGER}", *labels).strip() == receiver
 
 
 # -- what they are about ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", [RULES, ALERTS], ids=lambda file: file.stem)
+@each_row("file", [RULES, ALERTS])
 def test_every_metric_and_label_of_an_expression_is_there(file: Path, series: Known):
     rules = [rule for group in groups(file) for rule in group["rules"]]
     missing = {rule.get("alert", rule.get("record")): list(unknown(rule["expr"], series)) for rule in rules}
     assert {name: names for name, names in missing.items() if names} == {}
 
 
-def test_the_check_finds_a_metric_and_labels_that_are_not_there():
-    few = {"toolgauge_spans_total": frozenset({"toolgauge_outcome"})}
-    expression = """
-    sum by (job, reason) (rate(toolgauge_spans_total{outcome="dropped", toolgauge_outcome!="}"}[5m] offset 1d)) > 0
-    unless on (job) toolgauge_span_total or absent(up{job="toolgauge"})
-    """
-    assert list(unknown(expression, few)) == [
-        "toolgauge_spans_total{outcome}",
-        "toolgauge_spans_total{reason}",
-        "up",
-        "toolgauge_span_total",
-    ]
-
-
-@pytest.mark.parametrize("alert", BY_NAME)
+@each_row("alert", BY_NAME)
 def test_every_metric_and_label_of_the_annotations_is_there(alert: str, series: Known):
     rule = BY_NAME[alert]
     found = named(rule["expr"])
@@ -149,17 +119,14 @@ def queries(annotation: str) -> list[str]:
 PRINTF = r'printf "((?:[^"\\]|\\.)*[a-z]{4}(?:[^"\\]|\\.)*)"'
 
 
-def test_recording_rules_are_named_by_level_metric_and_operation():
+def test_recording_rules_are_named_by_level_metric_and_operation_and_groups_have_names_of_their_own():
     names = {rule["record"] for rule in RECORDS}
-    assert [
-        name for name in names if not re.fullmatch(r"(stream|version|tool|criterion):toolgauge_\w+:\w+", name)
-    ] == []
+    pattern = r"(stream|version|tool|criterion):toolgauge_\w+:\w+"
+    assert [name for name in names if not re.fullmatch(pattern, name)] == []
     assert [name for name in sorted(names) if f"`{name}`" not in PAGE] == []
-
-
-def test_groups_have_names_of_their_own_since_one_kubernetes_resource_holds_both_files():
-    names = [group["name"] for file in (RULES, ALERTS) for group in groups(file)]
-    assert len(names) == len(set(names))
+    # One resource of Kubernetes holds both files.
+    of_groups = [group["name"] for file in (RULES, ALERTS) for group in groups(file)]
+    assert len(of_groups) == len(set(of_groups))
 
 
 def test_every_expression_about_scores_leaves_out_shadow_criteria_and_names_the_level():
@@ -176,12 +143,7 @@ def test_every_expression_about_scores_leaves_out_shadow_criteria_and_names_the_
 
 def test_every_alert_is_as_urgent_and_as_patient_as_it_should_be():
     found = {
-        name: (
-            rule["labels"]["severity"],
-            rule["labels"]["category"],
-            rule.get("for"),
-            rule.get("keep_firing_for"),
-        )
+        name: (*(rule["labels"][key] for key in ("severity", "category")), rule.get("for"), rule.get("keep_firing_for"))
         for name, rule in BY_NAME.items()
     }
     assert found == EXPECTED
@@ -250,13 +212,10 @@ def test_the_command_on_the_page_writes_a_resource_with_all_groups(tmp_path: Pat
 def test_the_command_on_the_page_puts_addresses_into_alerts_and_their_tests(tmp_path: Path):
     shutil.copytree(PROMETHEUS, tmp_path / "deploy" / "prometheus")
     subprocess.run(["sh", "-c", documented("sed -i")], cwd=tmp_path, check=True, timeout=60)
-    written = {file: file.read_text() for file in tmp_path.rglob("*.yaml")}
-    assert [file.name for file, text in written.items() if ".example.com" in text] == []
-    # Each expected annotation is that of the alert: where promtool is installed, the page's next command checks them all.
-    assert (
-        "https://wiki.internal/toolgauge/alerting.html#toolgaugenoscores"
-        in written[tmp_path / "deploy" / "prometheus" / "tests" / "no_scores.yaml"]
-    )
+    written = {file.name: file.read_text() for file in tmp_path.rglob("*.yaml")}
+    assert [name for name, text in written.items() if ".example.com" in text] == []
+    # Each expected annotation is that of the alert.
+    assert "https://wiki.internal/toolgauge/alerting.html#toolgaugenoscores" in written["no_scores.yaml"]
 
 
 def documented(part: str) -> str:

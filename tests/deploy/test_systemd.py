@@ -24,25 +24,17 @@ def section(name: str) -> dict[str, list[str]]:
     return read
 
 
-def test_the_unit_reloads_on_hup_and_is_given_time_to_stop():
+def test_the_unit_reloads_on_hup_keeps_its_state_and_is_not_started_over_and_over():
     service = section("Service")
     assert service["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
     assert int(service["TimeoutStopSec"][0].removesuffix("s")) > 30
     (start,) = service["ExecStart"]
     assert start.startswith("/opt/toolgauge/bin/toolgauge serve --config /etc/toolgauge/toolgauge.yaml ")
+    # systemd fills in the path of its `StateDirectory`.
+    assert start.endswith(" --set state.directory=${STATE_DIRECTORY}")
+    assert (service["StateDirectory"], service["StateDirectoryMode"]) == (["toolgauge"], ["0700"])
     assert service["DynamicUser"] == ["yes"]
     assert section("Install") == {"WantedBy": ["multi-user.target"]}
-
-
-def test_state_is_kept_in_the_directory_that_systemd_makes():
-    service = section("Service")
-    assert (service["StateDirectory"], service["StateDirectoryMode"]) == (["toolgauge"], ["0700"])
-    # systemd fills in the path of its `StateDirectory`.
-    assert service["ExecStart"][0].endswith(" --set state.directory=${STATE_DIRECTORY}")
-
-
-def test_a_bad_configuration_is_not_started_over_and_over():
-    service = section("Service")
     # systemd compares the exit code of ExecStart alone with these.
     assert service["RestartPreventExitStatus"] == ["2"]
     assert "ExecStartPre" not in service

@@ -4,7 +4,6 @@ It forms and ends consumer groups without delay, and takes one more listener wit
 """
 
 import contextlib
-import fcntl
 import functools
 import hashlib
 import os
@@ -21,6 +20,7 @@ from confluent_kafka.cimpl import NewTopic
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from tests.certificates import Certificates
+from tests.deploy.fetched import alone, cache
 from tests.wire.support import Process, environment, free_port, until
 
 USER, PASSWORD = "agents", "agents-password"
@@ -41,8 +41,7 @@ _JAVA = (
 
 def cached() -> Path:
     """Name the directory of the jars of these versions."""
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return caches / "toolgauge-tests" / f"kafka-{hashlib.sha256(_POM.read_bytes()).hexdigest()[:16]}"
+    return cache() / f"kafka-{hashlib.sha256(_POM.read_bytes()).hexdigest()[:16]}"
 
 
 def installed() -> Path:
@@ -58,10 +57,7 @@ def _attempt() -> Path | str:
     if shutil.which("java") is None:
         return "there is no `java` to run it with"
     jars = cached()
-    jars.parent.mkdir(parents=True, exist_ok=True)
-    # Tests run in several processes: one of them fetches, the others wait for it.
-    with jars.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(jars):
         return jars if jars.exists() else _fetch(jars)
 
 
@@ -278,12 +274,9 @@ def running_broker(
     folder: Path, *, certificates: Certificates | None = None, more: Mapping[str, str] | None = None
 ) -> Generator[Broker]:
     """Run a broker with its data in a folder; `more` are further settings of it."""
-    broker = Broker(folder, certificates=certificates, more=more)
-    try:
+    with contextlib.closing(Broker(folder, certificates=certificates, more=more)) as broker:
         broker.start()
         yield broker
-    finally:
-        broker.close()
 
 
 def _in_pkcs8(key: Path) -> bytes:

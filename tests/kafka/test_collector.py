@@ -1,10 +1,9 @@
-"""A real Collector that writes into a real broker: in the form of `exporters.kafka`, and for toolgauges that share the partitions."""
+"""A real Collector and toolgauge write the same messages into a real broker."""
 
 # pyright: reportUnknownMemberType=false
 
-import time
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.deploy.collector import built, collecting
 from tests.kafka.real_broker import Broker
 from tests.kafka_broker import Written, read
-from tests.wire.destination import attributes, receiving
-from tests.wire.support import free_port, post, serving, to_grpc, until
+from tests.wire.support import free_port, post, serving, until
 
 # Forty trace ids as random ones are: multiples of a large odd number.
 IDS = [f"{number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128):032x}" for number in range(1, 41)]
@@ -101,52 +99,3 @@ def test_the_collector_and_toolgauge_write_the_same_messages_into_the_same_parti
     # Log records lie in the partition of the number in which the spans of their trace lie.
     of_logs = {message.key: message.partition for message in read(shared_broker.address, logs, len(IDS))}
     assert of_logs == {message.key: message.partition for message in theirs}
-
-
-def run(trace_id: str) -> list[bytes]:
-    """Write the requests of a run: two calls of a tool, then the agent's span."""
-    written: list[bytes] = []
-    for number, kind in enumerate(("execute_tool", "execute_tool", "invoke_agent"), 1):
-        body = ExportTraceServiceRequest()
-        span = (
-            body.resource_spans.add()
-            .scope_spans.add()
-            .spans.add(trace_id=bytes.fromhex(trace_id), span_id=number.to_bytes(8, "big"), name=kind)
-        )
-        span.start_time_unix_nano = time.time_ns()
-        span.end_time_unix_nano = span.start_time_unix_nano + 1
-        span.attributes.add(key="gen_ai.operation.name").value.string_value = kind
-        if kind == "execute_tool":
-            span.parent_span_id = (3).to_bytes(8, "big")
-            span.attributes.add(key="gen_ai.tool.name").value.string_value = "search_flights"
-        written.append(body.SerializeToString())
-    return written
-
-
-def test_every_span_comes_once_and_every_trace_is_scored_whole(shared_broker: Broker, tmp_path: Path):
-    spans, logs = (shared_broker.create_topic(f"read-{name}") for name in ("spans", "logs"))
-
-    def reads(pod: str) -> str:
-        group = f"group_id: whole, group_instance_id: {pod}, initial_offset: earliest"
-        topics = f"topics: {{traces: {spans}, logs: {logs}}}"
-        return f'receivers.kafka={{brokers: ["{shared_broker.address}"], {group}, {topics}}}'
-
-    with receiving() as backend, writing(tmp_path, shared_broker, spans, logs) as agents, ExitStack() as running:
-        onward = to_grpc(backend.grpc_port)
-        both = [running.enter_context(serving(tmp_path, onward, reads(f"pod-{number}"))) for number in range(2)]
-        until(lambda: all(one.total("toolgauge_kafka_rebalances_total") for one in both), "both to have partitions")
-        for body in (body for trace_id in IDS for body in run(trace_id)):
-            assert post(agents, body)[0] == 200
-        until(lambda: len(backend.scorecards()) >= len(IDS), "a scorecard of every trace")
-        until(
-            lambda: sum(shared_broker.committed("whole", spans).values()) == shared_broker.written(spans),
-            "everything to be committed",
-        )
-        assert all(one.total("toolgauge_spans_total") > 0 for one in both)
-        cards = backend.scorecards()
-        assert sorted(card.trace_id.hex() for card in cards) == sorted(IDS)
-        assert {attributes(card)["toolgauge.closed_because"] for card in cards} == {"run_ended"}
-        assert not [card for card in cards if "toolgauge.incomplete" in attributes(card)]
-        assert {len(card.links) for card in cards} == {3}
-        found = [(span.trace_id, span.span_id) for span in backend.spans()]
-        assert len(found) == len(set(found)) == 3 * len(IDS)

@@ -27,7 +27,7 @@ def keys(address: str, topic: str, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_a_password_over_tls_opens_the_brokers(mechanism: str, tmp_path: Path):
+def test_a_password_over_tls_opens_the_brokers_for_what_is_written_and_read(mechanism: str, tmp_path: Path):
     made = certificates(tmp_path)
     with running_broker(tmp_path, certificates=made) as broker:
         broker.create_topic("otlp_spans")
@@ -38,6 +38,9 @@ def test_a_password_over_tls_opens_the_brokers(mechanism: str, tmp_path: Path):
                 toolgauge.send(trace(number))
             toolgauge.settled(20)
         assert keys(broker.address, "otlp_spans", 20) == list(range(1, 21))
+        reads = f'receivers.kafka={{brokers: ["{broker.tls_address}"], initial_offset: earliest, {secured}}}'
+        with serving(tmp_path, reads) as toolgauge:
+            toolgauge.settled(20)
 
 
 def test_a_broker_that_is_killed_and_comes_back_misses_nothing(tmp_path: Path):

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.certificates import certificates
-from tests.kafka.real_broker import PASSWORD, USER, Broker, running_broker
+from tests.kafka.real_broker import Broker, running_broker
 from tests.wire.agent_runs import AgentRun, request
 from tests.wire.destination import Destination, receiving
 from tests.wire.kafka_runs import (
@@ -174,12 +173,11 @@ def remake(broker: Broker, topic: str) -> None:
     broker.create_topic(topic)
 
 
-@pytest.mark.parametrize("initial_offset", ["earliest", "latest"])
-def test_a_topic_that_is_made_again_is_read_from_its_beginning(initial_offset: str, broker: Broker, tmp_path: Path):
+def test_a_topic_that_is_made_again_is_read_from_its_beginning(broker: Broker, tmp_path: Path):
     runs, more = some_runs(10), some_runs(20, first=10)
     with receiving() as destination:
-        settings = consuming(tmp_path, broker.address, destination)
-        settings = tuple(setting.replace("earliest", initial_offset) for setting in settings)
+        (*settings,) = consuming(tmp_path, broker.address, destination)
+        settings[0] = settings[0].replace("earliest", "latest")
         with serving(tmp_path, *settings) as toolgauge:
             until(lambda: toolgauge.total("toolgauge_kafka_rebalances_total"), "the partitions")
             Writer(broker.address).write(runs)
@@ -203,21 +201,6 @@ def test_the_topic_of_closed_traces_is_made_again(broker: Broker, tmp_path: Path
         until(lambda: CLOSED in admin.list_topics(timeout=10).topics, "the topic to be made again")
         until(lambda: broker.written(CLOSED) == len(runs), "the ids of closed runs")
         until(lambda: committed_all(broker), "everything to be committed")
-
-
-def test_a_password_over_tls_opens_the_brokers(kafka_jars: None, tmp_path: Path):
-    del kafka_jars
-    made = certificates(tmp_path)
-    with running_broker(tmp_path, certificates=made) as broker, receiving() as destination:
-        broker.create_topic(TOPIC)
-        runs = some_runs(20)
-        Writer(broker.address).write(runs)
-        sasl = f"{{mechanism: SCRAM-SHA-512, username: {USER}, password: {PASSWORD}}}"
-        secured = (f"tls: {{ca_file: {made.ca_file}}}", f"auth: {{sasl: {sasl}}}")
-        with serving(tmp_path, *consuming(tmp_path, broker.tls_address, destination, *secured)):
-            assert_each_scored_once(destination, runs)
-            until(lambda: committed_all(broker), "everything to be committed")
-        assert broker.written(CLOSED) == len(runs)
 
 
 def test_a_stop_while_the_brokers_are_away_scores_nothing_twice(broker: Broker, tmp_path: Path):
@@ -245,10 +228,8 @@ def receiver_status(admin: int) -> str:
     return json.loads(health)["components"]["pipeline:toolgauge"]["components"]["receiver:kafka"]["status"]
 
 
-@pytest.mark.parametrize("others", [(), ("otlp_logs",)])
-def test_a_topic_that_is_gone_is_shown_until_it_is_back(others: tuple[str, ...], broker: Broker, tmp_path: Path):
-    for other in others:
-        broker.create_topic(other)
+def test_a_topic_that_is_gone_is_shown_until_it_is_back(broker: Broker, tmp_path: Path):
+    broker.create_topic("otlp_logs")
     runs, more = some_runs(10), some_runs(20, first=10)
     admin = free_port()
     with receiving() as destination:

@@ -139,14 +139,11 @@ def running_mlflow(folder: Path) -> Generator[MLflow]:
 
 @contextlib.contextmanager
 def _running(command: list[str], log: Path, variables: dict[str, str]) -> Generator[Process]:
-    process = Process(command, log, environment(**variables))
-    try:
+    with contextlib.closing(Process(command, log, environment(**variables))) as process:
         yield process
         # In order, so that it ends its own processes.
         process.signal()
         process.ended()
-    finally:
-        process.close()
 
 
 def _wait(server: Server, path: str) -> None:

@@ -37,33 +37,30 @@ def to_mlflow(mlflow: MLflow) -> tuple[str, ...]:
     return spans_to(mlflow.url, 'headers: {x-mlflow-experiment-id: "0"}'), scores_to("mlflow", mlflow.url)
 
 
-def test_phoenix_shows_the_score_of_a_failed_call_on_its_tool_span(
+def test_phoenix_shows_the_score_of_a_failed_call_on_its_tool_span_and_a_run_no_longer_than_it_was(
     phoenix: Phoenix, settings: tuple[str, ...], tmp_path: Path
 ):
-    (run,) = failed_runs(1)
-    with serving(tmp_path, *settings, *to_phoenix(phoenix)) as toolgauge:
-        toolgauge.send(run.body, "http")
-        (shown,) = until(lambda: phoenix.scores([run.tool_span]), "the annotation")
-    assert shown == Shown(run.tool_span, CALL, 0.0, "fail", "CODE")
-
-
-def test_phoenix_shows_a_scored_run_no_longer_than_it_was(phoenix: Phoenix, settings: tuple[str, ...], tmp_path: Path):
     (run,) = failed_runs(1)
     spans = len(ExportTraceServiceRequest.FromString(run.body).resource_spans[0].scope_spans[0].spans)
     with serving(tmp_path, *settings, *to_phoenix(phoenix)) as toolgauge:
         toolgauge.send(run.body, "http")
+        (shown,) = until(lambda: phoenix.scores([run.tool_span]), "the annotation")
         # With the scorecard.
         _, length_s = until(
             lambda: found if (found := phoenix.trace(run.trace_id))[0] > spans else None, "the scorecard"
         )
+    assert shown == Shown(run.tool_span, CALL, 0.0, "fail", "CODE")
     assert length_s == 5
 
 
-def test_mlflow_shows_a_scored_run_no_longer_than_it_was(mlflow: MLflow, settings: tuple[str, ...], tmp_path: Path):
+def test_mlflow_shows_the_score_of_a_failed_call_on_its_tool_span_and_a_run_no_longer_than_it_was(
+    mlflow: MLflow, settings: tuple[str, ...], tmp_path: Path
+):
     (run,) = failed_runs(1)
     with serving(tmp_path, *settings, *to_mlflow(mlflow)) as toolgauge:
         toolgauge.send(run.body, "http")
-        until(lambda: mlflow.scores([run.trace_id]), "the assessment")
+        shown = until(lambda: [one for one in mlflow.scores([run.trace_id]) if one.name == CALL], "the assessment")
+    assert shown == [Shown(run.tool_span, CALL, 0.0, "fail", "CODE")]
     # It has ended, and left nothing that it had to send.
     assert mlflow.length_s(run.trace_id) == 5
 
@@ -98,16 +95,6 @@ def test_phoenix_has_each_score_once_after_toolgauge_was_killed(
         lambda runs: phoenix.scores([span for run in runs for span in (run.tool_span, run.root_span)]),
         lambda run: run.root_span,
     )
-
-
-def test_mlflow_shows_the_score_of_a_failed_call_on_its_tool_span(
-    mlflow: MLflow, settings: tuple[str, ...], tmp_path: Path
-):
-    (run,) = failed_runs(1)
-    with serving(tmp_path, *settings, *to_mlflow(mlflow)) as toolgauge:
-        toolgauge.send(run.body, "http")
-        shown = until(lambda: [one for one in mlflow.scores([run.trace_id]) if one.name == CALL], "the assessment")
-    assert shown == [Shown(run.tool_span, CALL, 0.0, "fail", "CODE")]
 
 
 def test_mlflow_has_each_score_once_after_toolgauge_was_killed(

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
@@ -15,6 +14,7 @@ from tests.producers.stub.answers import Answer, Asked
 from tests.producers.stub.exports import write
 from tests.producers.stub.recording import Recording, begin
 from tests.producers.stub.scenarios import SCENARIOS, Names, scenario, tools_of
+from tests.rows import each_row
 
 
 def _begun(name: str, **names: Any) -> Recording:
@@ -58,44 +58,6 @@ def test_a_protocol_without_ids_goes_on_by_the_models_turns():
     assert turns == [call, call, {"text": "Revenue grew by 4 %."}]
 
 
-def test_streams_carry_the_arguments_in_pieces():
-    answer = _answer(
-        _begun("parallel"),
-        Asked(messages=[("user", "Weather in København, 東京 and Lima?")], model="m", stream=True),
-        {},
-    )
-    chunks: list[Any] = [
-        event for _, event in openai_api.chat_events(answer) if isinstance(event, dict) and event["choices"]
-    ]
-    written = ["", "", ""]
-    for chunk in chunks:
-        for part in chunk["choices"][0]["delta"].get("tool_calls", ()):
-            written[part["index"]] += part["function"]["arguments"]
-    assert [json.loads(one)["city"] for one in written] == ["København", "東京", "Lima"]
-    assert [name for name, _ in other_apis.converse_events(answer)][:3] == [
-        "messageStart",
-        "contentBlockStart",
-        "contentBlockDelta",
-    ]
-    assert [name for name, _ in openai_api.response_events(answer)][-1] == "response.completed"
-    assert [name for name, _ in other_apis.anthropic_events(answer)][-1] == "message_stop"
-
-
-def test_an_agent_below_has_a_script_of_its_own():
-    recording = _begun("subagent", subagent="ask_flights", subagent_argument="query")
-    outer = _chat(recording, [{"role": "user", "content": "I need to get from Oslo to Rome."}])["tool_calls"][0][
-        "function"
-    ]
-    assert (outer["name"], json.loads(outer["arguments"])) == (
-        "ask_flights",
-        {"query": "Search a flight from OSL to FCO"},
-    )
-    inner = _chat(recording, [{"role": "user", "content": "Search a flight from OSL to FCO"}])["tool_calls"][0][
-        "function"
-    ]
-    assert inner["name"] == "search_flights"
-
-
 def test_the_truth_has_what_ran_and_what_the_capture_shows(tmp_path: Path):
     recording = _begun("unknown_tool")
     recording.start_run()
@@ -110,17 +72,10 @@ def test_the_truth_has_what_ran_and_what_the_capture_shows(tmp_path: Path):
     truth = write(recording, tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["unknown_tool.otlp.pb", "unknown_tool.truth.json"]
     first, second = truth["traces"][0]["tool_calls"]
-    assert (first["name"], first["executed"], first["rejected"], first["in_capture"]["arguments"]) == (
-        "get_forecast",
-        False,
-        True,
-        True,
-    )
-    assert (second["executed"], second["result"], second["in_capture"]["result"]) == (
-        True,
-        {"city": "Lima", "temp": 18.25},
-        False,
-    )
+    assert (first["name"], first["executed"], first["rejected"]) == ("get_forecast", False, True)
+    assert first["in_capture"]["arguments"] is True
+    assert (second["executed"], second["result"]) == (True, {"city": "Lima", "temp": 18.25})
+    assert second["in_capture"]["result"] is False
 
 
 def test_stack_traces_are_cut_and_folders_replaced(tmp_path: Path):
@@ -136,7 +91,7 @@ def test_stack_traces_are_cut_and_folders_replaced(tmp_path: Path):
     assert b"index.js:3:1" not in written
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@each_row("name", SCENARIOS, ids=str)
 def test_every_scenario_offers_the_tools_that_it_calls(name: str):
     one = scenario(name, Names())
     called = {call.name for script in (*one.runs, *one.below) for step in script.steps for call in step}

@@ -4,12 +4,12 @@ An agent handles an order in five calls. Every third one forgets to notify the c
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
+from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span, Status
 
 TOOLS = ("find_order", "check_stock", "issue_refund", "notify_customer", "close_case")
 _FORGETFUL = ("find_order", "check_stock", "find_order", "issue_refund", "close_case")
@@ -110,15 +110,46 @@ class AgentRun:
             name=name,
             start_time_unix_nano=at_ns,
             end_time_unix_nano=at_ns + length_ns,
-            attributes=[KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in values.items()],
+            attributes=pairs(values),
         )
 
 
-def request(spans: Sequence[Span], service: str = "shop") -> bytes:
-    """Put spans into one export request."""
+def run_of(
+    number: int,
+    *tools: str,
+    failing: str = "",
+    start_ns: int = 1,
+    run: Mapping[str, str] | None = None,
+    call: Mapping[str, str] | None = None,
+) -> list[Span]:
+    """A run that calls these tools, one of which may fail, with more attributes of the run's span and of its calls'."""
+    trace_id, root_id = number.to_bytes(16, "big"), (1).to_bytes(8, "big")
+    spans = [Span(span_id=root_id, name="invoke_agent")]
+    spans[0].attributes.extend(pairs({"gen_ai.operation.name": "invoke_agent", **(run or {})}))
+    for place, tool in enumerate(tools, 2):
+        span = Span(span_id=place.to_bytes(8, "big"), parent_span_id=root_id, name=f"execute_tool {tool}")
+        values = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": tool, **(call or {})}
+        if tool == failing:
+            span.status.code = Status.STATUS_CODE_ERROR
+            values["error.type"] = "TimeoutError"
+        span.attributes.extend(pairs(values))
+        spans.append(span)
+    for place, span in enumerate(spans):
+        span.trace_id, span.start_time_unix_nano = trace_id, start_ns + place
+        span.end_time_unix_nano = span.start_time_unix_nano + (1 if place else 900_000)
+    return spans
+
+
+def pairs(values: Mapping[str, str]) -> list[KeyValue]:
+    return [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in values.items()]
+
+
+def request(spans: Sequence[Span], service: str = "shop", **resource: str) -> bytes:
+    """Put spans into one export request; more attributes of the resource have `_` for their points."""
     exported = ExportTraceServiceRequest()
     group = exported.resource_spans.add()
-    group.resource.attributes.append(KeyValue(key="service.name", value=AnyValue(string_value=service)))
+    values = {"service.name": service, **{name.replace("_", "."): value for name, value in resource.items()}}
+    group.resource.attributes.extend(pairs(values))
     group.scope_spans.append(ScopeSpans(spans=spans))
     return exported.SerializeToString()
 

@@ -2,15 +2,15 @@
 
 import json
 import shutil
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
+from tests.http_server import Quiet, answering
 from tests.wire.support import Process, free_port, get, request, until
 
 # Debian calls it `prometheus-alertmanager`, upstream `alertmanager`.
@@ -63,46 +63,30 @@ def alertmanager_running(folder: Path, config: Mapping[str, object]) -> Generato
         process.close()
 
 
-class Webhook(ThreadingHTTPServer):
+class Webhook:
     """Keeps the notifications that it is sent."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Notified)
+        self.url = ""
         self.notifications: list[dict[str, Any]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/"
 
     def alerts(self, status: str) -> list[dict[str, Any]]:
         """All alerts with this status that a notification held, in order of arrival."""
-        return [
-            alert
-            for notification in tuple(self.notifications)
-            for alert in notification["alerts"]
-            if alert["status"] == status
-        ]
-
-
-class _Notified(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        cast("Webhook", self.server).notifications.append(json.loads(body))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        del format, args
+        alerts = [alert for notification in tuple(self.notifications) for alert in notification["alerts"]]
+        return [alert for alert in alerts if alert["status"] == status]
 
 
 @contextmanager
 def webhook_listening() -> Generator[Webhook]:
     webhook = Webhook()
-    thread = threading.Thread(target=webhook.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
+
+    class Notified(Quiet, BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            webhook.notifications.append(json.loads(body))
+            self.send_response(200)
+            self.end_headers()
+
+    with answering(Notified) as url:
+        webhook.url = f"{url}/"
         yield webhook
-    finally:
-        webhook.shutdown()
-        thread.join()
-        webhook.server_close()

@@ -35,12 +35,9 @@ def one_sink(tmp_path_factory: pytest.TempPathFactory) -> Generator[Sink]:
     command = [sys.executable, str(SINK), "--unique", "--proxy"]
     for kind, port in ports.items():
         command += [f"--{kind}-port", str(port)]
-    process = Process(command, tmp_path_factory.mktemp("sink") / "sink.log")
-    try:
+    with contextlib.closing(Process(command, tmp_path_factory.mktemp("sink") / "sink.log")) as process:
         until(lambda: '"ready": true' in process.said(), "the destination to be ready")
         yield Sink(process, ports)
-    finally:
-        process.close()
 
 
 @pytest.fixture

@@ -57,6 +57,15 @@ _FIRST_PORT = 12_000 + (os.getpid() % 25 * 8 + _WORKER % 8) * 100
 _PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 100))
 _ENDING = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 RETRY_SOON = "retry: {initial_interval: 100ms, max_interval: 300ms}"
+# On a busy machine a worker may take longer than 30 s to start.
+_PATIENT_WITH_WORKERS = {"service.workers.worker_process._KILLED_AFTER": 600}
+# How long it tries to send what is queued at its end, which is 24 s.
+SENDING_SHORTLY = {"service.service._SENDING_UNTIL_S": 2.0}
+# Whatever a busy machine does, it scores and sends all at its end.
+PATIENT_END = {
+    f"service.service._{deadline}_S": 240.0
+    for deadline in ("READING_DEADLINE", "SCORING_DEADLINE", "CLOSING_DEADLINE", "SENDING_UNTIL")
+}
 
 
 def until(wanted: Callable[[], _T | None], what: str, deadline_s: float = 120) -> _T:
@@ -121,12 +130,19 @@ class Process:
     """A process whose two outputs go to one file, so that no pipe can fill up; `stdout` is another place for the first."""
 
     def __init__(
-        self, command: list[str], output: Path, env: Mapping[str, str] | None = None, *, stdout: int | None = None
+        self,
+        command: list[str],
+        output: Path,
+        env: Mapping[str, str] | None = None,
+        *,
+        stdout: int | None = None,
+        patched: Mapping[str, float] | None = None,
     ) -> None:
         self.output = output
         self._file = output.open("wb")
         file = self._file.fileno()
-        self.popen = start(command, stdout=file if stdout is None else stdout, stderr=file, env=env or environment())
+        stdout = file if stdout is None else stdout
+        self.popen = start(command, stdout=stdout, stderr=file, env=env or environment(), patched=patched)
 
     @property
     def pid(self) -> int:
@@ -173,12 +189,15 @@ class Toolgauge(Process):
         env: Mapping[str, str] | None = None,
         options: tuple[str, ...] = (),
         stdout: int | None = None,
+        patched: Mapping[str, float] | None = None,
     ) -> None:
         arguments = ["serve", *options]
         for setting in (*listen, *SOON, *settings):
             arguments += ["--set", setting]
         output = folder / f"toolgauge-{time.monotonic_ns()}.log"
-        super().__init__(toolgauge_command(*arguments), output, environment(**(env or {})), stdout=stdout)
+        patched = {**_PATIENT_WITH_WORKERS, **(patched or {})}
+        command = toolgauge_command(*arguments)
+        super().__init__(command, output, environment(**(env or {})), stdout=stdout, patched=patched)
         self.grpc_port = self.http_port = self.metrics_port = 0
 
     def wait_until_up(self) -> "Toolgauge":
@@ -262,17 +281,17 @@ def serving(
     env: Mapping[str, str] | None = None,
     options: tuple[str, ...] = (),
     stdout: int | None = None,
+    patched: Mapping[str, float] | None = None,
 ) -> Generator[Toolgauge]:
     """Run one toolgauge; at the end it must stop in order, unless the test ended it."""
-    toolgauge = Toolgauge(folder, *settings, env=env, options=options, stdout=stdout)
-    try:
+    with contextlib.closing(
+        Toolgauge(folder, *settings, env=env, options=options, stdout=stdout, patched=patched)
+    ) as toolgauge:
         yield toolgauge.wait_until_up()
         if toolgauge.is_running():
             toolgauge.signal()
             toolgauge.ended()
         assert "Traceback" not in toolgauge.said()
-    finally:
-        toolgauge.close()
 
 
 def to_grpc(port: int, *more: str) -> str:

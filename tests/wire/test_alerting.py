@@ -1,18 +1,16 @@
 """From a release that is worse to the notification: toolgauge, a real Prometheus with our rules, a real Alertmanager."""
 
 import re
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.walk.support import key_value
+from tests.wire.agent_runs import request, run_of
 from tests.wire.alertmanager import (
     Alertmanager,
     Webhook,
@@ -94,29 +92,17 @@ class Agent:
         self._toolgauge = toolgauge
         self._sent = 0
 
-    def works(self, runs: int, *, version: str, fails_every: int, model: str = "large-05") -> None:
+    def works(self, runs: int, *, version: str, fails_every: int) -> None:
         """Send runs in which every so many-th call of `find_order` fails, and wait until they are scored."""
-        resource = ResourceSpans()
-        for key, value in (
-            ("service.name", "shop"),
-            ("service.version", version),
-            ("deployment.environment.name", "prod"),
-        ):
-            resource.resource.attributes.append(key_value(key, value))
-        spans = [span for run in range(1, runs + 1) for span in self._run(model, fails=run % fails_every == 0)]
-        resource.scope_spans.append(ScopeSpans(spans=spans))
-        self._toolgauge.send(ExportTraceServiceRequest(resource_spans=[resource]).SerializeToString())
+        spans: list[Span] = []
+        for run in range(1, runs + 1):
+            self._sent += 1
+            failing = "find_order" if run % fails_every == 0 else ""
+            of_run = {"gen_ai.agent.name": "helper"}
+            start_ns = self._sent * 1_000_000
+            spans += run_of(self._sent, "find_order", "list_orders", failing=failing, start_ns=start_ns, run=of_run)
+        self._toolgauge.send(request(spans, service_version=version, deployment_environment_name="prod"))
         until(lambda: self._scored() == 2 * self._sent, f"the scores of {self._sent} runs")
-
-    def _run(self, model: str, *, fails: bool) -> list[Span]:
-        self._sent += 1
-        trace, start = self._sent.to_bytes(16), self._sent * 1_000_000
-        root = Span(trace_id=trace, span_id=(1).to_bytes(8), name="invoke_agent helper")
-        root.start_time_unix_nano, root.end_time_unix_nano = start, start + 900_000
-        root.attributes.append(key_value("gen_ai.operation.name", "invoke_agent"))
-        root.attributes.append(key_value("gen_ai.agent.name", "helper"))
-        root.attributes.append(key_value("gen_ai.response.model", model))
-        return [root, _call(root, 2, "find_order", fails=fails), _call(root, 3, "list_orders", fails=False)]
 
     def _scored(self) -> float:
         criterion = ("gen_ai_evaluation_name", "default.tool_success")
@@ -125,19 +111,6 @@ class Agent:
             for (name, labels), value in self._toolgauge.samples().items()
             if name == "toolgauge_evaluation_score_count" and criterion in labels
         )
-
-
-def _call(root: Span, number: int, tool: str, *, fails: bool) -> Span:
-    start = root.start_time_unix_nano + number
-    span = Span(
-        trace_id=root.trace_id, span_id=number.to_bytes(8), parent_span_id=root.span_id, name=f"execute_tool {tool}"
-    )
-    span.start_time_unix_nano, span.end_time_unix_nano = start, start + 1
-    span.attributes.append(key_value("gen_ai.operation.name", "execute_tool"))
-    span.attributes.append(key_value("gen_ai.tool.name", tool))
-    if fails:
-        span.status.code = Status.STATUS_CODE_ERROR
-    return span
 
 
 @dataclass
@@ -149,25 +122,13 @@ class Monitored:
 
 @pytest.fixture
 def monitored(tmp_path: Path) -> Iterator[Monitored]:
-    with monitoring(tmp_path, pushes=False) as monitored:
-        yield monitored
-
-
-@contextmanager
-def monitoring(folder: Path, *, pushes: bool) -> Generator[Monitored]:
-    """Run everything; where toolgauge `pushes` its alerts to Alertmanager, Prometheus has no rule for them."""
-    with ExitStack() as stack:
-        webhook = stack.enter_context(webhook_listening())
-        alertmanager = stack.enter_context(alertmanager_running(folder, notifying(webhook)))
-        push = f"exporters.webhook={{url: 'http://127.0.0.1:{alertmanager.port}', format: alertmanager}}"
-        toolgauge = stack.enter_context(serving(folder, *WATCH, SHADOW, *([push] if pushes else ())))
-        config = watching(toolgauge, alertmanager, folder)
-        if pushes:
-            alerts = yaml.safe_load((folder / "alerts.yaml").read_text())
-            for group in alerts["groups"]:
-                group["rules"] = [rule for rule in group["rules"] if rule["alert"] != SINGLE["alertname"]]
-            (folder / "alerts.yaml").write_text(yaml.safe_dump(alerts))  # pyright: ignore[reportUnknownMemberType] - in newer stubs
-        yield Monitored(toolgauge, stack.enter_context(prometheus_running(folder, config)), webhook)
+    with (
+        webhook_listening() as webhook,
+        alertmanager_running(tmp_path, notifying(webhook)) as alertmanager,
+        serving(tmp_path, *WATCH, SHADOW) as toolgauge,
+        prometheus_running(tmp_path, watching(toolgauge, alertmanager, tmp_path)) as prometheus,
+    ):
+        yield Monitored(toolgauge, prometheus, webhook)
 
 
 def notifying(webhook: Webhook) -> dict[str, Any]:
@@ -217,27 +178,6 @@ def test_a_release_that_is_worse_is_notified_and_cleared_after_it_is_rolled_back
     assert {alert.get("gen_ai_tool_name", "find_order") for alert in fired} == {"find_order"}
     assert {alert["gen_ai_evaluation_name"] for alert in fired} == {"default.tool_success"}
     assert monitored.prometheus.value('count(toolgauge_evaluation_score_count{toolgauge_enforce="shadow"}) > 0')
-
-
-@needs_prometheus
-@needs_alertmanager
-def test_the_notification_about_a_silent_change_of_the_model_names_it(tmp_path: Path):
-    with monitoring(tmp_path, pushes=True) as monitored:
-        agent, webhook = Agent(monitored.toolgauge), monitored.webhook
-        agent.works(200, version="1.0", fails_every=40)
-        assert webhook.notifications == []
-        agent.works(60, version="1.0", fails_every=2, model="large-06")
-        until(lambda: webhook.alerts("firing"), "the notification")
-        until(lambda: monitored.prometheus.value("max(toolgauge_regression_active) > 0"), "the alarm in Prometheus")
-        alert = next(
-            each for each in webhook.alerts("firing") if each["labels"].get("gen_ai_tool_name") == "find_order"
-        )
-        assert alert["labels"]["alertname"] == "ToolgaugeQualityRegression"
-        found = r"`gen_ai.response.model` changed from `large-05` to `large-06` at \d\d:\d\d UTC; (\d+) of \1 conversations since have"
-        assert re.match(found, alert["annotations"]["cause"]), alert["annotations"]
-        # Prometheus knows of the alarm, and does not send it a second time.
-        assert monitored.prometheus.value('count(ALERTS{alertname="ToolgaugeQualityRegression"})') is None
-        assert SINGLE not in labels(webhook, "firing")
 
 
 def assert_all_rules_are_evaluated(prometheus: Prometheus) -> None:

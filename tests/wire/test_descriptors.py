@@ -26,7 +26,7 @@ def open_descriptors(toolgauge: Toolgauge) -> int:
     return len(list(Path(f"/proc/{toolgauge.pid}/fd").iterdir()))
 
 
-@pytest.mark.parametrize("port", ["http_port", "grpc_port", "metrics_port"])
+@pytest.mark.parametrize("port", ["http_port", "grpc_port"])
 def test_clients_that_take_all_descriptors_cost_a_line_in_the_log_and_no_more(tmp_path: Path, port: str):
     with serving(tmp_path) as toolgauge:
         limit = open_descriptors(toolgauge) + 30
@@ -36,18 +36,17 @@ def test_clients_that_take_all_descriptors_cost_a_line_in_the_log_and_no_more(tm
             before_s = cpu_seconds(toolgauge)
             # Long enough for a loop that tries again and again to be seen.
             with contextlib.suppress(TimeoutError), socket.create_connection(("127.0.0.1", toolgauge.http_port)) as one:
-                one.settimeout(2)
+                one.settimeout(1)
                 one.recv(1)
-            assert cpu_seconds(toolgauge) - before_s < 1.5
-            # The metrics endpoint and the receiver that was asked meanwhile; gRPC waits without a word.
-            lines = {"http_port": 1, "grpc_port": 1, "metrics_port": 2}[port]
-            until(lambda: toolgauge.said().count(CANNOT_ACCEPT) >= lines, "what the log tells of it")
+            assert cpu_seconds(toolgauge) - before_s < 0.8
+            # gRPC waits without a word: it is the receiver that was asked meanwhile.
+            until(lambda: CANNOT_ACCEPT in toolgauge.said(), "what the log tells of it")
         status, _ = post(toolgauge.http_port, BODY)
         assert status == 200
         toolgauge.send(BODY, "grpc")
         toolgauge.settled(6)
         assert len(toolgauge.said().splitlines()) < 20, toolgauge.said()[:2000]
-        assert toolgauge.said().count(CANNOT_ACCEPT) == lines
+        assert toolgauge.said().count(CANNOT_ACCEPT) == 1
         assert "how much memory" not in toolgauge.said()
 
 

@@ -30,14 +30,7 @@ def test_only_a_run_that_was_going_on_at_the_start_is_half_a_run(tmp_path: Path)
         begun_after = AgentRun(4, now_ns, now_ns + 1000)
         for run in (long_ago, going_on, begun_after):
             toolgauge.send(request(run.spans()))
-        whole = {("pass", ""): 2 * CALLS, ("not_evaluated", "incomplete"): 1}
+        # Of another such run, a part arrives.
+        toolgauge.send(request(AgentRun(5, before_ns - MINUTE_NS, now_ns).spans()[-4:]))
+        whole = {("pass", ""): 2 * CALLS, ("not_evaluated", "incomplete"): 2}
         until_equal(lambda: outcomes(toolgauge, "default.tool_success"), whole, "the results")
-
-
-def test_the_half_that_arrives_of_such_a_run_is_half_a_run_too(tmp_path: Path):
-    before_ns = time.time_ns()
-    with serving(tmp_path) as toolgauge:
-        rest = AgentRun(2, before_ns - MINUTE_NS, time.time_ns()).spans()[-4:]
-        toolgauge.send(request(rest))
-        half = {("not_evaluated", "incomplete"): 1}
-        until_equal(lambda: outcomes(toolgauge, "default.tool_success"), half, "the results")

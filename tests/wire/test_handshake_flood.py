@@ -36,7 +36,7 @@ def flooding(port: int, ended: threading.Event) -> None:
 
 @pytest.mark.parametrize("port", ["grpc", "http"])
 def test_senders_get_through_while_others_end_no_handshake(tmp_path: Path, port: str, pytestconfig: pytest.Config):
-    seconds = 8 if pytestconfig.getoption("--long") else 1
+    seconds = 8 if pytestconfig.getoption("--long") else 0.5
     made = certificates(tmp_path)
     (tmp_path / "tokens").write_text("secret\n")
     toolgauge = Toolgauge(tmp_path, *configured(tmp_path, made, "localhost:0"), listen=LISTEN)

@@ -1,16 +1,24 @@
 """What an orchestrator and a person hear from the admin endpoint of a running toolgauge."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+
+import contextlib
 import http.client
 import json
 import re
-import signal
 import threading
 from pathlib import Path
 from typing import TypeAlias
 
+import grpc
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+
 from tests.wire.sink import Sink
 from tests.wire.support import (
     LITTLE_MEMORY,
+    SENDING_SHORTLY,
+    TRACES,
     Toolgauge,
     fill_memory,
     free_port,
@@ -45,16 +53,6 @@ def part(port: int, name: str) -> ClaimedAct:
     return told["status"], told.get("error")
 
 
-def test_a_destination_that_is_away_is_plainly_claimed_and_requests_are_taken_all_the_same(tmp_path: Path):
-    with serving(tmp_path, to_grpc(free_port())) as toolgauge:
-        port = admin_port(toolgauge)
-        toolgauge.send_recorded("pydantic-ai", "tool_error")
-        until(lambda: part(port, "exporter:otlp") == AWAY, "the outage")
-        assert simple(port) == 200
-        toolgauge.signal(signal.SIGKILL)
-        toolgauge.ended()
-
-
 def test_a_destination_that_wants_another_token_is_a_permanent_error_of_the_signals_it_refuses(
     tmp_path: Path, sink: Sink
 ):
@@ -69,13 +67,26 @@ def test_a_destination_that_wants_another_token_is_a_permanent_error_of_the_sign
         until(lambda: part(port, "exporter:otlp") == ("StatusOK", None), "it to be well again")
 
 
-def test_memory_that_is_short_is_plainly_claimed_and_passes(tmp_path: Path, sink: Sink):
+def test_memory_that_is_short_is_plainly_claimed_with_the_time_to_come_back_and_passes(tmp_path: Path, sink: Sink):
     sink.tell("/down")
     (body,) = recorded("pydantic-ai", "tool_error")
     onward = to_http(sink.ports["http"], "queue: {max_bytes: 1GiB}")
     with serving(tmp_path, onward, LITTLE_MEMORY, "annotate=off") as toolgauge:
         port = admin_port(toolgauge)
         fill_memory(toolgauge, body)
+        headers = {"Content-Type": "application/x-protobuf"}
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", toolgauge.http_port, timeout=60)) as connection:
+            connection.request("POST", "/v1/traces", body, headers)
+            answer = connection.getresponse()
+            assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+            assert Status.FromString(answer.read()).message == "memory is short"
+        with grpc.insecure_channel(f"127.0.0.1:{toolgauge.grpc_port}") as channel:
+            call = channel.unary_unary(TRACES).future(body, timeout=60)
+            assert call.code() is grpc.StatusCode.UNAVAILABLE
+            (packed,) = [value for key, value in call.trailing_metadata() if key == "grpc-status-details-bin"]
+            assert isinstance(packed, bytes)
+            (detail,) = Status.FromString(packed).details
+            assert RetryInfo.FromString(detail.value).retry_delay.seconds == 1
         told = "memory is short (`memory.limit`): requests are refused with a retryable status"
         until(lambda: part(port, "processor:memory_limiter") == ("StatusRecoverableError", told), "memory to be short")
         assert simple(port) == 200
@@ -83,10 +94,14 @@ def test_memory_that_is_short_is_plainly_claimed_and_passes(tmp_path: Path, sink
         until(lambda: part(port, "processor:memory_limiter") == ("StatusOK", None), "memory to suffice again")
 
 
-def test_health_says_no_as_soon_as_the_signal_came_and_is_there_to_the_last(tmp_path: Path):
-    with serving(tmp_path, to_grpc(free_port())) as toolgauge:
+def test_a_destination_that_is_away_is_plainly_claimed_and_health_says_no_to_the_last_once_the_signal_came(
+    tmp_path: Path,
+):
+    with serving(tmp_path, to_grpc(free_port()), patched=SENDING_SHORTLY) as toolgauge:
         port = admin_port(toolgauge)
         toolgauge.send_recorded("pydantic-ai", "tool_error")
+        until(lambda: part(port, "exporter:otlp") == AWAY, "the outage")
+        assert simple(port) == 200
         toolgauge.signal()
         until(lambda: "stopping" in toolgauge.said(), "the signal to be seen")
         answers: list[tuple[int, str]] = []
@@ -99,7 +114,6 @@ def test_health_says_no_as_soon_as_the_signal_came_and_is_there_to_the_last(tmp_
         except (OSError, http.client.HTTPException):
             pass
         assert toolgauge.ended() == 1
-        assert set(answers) <= {(503, "StatusStopping"), (503, "StatusStopped")}
-        assert len(answers) > 10
-        # More than twenty seconds for the queue, in which it was asked all the time.
+        # It was asked all the time in which the queue was waited for.
+        assert {(503, "StatusStopping")} <= set(answers) <= {(503, "StatusStopping"), (503, "StatusStopped")}
         assert "stopped; lost: 3 spans" in toolgauge.said()

@@ -7,6 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.wire.prometheus import Prometheus, needs_prometheus, prometheus_running, scrape_job
 from tests.wire.support import environment, serving, until
 
@@ -42,6 +44,7 @@ def names(prometheus: Prometheus) -> set[str]:
     return {f"{alert['labels']['alertname']} {alert['state']}" for alert in prometheus.ask("alerts")["alerts"]}
 
 
+@pytest.mark.long
 def test_a_healthy_release_of_the_sample_sender_raises_no_alert_not_even_a_pending_one(tmp_path: Path):
     with contextlib.ExitStack() as running:
         toolgauge = running.enter_context(serving(tmp_path, *SETTINGS))

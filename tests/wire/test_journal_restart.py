@@ -19,6 +19,7 @@ from tools.bench.crash import measure
 
 (RUN,) = recorded("pydantic-ai", "tool_error")
 SPANS = 3
+OPEN = ("assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
 
 
 def in_two(body: bytes) -> tuple[bytes, bytes]:
@@ -59,40 +60,35 @@ def test_what_was_acknowledged_arrives_after_the_process_was_killed(tmp_path: Pa
 
 def test_an_open_run_goes_on_after_the_process_was_killed(tmp_path: Path):
     first, rest = in_two(RUN)
-    settings = ("assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
     with receiving() as destination:
-        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path), *settings) as toolgauge:
+        settings = (to_grpc(destination.grpc_port), state(tmp_path), *OPEN)
+        with serving(tmp_path, *settings) as toolgauge:
             toolgauge.send(first)
             until(lambda: len(destination.spans()) + toolgauge.books()["held"] >= 1, "the span to be read")
             kill(toolgauge)
-        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path), *settings) as toolgauge:
+        with serving(tmp_path, *settings) as toolgauge:
             toolgauge.send(rest)
-            until(lambda: len(destination.scorecards()) == 1, "a scorecard")
-            links = destination.scorecards()[0].links
-    with receiving() as other:
-        with serving(tmp_path, to_grpc(other.grpc_port)) as toolgauge:
-            toolgauge.send(RUN)
-            until(lambda: len(other.scorecards()) == 1, "a scorecard")
-        assert [link.span_id for link in links] == [link.span_id for link in other.scorecards()[0].links]
-        said, wanted = (
-            {key: value for key, value in attributes(one).items() if key != "toolgauge.scored_time_unix_nano"}
-            for one in (destination.scorecards()[0], other.scorecards()[0])
-        )
-        assert said == wanted
+            (card,) = until(destination.scorecards, "a scorecard")
+    with receiving() as other, serving(tmp_path, to_grpc(other.grpc_port)) as toolgauge:
+        toolgauge.send(RUN)
+        (wanted,) = until(other.scorecards, "a scorecard")
+    assert [link.span_id for link in card.links] == [link.span_id for link in wanted.links]
+    differing = attributes(card).items() ^ attributes(wanted).items()
+    assert {key for key, _ in differing} == {"toolgauge.scored_time_unix_nano"}
 
 
 def test_open_runs_stay_in_the_journal_when_the_process_is_stopped(tmp_path: Path):
     first, rest = in_two(RUN)
-    settings = ("assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
     with receiving() as destination:
-        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path), *settings) as toolgauge:
+        settings = (to_grpc(destination.grpc_port), state(tmp_path), *OPEN)
+        with serving(tmp_path, *settings) as toolgauge:
             toolgauge.send(first)
             toolgauge.signal()
             assert toolgauge.ended() == 0, toolgauge.said()
             assert "1 open trajectories wait in the journal" in toolgauge.said()
         assert destination.scorecards() == []
         assert len(destination.spans()) == 1
-        with serving(tmp_path, to_grpc(destination.grpc_port), state(tmp_path), *settings) as toolgauge:
+        with serving(tmp_path, *settings) as toolgauge:
             toolgauge.send(rest)
             until(lambda: len(destination.scorecards()) == 1, "a scorecard")
         # Delivered before the end, and not a second time after it.
@@ -100,8 +96,8 @@ def test_open_runs_stay_in_the_journal_when_the_process_is_stopped(tmp_path: Pat
 
 
 def test_what_an_absent_destination_did_not_take_is_sent_by_the_next_process(tmp_path: Path):
-    port = free_port()
-    with serving(tmp_path, to_grpc(port), state(tmp_path)) as toolgauge:
+    shortly = {"service.service._SENDING_WITH_JOURNAL_UNTIL_S": 1.0}
+    with serving(tmp_path, to_grpc(free_port()), state(tmp_path), patched=shortly) as toolgauge:
         toolgauge.send(RUN)
         until(lambda: toolgauge.total("toolgauge_trajectories_total") == 1, "the run to be scored")
         toolgauge.signal()
@@ -128,6 +124,7 @@ def test_a_run_that_was_scored_is_not_scored_again_by_the_next_process(tmp_path:
         assert len(destination.scorecards()) == 1
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_under_load_loses_nothing_and_scores_nothing_falsely(tmp_path: Path):
     report = measure(tmp_path, kills=2, rate=200)
     assert report.spans > 0

@@ -143,10 +143,8 @@ def test_brokers_that_are_away_are_shown_and_keep_nobody_from_starting_or_stoppi
             run = AgentRun(1, time.time_ns(), time.time_ns() + 1000)
             toolgauge.send(request(run.spans()))
             until_scored(destination, [run])
-            began_s = time.monotonic()
             toolgauge.signal()
-            toolgauge.ended()
-            assert time.monotonic() - began_s < 28
+            assert toolgauge.ended() == 0, toolgauge.said()
 
 
 def test_after_max_uncommitted_a_run_is_whole_where_it_began_and_incomplete_elsewhere(broker: str, tmp_path: Path):

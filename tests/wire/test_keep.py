@@ -12,21 +12,6 @@ KEEP_FAILED = "exporters.otlp.keep.passed=0"
 OPEN = ("assemble.run_end_grace=1h", "assemble.idle_timeout=1h")
 
 
-def test_only_runs_that_failed_arrive_and_the_books_show_the_others(tmp_path: Path):
-    with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port), KEEP_FAILED) as toolgauge:
-        toolgauge.send(PASSED)
-        toolgauge.send(other_trace(FAILED))
-        until(lambda: len(destination.spans()) == 3, "the spans of the run that failed")
-        until(
-            lambda: toolgauge.total("toolgauge_own_dropped_total") == 2, "scorecard and events of the run that passed"
-        )
-        until(lambda: len(destination.scorecards()) == 1, "the scorecard of the run that failed")
-        books = toolgauge.settled(7)
-        assert (books["forwarded"], books["dropped"]) == (3, 4)
-        toolgauge.signal()
-        assert toolgauge.ended() == 0, toolgauge.said()
-
-
 def test_what_waits_when_the_process_is_killed_is_decided_by_the_next_one(tmp_path: Path):
     with receiving() as destination:
         with serving(tmp_path, to_grpc(destination.grpc_port), KEEP_FAILED, state(tmp_path), *OPEN) as toolgauge:

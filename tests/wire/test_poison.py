@@ -1,4 +1,4 @@
-"""Runs and requests that end the process, or keep it, are set aside: the others are scored, and all spans arrive."""
+"""Runs and requests that end the process are set aside: the others are scored, and all spans arrive."""
 
 import signal
 import sqlite3
@@ -19,6 +19,7 @@ from toolgauge.state.under_way import UnderWay
 SPANS = 3
 RUNS = 8
 POISON = 3
+BODIES = [other_trace(RUN, number) for number in range(1, RUNS + 1)]
 
 EVALUATOR = """
 import os, signal, time
@@ -51,34 +52,40 @@ def of_trace(destination: Destination, trace_id: str) -> Sequence[Span]:
     return [card for card in destination.scorecards() if card.trace_id.hex() == trace_id]
 
 
+def ends(folder: Path, *settings: str, bodies: Sequence[bytes] = ()) -> None:
+    """Run a process that ends itself, at once or when it is sent something."""
+    with closing(Toolgauge(folder, *settings)) as toolgauge:
+        if bodies:
+            toolgauge.wait_until_up()
+        for body in bodies:
+            toolgauge.send(body, "http")
+        assert toolgauge.ended() == -signal.SIGKILL
+
+
+def arrived(destination: Destination) -> int:
+    return len({span.span_id + span.trace_id for span in destination.spans()})
+
+
+def scored(destination: Destination) -> int:
+    return len({card.trace_id for card in destination.scorecards()})
+
+
 def test_a_run_that_ends_the_process_is_tried_twice_and_all_others_are_scored(tmp_path: Path):
-    bodies = [other_trace(RUN, number) for number in range(1, RUNS + 1)]
-    condition = f'trajectory.trace_id == "{poison_trace(bodies)}"'
+    condition = f'trajectory.trace_id == "{poison_trace(BODIES)}"'
     settings = poisoned(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", condition)
     with receiving() as destination:
         sends_to = to_grpc(destination.grpc_port)
-        toolgauge = Toolgauge(tmp_path, sends_to, *settings).wait_until_up()
-        try:
-            for body in bodies:
-                toolgauge.send(body, "http")
-            assert toolgauge.ended() == -signal.SIGKILL
-        finally:
-            toolgauge.close()
+        ends(tmp_path, sends_to, *settings, bodies=BODIES)
         # The spans are delivered before the run is tried again.
-        toolgauge = Toolgauge(tmp_path, sends_to, *settings)
-        try:
-            assert toolgauge.ended() == -signal.SIGKILL
-        finally:
-            toolgauge.close()
-        assert len({span.span_id + span.trace_id for span in destination.spans()}) == RUNS * SPANS
+        ends(tmp_path, sends_to, *settings)
+        assert arrived(destination) == RUNS * SPANS
         with serving(tmp_path, sends_to, *settings) as toolgauge:
-            until(lambda: len({card.trace_id for card in destination.scorecards()}) == RUNS, "a scorecard for each run")
-            said = toolgauge.said()
-            assert poison_trace(bodies) in said
-            assert "criterion deadly (evaluator ./deadly.py:Deadly)" in said
-            (card,) = of_trace(destination, poison_trace(bodies))
+            until(lambda: scored(destination) == RUNS, "a scorecard for each run")
+            assert poison_trace(BODIES) in toolgauge.said()
+            assert "criterion deadly (evaluator ./deadly.py:Deadly)" in toolgauge.said()
+            (card,) = of_trace(destination, poison_trace(BODIES))
             assert attributes(card)["toolgauge.eval.deadly.outcome"] == "error"
-            others = [card for card in destination.scorecards() if card.trace_id.hex() != poison_trace(bodies)]
+            others = [card for card in destination.scorecards() if card.trace_id.hex() != poison_trace(BODIES)]
             assert {attributes(card)["toolgauge.eval.deadly.outcome"] for card in others} == {"pass"}
             toolgauge.assert_books_balance()
 
@@ -87,45 +94,20 @@ def test_an_evaluator_that_ends_the_process_with_every_run_is_switched_off(tmp_p
     settings = poisoned(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", "True")
     with receiving() as destination:
         sends_to = to_grpc(destination.grpc_port)
-        toolgauge = Toolgauge(tmp_path, sends_to, *settings).wait_until_up()
-        try:
-            for number in range(1, RUNS + 1):
-                toolgauge.send(other_trace(RUN, number), "http")
-            assert toolgauge.ended() == -signal.SIGKILL
-        finally:
-            toolgauge.close()
+        ends(tmp_path, sends_to, *settings, bodies=BODIES)
         for _ in range(3):
-            toolgauge = Toolgauge(tmp_path, sends_to, *settings)
-            try:
-                assert toolgauge.ended() == -signal.SIGKILL
-            finally:
-                toolgauge.close()
+            ends(tmp_path, sends_to, *settings)
         with serving(tmp_path, sends_to, *settings) as toolgauge:
-            until(lambda: len({card.trace_id for card in destination.scorecards()}) == RUNS, "a scorecard for each run")
+            until(lambda: scored(destination) == RUNS, "a scorecard for each run")
             assert "any run" in toolgauge.said()
-            assert len({span.span_id + span.trace_id for span in destination.spans()}) == RUNS * SPANS
-
-
-def test_an_evaluator_that_waits_once_for_ever_delays_nobody(tmp_path: Path):
-    bodies = [other_trace(RUN, number) for number in range(1, RUNS + 1)]
-    condition = f'trajectory.trace_id == "{poison_trace(bodies)}"'
-    settings = poisoned(tmp_path, "time.sleep(100_000)", condition)
-    with receiving() as destination, serving(tmp_path, to_grpc(destination.grpc_port), *settings) as toolgauge:
-        for body in bodies:
-            toolgauge.send(body, "http")
-        until(lambda: len({card.trace_id for card in destination.scorecards()}) == RUNS, "a scorecard for each run")
-        (card,) = of_trace(destination, poison_trace(bodies))
-        assert attributes(card)["toolgauge.eval.deadly.outcome"] == "error"
-        others = [card for card in destination.scorecards() if card.trace_id.hex() != poison_trace(bodies)]
-        assert {attributes(card)["toolgauge.eval.deadly.outcome"] for card in others} == {"pass"}
-        toolgauge.settled(RUNS * SPANS)
+            assert arrived(destination) == RUNS * SPANS
 
 
 def test_a_request_whose_reading_ends_the_process_goes_on_unread(tmp_path: Path):
     state = tmp_path / "state"
     with serving(tmp_path, to_grpc(free_port()), f"state.directory={state}") as toolgauge:
-        for number in range(1, RUNS + 1):
-            toolgauge.send(other_trace(RUN, number), "http")
+        for body in BODIES:
+            toolgauge.send(body, "http")
         toolgauge.signal(signal.SIGKILL)
         toolgauge.ended()
     with closing(sqlite3.connect(state / "toolgauge.sqlite3")) as connection:
@@ -136,8 +118,7 @@ def test_a_request_whose_reading_ends_the_process_goes_on_unread(tmp_path: Path)
     with receiving() as destination:
         sends_to = to_grpc(destination.grpc_port)
         with serving(tmp_path, sends_to, f"state.directory={state}") as toolgauge:
-            until(lambda: len({card.trace_id for card in destination.scorecards()}) == RUNS - 1, "the other scorecards")
+            until(lambda: scored(destination) == RUNS - 1, "the other scorecards")
             toolgauge.settled(RUNS * SPANS)
             assert f"while it read request {entries[POISON]} of the journal" in toolgauge.said()
-        assert len({span.span_id + span.trace_id for span in destination.spans()}) == RUNS * SPANS
-        assert len({card.trace_id for card in destination.scorecards()}) == RUNS - 1
+        assert (arrived(destination), scored(destination)) == (RUNS * SPANS, RUNS - 1)

@@ -1,4 +1,4 @@
-"""Real producers: agents of pydantic-ai and calls of the openai client, instrumented and exported by their own SDKs.
+"""A real producer: an agent of pydantic-ai, instrumented and exported by the SDK of OpenTelemetry.
 
 The model is a script: it calls a tool that works, one that raises and one that nobody offered. The scores
 that come out of the far end must say exactly that.
@@ -10,19 +10,10 @@ import asyncio
 import contextlib
 import http.server
 import json
-import threading
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from openai import OpenAI
-from openai.types.chat import (
-    ChatCompletionMessageFunctionToolCallParam,
-    ChatCompletionMessageParam,
-    ChatCompletionToolParam,
-)
-from openinference.instrumentation import TracerProvider as OpenInferenceTracerProvider
-from openinference.instrumentation.openai import OpenAIInstrumentor
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -34,6 +25,7 @@ from pydantic_ai import Agent, ModelMessage, ModelResponse, ModelRetry, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
+from tests.http_server import Quiet, answering
 from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import OPENMETRICS, Toolgauge, serving, to_grpc, to_http, until, until_equal
 
@@ -151,7 +143,7 @@ async def test_a_run_of_pydantic_ai_arrives_with_the_scores_of_what_happened(tmp
             toolgauge.settled(SPANS)
 
 
-# -- openai, instrumented by openinference ------------------------------------------------------------------------------
+# -- a stand-in for a model -----------------------------------------------------------------------------------------------
 
 
 def completion(content: str | None, *calls: tuple[str, str, str]) -> bytes:
@@ -172,10 +164,7 @@ def model_server(answers: list[bytes]) -> Generator[str]:
     """A stand-in for the model's API that gives these answers in order."""
     left = iter(answers)
 
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:
-            del format, args
-
+    class Answer(Quiet, http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             body = next(left)
@@ -185,101 +174,11 @@ def model_server(answers: list[bytes]) -> Generator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with answering(Answer) as url:
+        yield f"{url}/v1"
 
 
-def offered(name: str, **parameters: str) -> ChatCompletionToolParam:
-    properties = {key: {"type": kind} for key, kind in parameters.items()}
-    schema: dict[str, object] = {"type": "object", "properties": properties}
-    return {"type": "function", "function": {"name": name, "parameters": schema}}
-
-
-TOOLS = [offered("get_weather", city="string"), offered("book_hotel", city="string", nights="integer")]
-TURNS = (
-    ("call-weather", "get_weather", '{"city": "Lima"}'),
-    ("call-invented", "get_wether", '{"city": "Lima"}'),
-    ("call-hotel", "book_hotel", '{"city": "Lima", "nights": 2}'),
-)
-
-
-def run_openai(exporter: GrpcExporter | HttpExporter) -> None:
-    """Loop over the model's calls as an application would; tools are traced with OpenInference's own tracer."""
-    provider = OpenInferenceTracerProvider(resource=RESOURCE)
-    provider.add_span_processor(BatchSpanProcessor(exporter))
-    instrumentor = OpenAIInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    try:
-        answers = [*(completion(None, turn) for turn in TURNS), completion("Mild, but no hotel.")]
-        with (
-            model_server(answers) as url,
-            OpenAI(base_url=url, api_key="none", max_retries=0) as client,
-            provider.get_tracer("trip-planner").start_as_current_span("planner", openinference_span_kind="agent"),
-        ):
-            converse(client, provider)
-    finally:
-        instrumentor.uninstrument()
-        provider.shutdown()
-
-
-def converse(client: OpenAI, provider: OpenInferenceTracerProvider) -> None:
-    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Weather and a hotel in Lima"}]
-    while True:
-        answer = client.chat.completions.create(model="stub", messages=messages, tools=TOOLS)
-        message = answer.choices[0].message
-        if not message.tool_calls:
-            assert message.content == "Mild, but no hotel."
-            return
-        for call in message.tool_calls:
-            assert call.type == "function"
-            asked: ChatCompletionMessageFunctionToolCallParam = {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.function.name, "arguments": call.function.arguments},
-            }
-            result = use_tool(call.function.name, call.function.arguments, provider)
-            messages.append({"role": "assistant", "tool_calls": [asked]})
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
-
-
-def use_tool(name: str, arguments: str, provider: OpenInferenceTracerProvider) -> str:
-    tools = {"get_weather": get_weather, "book_hotel": book_hotel}
-    if name not in tools:
-        return f"Error: there is no tool {name}"
-    tracer = provider.get_tracer("trip-planner")
-    try:
-        with tracer.start_as_current_span(name, openinference_span_kind="tool") as span:
-            span.set_tool(name=name, parameters=json.loads(arguments))
-            span.set_input(arguments, mime_type="application/json")
-            result = tools[name](**json.loads(arguments))
-            span.set_output(result)
-            return result
-    except ModelRetry as error:
-        return f"Error: {error}"
-
-
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
-def test_calls_of_the_openai_client_arrive_with_the_scores_of_what_happened(tmp_path: Path, protocol: str):
-    with receiving() as destination:
-        onward = (to_grpc if protocol == "grpc" else to_http)(getattr(destination, f"{protocol}_port"))
-        with serving(tmp_path, onward) as toolgauge:
-            run_openai(exporter_to(toolgauge, protocol))
-            assert judged(destination) == HAPPENED
-            tools = [span for span in destination.spans() if span.name in ("get_weather", "book_hotel")]
-            assert {span.name: scores(span) for span in tools} == SCORES
-            assert_one_scorecard_links_to(destination, {span.span_id for span in tools})
-            assert_metrics_arrive(toolgauge, destination)
-            toolgauge.settled(SPANS)
-
-
-# -- what both must see -------------------------------------------------------------------------------------------------
+# -- what must be seen --------------------------------------------------------------------------------------------------
 
 
 def judged(destination: Destination) -> dict[tuple[object, object], object]:

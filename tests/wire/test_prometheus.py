@@ -3,10 +3,7 @@
 import time
 from pathlib import Path
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Status
-
-from tests.walk.support import key_value
+from tests.wire.agent_runs import request, run_of
 from tests.wire.prometheus import Prometheus, needs_prometheus, scraping
 from tests.wire.support import free_port, serving, until, until_equal
 
@@ -40,21 +37,13 @@ def test_scores_exemplars_and_the_books_are_stored(tmp_path: Path):
             "toolgauge_traces_open_bytes": 0,
         }
         until_equal(lambda: {query: prometheus.value(query) for query in wanted}, wanted, "scores and books")
-        assert_exemplars_lead_to_spans(prometheus)
-        assert_metadata_is_there(prometheus)
+        everywhen = {"start": "0", "end": "9999999999"}
+        series = prometheus.ask("query_exemplars", query="toolgauge_evaluation_score_bucket", **everywhen)
+        labels = {frozenset(exemplar["labels"]) for one in series for exemplar in one["exemplars"]}
+        assert labels == {frozenset({"trace_id", "span_id"})}
+        (target,) = prometheus.ask("targets/metadata", metric="toolgauge_evaluation_score")
+        assert target["type"] == "histogram"
         assert_the_process_is_measured(prometheus)
-
-
-def assert_exemplars_lead_to_spans(prometheus: Prometheus) -> None:
-    series = prometheus.ask("query_exemplars", query="toolgauge_evaluation_score_bucket", start="0", end="9999999999")
-    labels = [exemplar["labels"] for one in series for exemplar in one["exemplars"]]
-    assert labels
-    assert {frozenset(label) for label in labels} == {frozenset({"trace_id", "span_id"})}
-
-
-def assert_metadata_is_there(prometheus: Prometheus) -> None:
-    targets = prometheus.ask("targets/metadata", metric="toolgauge_evaluation_score")
-    assert [target["type"] for target in targets] == ["histogram"]
 
 
 def assert_the_process_is_measured(prometheus: Prometheus) -> None:
@@ -76,22 +65,9 @@ def assert_the_process_is_measured(prometheus: Prometheus) -> None:
     until_equal(less, [], "what is measured about the process")
 
 
-def called(number: int, version: str, *, fails: bool) -> bytes:
+def called(number: int, *, failing: str = "") -> bytes:
     """A trace of an agent run with one call of a tool."""
-    request = ExportTraceServiceRequest()
-    group = request.resource_spans.add()
-    group.resource.attributes.extend((key_value("service.name", "shop"), key_value("service.version", version)))
-    spans = group.scope_spans.add().spans
-    times = {"start_time_unix_nano": time.time_ns(), "end_time_unix_nano": time.time_ns() + 1}
-    trace_id = number.to_bytes(16, "big")
-    root = spans.add(trace_id=trace_id, span_id=b"rootroot", name="invoke_agent", **times)
-    root.attributes.append(key_value("gen_ai.operation.name", "invoke_agent"))
-    tool = spans.add(trace_id=trace_id, span_id=b"tooltool", parent_span_id=b"rootroot", name="execute_tool", **times)
-    tool.attributes.extend((key_value("gen_ai.operation.name", "execute_tool"), key_value("gen_ai.tool.name", "pay")))
-    if fails:
-        tool.attributes.append(key_value("error.type", "TimeoutError"))
-        tool.status.code = Status.STATUS_CODE_ERROR
-    return request.SerializeToString()
+    return request(run_of(number, "pay", failing=failing, start_ns=time.time_ns()), service_version="1.1")
 
 
 def test_the_first_failure_and_the_first_dropped_span_are_increases(tmp_path: Path):
@@ -102,11 +78,11 @@ def test_the_first_failure_and_the_first_dropped_span_are_increases(tmp_path: Pa
     dropped = 'increase(toolgauge_spans_total{toolgauge_outcome="dropped",toolgauge_reason="retries_exhausted"}[1m])'
     with serving(tmp_path, nowhere) as toolgauge, scraping(toolgauge, tmp_path) as prometheus:
         until(lambda: prometheus.value(dropped) == 0, "no dropped span")
-        toolgauge.send(called(1, "1.1", fails=False))
+        toolgauge.send(called(1))
         until(lambda: prometheus.value(f'{evaluations},toolgauge_outcome="pass"}}') == 1, "a call that worked")
         failures = f'increase({evaluations},toolgauge_outcome="fail"}}[1m])'
         until(lambda: prometheus.value(failures) == 0, "no failure")
-        toolgauge.send(called(2, "1.1", fails=True))
+        toolgauge.send(called(2, failing="pay"))
         until(lambda: (prometheus.value(failures) or 0) > 0.5, "the first failure as an increase")
         until(lambda: (prometheus.value(dropped) or 0) > 0.5, "the first dropped span as an increase")
         calls = 'sum by (error_type) (toolgauge_tool_calls_total{service_version="1.1",error_type="TimeoutError"})'

@@ -1,6 +1,7 @@
 """The black-box probe of OTLP receivers, run against `toolgauge serve` with a real destination behind it."""
 
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,8 @@ def _probe(toolgauge: Toolgauge, folder: Path, admin_port: int) -> list[str]:
     words += ["--large", "10000"]
     for port in (toolgauge.http_port, toolgauge.grpc_port):
         words += ["--bind-port", str(port)]
-    probe = Process([sys.executable, str(TOOLS / "otlp_probe.py"), *words], folder / "probe.log")
-    try:
+    with closing(Process([sys.executable, str(TOOLS / "otlp_probe.py"), *words], folder / "probe.log")) as probe:
         probe.ended(300)
-    finally:
-        probe.close()
     return probe.said().splitlines()
 
 
@@ -41,13 +39,10 @@ def _run(folder: Path) -> list[str]:
     folder.mkdir()
     grpc_port, http_port, admin_port = free_port(), free_port(), free_port()
     ports = ["--grpc-port", str(grpc_port), "--http-port", str(http_port), "--admin-port", str(admin_port)]
-    sink = Process([sys.executable, str(TOOLS / "sink.py"), *ports], folder / "sink.log")
-    try:
+    with closing(Process([sys.executable, str(TOOLS / "sink.py"), *ports], folder / "sink.log")):
         until(lambda: _is_up(admin_port), "the sink to answer")
         with serving(folder, to_grpc(grpc_port), *TIMEOUTS) as toolgauge:
             return _probe(toolgauge, folder, admin_port)
-    finally:
-        sink.close()
 
 
 def _missing(said: list[str]) -> dict[str, str]:

@@ -56,12 +56,9 @@ class Recording(Process):
 
 @contextlib.contextmanager
 def recording(folder: Path, file: Path, *arguments: str, blocks: int | None = None) -> Generator[Recording]:
-    process = Recording(folder, file, *arguments, blocks=blocks)
-    try:
+    with contextlib.closing(Recording(folder, file, *arguments, blocks=blocks)) as process:
         yield process.wait_until_up()
         assert "Traceback" not in process.said()
-    finally:
-        process.close()
 
 
 def captured(*frameworks: str) -> list[Path]:
@@ -80,19 +77,6 @@ def results(*arguments: str) -> list[str]:
     return sorted(printed(*arguments).splitlines())
 
 
-@pytest.mark.parametrize("ending", [".otlp", ".otlp.gz"])
-def test_a_recording_reads_as_what_was_sent(tmp_path: Path, ending: str):
-    file = tmp_path / f"run{ending}"
-    with recording(tmp_path, file) as process:
-        process.send(captured("openlit-langgraph"))
-        process.signal(signal.SIGINT)
-        assert process.ended() == 0
-    assert results("check", "--calls", "--json", str(file)) == results(
-        "check", "--calls", "--json", str(CORPUS / "openlit-langgraph")
-    )
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-
-
 def test_all_commands_read_a_recording_as_what_was_sent(tmp_path: Path):
     file = tmp_path / "run.otlp.xz"
     with recording(tmp_path, file) as process:
@@ -106,41 +90,29 @@ def test_all_commands_read_a_recording_as_what_was_sent(tmp_path: Path):
 
 
 def test_it_names_each_service_and_dialect_once_and_sums_up(tmp_path: Path):
-    with recording(tmp_path, tmp_path / "run.otlp") as process:
+    file = tmp_path / "run.otlp.gz"
+    with recording(tmp_path, file) as process:
         process.send(captured("openlit-langgraph"))
         process.signal(signal.SIGTERM)
         assert process.ended() == 0
     said = process.said()
     assert said.count("service `shop-assistant`: dialect openlit") == 1
     assert re.search(r"^  `shop-assistant`: 6 trajectories, 10 tool calls; openlit \(80\)$", said, re.MULTILINE)
-    assert f"next: toolgauge inspect {tmp_path / 'run.otlp'}" in said
+    assert f"next: toolgauge check {file}" in said
+    assert results("check", "--calls", "--json", str(file)) == results("check", "--calls", "--json", str(CORPUS / "openlit-langgraph"))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_nothing_that_came_is_no_error(tmp_path: Path):
-    with recording(tmp_path, tmp_path / "run.otlp") as process:
-        process.signal(signal.SIGTERM)
-        assert process.ended() == 0
-    assert "0 requests in" in process.said()
-
-
-@pytest.mark.parametrize("ending", [".otlp", ".otlp.xz"])
-def test_a_recording_of_a_process_that_was_killed_is_read(tmp_path: Path, ending: str):
-    file = tmp_path / f"run{ending}"
-    with recording(tmp_path, file) as process:
-        process.send(captured("strands"))
-        until(lambda: file.stat().st_size, "something to be in the file")
-        process.signal(signal.SIGKILL)
-        process.ended()
-    assert printed("check", "--calls", "--json", str(file))
-
-
-def test_a_recording_is_read_while_it_is_written(tmp_path: Path):
-    file = tmp_path / "run.otlp.gz"
+def test_a_recording_is_read_while_it_is_written_and_after_a_kill(tmp_path: Path):
+    file = tmp_path / "run.otlp.xz"
     sent = results("check", "--calls", "--json", str(CORPUS / "strands"))
     with recording(tmp_path, file) as process:
         process.send(captured("strands"))
-        until(lambda: file.stat().st_size, "something to be in the file")
+        until(lambda: file.exists() and file.stat().st_size, "something to be in the file")
         until(lambda: results("check", "--calls", "--json", str(file)) == sent, "all of it to be in the file")
+        process.signal(signal.SIGKILL)
+        process.ended()
+    assert printed("check", "--calls", "--json", str(file))
 
 
 def test_a_full_disk_stops_no_sender_and_is_shown_once_and_at_the_end(tmp_path: Path):
@@ -159,27 +131,26 @@ def test_a_full_disk_stops_no_sender_and_is_shown_once_and_at_the_end(tmp_path: 
     assert printed("check", "--calls", "--json", str(file))
 
 
-def test_a_file_that_is_there_is_replaced_with_force_only(tmp_path: Path):
+def test_what_cannot_be_recorded_into_is_refused(tmp_path: Path):
     file = tmp_path / "run.otlp"
     file.write_bytes(b"old")
-    refused = Recording(tmp_path, file)
-    assert refused.ended() == 1
-    refused.close()
-    assert "it exists" in refused.said()
-    assert "`--force` replaces it" in refused.said()
+    for named, code, words in (
+        (file, 1, "`--force` replaces it"),
+        (tmp_path / "run.json", 2, "must end in `.otlp`"),
+    ):
+        refused = Recording(tmp_path, named)
+        assert refused.ended() == code
+        refused.close()
+        assert words in refused.said()
     assert file.read_bytes() == b"old"
+
+
+def test_force_replaces_the_file_and_a_port_in_use_leaves_it(tmp_path: Path):
+    file = tmp_path / "run.otlp"
+    file.write_bytes(b"old")
     with recording(tmp_path, file, "--force") as process:
         process.send(captured("strands"))
-        process.signal()
-        assert process.ended() == 0
-    assert printed("check", "--calls", "--json", str(file))
-
-
-def test_a_port_in_use_leaves_the_file_that_is_there(tmp_path: Path):
-    file = tmp_path / "run.otlp"
-    with recording(tmp_path, file) as process:
-        process.send(captured("strands"))
-        before = until(file.read_bytes, "something to be in the file")
+        before = until(lambda: read if (read := file.read_bytes()) != b"old" else None, "something in the file")
         taken = f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{process.port}"
         (tmp_path / "second").mkdir()
         second = Recording(tmp_path / "second", file, "--force", "--set", taken)
@@ -200,13 +171,6 @@ def test_metrics_are_refused_with_the_variable_that_turns_them_off(tmp_path: Pat
     assert status == 404
     assert b"OTEL_METRICS_EXPORTER=none" in answer
     assert "OTEL_METRICS_EXPORTER=none" in run("record", "--help").out
-
-
-def test_a_file_name_that_no_reader_knows_is_an_error(tmp_path: Path):
-    refused = Recording(tmp_path, tmp_path / "run.json")
-    assert refused.ended() == 2
-    refused.close()
-    assert "must end in `.otlp`" in refused.said()
 
 
 def test_a_terminal_shows_a_counter(tmp_path: Path):
@@ -230,9 +194,7 @@ def test_serve_writes_what_arrives_and_moves_the_last_recording_aside(tmp_path: 
             toolgauge.send(captured_file.read_bytes(), "http")
         toolgauge.signal()
         assert toolgauge.ended() == 0
-    assert results("check", "--calls", "--json", str(file)) == results(
-        "check", "--calls", "--json", str(CORPUS / "strands")
-    )
+    assert results("check", "--calls", "--json", str(file)) == results("check", "--calls", "--json", str(CORPUS / "strands"))
     with serving(tmp_path, f"exporters.file.path={file}", "exporters.file.max_backups=1"):
         pass
     (backup,) = tmp_path.glob("traffic-*.otlp.xz")

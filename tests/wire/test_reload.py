@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -92,16 +92,13 @@ class Reloadable(Toolgauge):
 
 @contextmanager
 def running(folder: Path, config: Mapping[str, Json]) -> Generator[Reloadable]:
-    toolgauge = Reloadable(folder, config)
-    try:
+    with closing(Reloadable(folder, config)) as toolgauge:
         toolgauge.wait_until_up()
         yield toolgauge
         if toolgauge.is_running():
             toolgauge.signal()
             assert toolgauge.ended() == 0, toolgauge.said()
         assert "Traceback" not in toolgauge.said()
-    finally:
-        toolgauge.close()
 
 
 def sending_to(*destinations: Destination) -> dict[str, Json]:
@@ -167,21 +164,6 @@ def scored_by(toolgauge: Toolgauge) -> set[str]:
     }
 
 
-def test_a_criteria_file_that_breaks_leaves_the_criteria_that_are_valid(tmp_path: Path):
-    file = tmp_path / "criteria.yaml"
-    file.write_text("criteria:\n  - {name: first, evaluator: tool_success}\n")
-    config: dict[str, Json] = {"criteria_files": [str(file)]}
-    with running(tmp_path, config) as toolgauge:
-        file.write_text("criteria:\n  - {name: first, evaluator: [\n")
-        assert "criteria.yaml:" in toolgauge.reload(config, "refused")
-        file.unlink()
-        assert "criteria.yaml" in toolgauge.reload(config, "refused")
-        file.write_text("criteria:\n  - {name: second, evaluator: tool_success}\n")
-        said = toolgauge.reload(config)
-        assert "criterion second is new" in said
-        assert "criterion first is gone" in said
-
-
 def test_the_last_destination_goes_only_in_writing(tmp_path: Path):
     first: Json = [success("first")]
     second: Json = [success("second")]
@@ -195,23 +177,6 @@ def test_the_last_destination_goes_only_in_writing(tmp_path: Path):
         toolgauge.reload({"exporters": {"otlp": None}, "criteria": second})
         toolgauge.send_recorded("pydantic-ai", "tool_error")
         until(lambda: toolgauge.books()["consumed"] == 3, "spans that go nowhere")
-
-
-def test_all_criteria_go_only_in_writing(tmp_path: Path):
-    with running(tmp_path, {"criteria": [success("first")]}) as toolgauge:
-        said = toolgauge.reload({}, "refused")
-        assert "WARNING" in said
-        assert "the running one stays: no criterion is left but the default ones; write `criteria: []`" in said
-        assert "criterion first is gone" in toolgauge.reload({"criteria": []})
-        assert "the configuration was reloaded" in toolgauge.reload({})
-
-
-def test_a_receiver_that_moved_says_its_new_port_and_the_other_says_nothing(tmp_path: Path):
-    with running(tmp_path, {"annotate": "off"}) as toolgauge:
-        port = free_port()
-        said = toolgauge.reload({"annotate": "off"}, http={"endpoint": f"127.0.0.1:{port}"})
-        assert re.findall(r"receiving OTLP/\w+ on port \d+", said) == [f"receiving OTLP/HTTP on port {port}"]
-        assert post(port, b"")[0] == 200
 
 
 def test_a_file_that_was_emptied_or_is_half_written_changes_nothing(tmp_path: Path):
@@ -257,36 +222,6 @@ def test_a_trace_with_spans_before_and_after_is_one_trajectory_scored_by_what_ho
         assert not any(".early." in key for key in on_spans)
 
 
-def test_a_reference_that_changes_is_another_revision_and_the_metrics_of_the_old_one_stand_still(tmp_path: Path):
-    cases = tmp_path / "cases.jsonl"
-    criterion: dict[str, Json] = {
-        "name": "named",
-        "evaluator": "tool_call_f1",
-        "reference": {"file": str(cases), "key": "service.name"},
-    }
-    config: dict[str, Json] = {"criteria": [criterion]}
-    (body,) = recorded("pydantic-ai", "tool_error")
-    case = service_of(body)
-
-    def write(tool: str) -> None:
-        cases.write_text(json.dumps({"case": case, "expected": [{"name": tool}]}) + "\n")
-
-    write("no_such_tool")
-    with running(tmp_path, config) as toolgauge:
-        toolgauge.send(body)
-        (first,) = until(lambda: sums(toolgauge), "a score").items()
-        write("another_tool")
-        assert "criterion named has changed" in toolgauge.reload(config)
-        toolgauge.send(other_trace(body))
-        both = until(lambda: sums(toolgauge) if len(sums(toolgauge)) == 2 else None, "a score of the other revision")
-        assert both[first[0]] == first[1] == 1
-
-
-def service_of(body: bytes) -> str:
-    (group,) = ExportTraceServiceRequest.FromString(body).resource_spans
-    return next(pair.value.string_value for pair in group.resource.attributes if pair.key == "service.name")
-
-
 def other_trace(body: bytes, number: int = 1) -> bytes:
     """The same run with ids of its own."""
     request = ExportTraceServiceRequest.FromString(body)
@@ -295,16 +230,6 @@ def other_trace(body: bytes, number: int = 1) -> bytes:
             for span in scope.spans:
                 span.trace_id = number.to_bytes(8, "big") + span.trace_id[8:]
     return request.SerializeToString()
-
-
-def sums(toolgauge: Toolgauge) -> dict[str, float]:
-    """How many scores of the criterion `named` there are by revision; a series is there before its first score."""
-    return {
-        labels["toolgauge_criterion_revision"]: value
-        for (name, pairs), value in toolgauge.samples().items()
-        for labels in (dict(pairs),)
-        if value and name == "toolgauge_evaluation_score_count" and labels["gen_ai_evaluation_name"] == "named"
-    }
 
 
 class Load:
@@ -357,7 +282,7 @@ def test_reloads_under_load_that_change_receivers_and_destinations_lose_nothing(
             load = Load(send)
             http = f"127.0.0.1:{toolgauge.http_port}"
             try:
-                for number in range(4):
+                for number in range(3):
                     there = two if number % 2 == 0 else one
                     toolgauge.reload(
                         {"exporters": sending_to(there), "criteria": [success(f"of-{number}")]},
@@ -370,7 +295,7 @@ def test_reloads_under_load_that_change_receivers_and_destinations_lose_nothing(
             books = toolgauge.settled(3 * len(load.taken))
             assert books["received"] == 3 * len(load.taken)
             assert books["forwarded"] == books["received"]
-            assert toolgauge.reloads("applied") == 4
+            assert toolgauge.reloads("applied") == 3
         arrived = [(span.trace_id, span.span_id) for span in (*one.spans(), *two.spans())]
         assert len(arrived) == len(set(arrived)) == 3 * len(load.taken)
         cards = [card.trace_id for card in (*one.scorecards(), *two.scorecards())]
@@ -388,12 +313,13 @@ def test_a_port_that_cannot_be_had_leaves_the_receivers_and_all_else_changes(tmp
         until(lambda: "late" in scored_by(toolgauge), "a result of the criterion that is new")
 
 
-def test_a_receiver_moves_to_another_port_and_asks_for_a_token(tmp_path: Path):
+def test_a_receiver_moves_to_another_port_which_it_says_and_asks_for_a_token(tmp_path: Path):
     with running(tmp_path, {}) as toolgauge:
         old, new = toolgauge.http_port, free_port()
         said = toolgauge.reload({}, http={"endpoint": f"127.0.0.1:{new}", "auth": {"token": "hidden-token"}})
         assert "receivers.otlp.protocols.http.endpoint, receivers.otlp.protocols.http.auth" in said
         assert "hidden-token" not in said
+        assert re.findall(r"receiving OTLP/\w+ on port \d+", said) == [f"receiving OTLP/HTTP on port {new}"]
         assert post(new, b"")[0] == 401
         with socket.socket() as client:
             assert client.connect_ex(("127.0.0.1", old)) != 0
@@ -427,18 +353,13 @@ def test_registered_tools_are_read_again(tmp_path: Path):
         assert "the configuration was reloaded: nothing has changed" in toolgauge.reload(config)
         tools.write_text("[]]")
         assert "tools.json: not valid JSON" in toolgauge.reload(config, "refused")
-
-
-def test_two_at_once_end_with_the_last_configuration(tmp_path: Path):
-    with running(tmp_path, {}) as toolgauge:
+        # Two at once end with the last configuration.
         toolgauge.write({"criteria": [success("first")]})
         toolgauge.hang_up()
         toolgauge.write({"criteria": [success("second")]})
         for _ in range(5):
             toolgauge.hang_up()
         until(lambda: "criterion second is new" in toolgauge.said(), "the last configuration")
-        toolgauge.send_recorded("pydantic-ai", "tool_error")
-        until_equal(lambda: scored_by(toolgauge), {*DEFAULT_CRITERIA, "second"}, "results of these criteria alone")
 
 
 def test_hanging_up_before_and_during_the_end_changes_nothing_about_it(tmp_path: Path):

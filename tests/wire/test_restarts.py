@@ -16,9 +16,9 @@ from tests.wire.destination import Destination, attributes, receiving
 from tests.wire.support import free_port, send_grpc, serving, to_grpc, until
 
 SECOND = 1_000_000_000
-SHORT_NS, LONG_NS = 3 * SECOND, 120 * SECOND
+SHORT_NS, LONG_NS = SECOND, 120 * SECOND
 SENDERS = 6
-START_EVERY_S, EXPORT_EVERY_S = 0.1, 0.4
+START_EVERY_S, EXPORT_EVERY_S = 0.1, 0.2
 # Whatever a slow machine does, only the end of a run or of the process closes one.
 SETTINGS = ("assemble.idle_timeout=5m", "assemble.open_idle_timeout=10m", "events=scored")
 
@@ -160,7 +160,9 @@ def test_a_rolling_restart_gives_no_false_result(tmp_path: Path, criteria: str):
         assert results.scorecards(marked=True)
 
 
-@pytest.mark.parametrize("has_state", [False, True], ids=["without state", "with state"])
+@pytest.mark.parametrize(
+    "has_state", [pytest.param(False, marks=pytest.mark.long), True], ids=["without state", "with state"]
+)
 def test_a_restart_in_place_gives_no_false_result(tmp_path: Path, criteria: str, *, has_state: bool):
     with receiving() as destination:
         port = free_port()

@@ -1,4 +1,4 @@
-"""The sample sender as a process: a healthy release, then a worse one."""
+"""The sample sender as a process: it waits for whoever is not up yet, then sends a healthy release and a worse one."""
 
 import subprocess
 import sys
@@ -7,38 +7,27 @@ from pathlib import Path
 from tests.wire.support import environment, free_port, serving, until
 
 
-def test_both_releases_arrive_and_are_scored(tmp_path: Path):
-    with serving(tmp_path) as toolgauge:
-        command = [
-            sys.executable,
-            "-m",
-            "toolgauge.demo.sample_sender",
-            "--rate",
-            "1000",
-            "--healthy",
-            "20",
-            "--worse",
-            "30",
-        ]
-        command += ["--endpoint", f"http://127.0.0.1:{toolgauge.grpc_port}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(), timeout=120)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "version 1.1" in done.stdout
-        until(lambda: toolgauge.total("toolgauge_trajectories_total") == 50, "50 trajectories")
-        scored = [dict(labels) for name, labels in toolgauge.samples() if name == "toolgauge_evaluation_score_count"]
-        assert {labels["service_version"] for labels in scored} == {"1.0", "1.1"}
-
-
-def test_the_sender_waits_for_whoever_is_not_up_yet(tmp_path: Path):
+def test_both_releases_arrive_and_are_scored_as_soon_as_somebody_listens(tmp_path: Path):
     port = free_port()
-    command = [sys.executable, "-m", "toolgauge.demo.sample_sender", "--healthy", "1", "--worse", "1"]
+    words = ("--rate", "1000", "--healthy", "20", "--worse", "30")
     sender = subprocess.Popen(
-        command, env=environment(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}"), stdout=subprocess.PIPE
+        [sys.executable, "-m", "toolgauge.demo.sample_sender", *words],
+        env=environment(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     try:
-        with serving(tmp_path, f"receivers.otlp.protocols.grpc.endpoint=127.0.0.1:{port}"):
+        with serving(tmp_path, f"receivers.otlp.protocols.grpc.endpoint=127.0.0.1:{port}") as toolgauge:
             output, _ = sender.communicate(timeout=120)
-        assert b"everything is sent" in output
+            assert sender.returncode == 0, output
+            assert "version 1.1" in output
+            assert "everything is sent" in output
+            until(lambda: toolgauge.total("toolgauge_trajectories_total") == 50, "50 trajectories")
+            scored = [
+                dict(labels) for name, labels in toolgauge.samples() if name == "toolgauge_evaluation_score_count"
+            ]
+            assert {labels["service_version"] for labels in scored} == {"1.0", "1.1"}
     finally:
         sender.kill()
         sender.wait()

@@ -75,11 +75,9 @@ def presented(port: int, made: Certificates) -> str:
     return ssl.get_server_certificate(("127.0.0.1", port), ca_certs=str(made.ca_file))
 
 
-@pytest.mark.parametrize("bind", ["0.0.0.0:0", "[::]:0"])
-def test_nobody_gets_in_on_any_port_without_what_was_asked_for(tmp_path: Path, made: Certificates, bind: str):
+def test_nobody_gets_in_on_any_port_without_what_was_asked_for(tmp_path: Path, made: Certificates):
     (tmp_path / "tokens").write_text("first\n")
-    toolgauge = Toolgauge(tmp_path, listen=configured(tmp_path, made, bind))
-    try:
+    with contextlib.closing(Toolgauge(tmp_path, listen=configured(tmp_path, made, "[::]:0"))) as toolgauge:
         toolgauge.wait_until_up()
         for name in PATHS:
             assert asked(toolgauge, made, name, None) == 401, name
@@ -90,8 +88,6 @@ def test_nobody_gets_in_on_any_port_without_what_was_asked_for(tmp_path: Path, m
         assert "first" not in toolgauge.said()
         toolgauge.signal(signal.SIGTERM)
         assert toolgauge.ended() == 0
-    finally:
-        toolgauge.close()
 
 
 @pytest.mark.parametrize(
@@ -103,22 +99,20 @@ def test_tls_of_grpc_serves_every_address_of_its_endpoint(
 ):
     tls = f'cert_file: "{made.server_cert}", key_file: "{made.server_key}"'
     secured = f'receivers.otlp.protocols.grpc={{endpoint: "{endpoint}", insecure: true, tls: {{{tls}}}}}'
-    toolgauge = Toolgauge(tmp_path, listen=(*LISTEN, secured))
-    try:
+    with contextlib.closing(Toolgauge(tmp_path, listen=(*LISTEN, secured))) as toolgauge:
         toolgauge.wait_until_up()
         credentials = grpc.ssl_channel_credentials(made.ca_file.read_bytes())
         name = (("grpc.ssl_target_name_override", "localhost"),)
         for address in addresses:
             with grpc.secure_channel(f"{address}:{toolgauge.grpc_port}", credentials, name) as channel:
                 assert channel.unary_unary(TRACES)(BODY, timeout=60) == b""
-    finally:
-        toolgauge.close()
 
 
 def test_strangers_who_do_not_speak_tls_write_nothing_into_the_log(tmp_path: Path, made: Certificates):
     (tmp_path / "tokens").write_text("first\n")
-    toolgauge = Toolgauge(tmp_path, "log.format=json", listen=configured(tmp_path, made, "127.0.0.1:0"))
-    try:
+    with contextlib.closing(
+        Toolgauge(tmp_path, "log.format=json", listen=configured(tmp_path, made, "127.0.0.1:0"))
+    ) as toolgauge:
         ports = until(lambda: ports_of(toolgauge) if "health on port" in toolgauge.said() else None, "the ports")
         for port in ports:
             with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
@@ -130,8 +124,6 @@ def test_strangers_who_do_not_speak_tls_write_nothing_into_the_log(tmp_path: Pat
         toolgauge.signal()
         assert toolgauge.ended() == 0
         assert [line for line in toolgauge.said().splitlines() if not line.startswith('{"time": ')] == []
-    finally:
-        toolgauge.close()
 
 
 def ports_of(toolgauge: Toolgauge) -> list[int]:
@@ -140,8 +132,7 @@ def ports_of(toolgauge: Toolgauge) -> list[int]:
 
 def test_tokens_and_certificates_are_renewed_on_every_port_while_it_runs(tmp_path: Path, made: Certificates):
     (tmp_path / "tokens").write_text("first\n")
-    toolgauge = Toolgauge(tmp_path, listen=configured(tmp_path, made, "127.0.0.1:0"))
-    try:
+    with contextlib.closing(Toolgauge(tmp_path, listen=configured(tmp_path, made, "127.0.0.1:0"))) as toolgauge:
         toolgauge.wait_until_up()
         ports = [toolgauge.http_port, toolgauge.metrics_port, admin_port(toolgauge)]
         before = {port: presented(port, made) for port in ports}
@@ -154,5 +145,3 @@ def test_tokens_and_certificates_are_renewed_on_every_port_while_it_runs(tmp_pat
             until(lambda name=name: asked(toolgauge, made, name, "second") == 200, f"the other token for {name}")
             assert asked(toolgauge, made, name, "first") == 401, name
         assert export(toolgauge, made, with_certificate=True) is grpc.StatusCode.OK
-    finally:
-        toolgauge.close()

@@ -3,6 +3,7 @@
 import re
 import signal
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -44,33 +45,25 @@ def serve(*more: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_hang_ups_during_the_start_are_answered_by_one_reload_after_it(workers: int, tmp_path: Path):
-    toolgauge = Signalled(tmp_path, signal.SIGHUP, MODULES, *serve(f"workers={workers}"))
-    try:
+    with closing(Signalled(tmp_path, signal.SIGHUP, MODULES, *serve(f"workers={workers}"))) as toolgauge:
         toolgauge.wait_until_up()
         until_equal(lambda: reloads(toolgauge), 1, "the reload")
         toolgauge.signal()
         assert toolgauge.ended() == 0, toolgauge.said()
         assert toolgauge.said().count("the configuration was reloaded") == 1
-    finally:
-        toolgauge.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(
+    ("module", "number"), [*zip(MODULES, (signal.SIGTERM, signal.SIGINT) * 3, strict=True)], ids=MODULES
+)
 def test_a_stop_during_the_start_ends_it_in_order(module: str, number: signal.Signals, tmp_path: Path):
-    toolgauge = Signalled(tmp_path, number, (module,), *serve())
-    try:
+    with closing(Signalled(tmp_path, number, (module,), *serve())) as toolgauge:
         assert (toolgauge.ended(), toolgauge.said()) == (0, "")
-    finally:
-        toolgauge.close()
 
 
 def test_other_commands_end_by_a_hang_up(tmp_path: Path):
-    toolgauge = Signalled(tmp_path, signal.SIGHUP, MODULES, "print-config")
-    try:
+    with closing(Signalled(tmp_path, signal.SIGHUP, MODULES, "print-config")) as toolgauge:
         assert toolgauge.ended() == -signal.SIGHUP
-    finally:
-        toolgauge.close()
 
 
 def reloads(toolgauge: Toolgauge) -> float:

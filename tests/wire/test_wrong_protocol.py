@@ -42,17 +42,3 @@ def test_http_on_the_port_for_grpc_is_logged_by_who_sends_it(tmp_path: Path, rec
         until(lambda: outage in sender.said(), "the cause in the sender's log")
         # What is queued has nowhere to go.
         sender.close()
-
-
-@pytest.mark.parametrize("protocol", ["grpc", "http"])
-def test_a_destination_that_is_not_there_is_logged_with_endpoint_and_cause(
-    tmp_path: Path, receiver: Toolgauge, protocol: str
-):
-    receiver.close()
-    endpoint = f"http://127.0.0.1:{receiver.grpc_port}"
-    with serving(tmp_path, f"exporters.otlp={{endpoint: '{endpoint}', protocol: {protocol}}}") as sender:
-        sender.send_recorded("pydantic-ai", "tool_error")
-        until(lambda: f"destination otlp ({endpoint})" in sender.said(), "the outage in the log")
-        assert ": connection refused); retrying" in sender.said()
-        # What is queued has nowhere to go.
-        sender.close()

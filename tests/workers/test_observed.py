@@ -117,19 +117,6 @@ def summary(screen: Screen) -> list[str]:
     return sorted(screen.lines[first:])
 
 
-def test_messages_that_are_read_at_once_give_the_detectors_of_one_process():
-    front, alone = Front(), watcher()
-    for card in recorded():
-        front.score(worker_of(card), card)
-        alone.observe(card)
-    front.observations.tick(LATER)
-    alone.tick(LATER)
-    assert len({worker_of(card) for card in recorded()}) == WORKERS
-    assert len(alone.statuses()) > 20
-    assert bare(front.watcher.statuses()) == bare(alone.statuses())
-    assert counts(front.watcher.arms()) == counts(alone.arms())
-
-
 def test_a_tool_that_changes_between_two_workers_is_found_at_the_front():
     front, changes = Front(), list[ToolDefinitionChange]()
     front.watcher.on_tool_changes = lambda found, _capped: changes.extend(found)
@@ -159,7 +146,7 @@ def test_open_conversations_of_both_workers_are_counted_early_when_memory_runs_s
     assert {status.observations for status in front.watcher.statuses()} == {20}
 
 
-@examples(max_examples=20)
+@examples(max_examples=5)
 @given(st.data())
 def test_messages_in_any_order_give_what_one_process_shows_and_counts(data: st.DataObject):
     front, alone = Front(), watcher()
@@ -211,6 +198,7 @@ def test_a_busy_worker_hands_over_some_of_each_second_and_counts_the_others():
     for number in range(100):
         front.sinks[0].record(scorecard(number, [("find", 1.0)], at_ns=START))
     front.observers[0].flush()
+    assert trajectories_of(front.waiting[0][0]) == 100
     front.read(0)
     assert len(front.store) == 10
     now_ns += SECOND
@@ -249,18 +237,3 @@ def test_values_that_are_nested_too_deep_for_a_page_are_watched_all_the_same():
     assert front.observers[0].dropped == 1
     assert len(front.store) == 0
     assert {arm.observations for arm in front.watcher.arms()} == {1}
-
-
-def test_a_worker_that_scored_nothing_sends_nothing():
-    front = Front()
-    front.observers[0].flush()
-    assert front.waiting == [[], []]
-
-
-def test_a_message_counts_its_trajectories_without_being_read():
-    front = Front()
-    for number in range(3):
-        front.sinks[0].record(scorecard(number, [("find", 1.0)], at_ns=START))
-    front.observers[0].flush()
-    (message,) = front.waiting[0]
-    assert trajectories_of(message) == 3

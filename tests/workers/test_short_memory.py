@@ -14,11 +14,8 @@ LITTLE_MEMORY = "memory.limit=330MiB"
 LASTING = ("assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h", "assemble.run_end_grace=1h", "hold.timeout=1h")
 
 
-def test_workers_give_up_open_runs_while_memory_is_short_and_requests_are_taken_again(
-    tmp_path: Path, sink: Sink, pytestconfig: pytest.Config
-):
-    if not pytestconfig.getoption("--long"):
-        pytest.skip("takes ten seconds: `--long` runs it")
+@pytest.mark.long
+def test_workers_give_up_open_runs_while_memory_is_short_and_requests_are_taken_again(tmp_path: Path, sink: Sink):
     sink.tell("/down")
     (body,) = recorded("pydantic-ai", "tool_error")
     onward = to_http(sink.ports["http"], "queue: {max_bytes: 2GiB}")

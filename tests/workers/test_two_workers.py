@@ -1,8 +1,8 @@
 """Two workers behind one front: one address, and one set of books, also when one of them is killed."""
 
-import os
 import signal
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -85,6 +85,7 @@ def test_with_a_journal_a_killed_worker_loses_nothing(tmp_path: Path):
             toolgauge.send(runs(1, 40))
             kill_worker(toolgauge, 0)
             toolgauge.send(runs(41, 60))
+            until(lambda: "worker/0" not in health(toolgauge), "health to be well again")
             until_equal(lambda: len(ids(destination)), 60 * SPANS, "all spans")
             until_equal(lambda: len(cards(destination)), 60, "a scorecard for each run")
             assert set(cards(destination).values()) == {1}
@@ -119,14 +120,6 @@ def test_journals_are_divided_anew_between_another_number_of_workers(tmp_path: P
         assert sorted(path.name for path in (tmp_path / "state").glob("worker-*")) == []
 
 
-def test_a_worker_that_dies_shows_in_health_until_it_runs_again(tmp_path: Path):
-    with serving(tmp_path, TWO) as toolgauge:
-        os.kill(workers_of(toolgauge)[0], signal.SIGKILL)
-        until(lambda: "worker/0" in health(toolgauge), "the worker in health")
-        until(lambda: "worker 0 runs again" in toolgauge.said(), "the worker to run again")
-        until(lambda: "worker/0" not in health(toolgauge), "health to be well again")
-
-
 def test_a_reload_reaches_all_workers_or_none(tmp_path: Path):
     file = tmp_path / "toolgauge.yaml"
     file.write_text("defaults: {enabled: true}\n")
@@ -153,21 +146,13 @@ def test_workers_end_when_the_front_is_killed(tmp_path: Path):
         until(lambda: not any(Path(f"/proc/{process}").exists() for process in left), "the workers to end")
 
 
-def test_a_start_that_no_worker_survives_is_one_error(tmp_path: Path):
+def test_what_no_worker_can_start_with_is_one_error(tmp_path: Path):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "worker-1").write_text("a file")
-    toolgauge = Toolgauge(tmp_path, TWO, state(tmp_path))
-    try:
-        assert toolgauge.ended() == 1
-        assert "worker-1" in toolgauge.said()
-    finally:
-        toolgauge.close()
-
-
-def test_workers_and_a_consumer_group_are_refused_together(tmp_path: Path):
-    toolgauge = Toolgauge(tmp_path, TWO, "receivers.kafka={brokers: ['127.0.0.1:9']}")
-    try:
-        assert toolgauge.ended() == 2
-        assert "`workers` cannot be more than 1 with `receivers.kafka`" in toolgauge.said()
-    finally:
-        toolgauge.close()
+    for setting, code, said in (
+        (state(tmp_path), 1, "worker-1"),
+        ("receivers.kafka={brokers: ['127.0.0.1:9']}", 2, "`workers` cannot be more than 1 with `receivers.kafka`"),
+    ):
+        with closing(Toolgauge(tmp_path, TWO, setting)) as toolgauge:
+            assert toolgauge.ended() == code
+            assert said in toolgauge.said()

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import STUB, capture, tools_of, traced
+from client import SCENARIOS, STUB, capture, tools_of, traced
 
 provider = traced("agent-framework-app")
 
@@ -43,21 +43,5 @@ capture(
     packages=("agent-framework-core", "agent-framework-openai", "opentelemetry-sdk"),
     convention="its own instrumentation (GenAI conventions)",
     flush=provider.force_flush,
-    scenarios=(
-        "one_call",
-        "sequence3",
-        "parallel",
-        "tool_error",
-        "mixed_error",
-        "retry",
-        "nested",
-        "multi_turn",
-        "subagent",
-        "unknown_tool",
-        "bad_args",
-        "bad_json",
-        "no_tool",
-        "stream",
-        "stream_parallel",
-    ),
+    scenarios=(*SCENARIOS, "subagent"),
 )

@@ -1,12 +1,13 @@
 """LiteLLM in a loop of an agent's own: its `otel` callback, or (`litellm-openinference`) OpenInference."""
 
-import json
+import contextlib
 import os
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import STUB, capture, definitions_of, run_tool, traced
+from chat_loop import converse
+from client import STUB, TOOLS, capture, traced
 
 KIND = os.environ.get("KIND", "litellm")
 provider = traced("litellm-app")
@@ -26,51 +27,22 @@ else:
     from openinference.instrumentation import using_session
 
 
-def asked(scenario, messages):
-    answer = litellm.completion(
-        model="openai/stub-model",
-        api_key="none",
-        api_base=f"{STUB}/v1",
-        messages=messages,
-        tools=definitions_of(scenario),
-        stream=scenario["stream"],
-        metadata={"session_id": scenario["conversation_id"]}
-        if scenario["conversation_id"] and KIND == "litellm"
-        else {},
-    )
-    if scenario["stream"]:
-        answer = litellm.stream_chunk_builder(list(answer), messages=messages)
-    return answer.choices[0].message
-
-
-def called(call):
-    try:
-        return json.dumps(run_tool(call.function.name, json.loads(call.function.arguments)))
-    except Exception as error:
-        return f"Error: {type(error).__name__}: {error}"
-
-
 def play(scenario, text, number, state):
-    if KIND == "litellm" or not scenario["conversation_id"]:
-        return run(scenario, text, state)
-    with using_session(scenario["conversation_id"]):
-        return run(scenario, text, state)
+    conversation, stream = scenario["conversation_id"], scenario["stream"]
 
+    def ask(**asked):
+        own = {"metadata": {"session_id": conversation}} if conversation and KIND == "litellm" else {}
+        asked["model"] = "openai/stub-model"
+        made = litellm.completion(api_key="none", api_base=f"{STUB}/v1", stream=stream, **asked, **own)
+        return litellm.stream_chunk_builder(list(made), messages=asked["messages"]) if stream else made
 
-def run(scenario, text, state):
     messages = state.setdefault("messages", [{"role": "system", "content": "Help the user."}])
     messages.append({"role": "user", "content": text})
-    offered = {tool["name"] for tool in scenario["tools"]}
-    with trace.get_tracer("agent").start_as_current_span("agent"):
-        while True:
-            message = asked(scenario, messages)
-            messages.append(message.model_dump(exclude_none=True))
-            if not message.tool_calls:
-                return
-            for call in message.tool_calls:
-                name = call.function.name
-                content = called(call) if name in offered else f"Error: no tool {name}"
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
+    with contextlib.ExitStack() as around:
+        if conversation and KIND != "litellm":
+            around.enter_context(using_session(conversation))
+        around.enter_context(trace.get_tracer("agent").start_as_current_span("agent"))
+        converse(ask, scenario, messages, TOOLS)
 
 
 def flush():

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import STUB, capture, tools_of, traced
+from client import SCENARIOS, STUB, capture, tools_of, traced
 
 KIND = os.environ.get("KIND", "openinference-llama-index")
 provider = traced("llama-index-app")
@@ -72,8 +72,5 @@ capture(
     convention={"traceloop-llama-index": "Traceloop", "llama-index-otel": "LlamaIndex"}.get(KIND, "OpenInference"),
     flush=provider.force_flush,
     names={"handoff": "handoff", "handoff_arguments": {"to_agent": "refund_agent", "reason": "money"}},
-    scenarios=(
-        *("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested", "multi_turn", "handoff"),
-        *("unknown_tool", "bad_args", "bad_json", "no_tool", "stream", "stream_parallel"),
-    ),
+    scenarios=(*SCENARIOS, "handoff"),
 )

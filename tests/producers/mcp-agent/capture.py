@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import STUB, capture, traced
+from client import STUB, capture, traced, without
 from mcp_agent.agents.agent import Agent
 from mcp_agent.app import MCPApp
 from mcp_agent.config import (
@@ -62,15 +62,5 @@ capture(
     convention="mcp-agent's own spans",
     flush=provider.force_flush,
     names={"prefix": "support__"},
-    scenarios=(
-        "one_call",
-        "sequence3",
-        "parallel",
-        "tool_error",
-        "retry",
-        "nested",
-        "multi_turn",
-        "unknown_tool",
-        "no_tool",
-    ),
+    scenarios=without("mixed_error", "bad_args", "bad_json", "stream"),
 )

@@ -146,7 +146,7 @@ def play(scenario, text, number, state):
     messages.append({"role": "user", "content": text})
 
     def assistant(question: str) -> str:
-        return converse(client, scenario, messages, tools)
+        return converse(client.chat.completions.create, scenario, messages, tools)
 
     around_agent(assistant)(text)
 

@@ -1,12 +1,13 @@
 """OpenAI's client in a loop of an agent's own, under the SDK that KIND names: `langfuse-openai`, `langtrace-openai`, `logfire-openai` or `mlflow-openai`."""
 
-import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import SCENARIOS, STUB, TOOLS, capture, definitions_of, traced
+from chat_loop import converse
+from client import SCENARIOS, STUB, TOOLS, capture, traced
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -65,49 +66,23 @@ client = openai.OpenAI(api_key="none", base_url=f"{STUB}/v1", max_retries=0)
 tools = {name: tool if KIND == "langtrace-openai" else around(name)(tool) for name, tool in TOOLS.items()}
 
 
-def called(scenario, name, given):
-    if name not in {tool["name"] for tool in scenario["tools"]}:
-        return f"Error: no tool called {name}"
-    try:
-        result = tools[name](**json.loads(given))
-        return result if isinstance(result, str) else json.dumps(result)
-    except Exception as error:
-        return f"Error: {type(error).__name__}: {error}"
-
-
-def ask(scenario, messages):
-    options = {"model": "stub-model", "messages": messages, "tools": definitions_of(scenario)}
-    if not scenario["stream"]:
-        message = client.chat.completions.create(**options).choices[0].message
-        return message.content, [
-            (call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()
-        ]
+def streamed(**asked):
+    """Ask with a stream, and put the whole answer together."""
     text, calls = "", {}
-    for chunk in client.chat.completions.create(stream=True, **options):
+    for chunk in client.chat.completions.create(stream=True, **asked):
         for choice in chunk.choices:
             text += choice.delta.content or ""
             for call in choice.delta.tool_calls or ():
-                known = calls.setdefault(call.index, ["", "", ""])
-                known[0] += call.id or ""
-                known[1] += call.function.name or ""
-                known[2] += call.function.arguments or ""
-    return text or None, [*calls.values()]
-
-
-def answer(scenario, messages):
-    while True:
-        text, calls = ask(scenario, messages)
-        asked = [
-            {"id": call_id, "type": "function", "function": {"name": name, "arguments": given}}
-            for call_id, name, given in calls
-        ]
-        messages.append({"role": "assistant", "content": text, **({"tool_calls": asked} if asked else {})})
-        if not calls:
-            return text
-        messages += [
-            {"role": "tool", "tool_call_id": call_id, "content": called(scenario, name, given)}
-            for call_id, name, given in calls
-        ]
+                known = calls.setdefault(call.index, {"id": "", "name": "", "arguments": ""})
+                known["id"] += call.id or ""
+                known["name"] += call.function.name or ""
+                known["arguments"] += call.function.arguments or ""
+    made = [
+        SimpleNamespace(id=one["id"], function=SimpleNamespace(name=one["name"], arguments=one["arguments"]))
+        for one in calls.values()
+    ]
+    message = SimpleNamespace(content=text or None, tool_calls=made)
+    return SimpleNamespace(choices=[SimpleNamespace(message=message)])
 
 
 def play(scenario, text, number, state):
@@ -116,7 +91,7 @@ def play(scenario, text, number, state):
     @around("assistant")
     def assistant(question):
         messages.append({"role": "user", "content": question})
-        return answer(scenario, messages)
+        return converse(streamed if scenario["stream"] else client.chat.completions.create, scenario, messages, tools)
 
     if scenario["conversation_id"] and KIND == "langfuse-openai":
         with langfuse.propagate_attributes(session_id=scenario["conversation_id"]):

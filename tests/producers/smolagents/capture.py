@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import STUB, capture, run_tool, traced
+from client import STUB, capture, run_tool, traced, without
 
 os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
 os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
@@ -67,5 +67,5 @@ capture(
     packages=("smolagents", "opentelemetry-instrumentation-genai-smolagents"),
     convention="GenAI",
     flush=provider.force_flush,
-    scenarios=("one_call", "sequence3", "parallel", "nested", "multi_turn", "no_tool"),
+    scenarios=without("tool_error", "mixed_error", "retry", "unknown_tool", "bad_args", "bad_json", "stream"),
 )

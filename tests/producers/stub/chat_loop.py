@@ -1,4 +1,4 @@
-"""An agent's loop of an application's own around OpenAI's client, for SDKs that trace the client and decorated functions."""
+"""An agent's loop of an application's own around a client of chat completions, for SDKs that trace the client and decorated functions."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -8,14 +8,15 @@ from client import definitions_of
 
 
 def converse(
-    client: Any, scenario: Mapping[str, Any], messages: list[dict[str, Any]], tools: Mapping[str, Callable[..., Any]]
+    ask: Callable[..., Any],
+    scenario: Mapping[str, Any],
+    messages: list[dict[str, Any]],
+    tools: Mapping[str, Callable[..., Any]],
 ) -> str:
-    """Ask the model and run its calls until it answers with text."""
+    """Ask the model, by its client's function for chat completions, and run its calls until it answers with text."""
     offered = {tool["name"] for tool in scenario["tools"]}
     while True:
-        made = client.chat.completions.create(
-            model="stub-model", messages=messages, tools=definitions_of(dict(scenario))
-        )
+        made = ask(model="stub-model", messages=messages, tools=definitions_of(dict(scenario)))
         message = made.choices[0].message
         calls = [(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()]
         asked = [

@@ -302,26 +302,6 @@ def _no_tool(_: Names) -> Scenario:
     return Scenario(name="no_tool", runs=(script,), tools=("get_weather",))
 
 
-def _stream(_: Names) -> Scenario:
-    return _sequence("stream", stream=True)
-
-
-def _stream_parallel(_: Names) -> Scenario:
-    return _parallel("stream_parallel", stream=True)
-
-
-def _content_off(_: Names) -> Scenario:
-    return _sequence("content_off", content=False)
-
-
-def _sequence3(_: Names) -> Scenario:
-    return _sequence()
-
-
-def _parallel3(_: Names) -> Scenario:
-    return _parallel()
-
-
 def _conformance(_: Names) -> Scenario:
     """Play the scenario that maintainers of producers record."""
     written = json.loads(CONFORMANCE.read_text())
@@ -402,8 +382,8 @@ def _good_answer(_: Names) -> Scenario:
 
 _MAKERS: dict[str, Callable[[Names], Scenario]] = {
     "one_call": _one_call,
-    "sequence3": _sequence3,
-    "parallel": _parallel3,
+    "sequence3": lambda _: _sequence(),
+    "parallel": lambda _: _parallel(),
     "tool_error": _tool_error,
     "mixed_error": _mixed_error,
     "retry": _retry,
@@ -416,9 +396,9 @@ _MAKERS: dict[str, Callable[[Names], Scenario]] = {
     "bad_json": _bad_json,
     "coding": _coding,
     "no_tool": _no_tool,
-    "stream": _stream,
-    "stream_parallel": _stream_parallel,
-    "content_off": _content_off,
+    "stream": lambda _: _sequence("stream", stream=True),
+    "stream_parallel": lambda _: _parallel("stream_parallel", stream=True),
+    "content_off": lambda _: _sequence("content_off", content=False),
     "conformance": _conformance,
     "paid_twice": _paid_twice,
     "told_error": _told_error,

@@ -43,5 +43,5 @@ def test_a_request_of_another_signal_is_refused_counted_and_not_recorded(tmp_pat
         assert counted == {(way, signal): 1 for way in ("http", "grpc") for signal in ("traces", "logs")}
         assert post(toolgauge.http_port, log_request(), path="/v1/logs")[0] == 200
         toolgauge.assert_books_balance()
-    shown = run("inspect", "--json", str(file))
+    shown = run("check", "--calls", "--json", str(file))
     assert (shown.code, "warning" in shown.err) == (0, False)

@@ -242,7 +242,7 @@ async def test_new_verdicts_become_events_once_and_those_from_before_the_start_n
 
 async def run(*arguments: str) -> tuple[int, str, str]:
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        code = await asyncio.to_thread(main, ["labels", "pull", *arguments])
+        code = await asyncio.to_thread(main, ["check", "--labels", *arguments])
     return code, out.getvalue(), err.getvalue()
 
 
@@ -253,19 +253,19 @@ async def test_verdicts_become_a_file_of_labels_with_weights(tmp_path: Path):
     ]
     file = tmp_path / "labels.csv"
     async with serving(in_turn(Reply(json={"traces": traces}))) as mlflow:
-        options = ("mlflow", "--set", f"exporters.mlflow.endpoint={mlflow.url}")
-        code, out, err = await run(*options, "--since", "30d", "--name", "correct", "-o", str(file))
+        options = ("mlflow:", "--set", f"exporters.mlflow.endpoint={mlflow.url}")
+        code, out, err = await run(*options, "--since", "30d", "--label-name", "correct", "-o", str(file))
         assert (code, out) == (0, "")
         assert err == "labels of `mlflow` (`correct` 2, `stars` 1, `tone` 1): 1 passed, 1 failed\n"
         assert file.read_text() == (f"trace_id,conversation_id,verdict,weight\n{ONE},,passed,4\n{TWO},,failed,1\n")
         labels = read_labels(file)
         assert labels.weights == {Labelled(is_conversation=False, id=ONE): 4.0}
-        code, out, err = await run(*options, "--pass-at", "5")
+        code, out, err = await run(*options, "--label-pass-at", "5")
         assert out == f"trace_id,conversation_id,verdict,weight\n{TWO},,failed,1\n"
         assert "1 with different verdicts, left out" in err
-        assert (await run(*options, "--name", "other"))[0] == 1
+        assert (await run(*options, "--label-name", "other"))[0] == 1
         assert (await run(*options, "--since", "soon"))[0] == 2
-    code, _, err = await run("phoenix")
+    code, _, err = await run("phoenix:")
     assert code == 2
     assert "there is no backend `phoenix`" in err
 

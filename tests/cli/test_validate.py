@@ -116,7 +116,8 @@ def test_print_config_merges_files_overrides_and_environment(tmp_path: Path):
     write(tmp_path / "a.yaml", "hold: {timeout: 1s}\nannotate: off\n")
     write(tmp_path / "b.yaml", "hold: {timeout: 2s}\n")
     ended = run(
-        "print-config",
+        "validate",
+        "--print",
         *("--config", "a.yaml", "--config", "b.yaml", "--set", "hold.max_bytes=1KiB"),
         cwd=tmp_path,
         environment={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_EXPORTER_OTLP_HEADERS": "key=hunter2"},

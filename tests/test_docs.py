@@ -213,7 +213,7 @@ def test_the_example_configuration_and_criteria_are_valid():
 
 @pytest.mark.parametrize("page", ["README.md", "docs/criteria.md"])
 def test_the_criterion_on_a_page_is_valid(page: str, tmp_path: Path):
-    (criteria_file,) = re.findall(r"```yaml\n(criteria:.*?)```", PAGES[page], re.DOTALL)
+    (criteria_file,) = re.findall(r"```yaml\n((?:tools:\n(?: .*\n)+)?criteria:.*?)```", PAGES[page], re.DOTALL)
     (tmp_path / "criteria.yaml").write_text(criteria_file)
     _, criteria = load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
     assert criteria[-1].name == "refund-arguments"

@@ -33,7 +33,8 @@ from toolgauge.model.json import Json
 
 # Ports that do not change when a receiver is made anew; the others are picked by the system.
 _ANY = "127.0.0.1:0"
-DEFAULT_CRITERIA = tuple(f"default.{evaluator}" for evaluator in DEFAULT_EVALUATORS)
+# Without contracts of tools there is nothing for `tool_contract` to judge.
+DEFAULT_CRITERIA = tuple(f"default.{evaluator}" for evaluator in DEFAULT_EVALUATORS if evaluator != "tool_contract")
 
 
 class Reloadable(Toolgauge):
@@ -346,7 +347,7 @@ def test_what_waits_for_a_start_is_named_and_the_log_changes_at_once(tmp_path: P
 def test_registered_tools_are_read_again(tmp_path: Path):
     tools = tmp_path / "tools.json"
     tools.write_text('[{"name": "find"}]')
-    config: dict[str, Json] = {"tools": {"definitions": ["tools.json"]}}
+    config: dict[str, Json] = {"tool_definitions": ["tools.json"]}
     with running(tmp_path, config) as toolgauge:
         tools.write_text('[{"name": "seek"}]')
         assert "the configuration was reloaded: registered tools have changed" in toolgauge.reload(config)

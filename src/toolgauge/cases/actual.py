@@ -1,19 +1,28 @@
 """Reads the `actual` of a case, whose key shows its shape, as a trajectory."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 
 from toolgauge.cases.case import CaseError
 from toolgauge.cases.chat import chat, objects
-from toolgauge.cases.trajectories import ARGUMENT_KEYS, ActualCall, TrajectoryBuilder, given_arguments, of_traces
-from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.cases.trajectories import (
+    ARGUMENT_KEYS,
+    ActualCall,
+    TrajectoryBuilder,
+    given_arguments,
+    of_traces,
+    tool_type,
+    tools,
+)
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.openinference_tools import call_answer, call_arguments, is_synthesized
-from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, result
+from toolgauge.model.trajectory import CASE_OUTPUT, CASE_SHAPE, Trajectory
+from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, call_answer, call_arguments, is_synthesized
+from toolgauge.recognize.values import as_object, as_str, dump, identifier, result
 
 _RESOURCE = Resource(service=None, attributes={})
 _SCOPE = Scope(name="", version="")
@@ -35,11 +44,14 @@ def trajectory_of(actual: JsonObject) -> Trajectory:
     asked = actual.get("input")
     if asked is not None:
         builder.user(_text(asked))
+    properties = {CASE_SHAPE: " ".join(shapes)}
     for key in shapes:
         _SHAPES[key](builder, actual[key])
     if "output" in actual:
-        builder.assistant(_text(actual["output"]))
-    return builder.trajectory()
+        output = actual["output"]
+        builder.assistant(_text(output))
+        properties[CASE_OUTPUT] = "text" if isinstance(output, str) else "json"
+    return builder.trajectory(properties, tools(actual.get("functions")))
 
 
 def records_trajectory(actual: JsonObject) -> bool:
@@ -48,7 +60,7 @@ def records_trajectory(actual: JsonObject) -> bool:
 
 
 def _spans(builder: TrajectoryBuilder, written: Json) -> None:
-    """Add the calls that UiPath sees in spans."""
+    """Add the calls that UiPath sees in spans, with arguments and results as they are written."""
     for item in objects("spans", written):
         span = Span(
             ref=_REF,
@@ -69,14 +81,25 @@ def _spans(builder: TrajectoryBuilder, written: Json) -> None:
         name = span.attributes.get(_TOOL_NAME)
         if not name or is_synthesized(span):
             continue
-        answer = call_answer(span, "")
+        arguments, output = span.attributes.get(INPUT), span.attributes.get(OUTPUT)
+        answer = call_answer(span, "").result
+        if isinstance(output, bool) or (
+            isinstance(output, str) and isinstance(answer, Recorded) and isinstance(answer.value, str)
+        ):
+            answer = Recorded(str(output))
+        read = call_arguments(span, "")
+        # A text that holds an object's text is none to UiPath, which reads Python's literals itself.
+        if isinstance(arguments, str) and not arguments.lstrip().startswith("{"):
+            read = Unparsed(arguments)
+        tool_id = span.attributes.get(_TOOL_ID)
         builder.begin_turn()
         builder.call(
             ActualCall(
                 name=name if isinstance(name, str) else str(name),
-                call_id=identifier(span.attributes.get(_TOOL_ID)),
-                arguments=call_arguments(span, ""),
-                result=answer.result,
+                call_id=identifier(tool_id),
+                tool_id=None if tool_id is None else str(tool_id),
+                arguments=read,
+                result=answer,
             )
         )
 
@@ -133,9 +156,9 @@ def _calls(builder: TrajectoryBuilder, written: Json, place: str = "actual.calls
 
 def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:
     """Add items of any JSON: a text is a tool's name, an object with a name is a call, the rest stands for itself."""
-    if written is not None and not isinstance(written, list):
+    if not isinstance(written, list):
         raise CaseError("`trajectory` must be a list")
-    for item in as_list(written):
+    for item in written:
         builder.begin_turn()
         builder.call(_made(*trajectory_call(item)))
 
@@ -144,11 +167,27 @@ def trajectory_call(item: Json) -> tuple[str, JsonObject]:
     """Return the name and the keys of an item of a trajectory."""
     if isinstance(item, dict) and isinstance(name := item.get("name"), str):
         return name, item
-    return item if isinstance(item, str) else dump(item), {}
+    return item if isinstance(item, str) else json.dumps(_as_python(item), sort_keys=True, ensure_ascii=False), {}
+
+
+def _as_python(item: Json) -> Json:
+    """Write numbers that Python takes for equal alike."""
+    match item:
+        case bool():
+            return int(item)
+        case float() if item.is_integer():
+            return int(item)
+        case list():
+            return [_as_python(one) for one in item]
+        case dict():
+            return {key: _as_python(one) for key, one in item.items()}
+        case _:
+            return item
 
 
 def _made(name: str, call: JsonObject) -> ActualCall:
-    return ActualCall(name=name, call_id=identifier(call.get("id")), arguments=given_arguments(call))
+    call_id, arguments = identifier(call.get("id")), given_arguments(call)
+    return ActualCall(name=name, call_id=call_id, arguments=arguments, tool_type=tool_type(call))
 
 
 def named_call(call: JsonObject, place: str) -> tuple[str, JsonObject]:

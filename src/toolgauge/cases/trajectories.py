@@ -3,7 +3,7 @@
 In a session, a call knows the results that ended at or before its start; a turn of calls ends where more is known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -34,6 +34,8 @@ class ActualCall:
     result: Content = NOT_RECORDED
     error: CallError | None = None
     call_id: str | None = None
+    tool_id: str | None = None
+    tool_type: str = ""
 
 
 def _call(made: ActualCall, span: SpanRef, *, order: int, turn: int, position: int) -> ToolCall:
@@ -57,6 +59,8 @@ def _call(made: ActualCall, span: SpanRef, *, order: int, turn: int, position: i
         start_ns=0,
         end_ns=0,
         result_turn=turn + 1,
+        tool_id=made.tool_id,
+        tool_type=made.tool_type,
     )
 
 
@@ -105,7 +109,9 @@ class TrajectoryBuilder:
         """Add instructions."""
         self._messages.append(Message(role="system", text=text, turn=self._turns))
 
-    def trajectory(self) -> Trajectory:
+    def trajectory(
+        self, properties: Mapping[str, str] | None = None, tools: tuple[ToolDefinition, ...] | None = None
+    ) -> Trajectory:
         """Make the trajectory."""
         return Trajectory(
             scope="trace",
@@ -115,13 +121,19 @@ class TrajectoryBuilder:
             agents=(),
             root=_ROOT,
             calls=tuple(self._calls),
-            tools_offered=None,
+            tools_offered=tools,
             messages=tuple(self._messages),
             attributes={},
             closed_because="run_ended",
             start_ns=0,
             end_ns=0,
+            properties=properties or {},
         )
+
+
+def tool_type(written: JsonObject) -> str:
+    """Return what kind of tool DeepEval's `type` of a call names, where that is no function."""
+    return "MCP" if written.get("type") == "MCP" else ""
 
 
 # The arguments of a call, as agents and other evaluation packages name them. A text under the second names is no JSON text
@@ -196,7 +208,7 @@ class _Session:
                 agent=_agent(span),
                 prompt=as_str(span.written.get("user")),
                 response=as_str(span.written.get("response")),
-                tools_offered=_tools(span.written.get("available_tools")),
+                tools_offered=tools(span.written.get("available_tools")),
                 start_ns=span.start_ns,
                 end_ns=span.end_ns,
                 error=CallError(kind=OTHER_ERROR, message=error) if above is None and error is not None else None,
@@ -302,7 +314,8 @@ def _agent(span: _Timed | None) -> str | None:
     return None if span is None else as_str(span.written.get("name")) or as_str(span.written.get("agent"))
 
 
-def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:
+def tools(written: Json) -> tuple[ToolDefinition, ...] | None:
+    """Read tools on offer; `None` where none are written."""
     if not isinstance(written, list):
         return None
     return tuple(

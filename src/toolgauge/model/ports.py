@@ -1,6 +1,6 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -199,29 +199,20 @@ class Evaluator(Protocol):
         ...
 
 
-class CaseOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of a case; `original` is the output of the original in its own words (`details`, `status`, ...), values included."""
+@runtime_checkable
+class Original(Protocol):
+    """An evaluator that reports a case in the words of another package."""
 
-    outcome: Outcome
-    original: JsonObject = {}
-
-
-class CaseEvaluator(Protocol):
-    """An evaluator that can be given a case as written.
-
-    `case_shapes` are keys of a case's `actual`: a case with one of them goes to `score_case`, every other becomes a
-    trajectory. One that compares with a reference also has `expected_shapes`, keys of `expected`, and needs one of those
-    there too, or nothing.
-    """
-
-    version: ClassVar[str]
-    level: ClassVar[Level]
-    case_shapes: ClassVar[tuple[str, ...]]
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield outcomes, as every evaluator does."""
+    def original(self, outcome: Outcome, trajectory: Trajectory, expected: Expected | None) -> JsonObject:
+        """Return the report besides the score, values included."""
         ...
 
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score both sides as they were written; what it raises becomes `Errored`, with `accepted_case` if it has that."""
+
+@runtime_checkable
+class CaseParameters(Protocol):
+    """An evaluator with a parameter for expectations in its package's own words."""
+
+    @classmethod
+    def case_parameters(cls, expected: JsonObject, actual: JsonObject) -> JsonObject:
+        """Return the parameter that `expected` of a case stands for; empty where it is written in other words."""
         ...

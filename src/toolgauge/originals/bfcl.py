@@ -1,7 +1,7 @@
 """`bfcl.ast` as the checker of BFCL judges Python categories (package bfcl-eval 2026.3.23): accepted or not.
 
-Expected calls come with a list of accepted values for each argument, "" marking one that may be left out; functions
-with their types. Live, the functions are the tools on offer, whose JSON Schema is put in BFCL's words.
+Expected calls come with a list of accepted values for each argument, "" marking one that may be left out. The functions
+are the tools on offer, whose JSON Schema is put in BFCL's words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored, Side
-from toolgauge.model.ports import CaseOutcome, Evaluation
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Evaluation
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.accepted_values import (
     Checker,
@@ -52,12 +52,6 @@ class Ast(BaseModel):
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
     binary: ClassVar[bool] = True
-    case_shapes: ClassVar[tuple[str, ...]] = ("functions",)
-    expected_shapes: ClassVar[tuple[str, ...]] = ("allowed",)
-    accepted_case: ClassVar[str] = (
-        "`allowed` is [{name, args: {argument: [values]}}], `calls` is [{name, args}],"
-        " `functions` is [{name, parameters: {properties, required}}]"
-    )
 
     # Without it, only the expected calls of the criterion are accepted.
     allowed: tuple[AllowedCall, ...] | None = None
@@ -96,16 +90,16 @@ class Ast(BaseModel):
         fault = self._checked(named, allowed, functions) if is_readable else Fault("ast_decoder:decoder_failed")
         yield None, _outcome(fault)
 
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score calls as they were written, with the functions beside them. Raises the errors of the original."""
-        if "allowed" not in expected or "calls" not in actual:
-            message = f"`expected` needs `allowed`, and `actual` needs `calls` beside `functions`: {self.accepted_case}"
-            return CaseOutcome(outcome=Errored(error_type="invalid_case", message=message))
-        allowed = [_named(call) for call in as_items(expected["allowed"])]
-        calls = [_named(call) for call in as_items(actual["calls"])]
-        fault = self._checked(calls, allowed, as_items(actual["functions"]))
-        error_type = None if fault is None else fault.error_type
-        return CaseOutcome(outcome=_outcome(fault), original={"details": {"error_type": error_type}})
+    @classmethod
+    def case_parameters(cls, expected: JsonObject, actual: JsonObject) -> JsonObject:  # noqa: ARG003 (`allowed` is BFCL's own word)
+        """Return the parameter that a case's accepted values stand for."""
+        return {"allowed": expected["allowed"]} if "allowed" in expected else {}
+
+    def original(self, outcome: Outcome, *_: object) -> JsonObject:
+        """Return the original's type of the error."""
+        if not isinstance(outcome, Scored):
+            return {}
+        return {"details": {"error_type": outcome.differences[0].rule if outcome.differences else None}}
 
     def _allowed(self, expected: Expected | None) -> list[NamedCall] | Errored | None:
         if self.allowed is not None:
@@ -179,10 +173,6 @@ def _outcome(fault: Fault | None) -> Scored:
         where=fault.where or "calls", rule=fault.error_type, expected=Side(value=fault.allowed), actual=fault.found
     )
     return Scored(value=0.0, explanation=f"{fault.error_type}{where}", differences=(difference,))
-
-
-def _named(call: Json) -> NamedCall:
-    return NamedCall(as_text(entry(call, "name")), as_object(entry(call, "args")))
 
 
 def _of_name(functions: Sequence[Json], name: str) -> Json:

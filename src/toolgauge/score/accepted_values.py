@@ -13,7 +13,7 @@ from toolgauge.score.equality import PythonEquality
 
 # JSON Schema's words, where they differ from BFCL's.
 _SCHEMA_TYPES = {"number": "float", "object": "dict"}
-_KNOWN = frozenset(("string", "integer", "float", "boolean", "array", "dict"))
+_KNOWN = frozenset(("string", "integer", "float", "boolean", "array", "tuple", "dict"))
 _MAX_REFERENCES = 10
 
 
@@ -37,7 +37,7 @@ def described(name: str, tool: ToolDefinition) -> JsonObject:
 def _described(schema: Json, root: JsonObject) -> JsonObject:
     described = _resolved(schema, root)
     kind = _kind(described)
-    if kind != "array":
+    if kind not in _NESTING:
         return {"type": kind}
     return {"type": kind, "items": {"type": _kind(_resolved(described.get("items"), root))}}
 

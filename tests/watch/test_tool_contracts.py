@@ -176,7 +176,7 @@ def test_what_is_known_of_tools_survives_a_restart() -> None:
     changes: list[ToolDefinitionChange] = []
     first.observe(offered(1, tool()))
     rows, _ = first.changes()
-    assert any(row.startswith(b"d") for row in rows)
+    assert any(row.startswith(b"o") for row in rows)
     second = watcher()
     second.on_tool_changes = lambda found, _capped: changes.extend(found)
     assert second.restore(rows) == 0
@@ -189,7 +189,7 @@ def test_a_damaged_row_is_dropped_and_counted() -> None:
     first = watcher()
     first.observe(offered(1, tool()))
     rows, _ = first.changes()
-    (row,) = [row for row in rows if row.startswith(b"d")]
+    (row,) = [row for row in rows if row.startswith(b"o")]
     assert watcher().restore({row: rows[row][:-1] + b"\x00"}) == 1
 
 

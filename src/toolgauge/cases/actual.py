@@ -16,7 +16,7 @@ from toolgauge.cases.trajectories import (
     tool_type,
     tools,
 )
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
@@ -32,8 +32,11 @@ _TOOL_ID = "tool.id"
 _CALL_KEYS = ("name", "id", "output", "error", *ARGUMENT_KEYS)
 
 
-def trajectory_of(actual: JsonObject) -> Trajectory:
-    """Make a trajectory of a case's `actual`; raise `CaseError` when it has none of the known shapes."""
+def trajectory_of(actual: JsonObject, *, as_written: bool = False) -> Trajectory:
+    """Make a trajectory of a case's `actual`; raise `CaseError` when it has none of the known shapes.
+
+    `as_written`: arguments and results in spans are the values of the attributes.
+    """
     if "traces" in actual:
         return of_traces(actual["traces"])
     shapes = [key for key in _SHAPES if key in actual]
@@ -46,7 +49,10 @@ def trajectory_of(actual: JsonObject) -> Trajectory:
         builder.user(_text(asked))
     properties = {CASE_SHAPE: " ".join(shapes)}
     for key in shapes:
-        _SHAPES[key](builder, actual[key])
+        if key == "spans":
+            _spans(builder, actual[key], as_written=as_written)
+        else:
+            _SHAPES[key](builder, actual[key])
     if "output" in actual:
         output = actual["output"]
         builder.assistant(_text(output))
@@ -59,8 +65,8 @@ def records_trajectory(actual: JsonObject) -> bool:
     return any(actual.get(key) is not None for key in (*_SHAPES, "traces"))
 
 
-def _spans(builder: TrajectoryBuilder, written: Json) -> None:
-    """Add the calls that UiPath sees in spans, with arguments and results as they are written."""
+def _spans(builder: TrajectoryBuilder, written: Json, *, as_written: bool = False) -> None:
+    """Add the calls that UiPath sees in spans."""
     for item in objects("spans", written):
         span = Span(
             ref=_REF,
@@ -81,16 +87,11 @@ def _spans(builder: TrajectoryBuilder, written: Json) -> None:
         name = span.attributes.get(_TOOL_NAME)
         if not name or is_synthesized(span):
             continue
-        arguments, output = span.attributes.get(INPUT), span.attributes.get(OUTPUT)
-        answer = call_answer(span, "").result
-        if isinstance(output, bool) or (
-            isinstance(output, str) and isinstance(answer, Recorded) and isinstance(answer.value, str)
-        ):
-            answer = Recorded(str(output))
-        read = call_arguments(span, "")
-        # A text that holds an object's text is none to UiPath, which reads Python's literals itself.
-        if isinstance(arguments, str) and not arguments.lstrip().startswith("{"):
-            read = Unparsed(arguments)
+        arguments, answer = call_arguments(span, ""), call_answer(span, "").result
+        if as_written:
+            arguments, answer = (
+                Recorded(span.attributes[key]) if key in span.attributes else NOT_RECORDED for key in (INPUT, OUTPUT)
+            )
         tool_id = span.attributes.get(_TOOL_ID)
         builder.begin_turn()
         builder.call(
@@ -98,7 +99,7 @@ def _spans(builder: TrajectoryBuilder, written: Json) -> None:
                 name=name if isinstance(name, str) else str(name),
                 call_id=identifier(tool_id),
                 tool_id=None if tool_id is None else str(tool_id),
-                arguments=read,
+                arguments=arguments,
                 result=answer,
             )
         )

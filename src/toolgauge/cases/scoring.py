@@ -22,7 +22,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
-from toolgauge.model.ports import CaseParameters, Evaluation, Evaluator, Original
+from toolgauge.model.ports import CaseParameters, Evaluation, Evaluator, Original, needs_of
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import figure
 from toolgauge.score.contracts import ToolKinds
@@ -103,7 +103,7 @@ class Cases:
         """Score one case; whatever is wrong with it becomes its outcome."""
         try:
             evaluator, is_own = self._evaluator(case)
-            if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
+            if needs_of(evaluator).recorded_run and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")
             return self._scored(case, evaluator, None if is_own else expected_of(case.expected))
         except ConfigError as error:
@@ -131,7 +131,7 @@ class Cases:
             if isinstance(found, JudgeEvaluator)
             else found
         )
-        trajectory = trajectory_of(case.actual)
+        trajectory = trajectory_of(case.actual, as_written=needs_of(found).raw_spans)
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)
         results = _scorer(case, evaluator, trajectory, expected).score(trajectory)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import (
@@ -39,7 +39,7 @@ class _Metric(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: ClassVar[Level] = "trajectory"
-    needs_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="calls")
 
     threshold: float = 1.0
 

@@ -15,7 +15,7 @@ from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import first_without, kind_of, plain_expected
@@ -61,8 +61,7 @@ class TrajectoryMatch(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    binary: ClassVar[bool] = True
-    needs_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="calls", binary=True)
 
     trajectory_match_mode: Literal["strict", "unordered", "subset", "superset"] = "strict"
     tool_args_match_mode: _Mode = "exact"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.accepted_values import (
     Checker,
@@ -51,7 +51,7 @@ class Ast(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    binary: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(binary=True)
 
     # Without it, only the expected calls of the criterion are accepted.
     allowed: tuple[AllowedCall, ...] | None = None

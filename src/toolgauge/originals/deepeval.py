@@ -10,6 +10,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.align import Item, align
@@ -197,7 +198,7 @@ class ArgumentCorrectness(BaseModel):
 
     version: ClassVar[str] = prompts.DEEPEVAL_ARGUMENT_CORRECTNESS.version
     level: ClassVar[Level] = "trajectory"
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none")
 
     threshold: float = 0.5
     # Anything below 1 is 0.

@@ -16,7 +16,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
@@ -102,8 +102,7 @@ class ToolCalled(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    ignores_reference: ClassVar[bool] = True
-    binary: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none", binary=True)
 
     tool_name: str
     name: str | None = None
@@ -200,7 +199,7 @@ class _VersionedJudge(_Judge):
 class YesOrNo(_VersionedJudge):
     """One question a call, Yes or No. Without a call the original scores 0."""
 
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none")
     prompt: ClassVar[Prompt]
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
@@ -246,7 +245,7 @@ class Faithfulness(_VersionedJudge):
     """`FaithfulnessEvaluator`: only the last response, against all that came before it."""
 
     version: ClassVar[str] = prompts.FAITHFULNESS.version
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none")
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
         """Yield the question about the last response; the original raises where no agent run was seen."""
@@ -276,7 +275,7 @@ class TrajectoryJudge(_Judge):
     """
 
     version: ClassVar[str] = prompts.STRANDS_TRAJECTORY_JUDGE.version
-    needs_trajectory: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(recorded_run=True)
 
     rubric: str
     # The original takes it and never shows it to the judge.

@@ -15,7 +15,7 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject, kind
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
@@ -47,7 +47,7 @@ class PlainComparison(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: ClassVar[Level] = "trajectory"
-    needs_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="calls")
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""

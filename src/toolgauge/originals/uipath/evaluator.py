@@ -17,9 +17,9 @@ from pydantic.alias_generators import to_camel
 
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.selection import hidden_calls, shown
 
@@ -87,36 +87,53 @@ def key_of(call: LiveCall) -> str:
     return call.name if call.id is None else call.id
 
 
-def _literal(text: str) -> dict[str, object]:
-    """Read the arguments in spans of a case that are no JSON object. Wart: text that is no object of Python is none."""
-    try:
-        with warnings.catch_warnings():
-            # Escapes that Python does not know are read as they are.
-            warnings.simplefilter("ignore")
-            parsed: object = ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return {}
-    members = cast("dict[object, object]", parsed) if isinstance(parsed, dict) else {}  # nothing is known of its items
+def _read_arguments(value: object) -> dict[str, object]:
+    """Read arguments as JSON, else as a Python literal. Wart: any other text looks like no arguments."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            try:
+                with warnings.catch_warnings():
+                    # Escapes that Python does not know are read as they are.
+                    warnings.simplefilter("ignore")
+                    value = ast.literal_eval(value)
+            except (SyntaxError, ValueError):
+                return {}
+    members = cast("dict[object, object]", value) if isinstance(value, dict) else {}  # nothing is known of its items
     if not all(isinstance(key, str) for key in members):
         raise ValueError("UiPath refuses arguments with a key that is no text")
     return cast("dict[str, object]", members)  # its keys are text
 
 
+def _read_output(value: Json) -> str:
+    """Read an output: the content of an envelope, else the text. Wart: 0, false and null in an envelope are no output."""
+    try:
+        # Typed Any by json; JSON by its contract.
+        parsed = cast("Json", json.loads(value)) if isinstance(value, str) else value
+    except ValueError:
+        parsed = value
+    text = value if isinstance(value, str) else str(value)
+    found = parsed.get(_ENVELOPE, "") if isinstance(parsed, dict) else text
+    return str(found) if found else ""
+
+
 def made_calls(trajectory: Trajectory, keys: Iterable[str | None], *, with_outputs: bool = False) -> list[LiveCall]:
     """Take over the calls; unparsable arguments are none. Ids other than UiPath's tool ids count only among the expected `keys`."""
     known = frozenset(keys)
+    # Spans of a case come as they are written.
+    is_raw = trajectory.case_shape == "spans"
     calls: list[LiveCall] = []
     for call in trajectory.calls:
-        args: dict[str, object] = {}
-        match call.arguments:
-            case Recorded(value=dict() as found):
-                args = cast("dict[str, object]", found)  # JSON is made of objects
-            case Unparsed(text=text) if trajectory.case_shape == "spans":
-                args = _literal(text)
-            case _:
-                pass
+        arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
+        found = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}  # JSON is made of objects
+        args = _read_arguments(arguments) if is_raw else found
         own_id = call.call_id if call.call_id in known else None
-        output = _made_output(call.result) if with_outputs else ""
+        output = ""
+        if with_outputs and is_raw and isinstance(call.result, Recorded):
+            output = _read_output(call.result.value)
+        elif with_outputs:
+            output = _made_output(call.result)
         calls.append(LiveCall(call.name, args, own_id if call.tool_id is None else call.tool_id, output))
     return calls
 
@@ -193,9 +210,9 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
         return {"default_evaluation_criteria": expected} if is_own else {}
 
     @property
-    def needs_reference(self) -> bool:
-        """Return whether a criterion has to give something to compare with."""
-        return self.default_evaluation_criteria is None
+    def needs(self) -> Needs:
+        """What a criterion has to give where the parameters hold nothing to compare with."""
+        return Needs(reference="calls" if self.default_evaluation_criteria is None else "any", raw_spans=True)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""

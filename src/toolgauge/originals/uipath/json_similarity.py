@@ -11,6 +11,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Errored, NotEvaluated
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import CASE_OUTPUT, Trajectory
 from toolgauge.originals.uipath.evaluator import Criteria, Judging, UiPathEvaluator, Verdict
 from toolgauge.score.equality import agreement
@@ -54,14 +55,9 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
     line_delimiter: str = "\n"
 
     @property
-    def needs_reference(self) -> bool:
-        """Calls are not looked at."""
-        return False
-
-    @property
-    def needs_answer(self) -> bool:
-        """Return whether a criterion has to give the expected output."""
-        return self.default_evaluation_criteria is None
+    def needs(self) -> Needs:
+        """What a criterion has to give where the parameters hold no expected output."""
+        return Needs(reference="answer" if self.default_evaluation_criteria is None else "any")
 
     def criteria_of(self, expected: Expected) -> OutputCriteria | Errored | None:
         """Take over the expected answer."""

@@ -131,14 +131,14 @@ def test_invocations_are_user_turns_on_both_sides():
     assert expected_of({"invocations": turns}) == Expected(
         turns=((ExpectedCall(name="a", args={}), ExpectedCall(name="b")), (), (ExpectedCall(name="c"),)), per_turn=True
     )
-    assert expected_of({"invocations": None}) is None
 
 
 def test_items_of_a_trajectory_are_names_calls_or_stand_for_themselves():
     story = trajectory_of({"trajectory": ["a", {"name": "b", "args": {"x": 1}}, 5, None]})
     assert [call.name for call in story.calls] == ["a", "b", "5", "null"]
+    numbers = trajectory_of({"trajectory": [1, 1.0, True, {"n": [2.0]}]})
+    assert [call.name for call in numbers.calls] == ["1", "1", "1", '{"n": [2]}']
     assert story.calls[1].arguments == Recorded({"x": 1})
-    assert trajectory_of({"trajectory": None}).calls == ()
 
 
 def tool(span_id: str, start: float, end: float, parent: str = "root") -> JsonObject:
@@ -201,6 +201,7 @@ SHAPELESS: list[tuple[JsonObject, str]] = [
     ),
     ({"messages": [{"role": "robot"}]}, "`role` of a message must be"),
     ({"trajectory": {"a": 1}}, "`trajectory` must be a list"),
+    ({"trajectory": None}, "`trajectory` must be a list"),
     ({"traces": [1]}, "`traces` must be a list of objects"),
     ({"traces": [{"spans": [{"type": "x"}]}]}, "`type` of a span of a trace must be agent or tool"),
     ({"traces": [{"spans": [{"type": "tool", "start": "1", "end": 2}]}]}, "`start` of a span of a trace"),
@@ -244,11 +245,11 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
     ({"expected_output": {"x": 1}}, Expected(turns=(), answer=ExpectedOutput(value={"x": 1}))),
     (
         {"calls": [{"name": "a", "input_parameters": {"x": 1}, "type": "MCP", "reasoning": "r"}]},
-        Expected(turns=((ExpectedCall(name="a", args={"x": 1}),),)),
+        Expected(turns=((ExpectedCall(name="a", args={"x": 1}, tool_type="MCP"),),)),
     ),
     (
         {"messages": [{"tool_calls": [{"function": {"name": "a", "arguments": '{"x": 1}'}}, {"name": "b"}]}]},
-        Expected(turns=((ExpectedCall(name="a", args={"x": 1}, group=0), ExpectedCall(name="b", group=0)),)),
+        Expected(turns=((ExpectedCall(name="a", args={"x": 1}, group=0), ExpectedCall(name="b", group=0)),), texts=()),
     ),
     (
         {"trajectory": ["a"], "output": "o"},
@@ -269,7 +270,8 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
                     ExpectedCall(name="b", args={}, group=1),
                     ExpectedCall(name="c", args={}),
                 ),
-            )
+            ),
+            texts=(("user", 0),),
         ),
     ),
 ]
@@ -285,6 +287,7 @@ def test_every_shape_is_what_evaluators_compare_with(written: JsonObject, expect
     [
         {"tool_call": []},
         {"tool_calls": {}},
+        {"invocations": None},
         {"tool_calls": [{"name": "a", "args": [1]}]},
         {"tool_calls_order": [1]},
         {"tool_calls_count": []},

@@ -74,6 +74,10 @@ def test_a_turn_without_expected_calls_counts_for_one_and_not_for_the_other():
     assert (outcome.value, outcome.parts["invocations_scored"]) == (0.0, 1)
 
 
+def invocations(count: int) -> JsonObject:
+    return {"invocations": [{"calls": []} for _ in range(count)]}
+
+
 def test_other_numbers_of_turns_cannot_be_paired():
     called = trajectory(tool_call("a"), messages=(user("one", 0),))
     three = expected_turns((expect("a", {}),), (), ())
@@ -81,11 +85,8 @@ def test_other_numbers_of_turns_cannot_be_paired():
     assert isinstance(outcome, Errored)
     assert outcome.error_type == "ValueError"
     assert not_evaluated(ToolTrajectory(), trajectory(tool_call("a")), three) == "incomplete"
-    for wanted, made in ((1, 2), (2, 1), (0, 1)):
-        assert (
-            score(PARAMETERS, {"invocations": [{"calls": []}] * wanted}, {"invocations": [{"calls": []}] * made})
-            == "ValueError"
-        )
+    none, one, two = (invocations(count) for count in range(3))
+    assert [score(PARAMETERS, *sides) for sides in ((one, two), (two, one), (none, one))] == ["ValueError"] * 3
 
 
 def test_null_in_place_of_invocations_is_an_error_and_none_expected_is_no_score():

@@ -56,7 +56,8 @@ def test_messages_with_text_are_compared_by_role_and_place(made: list[Json], sam
 
 
 def test_texts_stand_before_or_after_the_same_calls():
-    call, text = assistant(("a", {})), {"role": "assistant", "content": "x"}
+    call: Json = assistant(("a", {}))
+    text: Json = {"role": "assistant", "content": "x"}
     assert value(TrajectoryMatch(), [QUESTION, call, text, call], [QUESTION, call, text, call]) == 1
     assert value(TrajectoryMatch(), [QUESTION, call, text, call], [QUESTION, call, call, text]) == 0
     unordered = TrajectoryMatch(trajectory_match_mode="unordered")

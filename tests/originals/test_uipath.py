@@ -131,7 +131,6 @@ def test_keys_are_accepted_in_either_spelling():
     parameters = {"name": "n", "strict": True, "defaultEvaluationCriteria": {"toolCallsOrder": ["a"]}}
     evaluator = ToolCallOrder.model_validate(parameters)
     assert score(evaluator, {}, spans(made("a"))) == 1.0
-    assert score(ORDER, {"toolCallsOrder": ["b"]}, spans(made("a"))) == 0.0
 
 
 # -- final output ---------------------------------------------------------------------------------------------------

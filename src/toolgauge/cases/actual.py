@@ -21,7 +21,14 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
 from toolgauge.model.trajectory import CASE_OUTPUT, CASE_SHAPE, Trajectory
-from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, call_answer, call_arguments, is_synthesized
+from toolgauge.recognize.openinference_tools import (
+    INPUT,
+    OUTPUT,
+    SYNTHESIZED,
+    call_answer,
+    call_arguments,
+    is_synthesized,
+)
 from toolgauge.recognize.values import as_object, as_str, dump, identifier, result
 
 _RESOURCE = Resource(service=None, attributes={})
@@ -85,12 +92,15 @@ def _spans(builder: TrajectoryBuilder, written: Json, *, as_written: bool = Fals
             size_bytes=0,
         )
         name = span.attributes.get(_TOOL_NAME)
-        if not name or is_synthesized(span):
+        # To UiPath any text marks a span as made up.
+        is_made_up = bool(span.attributes.get(SYNTHESIZED)) if as_written else is_synthesized(span)
+        if not name or is_made_up:
             continue
         arguments, answer = call_arguments(span, ""), call_answer(span, "").result
         if as_written:
+            attributes = as_object(item.get("attributes"))
             arguments, answer = (
-                Recorded(span.attributes[key]) if key in span.attributes else NOT_RECORDED for key in (INPUT, OUTPUT)
+                Recorded(attributes[key]) if key in attributes else NOT_RECORDED for key in (INPUT, OUTPUT)
             )
         tool_id = span.attributes.get(_TOOL_ID)
         builder.begin_turn()

@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -126,19 +126,18 @@ class Cases:
         return self._evaluators[key], False
 
     def _scored(self, case: Case, found: Evaluator | JudgeEvaluator, expected: Expected | None) -> CaseResult:
-        evaluator = (
-            ScriptedEvaluator(found, self._judge(answers(case.verdicts)))
-            if isinstance(found, JudgeEvaluator)
-            else found
-        )
+        evaluator = found
+        if isinstance(found, JudgeEvaluator):
+            # Its version and level are those of what it stands for, so they are no class variables.
+            evaluator = cast("Evaluator", ScriptedEvaluator(found, self._judge(answers(case.verdicts))))
         trajectory = trajectory_of(case.actual, as_written=needs_of(found).raw_spans)
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)
         results = _scorer(case, evaluator, trajectory, expected).score(trajectory)
         if evaluator.level == "trajectory":
-            outcome = results[-1].outcome
-            is_original = isinstance(found, Original) and not isinstance(outcome, Errored)
-            original = found.original(outcome, trajectory, expected) if is_original else {}
+            outcome, original = results[-1].outcome, {}
+            if isinstance(found, Original) and not isinstance(outcome, Errored):
+                original = found.original(outcome, trajectory, expected)
             return CaseResult(case=case, outcome=outcome, original=original)
         calls = tuple(result for result in results if result.call is not None)
         return CaseResult(case=case, outcome=_of_calls(results, case.pass_at), calls=calls)

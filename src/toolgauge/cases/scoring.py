@@ -126,10 +126,9 @@ class Cases:
         return self._evaluators[key], False
 
     def _scored(self, case: Case, found: Evaluator | JudgeEvaluator, expected: Expected | None) -> CaseResult:
-        evaluator = found
-        if isinstance(found, JudgeEvaluator):
-            # Its version and level are those of what it stands for, so they are no class variables.
-            evaluator = cast("Evaluator", ScriptedEvaluator(found, self._judge(answers(case.verdicts))))
+        is_judge = isinstance(found, JudgeEvaluator)
+        scripted = ScriptedEvaluator(found, self._judge(answers(case.verdicts))) if is_judge else found
+        evaluator = cast("Evaluator", scripted)  # a scripted one has the version and level of its evaluator
         trajectory = trajectory_of(case.actual, as_written=needs_of(found).raw_spans)
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)

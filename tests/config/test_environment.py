@@ -67,20 +67,6 @@ def test_grpc_takes_the_endpoint_for_traces_first():
     assert traces(PROTOCOL="grpc", ENDPOINT="a:1", TRACES_ENDPOINT="b:1").endpoint == "b:1"
 
 
-def test_protocol_by_either_variable():
-    assert destination(ENDPOINT="http://a:1", PROTOCOL="grpc").protocol == "grpc"
-    assert destination(ENDPOINT="http://a:1", PROTOCOL="http/protobuf").protocol == "http"
-    assert traces(ENDPOINT="http://a:1", PROTOCOL="http/protobuf", TRACES_PROTOCOL="grpc").protocol == "grpc"
-
-
-def test_headers_are_percent_decoded_and_those_for_traces_win():
-    assert destination(ENDPOINT="http://a:1", HEADERS="a=b%20c, authorization=Basic%20eA%3D%3D,").headers == {
-        "a": "b c",
-        "authorization": "Basic eA==",
-    }
-    assert traces(ENDPOINT="http://a:1", HEADERS="a=b", TRACES_HEADERS="c=d").headers == {"c": "d"}
-
-
 def test_compression_and_timeout_in_milliseconds():
     exporter = destination(ENDPOINT="http://a:1", COMPRESSION="none", TIMEOUT="2500")
     assert exporter.compression == "none"
@@ -116,22 +102,6 @@ def test_the_file_wins_over_the_environment(tmp_path: Path):
     assert exporter.compression == "none"
 
 
-def test_a_file_without_endpoint_gets_it_from_the_environment(tmp_path: Path):
-    path = write(tmp_path / "c.yaml", "exporters: {otlp: {protocol: grpc, timeout: 3s}}\n")
-    exporter = destination(path, ENDPOINT="env:1")
-    assert exporter.endpoint == "env:1"
-    assert exporter.protocol == "grpc"
-    assert exporter.timeout == 3_000_000_000
-
-
-def test_the_rest_of_the_section_stays(tmp_path: Path):
-    path = write(tmp_path / "c.yaml", "exporters: {prometheus: {endpoint: 'localhost:1'}, otlp: null}\n")
-    config = loaded(path, environment={f"{OTLP}ENDPOINT": "http://env:1"})
-    assert config.exporters.prometheus is not None
-    assert config.exporters.prometheus.endpoint == "localhost:1"
-    assert config.exporters.otlp[0].endpoint == "http://env:1"
-
-
 @each_row(
     ("name", "value", "complaint"),
     [
@@ -155,13 +125,6 @@ def test_an_endpoint_that_is_none_names_its_variable():
 
 def test_other_variables_of_opentelemetry_are_left_alone():
     assert loaded(environment={"OTEL_SERVICE_NAME": "x", "OTEL_TRACES_EXPORTER": "otlp"}) == loaded()
-
-
-def test_an_endpoint_for_one_signal_is_a_destination_for_that_signal():
-    exporter = destination(METRICS_ENDPOINT="http://m:1/in")
-    assert exporter.signals == ("metrics",)
-    assert exporter.url("metrics") == "http://m:1/in"
-    assert exporter.url("traces") is None
 
 
 def test_each_signal_may_have_its_own_endpoint_beside_the_general_one():
@@ -200,22 +163,6 @@ def test_grpc_without_a_scheme_means_tls_unless_told_otherwise():
 def test_a_scheme_decides_before_the_variable():
     assert destination(PROTOCOL="grpc", ENDPOINT="http://a:1").tls is None
     assert destination(PROTOCOL="grpc", ENDPOINT="https://a:1", INSECURE="true").tls is None
-
-
-def test_certificates_by_either_variable():
-    general = destination(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", CLIENT_KEY="/k", CLIENT_CERTIFICATE="/c").tls
-    assert general is not None
-    assert (general.ca_file, general.key_file, general.cert_file) == ("/ca.pem", "/k", "/c")
-    own = traces(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", TRACES_CERTIFICATE="/traces.pem").tls
-    assert own is not None
-    assert own.ca_file == "/traces.pem"
-
-
-def test_the_files_tls_is_not_mixed_with_that_of_the_environment(tmp_path: Path):
-    path = write(tmp_path / "c.yaml", "exporters: {otlp: {endpoint: 'a:1', tls: {ca_file: /mine.pem}}}\n")
-    tls = destination(path, CERTIFICATE="/other.pem", CLIENT_KEY="/k", CLIENT_CERTIFICATE="/c").tls
-    assert tls is not None
-    assert (tls.ca_file, tls.key_file) == ("/mine.pem", None)
 
 
 def test_a_truth_value_that_is_none_is_named():

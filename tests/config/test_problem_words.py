@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 import toolgauge
 from tests.rows import each_row
 from toolgauge.config.load import load
-from toolgauge.config.problems import Place, Wording, problems_of, written
+from toolgauge.config.problems import Place, problems_of, written
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.service.criteria_factory import load_for_replay
@@ -100,20 +100,6 @@ def test_a_wrong_value_is_told_with_what_would_be_right(override: str, message: 
     with pytest.raises(ConfigError) as raised:
         load((), (override,), {})
     assert message in raised.value.message
-
-
-class Stranger(BaseModel):
-    """A parameter of a plug-in, of a kind that none of ours has."""
-
-    seen: bytes | int | list[str]
-
-
-def test_a_value_of_several_kinds_is_one_problem():
-    given: Json = {"seen": {"x": 1}}
-    with pytest.raises(ValidationError) as raised:
-        Stranger.model_validate(given)
-    (problem,) = problems_of(raised.value, written(given, Place("a.yaml", 1)), Stranger, Wording(owner=" of `x`"))
-    assert problem.message == "`seen` of `x` must be text, a whole number or a list"
 
 
 def test_a_plug_in_that_breaks_over_its_own_model_names_the_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

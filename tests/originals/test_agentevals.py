@@ -134,12 +134,6 @@ def test_user_turns_are_told_apart_where_they_are_expected():
     assert not_evaluated(TrajectoryMatch(), silent, expected_turns((expect("a"),), (expect("b"),))) == "incomplete"
 
 
-def test_an_expected_call_without_arguments_matches_by_name():
-    judged = asked(tool_call("a", {"x": 1}))
-    assert scored(TrajectoryMatch(), judged, expected(expect("a"))).value == 1
-    assert scored(TrajectoryMatch(), judged, expected(expect("a", {}))).value == 0
-
-
 def test_what_was_not_recorded_is_not_evaluated_and_what_cannot_be_read_is_an_error():
     wanted = expected(expect("a", {"x": 1}))
     assert not_evaluated(TrajectoryMatch(), asked(tool_call("a", arguments=NOT_RECORDED)), wanted) == (

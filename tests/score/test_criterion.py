@@ -77,30 +77,6 @@ def test_hand_offs_answers_and_thinking_do_not_write(name: str):
 
 
 @each_row(
-    "name",
-    [
-        "transfer_money",
-        "transfer_back",
-        "handoff__send_mail",
-        "escalate.pay",
-        "submit_order",
-        "respond_to_review",
-        "plan_trip",
-    ],
-)
-def test_actions_that_only_begin_like_an_answer_write(name: str):
-    assert ToolKinds().writes(name)
-
-
-def test_a_contract_decides_which_tools_hand_over():
-    kinds = ToolKinds({"ask_*": Contract(hands_over=True), "transfer_to_*": Contract(hands_over=False)})
-    assert not kinds.writes("ask_supervisor")
-    assert kinds.writes("transfer_to_savings")
-    assert kinds.hands_over("ask_supervisor")
-    assert not kinds.hands_over("transfer_to_savings")
-
-
-@each_row(
     ("name", "expected"),
     [("peek_x", False), ("get_token", True), ("abc", True), ("acc", False), ("get_order", False), ("make_x", True)],
 )

@@ -13,7 +13,7 @@ from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated, Result, outcome_word
 from toolgauge.model.ports import needs_of
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Inline, ToolKinds
 from toolgauge.score.scorer import Scorer
 
@@ -53,14 +53,6 @@ def test_calls_that_were_seen_whole_are_scored_and_no_others():
     ]
     rule = criterion(Policy.model_validate({"forbid": ["look"]}))
     assert [outcome_word(one.outcome) for one in results(judged, rule)] == ["fail", "fail"]
-
-
-@each_row("calls", [(), (UNSEEN,), (tool_call("other", is_joined_by_id=True),)])
-def test_without_a_call_seen_whole_nothing_is_said_to_be_missing(calls: tuple[ToolCall, ...]):
-    (result,) = results(trajectory(*calls, incomplete=WHY), criterion(ToolSuccess(tools=("look",))))
-    assert result.outcome == HALF
-    assert result.finding is not None
-    assert result.finding.reason == HALF.reason
 
 
 def test_a_judge_is_not_asked():

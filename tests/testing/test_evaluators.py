@@ -13,7 +13,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.plugins import EVALUATORS, evaluator, names
 from toolgauge.testing.evaluators import check_evaluator
 from toolgauge.testing.judge_evaluators import check_judge_evaluator
-from toolgauge.testing.samples import SECRET, sample_call, sample_trajectory
+from toolgauge.testing.samples import SECRET, sample_call
 
 NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call")
 
@@ -136,9 +136,3 @@ def test_evaluator_that_says_nothing_is_plainly_claimed_to_say_why():
 def test_evaluator_that_never_ends_is_cut_off():
     with pytest.raises(AssertionError, match="would be cut off"):
         check_evaluator(Endless())
-
-
-def test_a_sample_knows_which_tools_change_state_as_the_scorer_does():
-    sample = sample_trajectory(sample_call(0), sample_call(1, "refund_order"), sample_call(2, "transfer_to_billing"))
-    assert sample.writing_tools == {"refund_order"}
-    assert sample.neutral_tools == {"transfer_to_billing"}

@@ -39,22 +39,6 @@ def test_another_spelling_is_no_change(schema: JsonObject, same: JsonObject) -> 
 
 
 @each_row(
-    ("narrow", "wide", "place"),
-    [
-        ({**WEATHER, "required": ["city", "unit"]}, WEATHER, "required.unit"),
-        (one({"type": "integer"}), one({"type": "number"}), "properties.x.type"),
-        (one({"type": "string"}), one({"type": ["string", "null"]}), "properties.x.type"),
-        (one(UNIT), one({"type": "string"}), "properties.x.enum"),
-    ],
-)
-def test_a_narrower_schema_is_breaking_and_a_wider_one_additive(
-    narrow: JsonObject, wide: JsonObject, place: str
-) -> None:
-    assert change(wide, narrow) == ("breaking", f"$.parameters.{place}")
-    assert change(narrow, wide) == ("additive", f"$.parameters.{place}")
-
-
-@each_row(
     ("old", "new", "place"),
     [
         (one({"minLength": 1}), one({"minLength": 2}), "properties.x"),
@@ -69,12 +53,6 @@ def test_a_narrower_schema_is_breaking_and_a_wider_one_additive(
 def test_a_difference_elsewhere_is_a_change_of_unknown_effect(old: JsonObject, new: JsonObject, place: str) -> None:
     for before, after in ((old, new), (new, old)):
         assert change(before, after) == ("changed", f"$.parameters.{place}")
-
-
-def test_an_argument_that_is_gone_is_breaking_and_an_optional_one_additive() -> None:
-    less: JsonObject = {**WEATHER, "properties": {"city": CITY}}
-    assert change(WEATHER, less) == ("breaking", "$.parameters.properties.unit")
-    assert change(less, WEATHER) == ("additive", "$.parameters.properties.unit")
 
 
 def test_the_gravest_of_several_changes_is_named() -> None:

@@ -147,13 +147,6 @@ def test_a_call_of_a_trace_knows_what_had_ended_when_it_started():
     assert session.calls[0].run == session.runs[0].span
 
 
-def test_several_traces_are_a_conversation():
-    session = trajectory_of({"traces": [{"spans": [tool("a", 1, 2, "")]}, {"spans": [tool("b", 1, 2, "")]}]})
-    assert session.scope == "conversation"
-    assert [call.span.trace_id for call in session.calls] == [f"{1:032x}", f"{2:032x}"]
-    assert [call.turn for call in session.calls] == [0, 1]
-
-
 SHAPELESS: list[tuple[JsonObject, str]] = [
     ({}, "`actual` has none of the known keys"),
     ({"call": []}, "`actual` has none of the known keys"),

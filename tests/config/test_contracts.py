@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.config.files import loaded, refused, write
 from tests.rows import each_row
-from toolgauge.model.errors import ConfigError
 from toolgauge.score.contracts import Contract
 from toolgauge.service.criteria_factory import load_for_replay
 
@@ -49,17 +46,3 @@ def test_the_default_criterion_is_there_where_a_contract_judges_calls_and_change
 )
 def test_what_is_wrong_with_a_contract_is_an_error_with_its_place(tmp_path: Path, text: str, message: str):
     assert message in refused(write(tmp_path / "a.yaml", text)).message
-
-
-@each_row(
-    ("criterion", "message"),
-    [
-        ("{name: a, evaluator: tool_success, failures: {match: [a]}}", "`failures` is now `tools: {NAME: {fails_when:"),
-        ("{name: a, evaluator: repeated_calls, polling: [a]}", "`polling` is now `tools: {NAME: {polls: true}}`"),
-    ],
-)
-def test_keys_of_criteria_that_a_contract_has_are_refused_with_its_key(tmp_path: Path, criterion: str, message: str):
-    write(tmp_path / "criteria.yaml", f"criteria: [{criterion}]")
-    with pytest.raises(ConfigError) as raised:
-        load_for_replay([], [], [str(tmp_path / "criteria.yaml")], {})
-    assert message in raised.value.message

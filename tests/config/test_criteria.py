@@ -170,16 +170,6 @@ def test_what_is_wrong_with_a_criterion_is_said_with_its_place(tmp_path: Path, t
     assert said in message
 
 
-def test_a_name_given_twice_is_an_error_that_names_both_places(tmp_path: Path):
-    write(tmp_path / "more" / "a.yaml", "\n- {name: x, evaluator: e}\n")
-    path = write(tmp_path / "c.yaml", "criteria:\n  - {name: x, evaluator: e}\ncriteria_files: ['more/*.yaml']\n")
-    with pytest.raises(ConfigError) as caught:
-        load_criteria(loaded(path), {})
-    assert caught.value.message == (
-        f"{tmp_path}/more/a.yaml:2: criterion `x` is given twice, first at {tmp_path}/c.yaml:2"
-    )
-
-
 def test_criteria_files_are_globs_relative_to_the_file_that_names_them(tmp_path: Path):
     write(tmp_path / "etc" / "criteria" / "b.yaml", "- {name: b, evaluator: e}\n")
     write(tmp_path / "etc" / "criteria" / "a.yaml", "criteria: [{name: a, evaluator: e}]\n")

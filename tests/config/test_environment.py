@@ -53,15 +53,6 @@ def test_the_endpoint_for_traces_is_used_as_it_is_and_wins():
     assert exporter.url("logs") == "http://general:4318/v1/logs"
 
 
-def test_the_endpoint_for_traces_alone_tells_where_the_rest_goes_if_its_path_is_the_usual_one():
-    usual = destination(TRACES_ENDPOINT="http://c:4318/v1/traces")
-    assert usual.url("traces") == "http://c:4318/v1/traces"
-    assert usual.url("logs") == "http://c:4318/v1/logs"
-    unusual = destination(TRACES_ENDPOINT="http://c:4318/in")
-    assert unusual.url("traces") == "http://c:4318/in"
-    assert unusual.url("logs") is None
-
-
 def test_grpc_takes_the_endpoint_for_traces_first():
     assert destination(PROTOCOL="grpc", ENDPOINT="http://a:1").endpoint == "http://a:1"
     assert traces(PROTOCOL="grpc", ENDPOINT="a:1", TRACES_ENDPOINT="b:1").endpoint == "b:1"
@@ -125,25 +116,6 @@ def test_an_endpoint_that_is_none_names_its_variable():
 
 def test_other_variables_of_opentelemetry_are_left_alone():
     assert loaded(environment={"OTEL_SERVICE_NAME": "x", "OTEL_TRACES_EXPORTER": "otlp"}) == loaded()
-
-
-def test_each_signal_may_have_its_own_endpoint_beside_the_general_one():
-    exporter = destination(
-        ENDPOINT="http://general:4318", METRICS_ENDPOINT="http://m:1/in", LOGS_ENDPOINT="http://l:1/logs"
-    )
-    assert exporter.url("traces") == "http://general:4318/v1/traces"
-    assert exporter.url("metrics") == "http://m:1/in"
-    assert exporter.url("logs") == "http://l:1/logs"
-    assert set(exporter.signals) == {"traces", "metrics", "logs"}
-
-
-def test_signals_that_are_sent_in_different_ways_have_a_destination_each():
-    found = destinations(ENDPOINT="http://a:1", HEADERS="k=all", LOGS_HEADERS="k=logs", METRICS_TIMEOUT="7")
-    assert {each.signals: (each.headers, each.timeout) for each in found} == {
-        ("traces",): ({"k": "all"}, 10_000_000_000),
-        ("metrics",): ({"k": "all"}, 7_000_000),
-        ("logs",): ({"k": "logs"}, 10_000_000_000),
-    }
 
 
 def test_signals_that_are_sent_the_same_way_share_a_destination():

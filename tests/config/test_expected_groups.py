@@ -35,17 +35,6 @@ def test_calls_of_a_nested_list_share_a_group(tmp_path: Path):
     )
 
 
-def test_reference_lines_may_hold_groups(tmp_path: Path):
-    (tmp_path / "cases.jsonl").write_text('{"case": "1", "expected": ["s", ["b", {"name": "c"}]]}\n')
-    criterion = read(tmp_path, "- {name: a, evaluator: e, reference: {file: cases.jsonl, key: k}}")
-    assert criterion.references is not None
-    assert criterion.references.cases["1"].calls == (
-        ExpectedCall(name="s"),
-        ExpectedCall(name="b", group=0),
-        ExpectedCall(name="c", group=0),
-    )
-
-
 def test_the_revision_knows_a_group_only_where_one_was_written(tmp_path: Path):
     expected = read(tmp_path, "- {name: a, evaluator: e, expected: [s, [b]]}").expected
     assert expected is not None

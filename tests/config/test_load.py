@@ -161,13 +161,6 @@ def test_a_destination_that_is_our_own_receiver_is_refused(tmp_path: Path):
     assert loaded(overrides=(receiver, "exporters.otlp.endpoint=elsewhere:7000")).exporters.otlp
 
 
-def test_two_listeners_on_one_address_are_refused_but_not_on_port_zero():
-    grpc, http = "receivers.otlp.protocols.grpc.endpoint", "receivers.otlp.protocols.http.endpoint"
-    error = refused(overrides=(f"{http}=127.0.0.1:4317",))
-    assert error.message == f"--set {http}: `{http}` is `127.0.0.1:4317`, where `{grpc}` listens already"
-    assert loaded(overrides=(f"{grpc}=localhost:0", f"{http}=localhost:0", "exporters.prometheus.endpoint=localhost:0"))
-
-
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [

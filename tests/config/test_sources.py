@@ -1,6 +1,5 @@
 """The files of a configuration are found in what is written, whether it is right or not."""
 
-import os
 from pathlib import Path
 
 from tests.config.files import write
@@ -45,17 +44,3 @@ def test_criteria_references_and_definitions_of_tools_are_sources(tmp_path: Path
 def test_overrides_name_sources_too(tmp_path: Path):
     pattern = str(tmp_path / "*.yaml")
     assert found(overrides=(f"criteria_files=[{pattern}]",)).patterns == (pattern,)
-
-
-def test_a_state_is_that_of_the_file_behind_all_links(tmp_path: Path):
-    write(tmp_path / "v1/config.yaml", "{}")
-    write(tmp_path / "v2/config.yaml", "{}")
-    os.utime(tmp_path / "v1/config.yaml", ns=(1, 1))
-    os.utime(tmp_path / "v2/config.yaml", ns=(1, 1))
-    (tmp_path / "data").symlink_to("v1")
-    (tmp_path / "config.yaml").symlink_to("data/config.yaml")
-    sources = found(tmp_path / "config.yaml")
-    before = sources.states()
-    (tmp_path / "data").unlink()
-    (tmp_path / "data").symlink_to("v2")
-    assert sources.states() != before

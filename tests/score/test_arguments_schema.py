@@ -215,14 +215,6 @@ def test_schemas_are_read_for_what_producers_mean(schema: Json, value: Json, fit
     assert (outcome({"a": value}, {"properties": {"a": schema}, "required": ["a"]}).value == 1.0) is fits
 
 
-def test_of_several_alternatives_the_closest_is_named():
-    card: Json = {"properties": {"kind": {"const": "card"}, "number": {"type": "string"}}, "required": ["number"]}
-    cash: Json = {"properties": {"kind": {"const": "cash"}, "coins": {"type": "integer"}}, "required": ["coins"]}
-    found = outcome({"pay": {"kind": "card", "number": 7}}, properties(pay={"oneOf": [cash, card]}))
-    assert found.parts == {"wrong_type": 1}
-    assert [(one.where, one.rule) for one in found.differences] == [("refund: pay.number", "type")]
-
-
 def test_schemas_of_the_criterion_take_the_place_of_those_on_offer():
     evaluator = ArgumentsSchema.model_validate({"schemas": {"refund": {"properties": {"amount": {"maximum": 500}}}}})
     calls = [tool_call("refund", {"amount": amount}) for amount in (501, 5)]

@@ -61,14 +61,6 @@ def test_a_quantile_of_an_envelope_is_a_limit():
     assert outcome.parts == {"limits": 3, "kept": 2, "calls": 2, "seconds": 1e-9, "calls of pay": 2}
 
 
-def test_the_time_of_a_conversation_is_that_of_its_runs():
-    turns = replace(
-        trajectory(tool_call("search"), scope="conversation"), end_ns=500 * SECOND_NS, runs=(run(0, 2), run(400, 401))
-    )
-    assert scored(budget(duration="1m"), turns).parts["seconds"] == 3.0
-    assert scored(budget(duration="1m"), replace(turns, scope="trace")).parts["seconds"] == 500.0
-
-
 def test_a_figure_that_is_known_in_part_is_judged_where_the_part_is_too_much():
     some = Tokens(input=8, output=4, unmeasured=1)
     assert scored(budget(tokens=6), replace(searches(1), tokens=some)).value == 0.5

@@ -74,12 +74,3 @@ def test_everything_else_writes(name: str):
 def test_hand_offs_answers_and_thinking_do_not_write(name: str):
     assert not ToolKinds().writes(name)
     assert ToolKinds({name: Contract(changes_state=True)}).writes(name)
-
-
-@each_row(
-    ("name", "expected"),
-    [("peek_x", False), ("get_token", True), ("abc", True), ("acc", False), ("get_order", False), ("make_x", True)],
-)
-def test_the_most_exact_contract_decides_before_the_name(name: str, *, expected: bool):
-    contracts = {"get_token": True, "a*": False, "ab*": True, "peek*": False}
-    assert ToolKinds({key: Contract(changes_state=one) for key, one in contracts.items()}).writes(name) is expected

@@ -125,15 +125,6 @@ def test_in_a_text_a_value_stands_between_other_words(text: str, value: Json, sc
     assert scored(FROM_ANYWHERE, trajectory(get_order(text), refund(value))).value == score
 
 
-def test_what_earlier_turns_may_have_had_is_not_known():
-    part = trajectory(refund("A-17"), conversation_id="c-1")
-    late = replace(trajectory(get_order(ORDER), refund("B")), has_beginning=False)
-    assert [not_evaluated(FROM_ORDER, one) for one in (part, late)] == ["incomplete", "incomplete"]
-    assert scored(FROM_ORDER, replace(part, has_beginning=True)).value == 0.0
-    assert scored(FROM_ORDER, replace(part, scope="conversation")).value == 0.0
-    assert scored(FROM_ORDER, trajectory(get_order(ORDER), refund("A-17"), conversation_id="c-1")).value == 1.0
-
-
 def test_calls_of_other_agents_that_are_left_out_may_have_been_the_source():
     whole = trajectory(get_order(ORDER), refund("A-17"))
     assert not_evaluated(FROM_ORDER, replace(whole, calls=whole.calls[1:])) == "incomplete"

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
 from toolgauge.evaluators.error_handling import ErrorHandling
@@ -132,21 +130,6 @@ def test_a_read_of_another_thing_that_was_known_before_makes_nothing_good():
 )
 def test_an_answer_that_neither_admits_nor_claims_for_certain_is_undecided(text: str):
     assert handling(pay(), messages=(answer(text, 1),)) == "undecided"
-
-
-def test_a_claim_may_be_about_another_call_that_worked():
-    failed, worked = tool_call("send_email", error=FAILED), tool_call("cancel_order")
-    for text, became in (
-        ("Your order is cancelled.", "undecided"),
-        ("Your order is cancelled and the email was sent to Ana.", "ignored 0.0"),
-        ("All done!", "undecided"),
-    ):
-        assert handling(failed, worked, messages=(answer(text, 2),)) == became
-    # Also an earlier success of the same tool.
-    said = (answer("Your order is cancelled.", 2),)
-    assert handling(replace(failed, name="cancel_order"), worked, messages=said) == "retried 1.0"
-    judged = trajectory(worked, replace(failed, name="cancel_order"), messages=said, writing_tools=["cancel_order"])
-    assert not_evaluated(HANDLING, judged) == "undecided"
 
 
 def test_without_messages_nothing_is_known():

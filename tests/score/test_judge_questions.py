@@ -6,7 +6,7 @@ import json
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import agent_run, expect, expected, tool_call, trajectory
+from tests.score.support import expect, expected, tool_call, trajectory
 from toolgauge.evaluators.llm_judges import (
     Faithfulness,
     OutputJudge,
@@ -20,7 +20,6 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
-from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.originals import strands
 from toolgauge.originals.deepeval import ArgumentCorrectness
@@ -92,19 +91,6 @@ def test_a_call_sees_the_prompt_and_what_had_ended_before_it_and_never_its_own_r
     ]
     assert quoted_objects(question.prompt, prompts.TARGET_CALL) == [{"call": "refund", "arguments": {"order": "A-17"}}]
     assert "its own result" not in question.prompt
-
-
-def test_a_call_of_a_sub_agent_is_shown_the_tools_of_its_own_agent():
-    boss, helper = (SpanRef("0af7651916cd43dd8448eb211c80319c", f"{number:016x}") for number in (1, 2))
-    above = replace(
-        agent_run(boss, prompt="hello", response="", times=(0, 9)), tools_offered=(ToolDefinition(name="delegate"),)
-    )
-    own = replace(agent_run(helper, prompt="refund", response="", times=(1, 10)), above=boss, tools_offered=(REFUND,))
-    run = replace(trajectory(replace(tool_call("refund", {}), run=helper)), runs=(above, own))
-    question = only_question(ToolSelectionAccuracy(), run)
-    assert quoted_objects(question.prompt, prompts.TOOLS) == [
-        {"tool": "refund", "description": "Refunds an order.", "parameters": REFUND.parameters}
-    ]
 
 
 # What is clear without a judge

@@ -66,19 +66,6 @@ def test_else_that_of_the_service_within_an_hour():
         assert (names(completed), completed.offer_from) == (expected, "service" if expected else "trace")
 
 
-@each_row(
-    "asking",
-    [
-        run(service="other"),
-        run(version="2"),
-        run(agents=("auditor",)),
-        run(agents=("clerk", "auditor")),
-    ],
-)
-def test_what_others_had_on_offer_stands_in_for_nothing(asking: Trajectory):
-    assert names(after(run("refund", version="1"), run("refund"), asking=asking)) is None
-
-
 BOSS, WORKER, OTHER = (SpanRef(TRACE, f"{number:016x}") for number in (101, 102, 103))
 
 

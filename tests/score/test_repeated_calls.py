@@ -119,19 +119,6 @@ def test_other_orders_and_pieces_of_the_same_words_are_no_new_content():
     assert values(trajectory(*[find(result=Recorded(piece)) for piece in pieces])) == [1, 1, 0.67, 0.5, 0.4, 0.33]
 
 
-@each_row(
-    "results",
-    [
-        [{"state": "running", "done": f"{number}0 of 90 files"} for number in range(9)],
-        [{"state": "running", "job": f"part-{number}"} for number in range(9)],
-        [{"items": [f"{name}pple", f"{name}anana"], "more": True} for name in "abcdefghi"],
-    ],
-    ids=["numbers", "ids", "words"],
-)
-def test_new_numbers_ids_and_mostly_new_words_are_new_content(results: list[Json]):
-    assert values(trajectory(*[find(result=Recorded(one)) for one in results])) == [1] * 9
-
-
 @each_row(("name", "arguments"), [("scroll_down", {"by": "page"}), ("fetchNextPage", {"of": "list"}), ("read_on", {})])
 def test_of_tools_that_page_and_calls_without_arguments_each_other_result_is_new(name: str, arguments: Json):
     shown = [tool_call(name, arguments, result=Recorded(f"the section of the {part}")) for part in "abcdefg"]
@@ -199,12 +186,6 @@ def test_outermost_runs_of_a_trace_share_calls_only_where_they_share_a_history()
 def test_tools_whose_names_show_that_they_poll_are_not_judged(name: str):
     states = [tool_call(name, {"job": 1}, result=Recorded(state)) for state in ("50 %", "75 %", "75 %", "75 %", "done")]
     assert not_evaluated(REPEATED, trajectory(*states)) == "no_calls"
-
-
-@each_row("name", ["transferToAgent", "transfer_back_to_supervisor", "crm__handoff_to_sales"])
-def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_anew(name: str):
-    assert values(trajectory(find(), tool_call(name), tool_call(name), find())) == [1, 1]
-    assert not_evaluated(REPEATED, trajectory(tool_call(name), tool_call(name))) == "no_calls"
 
 
 @each_row("length", [2, 3, 5, 6])

@@ -66,15 +66,6 @@ def test_a_run_whose_end_was_not_seen_is_not_evaluated():
     assert scored(RunCompleted(), replace(cut, runs=(replace(whole, error=CRASHED.error),))).value == 0.0
 
 
-def test_without_an_agent_run_a_last_turn_that_was_never_answered_is_no_end():
-    models = SpanSource(service=None, scope="s", dialect="d", spans=(), model_calls=2, has_runs=True)
-    calls = tool_call("find"), tool_call("pay", turn=1, state="requested_only")
-    seen = replace(trajectory(*calls), runs=(replace(RUN, is_agent=False),), sources=(models,))
-    assert not_evaluated(RunCompleted(), seen) == "incomplete"
-    answered = replace(seen, calls=(tool_call("pay", state="requested_only"), tool_call("find", turn=1)))
-    assert scored(RunCompleted(), answered).value == 1.0
-
-
 def test_tool_spans_alone_show_no_run():
     alone = replace(trajectory(tool_call("find")), runs=(replace(RUN, is_agent=False),))
     assert not_evaluated(RunCompleted(), alone) == "no_content"

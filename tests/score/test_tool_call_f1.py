@@ -41,16 +41,6 @@ def test_arguments_decide_unless_only_names_are_matched_or_given():
     assert scored(BY_NAME, unseen, expected(expect("book", {"id": 1}))).value == 1.0
 
 
-def test_ids_bind_where_both_sides_have_one():
-    called = trajectory(tool_call("a", {"x": 1}, call_id="1"), tool_call("a", {"x": 1}, call_id="2"))
-    same = expected(ExpectedCall(name="a", args={"x": 1}, call_id="2"), ExpectedCall(name="a", call_id="1"))
-    assert scored(ToolCallF1(), called, same).value == 1.0
-    other = expected(ExpectedCall(name="a", args={"x": 1}, call_id="2"), ExpectedCall(name="a", call_id="3"))
-    assert scored(ToolCallF1(), called, other).value == 0.5
-    assert scored(BY_NAME, called, other).value == 0.5
-    assert scored(ToolCallF1(), trajectory(tool_call("a", {"x": 1})), expected(*other.calls[:1])).value == 1.0
-
-
 def test_differences_hold_the_arguments_of_what_is_missing_and_of_what_is_extra():
     called = trajectory(tool_call("a", {"x": 2}), tool_call("b", arguments=Unparsed("{")))
     outcome = scored(ToolCallF1(), called, expected(expect("a", {"x": 1})))

@@ -7,9 +7,8 @@ from tests.score.support import agent_run, tool_call, trajectory, user
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
-from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.report.explanations import OriginWriter
 from toolgauge.score.origins.value_origin import value_chain
 
@@ -77,19 +76,6 @@ def test_words_and_numbers_of_any_conversation(value: Json, words: str):
     assert line.endswith(f" is {words}")
 
 
-def test_system_prompt_tool_description_and_error_of_an_earlier_call_are_sources():
-    failed = tool_call("find_user", {"id": "u-1"}, error=CallError(kind="E", message="use ref_40417 instead"))
-    system = Message(role="system", text="The depot is D-7781.", turn=0)
-    tool = ToolDefinition(name="ship", description="Carrier code C-3391 is ours")
-    arguments: Json = {"depot_id": "D-7781", "carrier_id": "C-3391", "ref_id": "ref_40417"}
-    judged = replace(trajectory(failed, call("ship", arguments), messages=(SPEC, system)), tools_offered=(tool,))
-    assert [line.partition(" is ")[2] for line in lines(judged)] == [
-        "from the system prompt",
-        "from the description of the tool",
-        "from the result of call 1 `find_user`, whose `id` is the model's own",
-    ]
-
-
 def test_what_one_agent_asks_of_another_is_followed_further_back():
     outer, inner = (SpanRef("0" * 32, f"{number:016x}") for number in (8, 9))
     boss = agent_run(outer, agent="boss", prompt="Cancel the order of Ann Lee")
@@ -116,19 +102,3 @@ def test_hidden_values_and_secrets_are_not_shown():
     shown = "\n".join(lines(judged))
     assert "`api_key` [masked] is" in shown
     assert '`mail` "[email]" is' in shown
-
-
-@each_row(
-    ("code", "source"),
-    [
-        ("B-54321", "from the result of call 1 `find_bike`"),
-        ("B-2", "from the user"),
-        ("Main Street 12a", "from the user"),
-        ("Room 54", "derived from earlier values"),
-    ],
-)
-def test_a_code_that_was_seen_with_other_joints_keeps_its_source(code: str, source: str):
-    found = call("find_bike", {"model": "Roadster"}, {"bike_id": "B-54321", "stock": 3})
-    told = user("order bike B 2, number 54, to 12a main street", 0)
-    value = lines(trajectory(found, call("order_bike", {"what": code}), messages=(told,)))
-    assert value[0].startswith(f'`what` "{code}" is {source}')

@@ -43,13 +43,6 @@ def test_properties_that_changed_in_the_same_conversations_are_named_together() 
     assert {change.property for change in cause.changes} == {MODEL, PROMPT}
 
 
-def test_a_property_that_always_mattered_and_did_not_move_is_no_cause() -> None:
-    numbers = range(200)
-    old = [(score(number, 4 if number % 3 else 50), {MODEL: str(number % 3 > 0)}) for number in numbers]
-    new = [(score(number, 2), {MODEL: str(number % 3 > 0)}) for number in numbers[:40]]
-    assert not filled([*old, *new]).causes(40)
-
-
 def test_a_canary_is_set_beside_the_conversations_of_its_time() -> None:
     old = [(score(number, 20), {MODEL: "A"}) for number in range(100)]
     new = [(0.0, {MODEL: "B"}) if number % 5 == 0 else (1.0, {MODEL: "A"}) for number in range(50)]

@@ -75,15 +75,3 @@ def test_results_of_judges_that_come_later_count_too():
     assert compared.pairs == {}
     compared.agreement.tick(1_900)
     assert compared.pairs == {("fail", "fail"): 1}
-
-
-def test_no_more_is_remembered_than_there_is_room_for():
-    compared = Compared(capacity=3)
-    for number in range(1, 6):
-        compared.scored(number, PASS, at=number)
-    for number in range(1, 6):
-        compared.said(True, 10, number=number)
-    # Two were compared early, to make room; their outcomes had been forgotten.
-    assert compared.verdicts == {"unmatched": 2}
-    compared.agreement.close()
-    assert compared.verdicts == {"unmatched": 2, "compared": 3}

@@ -18,17 +18,6 @@ def history_of(watching: Watcher, tool: str | None = "find_order") -> StreamHist
     return found
 
 
-def test_observations_of_one_second_are_one_bucket_and_a_late_one_goes_to_its_place() -> None:
-    history = ScoreHistory()
-    for score, time_s in ((1.0, 10), (1.0, 30), (0.0, 20), (0.25, 10), (0.5, 0)):
-        history.add(score, START + time_s * SECOND + 7)
-    found = [(one.start_ns - START, one.end_ns - START, one.observations, one.sum) for one in history.buckets()]
-    assert found == [
-        (at * SECOND, at * SECOND, count, total)
-        for at, count, total in ((0, 1, 0.5), (10, 2, 1.25), (20, 1, 0.0), (30, 1, 1.0))
-    ]
-
-
 def test_a_month_of_observations_stays_fine_where_it_is_new() -> None:
     history = ScoreHistory()
     ticks = 30 * 24 * 6

@@ -1,9 +1,6 @@
 """From scorecards to regressions."""
 
-from msgspec.structs import replace
-
-from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, result, scorecard, watch_metrics, watcher
-from toolgauge.model.outcomes import NotEvaluated
+from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, scorecard, watch_metrics, watcher
 from toolgauge.model.regressions import Change, Regression
 
 
@@ -104,15 +101,6 @@ def test_a_conversation_of_many_traces_is_one_observation() -> None:
     }
 
 
-def test_what_was_not_evaluated_and_shadow_criteria_are_no_observation() -> None:
-    watching = watcher()
-    card = scorecard(1, [("find_order", 0.0)], at_ns=START)
-    unseen = result(NotEvaluated(reason="results_not_recorded"), "find_order")
-    shadow = tuple(replace(each, enforce="shadow") for each in card.results)
-    watching.observe(replace(card, results=(unseen, *shadow)))
-    assert not watching.statuses()
-
-
 def test_a_restart_neither_clears_nor_repeats_an_alarm() -> None:
     traffic = Traffic(watcher())
     traffic.send(300, every=20)
@@ -182,16 +170,6 @@ def test_an_alarm_ends_under_the_old_revision_and_begins_under_the_one_of_the_sa
         ("began", "r2"),
     ] * 2
     assert {one.stream.revision for one in traffic.watcher.active()} == {"r2"}
-
-
-def test_a_criterion_that_measures_something_else_learns_anew_and_is_counted() -> None:
-    before = Traffic(watcher())
-    before.watcher.keep({("default.tool_success", "r1"): "m1"})
-    before.send(10, every=20)
-    before.send(10, every=20, tool="refund")
-    after = saved_by_another_release(before)
-    assert after.watcher.keep({("default.tool_success", "r2"): "m2"}) == {"default.tool_success": 3}
-    assert not after.watcher.statuses()
 
 
 def test_a_damaged_row_never_keeps_the_others_from_coming_back() -> None:

@@ -20,10 +20,7 @@ from toolgauge.score.accepted_values import (
     Function,
     NamedCall,
     as_items,
-    as_object,
-    as_text,
     described,
-    entry,
 )
 from toolgauge.score.plain_calls import first_without, plain_expected
 from toolgauge.score.selection import hidden_calls, readable_arguments, shown, unseen_arguments
@@ -80,7 +77,7 @@ class Ast(BaseModel):
             yield None, functions
             return
         if self.allowed is None:
-            allowed = [_in_lists(call, _of_name(functions, call.name)) for call in allowed]
+            allowed = [_in_lists(call, self._of_name(functions, call)) for call in allowed]
         named = [
             NamedCall(call.name, arguments)
             for call in trajectory.calls
@@ -114,7 +111,7 @@ class Ast(BaseModel):
             return plain
         return [NamedCall(call.name, {name: [value] for name, value in (call.args or {}).items()}) for call in plain]
 
-    def _functions(self, trajectory: Trajectory, allowed: Sequence[NamedCall]) -> list[Json] | NotEvaluated:
+    def _functions(self, trajectory: Trajectory, allowed: Sequence[NamedCall]) -> list[Function] | NotEvaluated:
         """Describe the tools on offer, those that are expected by the name that is expected."""
         if trajectory.tools_offered is None:
             return NotEvaluated(reason="no_tool_offer", explanation="which tools were on offer was not recorded")
@@ -126,14 +123,14 @@ class Ast(BaseModel):
                     reason="no_schema", explanation=f"the parameters of {shown(name)} were not recorded"
                 )
         # BFCL looks only at the first of several functions where one call is expected and it knows no better.
-        first: list[Json] = [described(expected[spelled], offered[spelled]) for spelled in expected]
-        return first + [described(name, tool) for name, tool in offered.items() if name not in expected]
+        tools = {spelled: offered[spelled] for spelled in expected} | offered
+        return [described(spelled, tool) for spelled, tool in tools.items()]
 
     def _spelled(self, name: str) -> str:
         return name if self.name_rule == "exact" else name.replace(".", "_")
 
     def _checked(
-        self, calls: Sequence[NamedCall], allowed: Sequence[NamedCall], functions: Sequence[Json]
+        self, calls: Sequence[NamedCall], allowed: Sequence[NamedCall], functions: Sequence[Function]
     ) -> Fault | None:
         category = self.test_category
         if category is None:
@@ -144,11 +141,11 @@ class Ast(BaseModel):
             # Wart: of several expected calls in these categories only the first is looked at.
             if len(calls) != (len(allowed) if "multiple" in category else 1):
                 return Fault(f"{kind}:wrong_count")
-            function = _of_name(functions, allowed[0].name) if "multiple" in category else functions[0]
-            return checker.fault(self._prepared(function), calls[0], allowed[0].args)
+            function = self._of_name(functions, allowed[0]) if "multiple" in category else functions[0]
+            return checker.fault(function, calls[0], allowed[0].args)
         if len(calls) != len(allowed):
             return Fault("parallel_function_checker_no_order:wrong_count")
-        prepared = [self._prepared(_of_name(functions, call.name)) for call in allowed]
+        prepared = [self._of_name(functions, call) for call in allowed]
 
         def fits(index: int, place: int) -> bool:
             return checker.fault(prepared[index], calls[place], allowed[index].args) is None
@@ -158,11 +155,8 @@ class Ast(BaseModel):
             return None
         return Fault("parallel_function_checker_no_order:cannot_find_match", where=allowed[index].name)
 
-    def _prepared(self, function: Json) -> Function:
-        parameters = entry(function, "parameters")
-        properties = entry(parameters, "properties")
-        required = as_items(entry(parameters, "required"))
-        return Function(self._spelled(as_text(entry(function, "name"))), as_object(properties), required)
+    def _of_name(self, functions: Sequence[Function], call: NamedCall) -> Function:
+        return next(function for function in functions if function.name == self._spelled(call.name))
 
 
 def _outcome(fault: Fault | None) -> Scored:
@@ -175,24 +169,17 @@ def _outcome(fault: Fault | None) -> Scored:
     return Scored(value=0.0, explanation=f"{fault.error_type}{where}", differences=(difference,))
 
 
-def _of_name(functions: Sequence[Json], name: str) -> Json:
-    return next((function for function in functions if entry(function, "name") == name), None)
-
-
-def _in_lists(call: NamedCall, function: Json) -> NamedCall:
+def _in_lists(call: NamedCall, function: Function) -> NamedCall:
     """Write expected values as accepted ones: inside of declared objects stand lists of them."""
-    declared = as_object(entry(entry(function, "parameters"), "properties"))
-    lists: JsonObject = {
-        name: [_listed(value, declared.get(name)) for value in as_items(one)] for name, one in call.args.items()
-    }
+    lists: JsonObject = {}
+    for name, one in call.args.items():
+        kind, items = function.properties.get(name, ("", ""))
+        lists[name] = [_listed(value, kind, items) for value in as_items(one)]
     return NamedCall(call.name, lists)
 
 
-def _listed(value: Json, declared: Json) -> Json:
-    match declared, value:
-        case {"type": "dict"}, dict():
-            return {name: [inner] for name, inner in value.items()}
-        case {"items": items}, list():
-            return [_listed(item, items) for item in value]
-        case _:
-            return value
+def _listed(value: Json, kind: str, items: str) -> Json:
+    if kind == "dict" and isinstance(value, dict):
+        return {name: [inner] for name, inner in value.items()}
+    is_list = kind in ("array", "tuple") and isinstance(value, list)
+    return [_listed(item, items, "") for item in value] if is_list and isinstance(value, list) else value

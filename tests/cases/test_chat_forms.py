@@ -84,11 +84,6 @@ FORMS: dict[str, list[Json]] = {
         },
         {"type": "tool", "tool_call_id": "1", "content": "found"},
     ],
-    "mixed": [
-        USER,
-        {"role": "model", "parts": [{"functionCall": {"id": "1", "name": "s", "args": ARGS}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "found"}]},
-    ],
 }
 
 

@@ -29,7 +29,6 @@ def read(text: str) -> Case | Unreadable:
         ('{"id": "c", "evaluator": "e"}', "case `c`: there is no `actual`"),
         ('{"id": "c", "evaluator": "e", "actual": [1]}', "case `c`: `actual` must be an object"),
         ('{"id": "c", "evaluator": "e", "actual": {}, "config": [1]}', "case `c`: `config` must be an object"),
-        ('{"id": "c", "evaluator": "e", "actual": {}, "verdicts": 1}', "case `c`: `verdicts` must be a list"),
         (
             '{"id": "c", "evaluator": "e", "actual": {}, "pass_at": true}',
             "case `c`: `pass_at` must be a number from 0 to 1",
@@ -39,16 +38,8 @@ def read(text: str) -> Case | Unreadable:
             "case `c`: `pass_at` must be a number from 0 to 1",
         ),
         (
-            '{"id": "c", "evaluator": "e", "actual": {}, "threshold": 0.8}',
-            "case `c`: unknown key `threshold`; did you mean `pass_at`?",
-        ),
-        (
             '{"id": "c", "evaluator": "e", "actual": {}, "pas_at": 0.8}',
             "case `c`: unknown key `pas_at`; did you mean `pass_at`?",
-        ),
-        (
-            '{"id": "c", "evaluator": "e", "actual": {}, "expects": {}}',
-            "case `c`: unknown key `expects`; did you mean `expected`?",
         ),
     ],
 )
@@ -149,7 +140,6 @@ def test_a_call_of_a_trace_knows_what_had_ended_when_it_started():
 
 SHAPELESS: list[tuple[JsonObject, str]] = [
     ({}, "`actual` has none of the known keys"),
-    ({"call": []}, "`actual` has none of the known keys"),
     ({"calls": {}}, "`calls` must be a list of objects"),
     ({"calls": ["a"]}, "`calls` must be a list of objects"),
     ({"calls": [{"name": "a"}, {"args": {}}]}, "`actual.calls[1].name` must be a text"),
@@ -161,7 +151,6 @@ SHAPELESS: list[tuple[JsonObject, str]] = [
     ({"messages": [{"role": "robot"}]}, "`role` of a message must be"),
     ({"trajectory": {"a": 1}}, "`trajectory` must be a list"),
     ({"trajectory": None}, "`trajectory` must be a list"),
-    ({"traces": [1]}, "`traces` must be a list of objects"),
     ({"traces": [{"spans": [{"type": "x"}]}]}, "`type` of a span of a trace must be agent or tool"),
     ({"traces": [{"spans": [{"type": "tool", "start": "1", "end": 2}]}]}, "`start` of a span of a trace"),
     ({"traces": [{"spans": [{"type": "tool", "start": 1, "end": 1e999}]}]}, "`end` of a span of a trace"),
@@ -186,10 +175,6 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
         Expected(turns=((ExpectedCall(name="a", output=ExpectedOutput(value=None)),),)),
     ),
     (
-        {"tool_calls_order": ["a", "b"]},
-        Expected(turns=((ExpectedCall(name="a"), ExpectedCall(name="b")),)),
-    ),
-    (
         {"tool_calls_count": {"a": ["=", 0], "b": [">", 1], "c": ["<", 3]}},
         Expected(
             turns=(
@@ -209,10 +194,6 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
     (
         {"messages": [{"tool_calls": [{"function": {"name": "a", "arguments": '{"x": 1}'}}, {"name": "b"}]}]},
         Expected(turns=((ExpectedCall(name="a", args={"x": 1}, group=0), ExpectedCall(name="b", group=0)),), texts=()),
-    ),
-    (
-        {"trajectory": ["a"], "output": "o"},
-        Expected(turns=((ExpectedCall(name="a"),),), answer=ExpectedOutput(value="o")),
     ),
     (
         {
@@ -252,17 +233,10 @@ def test_every_shape_is_what_evaluators_compare_with(written: JsonObject, expect
         ({"calls": [{"name": "a"}, [{"name": "b"}, {"id": "c"}]]}, "`expected.calls[1][1].name` must be a text"),
         ({"invocations": [{"calls": [{"id": "b"}]}]}, "`expected.invocations[0].calls[0].name` must be a text"),
         ({"messages": [{"tool_calls": [{"id": "b"}]}]}, "`expected.messages[0].tool_calls[0].name` must be a text"),
-        ({"tool_outputs": 1}, "`tool_outputs` must be a list"),
         ({"calls": [{"name": "a", "arguments": "{x"}]}, "the arguments of expected call `a` are no JSON object"),
         (
             {"trajectory": [{"name": "a", "args": {"x": 1}, "input": {"x": 1}}]},
             "expected call `a` has `args` and `input`, of which only one can hold",
-        ),
-        ({"calls": [{"name": "a", "optional": "yes"}]}, "`optional` of expected call `a` must be true or false"),
-        (
-            {"calls": [{"name": "a", "with": {"x": 1}}]},
-            "unknown key `with` of expected call `a` (known: `args`, `arguments`, `id`, `input`, `input_parameters`, `name`, "
-            "`optional`, `output`, `parameters`, `repeat`, `tool_args`, `tool_input`)",
         ),
         (
             {"calls": [], "expectd_output": "done"},

@@ -83,16 +83,22 @@ class OfTrajectory(Fake):
     level: ClassVar[Level] = "trajectory"
 
 
+class Silent(Fake):
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
+        yield from ()
+
+
+class Endless(Fake):
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
+        yield from repeat(None)
+
+
 def scoring(value: float, explanation: str = "fine", *, passed: bool | None = None) -> Callable[[ToolCall], Outcome]:
     return lambda _: Scored(value=value, explanation=explanation, passed=passed)
 
 
 def explode(call: ToolCall) -> Outcome:
     raise KeyError(call.name)
-
-
-def test_evaluator_that_keeps_its_contract_passes():
-    check_evaluator(Fake())
 
 
 @each_row(
@@ -111,28 +117,10 @@ def test_evaluator_that_keeps_its_contract_passes():
         (Fake(target=lambda _: None), "scores the trajectory although its level is call|the same target twice"),
         (Fake(target=lambda _: sample_call(999)), "not in the trajectory|the same target twice"),
         (Fake(remembers=True), "something else the second time|same target"),
+        (Silent(), "yields no outcome"),
+        (Endless(), "would be cut off"),
     ],
 )
 def test_broken_contract_is_named(fake: Fake, message: str):
     with pytest.raises(AssertionError, match=message):
         check_evaluator(fake)
-
-
-class Silent(Fake):
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
-        yield from ()
-
-
-class Endless(Fake):
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
-        yield from repeat(None)
-
-
-def test_evaluator_that_says_nothing_is_plainly_claimed_to_say_why():
-    with pytest.raises(AssertionError, match="yields no outcome"):
-        check_evaluator(Silent())
-
-
-def test_evaluator_that_never_ends_is_cut_off():
-    with pytest.raises(AssertionError, match="would be cut off"):
-        check_evaluator(Endless())

@@ -5,7 +5,7 @@ A broken evaluator, an unknown parameter and a case of unknown shape give that o
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
@@ -15,14 +15,14 @@ from toolgauge import plugins
 from toolgauge.cases.actual import records_trajectory, trajectory_of
 from toolgauge.cases.case import Case, CaseError
 from toolgauge.cases.expectations import expected_of
-from toolgauge.judge.inquiry import scripted
+from toolgauge.judge.inquiry import Answer, ScriptedEvaluator, scripted
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import JudgeEvaluator, Question
+from toolgauge.model.judging import JudgeEvaluator
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
-from toolgauge.model.ports import CaseParameters, Evaluation, Evaluator, Original, needs_of
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scored, outcome_word
+from toolgauge.model.ports import CaseParameters, Evaluator, Original, needs_of
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import figure
 from toolgauge.score.contracts import ToolKinds
@@ -31,39 +31,8 @@ from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
 from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
 
-# A verdict that fits the question's form, or why there is none.
-Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
 # Makes the function that answers the questions of one case from the verdicts that stand in it.
 Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
-
-
-class ScriptedEvaluator:
-    """A judge evaluator whose questions `answer` answers, without a model."""
-
-    def __init__(self, evaluator: JudgeEvaluator, answer: Answer) -> None:
-        self._evaluator = evaluator
-        self._answer = answer
-        self.version: str = evaluator.version
-        self.level: Level = evaluator.level
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Ask and yield what the answers mean."""
-        outcomes: list[Outcome] = []
-        for asking in self._evaluator.questions(trajectory, expected):
-            if asking is None:
-                continue
-            call, asked = asking
-            if isinstance(asked, Question):
-                verdict = self._answer(asked)
-                outcome = verdict if isinstance(verdict, Errored) else self._evaluator.outcome(asked, verdict)
-            else:
-                outcome = asked
-            if self.level == "call":
-                yield call, outcome
-            else:
-                outcomes.append(outcome)
-        if self.level == "trajectory":
-            yield None, self._evaluator.joined(outcomes)
 
 
 def answers(verdicts: Sequence[Json]) -> Sequence[Json]:

@@ -38,18 +38,11 @@ _EVALUATOR_MEMBERS = ("version", "level", "evaluate")
 # An evaluator that asks a judge says what to ask and what an answer means instead of yielding outcomes itself.
 _JUDGE_EVALUATOR_MEMBERS = ("version", "level", "questions", "outcome", "joined")
 _LEVELS = ("call", "trajectory")
-# Members of earlier releases, as `Needs` says the same.
-_FORMER_MEMBERS = {
-    "needs_reference": 'reference="calls"',
-    "needs_answer": 'reference="answer"',
-    "ignores_reference": 'reference="none"',
-    "needs_whole": "whole=False",
-    "needs_agent_run": "agent_run=True",
-    "accepts_recent_offer": "recent_offer=True",
-    "judges_code": "code=True",
-    "attributes": "attributes=(...)",
-    "binary": "binary=True",
-}
+# Of earlier releases: `Needs` has a field for each.
+_FORMER_MEMBERS = (
+    *("needs_reference", "needs_answer", "ignores_reference", "needs_whole", "needs_agent_run"),
+    *("accepts_recent_offer", "judges_code", "attributes", "binary"),
+)
 _DIALECT_MEMBERS = ("name", "rank", "marks", "scopes", "claims", "read", "attribute")
 
 
@@ -131,7 +124,7 @@ def evaluator_fault(made: object) -> str | None:
         return f"has a `level` that is neither `{'` nor `'.join(_LEVELS)}`"
     former = next((name for name in _FORMER_MEMBERS if hasattr(made, name)), None)
     if former is not None:
-        return f"has `{former}`: write `needs: ClassVar[Needs] = Needs({_FORMER_MEMBERS[former]})`, of `toolgauge.model.ports`"
+        return f"has `{former}`: write a field of `needs = Needs(...)` instead, of `toolgauge.model.ports`"
     return None if isinstance(getattr(made, "version", None), str) else "has a `version` that is no text"
 
 

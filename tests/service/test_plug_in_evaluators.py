@@ -392,7 +392,7 @@ def test_what_an_evaluator_declares_shows_through_and_members_of_earlier_release
     assert evaluator_fault(Declares()) is None
     fault = evaluator_fault(Former())
     assert fault is not None
-    assert "Needs(whole=False)" in fault
+    assert "`needs_whole`: write a field of `needs = Needs(...)`" in fault
 
 
 class Judges:

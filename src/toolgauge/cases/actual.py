@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from difflib import get_close_matches
+
+from msgspec.structs import replace
 
 from toolgauge.cases.case import CaseError
 from toolgauge.cases.chat import chat, objects
 from toolgauge.cases.trajectories import (
     ARGUMENT_KEYS,
-    ActualCall,
     TrajectoryBuilder,
+    case_call,
     given_arguments,
     of_traces,
     tool_type,
@@ -20,7 +21,7 @@ from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
-from toolgauge.model.trajectory import CASE_OUTPUT, CASE_SHAPE, Trajectory
+from toolgauge.model.trajectory import CASE_OUTPUT, CASE_SHAPE, ToolCall, Trajectory
 from toolgauge.recognize.openinference_tools import (
     INPUT,
     OUTPUT,
@@ -105,8 +106,8 @@ def _spans(builder: TrajectoryBuilder, written: Json, *, as_written: bool = Fals
         tool_id = span.attributes.get(_TOOL_ID)
         builder.begin_turn()
         builder.call(
-            ActualCall(
-                name=name if isinstance(name, str) else str(name),
+            case_call(
+                name if isinstance(name, str) else str(name),
                 call_id=identifier(tool_id),
                 tool_id=None if tool_id is None else str(tool_id),
                 arguments=arguments,
@@ -196,9 +197,9 @@ def _as_python(item: Json) -> Json:
             return item
 
 
-def _made(name: str, call: JsonObject) -> ActualCall:
+def _made(name: str, call: JsonObject) -> ToolCall:
     call_id, arguments = identifier(call.get("id")), given_arguments(call)
-    return ActualCall(name=name, call_id=call_id, arguments=arguments, tool_type=tool_type(call))
+    return case_call(name, call_id=call_id, arguments=arguments, tool_type=tool_type(call))
 
 
 def named_call(call: JsonObject, place: str) -> tuple[str, JsonObject]:

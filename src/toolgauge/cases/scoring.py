@@ -82,7 +82,7 @@ class Cases:
             return _broken(case, "invalid_case", str(error))
 
     def _evaluator(self, case: Case) -> tuple[Evaluator | JudgeEvaluator, bool]:
-        """Make the evaluator, and tell whether what the case expects is one of its parameters."""
+        """Make the evaluator; True where the expectation of the case is one of its parameters."""
         own: JsonObject = {}
         if case.evaluator in plugins.names(plugins.EVALUATORS):
             loaded = plugins.evaluator(case.evaluator)

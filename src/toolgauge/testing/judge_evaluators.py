@@ -36,8 +36,8 @@ def check_judge_evaluator(
                 Draft202012Validator(question.form, offline=True)
                 checked.add(form)
             fixed = (question.instructions, question.form_name, form, *question.notes)
-            is_told = any(SECRET in text for text in fixed)
-            assert not is_told, f"{name} lets recorded text into its instructions or its form"
+            has_secret = any(SECRET in text for text in fixed)
+            assert not has_secret, f"{name} lets recorded text into its instructions or its form"
             verdict = _fitting(question.form, kind, _DEEPEST)
             assert isinstance(verdict, dict), f"{name} asks for a verdict that is no object"
             return verdict

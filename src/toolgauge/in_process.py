@@ -25,6 +25,7 @@ from opentelemetry.metrics import MeterProvider, get_meter_provider
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from toolgauge.config.environment import OF_ONE_SIGNAL, PREFIX
 from toolgauge.export.sdk import SdkMetrics
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
@@ -39,7 +40,8 @@ _BATCH = 512
 _TIMEOUT_MILLIS = 30_000
 _FORK_WAIT_S = 1.0
 _NAME = "toolgauge"
-_OUR_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+# Of an exporter that is wrapped.
+_ITS_VARIABLES = frozenset((f"{PREFIX}ENDPOINT", *OF_ONE_SIGNAL))
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -72,7 +74,7 @@ class ToolgaugeSpanExporter(SpanExporter):
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._exporter = exporter
-        environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _OUR_ENDPOINTS}
+        environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _ITS_VARIABLES}
         loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment, sends=True)
         # Spans are not held in process, and there is no loop on which to ask judges.
         asking = next((one.name for one in self._criteria if isinstance(one.evaluator, JudgeEvaluator)), None)

@@ -1,7 +1,6 @@
-"""Announces regressions and failed runs to webhooks: an Alertmanager (API v2), or any service that takes plain JSON.
+"""Announces regressions and failed runs to webhooks, as JSON.
 
-A lasting alert is sent again every minute, as Prometheus does: Alertmanager resolves one that is not. A request that is
-given up is counted, and logged without URL, headers or body, which may hold secrets.
+A request that is given up is counted, and logged without URL, headers or body, which may hold secrets.
 """
 
 import asyncio
@@ -11,24 +10,15 @@ import math
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
-from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
 from toolgauge.export.destination import Backoff, wait
-from toolgauge.export.failed_runs import is_wanted, notice_alert, notice_json
+from toolgauge.export.failed_runs import is_wanted, notice_json
 from toolgauge.export.open_incidents import Alert, OpenIncidents, incident_sentence
-from toolgauge.export.regression_events import (
-    cause_sentences,
-    iso_time,
-    regression_json,
-    sentence,
-    stream_labels,
-    trace_links,
-    valid_traces,
-)
+from toolgauge.export.regression_events import iso_time, regression_json
 from toolgauge.export.sender import DELIVERED, FAILURES, Permanent, Transient, Verdict, asked_wait_s, failed, proxy_of
 from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
@@ -38,17 +28,10 @@ from toolgauge.model.regressions import Regression
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import client_context
 from toolgauge.selfmetrics import WebhookMetrics
-from toolgauge.settings import MINUTE, SECOND
+from toolgauge.settings import SECOND
 
 _LOG = logging.getLogger("toolgauge.webhooks")
-ALERT_NAME = "ToolgaugeQualityRegression"
-RESEND_S = 60.0
-# Prometheus' rule: four times the interval, so that three lost requests resolve nothing.
-_LASTS_NS = 4 * MINUTE
-_ALERTS_PATH = "/api/v2/alerts"
 _MAX_ALERTS = 5000
-# As many as Prometheus puts into a request.
-_MAX_ALERTS_IN_REQUEST = 64
 # Regressions of one incident that begin within this time are one message; later ones update it, at last once a minute.
 GROUP_S = 2.0
 _MOST_QUIET_S = 60.0
@@ -131,8 +114,8 @@ class Events:
         """Return how many requests are lost at the end."""
         return len(self.take(math.inf))
 
-    def written(self, items: Sequence[Item], now_ns: int) -> Json:  # noqa: ARG002 - as Alerts
-        """Write the body of a request; `now_ns` is wall-clock time."""
+    def written(self, items: Sequence[Item]) -> Json:
+        """Write the body of a request."""
         alerts = [one for one in items if isinstance(one, Alert)]
         notices: list[Json] = [notice_json(one, self._trace_url) for one in items if isinstance(one, Notice)]
         if not alerts:
@@ -152,92 +135,8 @@ class Events:
         return {"version": 1, "incident": incident, "regressions": regressions}
 
 
-class Alerts(Events):
-    """Alertmanager: the alerts that are on, and those whose end has not been delivered."""
-
-    def add(self, regressions: Sequence[Regression], now_s: float) -> int:
-        """Take regressions that began, changed or ended, to be sent at once; return how many there was no room for."""
-        dropped = self._incidents.add(regressions)
-        if any(self._incidents):
-            self.due_s = now_s
-        return dropped
-
-    def set_active(self, regressions: Sequence[Regression], now_s: float) -> int:
-        """Take regressions that have lasted since before this process began."""
-        return self.add(regressions, now_s)
-
-    def take(self, now_s: float) -> list[Sequence[Item]]:
-        """Return what to send now, by request."""
-        alerts = [*self._incidents]
-        items, self._notices = (*self._notices, *alerts), []
-        self.due_s = now_s + RESEND_S if alerts else None
-        return _parts(items, _MAX_ALERTS_IN_REQUEST)
-
-    def settle(self, sent: Sequence[Item]) -> None:
-        """Forget alerts whose end was delivered or given up."""
-        for alert in sent:
-            if isinstance(alert, Alert) and alert.has_ended:
-                self._incidents.forget(alert)
-        if not any(self._incidents) and not self._notices:
-            self.due_s = None
-
-    def abandoned(self) -> int:
-        """Return how many failed runs are lost: Alertmanager resolves alerts that are not sent again."""
-        return len(self._notices)
-
-    def written(self, items: Sequence[Item], now_ns: int) -> Json:
-        """Write the body of a request; `now_ns` is wall-clock time."""
-        return [
-            _alert(one, self._trace_url, now_ns) if isinstance(one, Alert) else notice_alert(one, self._trace_url)
-            for one in items
-        ]
-
-
 def _parts(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def alerts_url(url: str) -> str:
-    """Add the API's path to a base URL."""
-    parts = urlsplit(url)
-    path = parts.path.rstrip("/")
-    return urlunsplit(parts._replace(path=path if path.endswith(_ALERTS_PATH) else path + _ALERTS_PATH))
-
-
-def _alert(alert: Alert, trace_url: str | None, now_ns: int) -> JsonObject:
-    newest = alert.newest
-    ends_ns = min(newest.at_ns, now_ns) if alert.has_ended else now_ns + _LASTS_NS
-    labels: JsonObject = {"alertname": ALERT_NAME, "severity": "warning", "incident": fit_label(newest.incident)}
-    for label, value in stream_labels(newest.stream):
-        labels[label.replace(".", "_")] = value
-    low, high = newest.interval
-    description = (
-        f"Mean score {newest.current:.4g} (95 % interval {low:.4g} to {high:.4g}) of {newest.observations} "
-        f"conversations since {iso_time(newest.onset_ns // SECOND * SECOND)}; baseline {newest.baseline:.4g}."
-    )
-    annotations: JsonObject = {
-        "summary": sentence(newest),
-        "description": description,
-        "onset": iso_time(newest.onset_ns),
-    }
-    if causes := cause_sentences(newest):
-        annotations["cause"] = "; then ".join(causes)
-    for name, traces in (("traces_before", newest.before), ("traces_after", newest.after)):
-        shown = trace_links(traces, trace_url) or valid_traces(traces)
-        if shown:
-            annotations[name] = " ".join(shown)
-    # The time of the alarm, not of the onset: alerts that started long ago are not waited for by `group_wait`, and
-    # those of one incident would come one by one. Never behind the end, which Alertmanager refuses.
-    written: JsonObject = {
-        "labels": labels,
-        "annotations": annotations,
-        "startsAt": iso_time(min(alert.began_ns, ends_ns)),
-        "endsAt": iso_time(ends_ns),
-    }
-    links = trace_links(newest.after, trace_url)
-    if links:
-        written["generatorURL"] = links[0]
-    return written
 
 
 class _Webhook:
@@ -249,16 +148,13 @@ class _Webhook:
         name: str,
         trace_url: str | None,
         metrics: WebhookMetrics,
-        clock: Callable[[], int],
         user_agent: str,
     ) -> None:
-        is_alertmanager = settings.format == "alertmanager"
         self._settings = settings
         self._name = name
-        self._url = alerts_url(settings.url) if is_alertmanager else settings.url
-        self._messages = Alerts(trace_url) if is_alertmanager else Events(trace_url)
+        self._url = settings.url
+        self._messages = Events(trace_url)
         self._metrics = metrics
-        self._clock = clock
         headers = dict(checked_headers(settings.headers, name))
         self._headers = {**headers, "Content-Type": "application/json", "User-Agent": user_agent}
         self._proxy: str | None = None
@@ -345,7 +241,7 @@ class _Webhook:
         return verdict
 
     async def _attempt(self, items: Sequence[Item]) -> Verdict:
-        body = json.dumps(self._messages.written(items, self._clock())).encode()
+        body = json.dumps(self._messages.written(items)).encode()
         tls = self._settings.client_tls
         try:
             async with (
@@ -384,7 +280,7 @@ class _Webhook:
 
 
 class Webhooks:
-    """All webhooks. `put` and `set_active` may be called in any thread; `clock` yields wall-clock nanoseconds."""
+    """All webhooks. `put`, `notify` and `set_active` may be called in any thread."""
 
     def __init__(
         self,
@@ -392,7 +288,6 @@ class Webhooks:
         trace_url: str | None,
         metrics: WebhookMetrics,
         *,
-        clock: Callable[[], int],
         user_agent: str,
     ) -> None:
         self._lock = threading.Lock()
@@ -400,7 +295,7 @@ class Webhooks:
         self._webhooks: list[_Webhook] = []
         for number, one in enumerate(settings, 1):
             name = one.name or ("webhook" if number == 1 else f"webhook/{number}")
-            self._webhooks.append(_Webhook(one, name, trace_url, metrics, clock, user_agent))
+            self._webhooks.append(_Webhook(one, name, trace_url, metrics, user_agent))
 
     async def start(self) -> None:
         """Start a task for each; nothing connects before the first regression. Raise `StartError` as their TLS does."""
@@ -425,7 +320,7 @@ class Webhooks:
                     self._loop.call_soon_threadsafe(webhook.notify, notices)
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
-        """Announce again, after a restart, the regressions that last: Alertmanager would resolve them otherwise."""
+        """Take, after a restart, the regressions that an earlier process announced and that last."""
         self._put(regressions, is_known=True)
 
     async def close(self, timeout_s: float) -> None:

@@ -77,9 +77,7 @@ class Telemetry:
             start_ns=start_ns,
         )
         measure_process(registry)
-        webhooks = Webhooks(
-            config.exporters.webhook, config.trace_url, metrics.webhook, clock=clock, user_agent=USER_AGENT
-        )
+        webhooks = Webhooks(config.exporters.webhook, config.trace_url, metrics.webhook, user_agent=USER_AGENT)
         return cls(config, registry, metrics, emitter, webhooks, clock, start_ns, hop_id)
 
     def watching(

@@ -210,7 +210,7 @@ async def test_webhook_that_is_away_is_given_up_after_a_while(caplog: pytest.Log
     assert "hidden" not in caplog.text
 
 
-async def test_answer_that_never_comes_or_never_ends_does_not_hold_us_up():
+async def test_answer_that_never_comes_does_not_hold_us_up():
     async with http_sink(always(Said(hang=True))) as seen:
         began_s = time.monotonic()
         metrics = WebhookMetrics(MetricRegistry())
@@ -221,12 +221,6 @@ async def test_answer_that_never_comes_or_never_ends_does_not_hold_us_up():
         await webhooks.close(0.3)
         assert time.monotonic() - began_s < 8
         assert metrics.notifications.value(("webhook", "dropped")) == 1
-    async with (
-        http_sink(always(Said(response=bytes(8_000_000)))) as seen,
-        running(to(seen)) as one,
-    ):
-        one.webhooks.put([BEGAN])
-        await until(lambda: one.count("sent") == 1)
 
 
 async def test_streams_beyond_those_that_are_known_are_dropped_and_counted():

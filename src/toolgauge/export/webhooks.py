@@ -13,13 +13,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import aiohttp
-
 from toolgauge.export.destination import Backoff, wait
 from toolgauge.export.failed_runs import is_wanted, notice_json
 from toolgauge.export.open_incidents import Alert, OpenIncidents, incident_sentence
 from toolgauge.export.regression_events import iso_time, regression_json
-from toolgauge.export.sender import DELIVERED, FAILURES, Permanent, Transient, Verdict, asked_wait_s, failed, proxy_of
+from toolgauge.export.sender import HttpAnswer, HttpClient, Permanent, Transient, Verdict, proxy_of
 from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
@@ -28,7 +26,6 @@ from toolgauge.model.regressions import Regression
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import client_context
 from toolgauge.selfmetrics import WebhookMetrics
-from toolgauge.settings import SECOND
 
 _LOG = logging.getLogger("toolgauge.webhooks")
 _MAX_ALERTS = 5000
@@ -37,10 +34,8 @@ GROUP_S = 2.0
 _MOST_QUIET_S = 60.0
 MAX_WAITING = 1000
 _MAX_IN_REQUEST = 100
-_MAX_ANSWER_BYTES = 64 * 1024
 # Between attempts while there is little time left.
 _HURRIED_WAIT_S = 0.25
-_TOO_MANY_REQUESTS = 429
 
 
 Item: TypeAlias = Alert | Notice
@@ -152,12 +147,10 @@ class _Webhook:
     ) -> None:
         self._settings = settings
         self._name = name
-        self._url = settings.url
         self._messages = Events(trace_url)
         self._metrics = metrics
         headers = dict(checked_headers(settings.headers, name))
         self._headers = {**headers, "Content-Type": "application/json", "User-Agent": user_agent}
-        self._proxy: str | None = None
         self._changed = asyncio.Event()
         self._closing = asyncio.Event()
         self._causes = Throttle()
@@ -165,7 +158,7 @@ class _Webhook:
 
     def start(self) -> None:
         """Start; raise `StartError` when a TLS file or the proxy cannot be used."""
-        self._proxy = proxy_of(self._url)
+        proxy_of(self._settings.url)
         if self._settings.client_tls is not None:
             client_context(self._settings.client_tls)
         self._metrics.notifications.begin(*((self._name, outcome) for outcome in ("sent", "retried", "dropped")))
@@ -242,36 +235,18 @@ class _Webhook:
 
     async def _attempt(self, items: Sequence[Item]) -> Verdict:
         body = json.dumps(self._messages.written(items)).encode()
-        tls = self._settings.client_tls
+        client = HttpClient(self._settings.client_tls, self._settings.timeout, connections=1, headers=self._headers)
         try:
-            async with (
-                aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=True if tls is None else client_context(tls)),
-                    timeout=aiohttp.ClientTimeout(total=self._settings.timeout / SECOND),
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                ) as session,
-                session.post(
-                    self._url,
-                    data=body,
-                    headers=self._headers,
-                    allow_redirects=False,
-                    proxy=self._proxy,
-                    server_hostname=None if tls is None else tls.server_name_override,
-                ) as response,
-            ):
-                # Of the answer only the status counts; a request whose answer broke off may not have been taken.
-                await response.content.read(_MAX_ANSWER_BYTES)
-                status = response.status
-                if 200 <= status < 300:
-                    return DELIVERED
-                if status == _TOO_MANY_REQUESTS or status >= 500:
-                    return Transient(f"http_{status}", asked_wait_s(response))
-                return Permanent(f"http_{status}")
-        except FAILURES as error:
-            return failed(error)
+            await client.start((self._settings.url,))
+            answer = await client.exchange("POST", self._settings.url, body)
         except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
             # Not the message, which may quote the URL.
             return Permanent(f"internal_{type(error).__name__}")
+        finally:
+            await client.close()
+        if isinstance(answer, HttpAnswer) and answer.status >= 500:
+            return Transient(f"http_{answer.status}", answer.retry_after_s)
+        return answer.verdict if isinstance(answer, HttpAnswer) else answer
 
     def _count_dropped(self, notifications: int, reason: str) -> None:
         if notifications:

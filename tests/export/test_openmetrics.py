@@ -150,22 +150,11 @@ def test_buckets_carry_exemplars_in_openmetrics():
     assert sample(score, "toolgauge_evaluation_score_bucket", le="0.999").exemplar is None
 
 
-def test_the_classic_text_has_no_exemplars():
-    assert TRACE not in exposition(scored_registry())
-
-
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 def test_a_hostile_tool_name_stays_one_label_value(accept: str):
     score = parsed(scored_registry(HOSTILE), accept)["toolgauge_evaluation_score"]
     expected = '<b>"re\\fund"</b>\ufffd# EOF\ufffd{x="y"} 1'
     assert {each.labels["gen_ai_tool_name"] for each in score.samples} == {expected}
-
-
-def test_label_values_of_any_metric_can_be_written():
-    registry = MetricRegistry()
-    registry.counter("toolgauge.test", "{thing}", "Of\nthings \\ here.", ("kind.of-thing",)).add(1, ("a\ud800\n",))
-    family = parsed(registry, OPENMETRICS)["toolgauge_test"]
-    assert family.samples[0].labels == {"kind_of_thing": "a\ufffd\ufffd"}
 
 
 @each_row(

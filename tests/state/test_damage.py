@@ -184,18 +184,6 @@ def test_file_with_a_damaged_list_of_free_pages_is_kept_before_anything_is_overw
     assert again.known == len(entries)
 
 
-@pytest.mark.parametrize("files", [(FILE_NAME,), (_LOG_NAME,), (FILE_NAME, _LOG_NAME)])
-def test_files_of_another_store_are_noticed(tmp_path: Path, files: tuple[str, ...]):
-    entries = killed(tmp_path / "state")
-    others = killed(tmp_path / "other", (500,))
-    for name in files:
-        shutil.copyfile(tmp_path / "other" / name, tmp_path / "state" / name)
-    start = Start(tmp_path / "state")
-    assert all(entry in (entries.get(entry.id), others.get(entry.id)) for entry in start.entries.values())
-    # The log alone may hold everything.
-    assert start.entries == entries or (start.unknown, start.since_ns) == (1, 2_000)
-
-
 def damaged(directory: Path, statement: str) -> dict[int, JournalEntry]:
     """Change the database of a process that ended in order; return what it had acknowledged."""
     entries = ended(directory)

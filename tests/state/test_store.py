@@ -1,11 +1,8 @@
 """The state file: what survives, who may have it, and what happens when it cannot be read or written."""
 
 import os
-import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -115,37 +112,6 @@ def test_closed_store_says_so(tmp_path: Path):
         store.save_watch({b"a": b"1"})
 
 
-def _writer(directory: Path) -> "subprocess.Popen[bytes]":
-    """Start a process that saves 200 entries of one generation at a time, and writes a line for each generation."""
-    program = (
-        "import pathlib, sys\n"
-        "from toolgauge.state.store import StateStore\n"
-        "store = StateStore(pathlib.Path(sys.argv[1]))\n"
-        "generation = 0\n"
-        "while True:\n"
-        "    generation += 1\n"
-        "    store.save_watch({b'%d' % key: b'%d' % generation for key in range(200)})\n"
-        "    print(generation, flush=True)\n"
-    )
-    return subprocess.Popen([sys.executable, "-c", program, str(directory)], stdout=subprocess.PIPE)
-
-
-def test_process_killed_in_the_middle_leaves_a_whole_save(tmp_path: Path):
-    for _ in range(2):
-        writer = _writer(tmp_path)
-        with writer:
-            assert writer.stdout is not None
-            lines = [writer.stdout.readline() for _ in range(20)]
-            writer.send_signal(signal.SIGKILL)
-            saved = int([*lines, *writer.stdout][-1])
-        with opened(tmp_path) as store:
-            assert store.moved_aside is None
-            kept = store.load_watch()
-        assert len(kept) == 200
-        (generation,) = {int(value) for value in kept.values()}
-        assert generation in (saved, saved + 1)
-
-
 @pytest.mark.parametrize(
     "content",
     [b"this is no database at all, but long enough to be taken for one" * 50, b"SQLite format 3\0" + bytes(500)],
@@ -161,22 +127,6 @@ def test_file_that_is_no_database_is_moved_aside(tmp_path: Path, content: bytes,
     assert f"it is kept as `{store.moved_aside.name}`" in caplog.text
     with opened(tmp_path) as store:
         assert store.load_watch() == {b"a": b"1"}
-
-
-def test_log_of_a_broken_file_is_not_taken_for_that_of_the_next(tmp_path: Path):
-    with _writer(tmp_path) as writer:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == b"1\n"
-        writer.kill()
-    path = tmp_path / FILE_NAME
-    assert Path(f"{path}-wal").stat().st_size > 0
-    path.write_bytes(b"no database" * 1000)
-    with opened(tmp_path) as store:
-        store.save_watch({b"a": b"1"})
-        kept = store.load_watch()
-    with opened(tmp_path) as store:
-        assert store.load_watch() == kept
-        assert len(kept) in (1, 201)
 
 
 def test_file_of_a_newer_toolgauge_is_left_alone(tmp_path: Path):

@@ -140,22 +140,11 @@ def test_a_passed_trajectory_as_an_event():
     (record,) = records(scorecard(trajectory_result(passed(1, "all calls agree"))))
     assert record.span_id.hex() == ROOT.span_id
     assert record.severity_number == SeverityNumber.SEVERITY_NUMBER_INFO
-    assert plain(record.attributes) == {
-        "gen_ai.evaluation.name": "refund-f1",
-        "gen_ai.evaluation.score.value": 1.0,
-        "gen_ai.evaluation.score.label": "pass",
-        "gen_ai.evaluation.explanation": "all calls agree",
-        "toolgauge.outcome": "pass",
-        "toolgauge.level": "trajectory",
-        "toolgauge.criterion.revision": "9f86d081884c",
-        "toolgauge.evaluator.name": "tool_call_f1",
-        "toolgauge.evaluator.version": "2",
-        "toolgauge.span.end_time_unix_nano": 1_700_000_002_000_000_000,
-        "toolgauge.service": "support",
-        "gen_ai.agent.name": "triage",
-        "gen_ai.conversation.id": "conv-7",
-        "log.record.uid": "9df6df92e6f1ec9ea726a4362dd24e95",
-    }
+    attributes = plain(record.attributes)
+    assert attributes["toolgauge.level"] == "trajectory"
+    assert (attributes["gen_ai.agent.name"], "gen_ai.tool.name" in attributes) == ("triage", False)
+    assert attributes["toolgauge.span.end_time_unix_nano"] == 1_700_000_002_000_000_000
+    assert attributes["log.record.uid"] == "9df6df92e6f1ec9ea726a4362dd24e95"
 
 
 def test_the_resource_is_toolgauge_itself_and_the_scope_has_our_name():

@@ -74,16 +74,6 @@ def test_outcomes_as_a_cumulative_sum():
     assert plain(shadowed.attributes)["toolgauge.enforce"] == "shadow"
 
 
-def test_the_start_stays_and_counts_go_on():
-    emitting = emitter()
-    card = scorecard(call_result(passed()))
-    emitting.record(card)
-    emitting.metrics(NOW_NS)
-    emitting.record(card)
-    (point,) = metrics(emitting, NOW_NS + 15)["toolgauge.evaluation.score"].histogram.data_points
-    assert (point.start_time_unix_nano, point.time_unix_nano, point.count) == (START_NS, NOW_NS + 15, 2)
-
-
 def test_self_metrics_are_written_with_the_scores():
     registry = MetricRegistry()
     emitting = emitter(registry=registry)

@@ -88,14 +88,6 @@ def test_names_are_those_of_the_translated_otlp_metrics(accept: str):
     assert families["toolgauge_spans_held"].type == "gauge"
 
 
-@pytest.mark.parametrize("accept", ["", OPENMETRICS])
-def test_the_target_and_its_start_are_told(accept: str):
-    families = parsed(MetricRegistry(), accept)
-    target = families["target" if accept else "target_info"]
-    assert target.samples[0].name == "target_info"
-    assert target.samples[0].labels == {"service_name": "toolgauge", "service_instance_id": "instance-1"}
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not describe processes in /proc")
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 def test_the_process_has_the_names_that_dashboards_know_and_no_others(accept: str):

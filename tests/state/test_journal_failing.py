@@ -216,18 +216,6 @@ def test_disk_that_fails_without_refusing_writes_is_noticed_and_not_taken_for_a_
     assert bodies == [*(b"%05d" % number * 40_000 for number in range(2, 20)), b"during"]
 
 
-def test_end_while_it_fails_writes_what_can_be_written(small_disk: Path):
-    directory = small_disk / "state"
-    with opened(directory) as first:
-        removed = first.append(b"removed")
-        other = _fill(small_disk)
-        unwritten = first.append(bytes(_MIB))
-        assert first.journal.failure is not None
-        other.unlink()
-        first.journal.submit(JournalChange(removed=(removed,)))
-    assert [entry.id for entry in left(directory)] == [unwritten]
-
-
 def test_removals_and_marks_are_kept_in_mind_only_for_what_is_in_the_file():
     missed, later, latest = Group(), Group(), Group()
     later.add(JournalChange(removed=(3, 11), delivered=(4, 5, 12), closed=(_closed("a"), _closed("b"))))

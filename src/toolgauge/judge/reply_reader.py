@@ -67,8 +67,8 @@ def read_reply(text: str, form: JsonObject) -> JsonObject | Unread:
 
 def _bare(line: str, name: str) -> str:
     """Take markup and a word for the verdict off a line: `yes` of "**Answer:** yes."."""
-    noun = rf"(?i)(?:final )?(?:answer|verdict|score|{re.escape(name)})[\s*_`]*[:=]"
-    return re.sub(rf"\A{noun}", "", line.strip(_MARKUP)).rstrip(f"{_MARKUP}.!").lstrip(_MARKUP)
+    noun = rf"(?i)\A(?:final )?(?:answer|verdict|score|{re.escape(name)})[\s*_`]*[:=]"
+    return re.sub(noun, "", line.strip(_MARKUP)).rstrip(f"{_MARKUP}.!").lstrip(_MARKUP)
 
 
 def scale_of(schema: Json) -> Scale | None:

@@ -147,21 +147,6 @@ def test_a_passed_trajectory_as_an_event():
     assert attributes["log.record.uid"] == "9df6df92e6f1ec9ea726a4362dd24e95"
 
 
-def test_the_resource_is_toolgauge_itself_and_the_scope_has_our_name():
-    logs = [
-        outgoing for outgoing in emitter().requests([scorecard(call_result(passed()))]) if outgoing.signal == "logs"
-    ]
-    request = ExportLogsServiceRequest.FromString(logs[0].body)
-    assert plain(request.resource_logs[0].resource.attributes) == {
-        "service.name": "toolgauge",
-        "service.version": "0.1.0",
-        "service.instance.id": "instance-1",
-        "deployment.environment.name": "test",
-    }
-    scope = request.resource_logs[0].scope_logs[0].scope
-    assert (scope.name, scope.version) == ("toolgauge", "0.1.0")
-
-
 @each_row(
     ("mode", "words"),
     [

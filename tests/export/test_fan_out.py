@@ -118,17 +118,3 @@ async def test_drain_counts_what_each_destination_lost():
         assert await fan.out.drain(0.5) == (("dead", Undelivered(spans=5)),)
     assert fan.spans("alive") == {("forwarded", ""): 5}
     assert fan.spans("dead") == {("dropped", "shutdown"): 5}
-
-
-async def test_without_destinations_spans_are_consumed_and_our_own_is_dropped():
-    metrics = SelfMetrics(MetricRegistry())
-    nowhere = FanOut((), metrics)
-    await nowhere.start()
-    assert nowhere.has_room("traces", 1 << 40)
-    assert nowhere.put(request(b"x", spans=7))
-    assert nowhere.put(request(b"x", spans=0, own=True))
-    assert await nowhere.drain(1) == ()
-    await nowhere.close()
-    assert counted(metrics.spans) == {("consumed", "", ""): 7}
-    assert nowhere.spans_queued == 0
-    assert metrics.spans_queued.current() == {("",): 0}

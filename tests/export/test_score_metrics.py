@@ -90,17 +90,6 @@ def test_only_the_criteria_that_are_kept_keep_their_cells_and_their_room_under_t
     assert counts(registry, "toolgauge.labels.capped") == {}
 
 
-def test_the_exemplar_names_the_judged_span():
-    registry = MetricRegistry()
-    rootless = replace(trajectory_result(passed(0.5)), target=None)
-    emitter(registry=registry).record(scorecard(call_result(failed(0.25)), rootless))
-    cells = scores(registry).cells
-    assert cells[CALL_STREAM].exemplars[1] == Exemplar(
-        value=0.25, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id
-    )
-    assert cells[TRAJECTORY_STREAM].exemplars[1] == Exemplar(value=0.5, time_ns=SCORED_NS, trace_id=TRACE, span_id="")
-
-
 def test_what_is_no_score_is_counted_and_in_no_histogram():
     registry = MetricRegistry()
     emitter(registry=registry).record(
@@ -322,13 +311,6 @@ def test_a_tool_idle_for_an_hour_gives_its_place_to_one_that_needs_it():
         "late",
     }
     assert traffic.capped() == {("gen_ai.tool.name",): 2}
-
-
-def test_nothing_is_given_up_that_nothing_needs():
-    traffic = Traffic()
-    traffic.call("old")
-    traffic.call("new", minute=1000)
-    assert traffic.evaluated(4) == {"old": 1, "new": 1}
 
 
 def test_an_idle_label_set_gives_its_place_to_one_that_needs_it():

@@ -43,6 +43,7 @@ def read_reply(text: str, form: JsonObject) -> JsonObject | Unread:
     name, scale = _deciding(form) or ("", None)
     bare = [] if scale is None else [_bare(line, name) for line in before.splitlines() if line.strip()]
     stated = [] if scale is None else [value for line in bare if (value := scale.read(line)) is not None]
+    verdict: JsonObject
     if not brace:
         if bare and (scale is None or scale.read(bare[-1]) is None):
             return Unread("the score is not on the scale that was asked for" if _NUMBER.fullmatch(bare[-1]) else "")

@@ -126,6 +126,7 @@ def test_the_text_around_a_verdict_is_its_reasoning():
         ('The user asked for it. ```{"score": "yes"}```', "The user asked for it."),
         ('{"reasoning": "There is no better tool.", "score": "yes"}', "There is no better tool."),
         ('{"reasoning": "one\ntwo", "score": "Yes"}', "one\ntwo"),
+        ('{"reasoning": "it said <think>no", "score": "Yes"}', "it said <think>no"),
     ):
         assert read_reply(reply, REASONED) == {"reasoning": reasoning, "score": "Yes"}
     # It is asked for again: a reasoning makes verdicts better.

@@ -38,32 +38,36 @@ def read_reply(text: str, form: JsonObject) -> JsonObject | Unread:
     """Read the verdict; thoughts before the answer are ignored, and a label alone on any line has to agree with it."""
     if len(text) > _MAX_TEXT:
         return Unread("the reply is too long to be a verdict")
-    text = _FENCES.sub("\n", _THOUGHT_BEGINS.sub("", _THOUGHT_ENDS.sub("", text))).strip()
-    before, brace, _ = text.partition("{")
+    written, before = _decoded(text), ""
+    if not isinstance(written, dict):
+        text = _FENCES.sub("\n", _THOUGHT_BEGINS.sub("", _THOUGHT_ENDS.sub("", text))).strip()
+        before, brace, _ = text.partition("{")
+        written = _decoded(text[len(before) :]) if brace else None
+        if brace and written is None:
+            return Unread("the verdict is not valid JSON")
     name, scale = _deciding(form) or ("", None)
     bare = [] if scale is None else [_bare(line, name) for line in before.splitlines() if line.strip()]
     stated = [] if scale is None else [value for line in bare if (value := scale.read(line)) is not None]
     verdict: JsonObject
-    if not brace:
+    if written is None:
         if bare and (scale is None or scale.read(bare[-1]) is None):
             return Unread("the score is not on the scale that was asked for" if _NUMBER.fullmatch(bare[-1]) else "")
         if not stated:
             return Unread()
-        verdict, around = {name: stated[-1]}, text
+        verdict = {name: stated[-1]}
+        before = text
     else:
-        written, properties = _decoded(text[len(before) :]), _properties(form)
-        fitting = None if written is None else fitted(written, form)
+        fitting, properties = fitted(written, form), _properties(form)
         if not isinstance(fitting, dict):
-            return Unread("the verdict is not valid JSON" if written is None else _SEVERAL)
+            return Unread(_SEVERAL)
         if properties.keys().isdisjoint(fitting):
             return Unread(f"the verdict must have the properties {', '.join(f'`{one}`' for one in properties)}")
         # Rule: properties that the form does not have are left out, such as a confidence.
         is_closed = form.get("additionalProperties") is False
         verdict = {one: entry for one, entry in fitting.items() if one in properties or not is_closed}
-        around = before.strip()
     if any(value != verdict.get(name) for value in stated):
         return Unread(_SEVERAL)
-    return _explained(verdict, around, form) if around else verdict
+    return _explained(verdict, before.strip(), form) if before.strip() else verdict
 
 
 def _bare(line: str, name: str) -> str:

@@ -13,7 +13,9 @@ PREFIX = "OTEL_EXPORTER_OTLP_"
 _ENDPOINT_KEYS = ("endpoint", *(f"{signal}_endpoint" for signal in SIGNALS))
 _FILES = {"CERTIFICATE": "ca_file", "CLIENT_KEY": "key_file", "CLIENT_CERTIFICATE": "cert_file"}
 _NAMES = ("ENDPOINT", "PROTOCOL", "COMPRESSION", "TIMEOUT", "HEADERS", "INSECURE", *_FILES)
-OF_ONE_SIGNAL = {f"{PREFIX}{signal.upper()}_{name}": signal for signal in SIGNALS for name in _NAMES}
+_OF_ONE_SIGNAL = {f"{PREFIX}{signal.upper()}_{name}": signal for signal in SIGNALS for name in _NAMES}
+# What an application's own exporter goes by.
+EXPORTER_VARIABLES = frozenset((f"{PREFIX}ENDPOINT", *_OF_ONE_SIGNAL))
 
 
 def filled_in(root: Node, environment: Mapping[str, str]) -> Node:
@@ -22,7 +24,7 @@ def filled_in(root: Node, environment: Mapping[str, str]) -> Node:
     otlp = exporters.child("otlp") if exporters else None
     if otlp is not None and not isinstance(otlp.value, dict | None):
         return root  # several destinations, and it would be a guess which one is meant; or no mapping, says the model
-    for variable, signal in OF_ONE_SIGNAL.items():
+    for variable, signal in _OF_ONE_SIGNAL.items():
         if environment.get(variable, "").strip():
             hint = f"write `exporters.otlp` as a list of destinations, one of them with `signals: [{signal}]`"
             raise config_error([Problem(Place(variable), "variables of one signal are not read", hint)])

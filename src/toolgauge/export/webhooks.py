@@ -42,7 +42,7 @@ Item: TypeAlias = Alert | Notice
 
 
 class Events:
-    """Plain JSON: one request when an incident begins, changes or ends, and failed runs at once. `due_s` is when to send next.
+    """Plain JSON: one request when an incident begins, changes or ends, and failed runs at once.
 
     Times are seconds of the loop's clock. Each request of an incident waits twice as long for more news of it as the one before.
     """
@@ -54,7 +54,11 @@ class Events:
         # By incident: when to send next, how many requests there were, and when the newest one was made.
         self._due: dict[str, float] = {}
         self._requests: dict[str, tuple[int, float]] = {}
-        self.due_s: float | None = None
+
+    @property
+    def due_s(self) -> float | None:
+        """When to send next; `None` without news."""
+        return 0.0 if self._notices else min(self._due.values(), default=None)
 
     def add(self, regressions: Sequence[Regression], now_s: float) -> int:
         """Take regressions that began, changed or ended; return how many there was no room for."""
@@ -65,14 +69,12 @@ class Events:
                 count, sent_s = self._requests.get(incident, (0, now_s))
                 quiet_s = min(GROUP_S * 2**count, _MOST_QUIET_S) if count else 0.0
                 self._due.setdefault(incident, max(now_s + GROUP_S, sent_s + quiet_s))
-        self._set_due(now_s)
         return dropped
 
-    def notify(self, notices: Sequence[Notice], now_s: float) -> int:
+    def notify(self, notices: Sequence[Notice]) -> int:
         """Take failed runs, to be sent at once; return how many there was no room for."""
         taken = notices[: MAX_WAITING - len(self._notices)]
         self._notices.extend(taken)
-        self.due_s = now_s
         return len(notices) - len(taken)
 
     def set_active(self, regressions: Sequence[Regression], now_s: float) -> int:
@@ -83,18 +85,15 @@ class Events:
     def take(self, now_s: float) -> list[Sequence[Item]]:
         """Return what to send now, by request."""
         notices, self._notices = self._notices, []
-        requests: list[Sequence[Item]] = [*_parts(notices, _MAX_IN_REQUEST)]
+        starts = range(0, len(notices), _MAX_IN_REQUEST)
+        requests: list[Sequence[Item]] = [notices[start : start + _MAX_IN_REQUEST] for start in starts]
         for incident in [each for each, due_s in self._due.items() if due_s <= now_s]:
             del self._due[incident]
             if alerts := self._incidents.of(incident):
                 count, _ = self._requests.get(incident, (0, now_s))
                 self._requests[incident] = count + 1, now_s
                 requests.append(alerts)
-        self._set_due(now_s)
         return requests
-
-    def _set_due(self, now_s: float) -> None:
-        self.due_s = now_s if self._notices else min(self._due.values(), default=None)
 
     def settle(self, sent: Sequence[Item]) -> None:
         """Forget an incident whose end was delivered or given up."""
@@ -128,10 +127,6 @@ class Events:
         shown = alerts[:_MAX_IN_REQUEST]
         regressions: list[Json] = [regression_json(one.newest, self._trace_url) for one in shown]
         return {"version": 1, "incident": incident, "regressions": regressions}
-
-
-def _parts(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
 
 
 class _Webhook:
@@ -172,7 +167,7 @@ class _Webhook:
     def notify(self, notices: Sequence[Notice]) -> None:
         wanted = [notice for notice in notices if is_wanted(notice, self._settings.notify)]
         if wanted:
-            self._count_dropped(self._messages.notify(wanted, _now_s()), "too many wait")
+            self._count_dropped(self._messages.notify(wanted), "too many wait")
             self._changed.set()
 
     async def close(self, timeout_s: float) -> None:

@@ -4,7 +4,6 @@ A broken evaluator, an unknown parameter and a case of unknown shape give that o
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
@@ -20,6 +19,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.model.literals import finite
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scored, outcome_word
 from toolgauge.model.ports import CaseParameters, Evaluator, Original, needs_of
@@ -171,8 +171,8 @@ def explanation(outcome: Outcome) -> str:
 def sendable(value: Json) -> Json:
     """Write NaN and infinities, which JSON does not have, as text."""
     match value:
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case float():
+            return finite(value)
         case dict():
             return {key: sendable(entry) for key, entry in value.items()}
         case list():

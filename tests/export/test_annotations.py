@@ -110,3 +110,9 @@ def test_values_in_explanations_are_shown_only_where_they_may_be():
     assert explained(hiding, "20") == explained(hiding, "30") == "`amount` differs"
     assert explained(showing, "20") == '`amount` differs (issue_refund: amount (exact): got "20")'
     assert explained(showing, "30") == '`amount` differs (issue_refund: amount (exact): got "30")'
+
+
+def test_secrets_in_explanations_are_masked():
+    outcome = Errored(error_type="ValueError", message="no such key: password=hunter2hunter2")
+    on_span = span_attributes(scorecard(call_result(outcome)))[TOOL_SPAN.span_id]
+    assert on_span["toolgauge.eval.refund-arguments.explanation"] == "no such key: password=[masked]"

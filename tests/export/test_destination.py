@@ -15,12 +15,14 @@ from tests.export.fakes import (
     OWN_HOP,
     Said,
     always,
+    at_port,
     counted,
     exchanging,
     first,
     nowhere,
     request,
     sending,
+    sink,
     until,
 )
 from tests.rows import each_row
@@ -316,3 +318,61 @@ def test_header_that_cannot_be_sent_is_a_configuration_error(name: str, value: s
     with pytest.raises(ConfigError, match=f"header `{name}`") as caught:
         otlp_destination(settings, SelfMetrics(MetricRegistry()), OWN_HOP, "toolgauge/0.1.0")
     assert f"`{value}`" not in caught.value.message
+
+
+@both
+async def test_drain_of_a_hanging_destination_ends_in_time(protocol: Transport):
+    async with exchanging(protocol, always(Said(hang=True))) as (_, out):
+        for _ in range(30):
+            out.destination.put(request(RECORDED, spans=2))
+        began_s = asyncio.get_running_loop().time()
+        assert await out.destination.drain(0.3) == Undelivered(spans=60)
+        assert asyncio.get_running_loop().time() - began_s < 8
+    assert out.spans() == {("dropped", "shutdown", "otlp"): 60}
+
+
+class CuttingProxy:
+    """Passes bytes on; cuts the first connections after some of the request went through."""
+
+    def __init__(self, target: str, cuts: int) -> None:
+        self._host, _, self._port = target.removeprefix("http://").rpartition(":")
+        self.cuts = cuts
+        self.connections = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        to_reader, to_writer = await asyncio.open_connection(self._host, int(self._port))
+        back = asyncio.create_task(self._pump(to_reader, writer, None))
+        await self._pump(reader, to_writer, 2000 if self.connections <= self.cuts else None)
+        for transport in (writer.transport, to_writer.transport):
+            transport.abort()
+        await back
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limit: int | None) -> None:
+        passed = 0
+        try:
+            while (limit is None or passed < limit) and (data := await reader.read(1000)):
+                passed += len(data)
+                writer.write(data)
+                await writer.drain()
+        except ConnectionError:
+            return
+
+
+@both
+async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: Transport):
+    bodies = [bytes([10, 0]) * (1000 + number) for number in range(12)]
+    before = asyncio.all_tasks()
+    async with sink(protocol, always(OK)) as seen:
+        proxy = CuttingProxy(seen.endpoint, cuts=5)
+        listener = await asyncio.start_server(proxy, "127.0.0.1", 0)
+        port = listener.sockets[0].getsockname()[1]
+        async with sending(at_port(protocol, port), protocol=protocol) as out:
+            for body in bodies:
+                out.destination.put(request(body))
+            await until(lambda: out.destination.queue.spans == 0)
+        listener.close()
+    await until(lambda: asyncio.all_tasks() <= before)
+    assert set(seen.bodies) == set(bodies)
+    assert out.spans() == {("forwarded", "", "otlp"): 12}
+    assert proxy.connections > 5

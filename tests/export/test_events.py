@@ -24,9 +24,10 @@ from tests.export.scorecards import (
 )
 from tests.rows import each_row
 from toolgauge.export.emitter import Emitter
+from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
 from toolgauge.export.settings import EventsMode
-from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Result, Scorecard, Side
 
 
 def records(card: Scorecard, by: Emitter | None = None) -> list[LogRecord]:
@@ -266,3 +267,14 @@ def test_calls_that_are_alike_have_ids_of_their_own():
     first = replace(call(), call_id=None)
     second = replace(first, order=1, position=1)
     assert len({*uids(scorecard(call_result(failed(), first), call_result(failed(), second)))}) == 2
+
+
+def test_values_are_shown_only_where_they_may_be():
+    difference = Difference(where="issue_refund: amount", rule="exact", actual=Side(value="to ann@example.com"))
+    card = scorecard(call_result(replace(failed(0.0), differences=(difference,))))
+    (hidden,) = records(card)
+    (shown,) = records(card, emitter(redactor=Redactor(show_values=True)))
+    assert hidden.body.string_value == "refund-arguments of issue_refund: fail, 0.00 (`amount` differs)"
+    assert plain(hidden.attributes)["gen_ai.evaluation.explanation"] == "`amount` differs"
+    for text in (shown.body.string_value, str(plain(shown.attributes)["gen_ai.evaluation.explanation"])):
+        assert 'got "to [email]"' in text

@@ -1,6 +1,8 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # prometheus_client's OpenMetrics parser is not annotated.
 
+import shutil
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -168,3 +170,21 @@ def test_a_hostile_tool_name_stays_one_label_value(accept: str):
 )
 def test_openmetrics_is_written_for_who_asks_for_it(accept: str, openmetrics: bool):  # noqa: FBT001 # the answer under test
     assert accepts_openmetrics(accept) is openmetrics
+
+
+PROMTOOL = shutil.which("promtool")
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed (Debian: apt-get install prometheus)")
+@pytest.mark.parametrize("tool", ["issue_refund", HOSTILE])
+def test_promtool_takes_the_exposition(tool: str):
+    assert PROMTOOL is not None
+    checked = subprocess.run(
+        [PROMTOOL, "check", "metrics"],
+        input=exposition(scored_registry(tool)),
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=60,
+    )
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")

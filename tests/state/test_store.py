@@ -1,8 +1,11 @@
 """The state file: what survives, who may have it, and what happens when it cannot be read or written."""
 
 import os
+import signal
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -194,3 +197,34 @@ def test_database_of_something_else_is_left_alone(tmp_path: Path, statements: tu
     assert caught.value.message == f"`{path}` is a database of something else than toolgauge"
     assert caught.value.hint == "give toolgauge another `state.directory`"
     assert path.read_bytes() == before
+
+
+def _writer(directory: Path) -> "subprocess.Popen[bytes]":
+    """Start a process that saves 200 entries of one generation at a time, and writes a line for each generation."""
+    program = (
+        "import pathlib, sys\n"
+        "from toolgauge.state.store import StateStore\n"
+        "store = StateStore(pathlib.Path(sys.argv[1]))\n"
+        "generation = 0\n"
+        "while True:\n"
+        "    generation += 1\n"
+        "    store.save_watch({b'%d' % key: b'%d' % generation for key in range(200)})\n"
+        "    print(generation, flush=True)\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", program, str(directory)], stdout=subprocess.PIPE)
+
+
+def test_process_killed_in_the_middle_leaves_a_whole_save(tmp_path: Path):
+    for _ in range(2):
+        writer = _writer(tmp_path)
+        with writer:
+            assert writer.stdout is not None
+            lines = [writer.stdout.readline() for _ in range(20)]
+            writer.send_signal(signal.SIGKILL)
+            saved = int([*lines, *writer.stdout][-1])
+        with opened(tmp_path) as store:
+            assert store.moved_aside is None
+            kept = store.load_watch()
+        assert len(kept) == 200
+        (generation,) = {int(value) for value in kept.values()}
+        assert generation in (saved, saved + 1)

@@ -166,7 +166,7 @@ def _messages(written: Json) -> tuple[ExpectedCall, ...]:
 
 
 def _texts(written: Json) -> Iterator[tuple[str, int]]:
-    """Yield the roles of messages with text, each with the number of messages with calls before it."""
+    """Yield the roles of messages with text and of answers, each with the number of messages with calls before it."""
     outputs, is_open = 0, False
     for message in chat(written, "expected", "assistant"):
         outputs += bool(message.calls) and not (is_open and message.is_item)
@@ -175,6 +175,7 @@ def _texts(written: Json) -> Iterator[tuple[str, int]]:
             yield message.role, 0 if message.role == "system" else outputs
         elif message.role == "assistant" and message.text:
             yield message.role, outputs
+        yield from [("tool", outputs)] * len(message.answers)
 
 
 def _list(key: str, written: Json) -> list[Json]:

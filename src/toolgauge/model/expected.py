@@ -32,7 +32,7 @@ class ExpectedCall(Struct, frozen=True, kw_only=True):
 class Expected(Struct, frozen=True, kw_only=True):
     """Expected calls, one tuple a user turn (`per_turn`) or one for a plain list; none where only the final `answer` is given.
 
-    `texts` are the roles of the messages with text in a reference that is a chat, each with the number of model outputs before it.
+    `texts` are the roles of messages with text and of answers in a reference that is a chat, each with the number of model outputs before.
     """
 
     turns: tuple[tuple[ExpectedCall, ...], ...]

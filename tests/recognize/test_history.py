@@ -96,8 +96,7 @@ def test_memory_of_histories_is_bounded_in_number():
 
 def test_memory_of_histories_is_bounded_in_bytes_whatever_is_in_them():
     bulky: list[Json] = [[], {}, {"a": []}, 1.5, "text"]
-    lists: list[Json] = [["y"]]
-    for result in (bulky * 2000, "x" * 200_000, lists * 9_000):
+    for result in (bulky * 2000, "x" * 200_000):
         reader = HistoryReader()
         for number in range(60):
             reader.received(history(1, result), (f"trace {number}", "agent"))

@@ -70,10 +70,9 @@ def test_a_built_wheel_has_the_version_its_licence_and_the_plug_ins(dist: Path):
         assert f"{info}/licenses/LICENSE" in wheel.namelist()
 
 
+@pytest.mark.long  # It downloads packages.
 @pytest.mark.needs("release")
-def test_a_built_wheel_installs_with_the_command_of_the_readme(dist: Path, pytestconfig: pytest.Config):
-    if not pytestconfig.getoption("--long"):
-        pytest.skip("downloads packages: only with `--long`")
+def test_a_built_wheel_installs_with_the_command_of_the_readme(dist: Path):
     Release(ROOT, dist, dry_run=True).install()
 
 
@@ -98,6 +97,7 @@ def test_a_source_distribution_with_a_stray_file_is_refused(stray: str):
         check_sdist(held - {"src/toolgauge/cli.py"}, tracked)
 
 
+@pytest.mark.long
 @pytest.mark.needs("release")
 def test_the_bill_of_materials_lists_what_the_image_installs(tmp_path: Path):
     Release(ROOT, tmp_path, dry_run=True).sbom()

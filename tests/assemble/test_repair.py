@@ -57,13 +57,6 @@ def shown(found: Sequence[ToolCall]) -> list[tuple[int, int, str, str | None]]:
     return [(call.turn, call.position, call.name, call.call_id) for call in found]
 
 
-def test_no_history_is_read_where_nothing_is_damaged():
-    readings = [RUN, asking("m1", 1, requested("find", args(q="x"), id="c1")), given("m2", 10, "c1")]
-    found, read = calls(readings, {"m2": [QUESTION, past("find", "c1", 0, q="x")]})
-    assert shown(found) == [(0, 0, "find", "c1")]
-    assert read == []
-
-
 def test_an_output_that_was_lost_is_taken_from_the_next_input():
     readings = [RUN, asking("m1", 1), given("m2", 10, "c1", "c2")]
     history = [QUESTION, past("find", "c1", 0, q="x"), past("mail", "c2", 0, 1, to="y")]

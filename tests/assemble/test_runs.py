@@ -143,14 +143,6 @@ def test_a_workflow_around_agents_says_what_they_were_asked_and_answered():
     assert (clerk.prompt, clerk.response) == ("please", "Done")
 
 
-def test_a_trace_that_was_gathered_twice_tells_the_runs_of_both_times_once_each():
-    earlier, later = reading("run", agent("shop")), reading("again", agent("shop"), start=5)
-    gathered = [GatheredTrace(trace_id=TRACE, readings=(one,), parents={}) for one in (earlier, later)]
-    trajectory = join(gathered, scope="conversation", closed_because="conversation_idle")
-    assert trajectory is not None
-    assert [run.span for run in trajectory.runs] == [ref("run"), ref("again")]
-
-
 def asking(*inputs: tuple[MessageSeen | CallAnswered, ...]) -> Trajectory:
     """One model call after the other, each with what its input held."""
     return joined(

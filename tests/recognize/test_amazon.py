@@ -124,16 +124,6 @@ def test_a_models_record_has_requests_answers_and_texts():
     ]
 
 
-def test_results_beside_an_output_are_answers_and_no_text():
-    result = '[{"toolResult": {"toolUseId": "u1", "status": "success", "content": [{"text": "one"}]}}]'
-    written: list[Json] = [assistant("Done.", **{"tool.result": result}), {"content": result, "role": "assistant"}]
-    assert read(moved([user("Go.")], written)) == [
-        MessageSeen(role="user", text="Go."),
-        MessageSeen(role="assistant", text="Done."),
-        CallAnswered(call_id="u1", result=Recorded("one")),
-    ]
-
-
 def test_langchains_tool_messages_are_answers():
     message = '{"output": {"kwargs": {"content": "{\\"temp\\": 18}", "tool_call_id": "c1", "status": "success"}}}'
     failed = '{"type": "tool", "data": {"content": "no such city", "tool_call_id": "c2", "status": "error"}}'

@@ -140,16 +140,6 @@ def test_a_call_failed_where_the_span_or_a_mapped_attribute_shows_it(
     assert executed({"acme.kind": "tool", "acme.tool": "refund", **more}).error == error
 
 
-def test_an_exception_event_without_a_status_is_a_failure_too():
-    failed = span(
-        {"acme.kind": "tool", "acme.tool": "refund"},
-        events=[event("exception", {"exception.type": "ValueError", "exception.message": "no"})],
-    )
-    (found,) = observations(dialect(TOOL), failed)
-    assert isinstance(found, CallExecuted)
-    assert found.error == CallError(kind="ValueError", message="no")
-
-
 def test_the_tool_may_stand_in_the_name_of_the_span():
     mapping = {"match": {"acme.kind": "tool"}, "reads": "tool_call", "tool_name": {"span_name": "tool_call "}}
     assert executed({"acme.kind": "tool"}, mapping, "tool_call refund").name == "refund"

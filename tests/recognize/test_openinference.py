@@ -224,13 +224,6 @@ def test_call_id_on_the_span_wins(key: str):
 # -- failures
 
 
-def test_result_with_status_error_is_a_failure():
-    output = '{"type": "tool", "data": {"content": "no such order", "tool_call_id": "c", "status": "error"}}'
-    assert tool({"output.value": output}, producer="langchain").error == CallError(
-        kind="_OTHER", message="no such order"
-    )
-
-
 def test_llama_index_result_says_that_it_is_an_error():
     output = (
         '{"blocks": [{"text": "Error: no"}], "tool_name": "add", "raw_input": {}, "raw_output": "no", "is_error": true}'

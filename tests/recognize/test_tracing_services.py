@@ -260,19 +260,6 @@ def test_errors_of_other_forms(text: str, error: CallError | None):
     ]
 
 
-def test_a_message_of_status_error_is_a_failure():
-    failed: Json = {"content": "bad city", "type": "tool", "tool_call_id": "call_1", "status": "error"}
-    assert langsmith("tool", {}, {"output": failed}) == [
-        CallExecuted(
-            name="add",
-            call_id="call_1",
-            arguments=Recorded({}),
-            result=Recorded("bad city"),
-            error=CallError(kind="_OTHER", message="bad city"),
-        )
-    ]
-
-
 def test_a_hand_off_answers_with_a_command():
     update: Json = {"messages": [{"type": "human", "content": "hi"}, {**_object(MESSAGE), "content": "Transferred"}]}
     command: Json = {"graph": "__parent__", "update": update, "goto": "refunds"}

@@ -16,7 +16,7 @@ from tests.assemble.support import (
 )
 from tests.rows import each_row
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.settings import AssembleSettings, LateMemory
+from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.observations import MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
 

@@ -8,8 +8,6 @@ from tests.assemble.support import (
     assembler,
     conversation,
     executed,
-    functions_called,
-    joined,
     model,
     reading,
     requested,

@@ -18,7 +18,7 @@ from tests.assemble.support import (
 from tests.rows import each_row
 from toolgauge.assemble.cross_trace import RecentSpans, UnmatchedResults, WaitingCalls
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.observations import PAUSED, CallAnswered, CallError, ConversationSeen, Reading
+from toolgauge.model.observations import PAUSED, CallAnswered, CallError, Reading
 from toolgauge.model.records import SpanHead, packed_head
 from toolgauge.model.trajectory import ToolCall, Trajectory
 

@@ -1,6 +1,5 @@
 """When something is due, and what is remembered of closed traces and conversations."""
 
-import tracemalloc
 import weakref
 
 from toolgauge.assemble.open_trajectories import ClosedIds, Schedule

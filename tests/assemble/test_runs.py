@@ -16,7 +16,6 @@ from tests.assemble.support import (
     requested,
     span_id,
 )
-from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.observations import (
     CallAnswered,
     Ending,

@@ -1,8 +1,7 @@
 """What a reading weighs where no memory can be measured. See `tests/walk/test_memory.py`."""
 
-import tracemalloc
 
-from tests.assemble.support import args, assembler, executed, log, reading, requested
+from tests.assemble.support import args, executed, reading
 from tests.rows import each_row
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.content import Recorded

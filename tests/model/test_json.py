@@ -4,9 +4,8 @@ from collections.abc import Callable, Hashable
 
 import pytest
 
-from tests.rows import each_row
 from toolgauge.assemble.canonical import value_key
-from toolgauge.model.json import Json, is_large, spelled
+from toolgauge.model.json import Json, spelled
 from toolgauge.score.equality import Identities, PythonEquality, canonical
 
 # Its multiples have the hash 0.

@@ -1,7 +1,6 @@
 """Views give what the stock classes give, one look-up at a time."""
 
 import math
-import struct
 from collections.abc import Mapping
 
 import pytest
@@ -11,10 +10,9 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 
 from tests.otlp import stock
 from tests.rows import each_row
-from toolgauge.model.json import Value
 from toolgauge.model.records import Resource, Scope, Span
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.otlp.views import Attributes, Values, Views, value
+from toolgauge.otlp.views import Attributes, Values, Views
 
 KINDS = ["unspecified", "internal", "server", "client", "producer", "consumer"]
 STATUS_CODES = ["unset", "ok", "error"]

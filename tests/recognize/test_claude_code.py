@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.recognize.support import event, joined, log, observations, placed, said, span
 from tests.rows import each_row
 from toolgauge.dialects.coding_agents import ClaudeCode
-from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,

@@ -17,7 +17,7 @@ from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import CallError, CallExecuted, CallRequested, ModelCall
 from toolgauge.model.ports import Dialect
 from toolgauge.recognize import conventions
-from toolgauge.recognize.conventions import token_count, token_counts
+from toolgauge.recognize.conventions import token_count
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.testing.dialects import check_dialect
 

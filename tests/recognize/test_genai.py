@@ -12,7 +12,7 @@ from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.google import GoogleAdk
 from toolgauge.dialects.python_frameworks import PydanticAI
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     CallAnswered,
@@ -24,7 +24,6 @@ from toolgauge.model.observations import (
     ModelCall,
     Observation,
     Reading,
-    ToolDefinition,
     ToolsOffered,
 )
 from toolgauge.model.ports import Dialect

@@ -1,5 +1,4 @@
 import json
-import tracemalloc
 
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json

@@ -10,7 +10,6 @@ from toolgauge.model.observations import (
     AgentRun,
     CallError,
     CallExecuted,
-    MessageSeen,
     Observation,
     Reading,
     SpanFailed,

@@ -1,11 +1,11 @@
 """UiPath: uipath-core 0.5.33 as recorded (`tests/corpus/uipath`), and the minimal form of its documents."""
 
-from tests.recognize.support import event, observations, span
+from tests.recognize.support import observations, span
 from tests.rows import each_row
 from toolgauge.dialects.openinference import UiPath
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Value
-from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, Observation
+from toolgauge.model.observations import CallExecuted, Observation
 
 SCOPE = "uipath.core.tracing.decorators"
 

@@ -91,18 +91,6 @@ def test_different_verdicts_on_a_run_are_compared_with_nothing():
     assert agreement(walk, "default.tool_success") == {}
 
 
-def test_each_evaluation_of_others_is_compared_by_itself():
-    walk = Walk()
-    walk.send_folder(FRAMEWORK, SCENARIO)
-    walk.send(verdict("up", trace=trace_id()), "logs")
-    walk.send(verdict("fail", name="support-ticket", trace=trace_id()), "logs")
-    walk.wait(12 * MINUTE_S)
-    assert agreement(walk, "default.tool_success") == {
-        ("thumbs", "pass", "pass"): 1,
-        ("support-ticket", "fail", "pass"): 1,
-    }
-
-
 def test_what_has_no_scores_or_no_verdict_is_counted():
     walk = Walk()
     walk.send(verdict("up", trace=bytes(range(16))), "logs")
@@ -127,14 +115,6 @@ def test_a_conversation_is_compared_with_all_that_was_found_in_it():
     walk.send(verdict("down", conversation="c-1"), "logs")
     walk.wait(11 * MINUTE_S)
     assert agreement(walk, "default.tool_success") == {("thumbs", "fail", "fail"): 1}
-
-
-def test_a_verdict_may_stand_on_a_span_or_in_an_event_of_it():
-    walk = Walk()
-    walk.send(turn(0, "", on_span="down"))
-    walk.send(turn(1, "", in_event="up"))
-    walk.wait(12 * MINUTE_S)
-    assert agreement(walk, "default.tool_success") == {("thumbs", "fail", "pass"): 1, ("thumbs", "pass", "pass"): 1}
 
 
 def test_verdicts_that_wait_are_compared_at_the_end():
@@ -164,11 +144,6 @@ def turn(number: int, failure: str, *, on_span: str = "", in_event: str = "") ->
 
 
 FORMS = "annotate_form=[toolgauge, openinference]"
-
-
-def forwarded(walk: Walk) -> bytes:
-    """What a destination got, as one request."""
-    return b"".join(outgoing.body for outgoing in walk.bag.taken if outgoing.signal == "traces")
 
 
 def test_an_evaluation_of_others_is_compared_and_kept_beside_ours():

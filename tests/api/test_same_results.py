@@ -23,12 +23,7 @@ from toolgauge.report.explanations import figure
 GOLDENS = Path(__file__).parents[1] / "golden"
 CORPUS = Path(__file__).parents[1] / "corpus"
 # Originals that judge the calls of a trajectory alone, which spans can have; others look at a case as it was written.
-OF_CALLS = (
-    "deepeval.tool_correctness",
-    "ragas.tool_call_accuracy",
-    "ragas.tool_call_f1",
-    "strands.tool_called",
-)
+OF_CALLS = ("deepeval.tool_correctness", "ragas.tool_call_accuracy", "ragas.tool_call_f1", "strands.tool_called")
 EACH = 30
 
 

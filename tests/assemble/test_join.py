@@ -174,8 +174,7 @@ def test_executed_arguments_count_where_both_views_disagree(asked: Content, give
 
 def test_a_span_and_its_log_record_tell_of_one_request():
     trajectory = joined(
-        reading("ask", model(), requested("f", id="1"), start=0),
-        log("ask", requested("f", args(n=1), id="1"), start=1),
+        reading("ask", model(), requested("f", id="1"), start=0), log("ask", requested("f", args(n=1), id="1"), start=1)
     )
     assert (only_call(trajectory).arguments, only_call(trajectory).call_id) == (args(n=1), "1")
 

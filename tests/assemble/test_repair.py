@@ -6,13 +6,7 @@ from msgspec.structs import replace
 from tests.assemble.support import TRACE, agent, answered, args, executed, model, reading, requested, span_id
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.content import Content, Unparsed
-from toolgauge.model.observations import (
-    CallRequested,
-    MessageSeen,
-    Reading,
-    ToolDefinition,
-    ToolsOffered,
-)
+from toolgauge.model.observations import CallRequested, MessageSeen, Reading, ToolDefinition, ToolsOffered
 from toolgauge.model.trajectory import ToolCall
 
 Past = CallRequested | MessageSeen

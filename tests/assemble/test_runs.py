@@ -111,10 +111,7 @@ def test_each_trace_of_a_conversation_has_its_own_runs():
         reading("run", agent("shop"), said("user", "second"), start=10, end=15, trace=other),
         reading("tool", executed("search"), parent="run", start=11, end=12, trace=other),
     )
-    assert [(run.span, run.prompt) for run in trajectory.runs] == [
-        (ref("run"), "first"),
-        (ref("run", other), "second"),
-    ]
+    assert [(run.span, run.prompt) for run in trajectory.runs] == [(ref("run"), "first"), (ref("run", other), "second")]
     assert only_call(trajectory).run == ref("run", other)
 
 

@@ -1,6 +1,5 @@
 """What a reading weighs where no memory can be measured. See `tests/walk/test_memory.py`."""
 
-
 from tests.assemble.support import args, executed, reading
 from tests.rows import each_row
 from toolgauge.assemble.weight import Scale

@@ -2,14 +2,13 @@
 
 import pytest
 
-from tests.recognize.support import event, joined, log, observations, placed, said, span
+from tests.recognize.support import event, joined, log, observations, other_error, placed, said, span
 from tests.rows import each_row
 from toolgauge.dialects.amazon import AgentCore, Strands
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     CallAnswered,
-    CallError,
     CallExecuted,
     CallRequested,
     ConversationSeen,
@@ -56,12 +55,7 @@ def test_a_tool_that_answers_with_an_error_has_failed_though_its_span_went_well(
     events = [event("gen_ai.choice", {"message": '[{"text": "no such city"}]'})]
     told = span({**STRANDS_TOOL, "gen_ai.tool.status": "error"}, events=events, scope=STRANDS, status="ok")
     assert observations(Strands(), told) == [
-        CallExecuted(
-            name="f",
-            call_id="1",
-            result=Recorded("no such city"),
-            error=CallError(kind="_OTHER", message="no such city"),
-        )
+        CallExecuted(name="f", call_id="1", result=Recorded("no such city"), error=other_error("no such city"))
     ]
 
 
@@ -132,9 +126,7 @@ def test_langchains_tool_messages_are_answers():
     found = read(moved([state, {"content": "Weather?", "role": "user"}], written, scope=LANGCHAIN))
     assert found == [
         CallAnswered(call_id="c1", result=Recorded({"temp": 18})),
-        CallAnswered(
-            call_id="c2", result=Recorded("no such city"), error=CallError(kind="_OTHER", message="no such city")
-        ),
+        CallAnswered(call_id="c2", result=Recorded("no such city"), error=other_error("no such city")),
         MessageSeen(role="user", text="Weather?"),
     ]
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from tests.recognize.support import event, joined, log, observations, placed, said, span
+from tests.recognize.support import event, joined, log, observations, other_error, placed, said, span
 from tests.rows import each_row
 from toolgauge.dialects.coding_agents import ClaudeCode
 from toolgauge.model.content import Recorded
@@ -179,7 +179,7 @@ def test_span_and_event_of_one_call_are_one_call():
     shown = [(call.name, call.call_id, call.arguments, call.state, call.error) for call in trajectory.calls]
     assert shown == [
         ("Read", "t1", Recorded({"p": 1}), "executed", None),
-        ("Read", "t2", Recorded({"p": 1}), "executed", CallError(kind="_OTHER", message="")),
+        ("Read", "t2", Recorded({"p": 1}), "executed", other_error("")),
     ]
     assert [call.span.span_id for call in trajectory.calls] == ["6f6e65".rjust(16, "0"), "74776f".rjust(16, "0")]
 

@@ -4,7 +4,7 @@ import json
 
 from msgspec.structs import replace
 
-from tests.recognize.support import log, observations, span
+from tests.recognize.support import log, observations, other_error, span
 from toolgauge.dialects.coding_agents import Codex, GeminiCli, QwenCode
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, Value
@@ -78,7 +78,7 @@ def test_a_result_that_was_cut_is_marked():
 def test_a_tool_that_failed_has_its_error():
     (call,) = codex("tool_result", **CODEX_CALL, success="false", output="timed out")
     assert isinstance(call, CallExecuted)
-    assert call.error == CallError(kind="_OTHER", message="timed out")
+    assert call.error == other_error("timed out")
 
 
 def test_a_call_that_codex_did_not_run_is_a_refused_request():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.recognize.support import event, log, observations, recorded, seen, span
+from tests.recognize.support import event, log, observations, other_error, recorded, seen, span
 from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.google import GoogleAdk
@@ -79,7 +79,7 @@ EXCEPTION = event("exception", {"exception.type": "TimeoutError", "exception.mes
 @each_row(
     ("record", "expected"),
     [
-        (span({}, status="error", status_message="boom"), CallError(kind="_OTHER", message="boom")),
+        (span({}, status="error", status_message="boom"), other_error("boom")),
         (span({}, status="error", events=[EXCEPTION]), CallError(kind="TimeoutError", message="too slow")),
         (span({}, events=[EXCEPTION, EXCEPTION]), CallError(kind="TimeoutError", message="too slow")),
         (span({"error.type": "504"}, events=[EXCEPTION]), CallError(kind="504", message="too slow")),
@@ -196,8 +196,7 @@ def test_a_session_stands_in_for_a_conversation():
 
 
 @each_row(
-    "value",
-    ["Be brief.", '[{"type": "text", "content": "Be brief."}]', [{"type": "text", "content": "Be brief."}]],
+    "value", ["Be brief.", '[{"type": "text", "content": "Be brief."}]', [{"type": "text", "content": "Be brief."}]]
 )
 def test_system_instructions_are_text_or_parts(value: Value):
     assert chat(**{"gen_ai.system_instructions": value}) == [MessageSeen(role="system", text="Be brief.")]
@@ -311,13 +310,7 @@ def test_strange_values_invent_no_calls(value: Value):
     assert not any(isinstance(seen, CallRequested) for seen in read(log("gen_ai.choice", body=value)))
 
 
-@each_row(
-    "text",
-    [
-        "[" + "{}," * 100_000 + "{}]",
-        '[{"parts": [' + '{"type":"tool_call_response"},' * 90_000 + "{}]}]",
-    ],
-)
+@each_row("text", ["[" + "{}," * 100_000 + "{}]", '[{"parts": [' + '{"type":"tool_call_response"},' * 90_000 + "{}]}]"])
 def test_huge_messages_are_read_for_a_bounded_time(text: str):
     started = time.process_time()
 
@@ -450,11 +443,7 @@ def test_old_pydantic_ai_tells_a_refused_call_in_its_answer_alone():
     assert [call.error for call in seen(readings, CallExecuted) if isinstance(call, CallExecuted)] == [None, None]
     answers = [one for one in seen(readings, CallAnswered) if isinstance(one, CallAnswered)]
     kinds = [(one.call_id, one.error.kind if one.error else None) for one in answers]
-    assert kinds == [
-        ("call_1", "invalid_arguments"),
-        ("call_1", "invalid_arguments"),
-        ("call_2", None),
-    ]
+    assert kinds == [("call_1", "invalid_arguments"), ("call_1", "invalid_arguments"), ("call_2", None)]
 
 
 # -- LiteLLM
@@ -501,9 +490,6 @@ def test_old_pydantic_ai_tells_a_refused_call_in_a_log_record_too():
     body: dict[str, Value] = {"role": "tool", "id": "call_1", "name": "f", "content": text}
     assert observations(PydanticAI(), log("gen_ai.tool.message", body=body, scope="pydantic-ai")) == [
         CallAnswered(
-            call_id="call_1",
-            name="f",
-            result=Recorded(text),
-            error=CallError(kind="invalid_arguments", message=text),
+            call_id="call_1", name="f", result=Recorded(text), error=CallError(kind="invalid_arguments", message=text)
         )
     ]

@@ -320,10 +320,7 @@ def test_bedrock_responses_are_read_whole():
             ],
             [MessageSeen(role="system", text="Be kind."), MessageSeen(role="user", text="Hi.")],
         ),
-        (
-            [event("call", {"tool_name": "a", "args": "{}"}), event("call", {"tool_name": "b", "args": "{}"})],
-            [],
-        ),
+        ([event("call", {"tool_name": "a", "args": "{}"}), event("call", {"tool_name": "b", "args": "{}"})], []),
         ([event("exception", {"tool_name": "find", "args": "{}", "result": "7"})], []),
     ],
     ids=["two events", "messages", "an event a message", "flat messages", "two calls", "exception"],

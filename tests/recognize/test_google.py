@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.recognize.support import event, log, observations, span
+from tests.recognize.support import event, log, observations, other_error, span
 from tests.rows import each_row
 from toolgauge.dialects.google import Genkit, GoogleAdk
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
@@ -77,7 +77,7 @@ def test_placeholders_are_no_values(arguments: str | None, result: str | None, r
 def test_an_error_in_place_of_a_result_is_a_failure_though_the_span_went_well(key: str):
     message = "Invoking `get_weather()` failed as the following mandatory input parameters are not present:\ncity"
     found = tool(**{key: json.dumps({"error": message})})
-    assert found.error == CallError(kind="_OTHER", message=message)
+    assert found.error == other_error(message)
     assert tool(**{key: '{"error": "", "city": "Lima"}'}).error is None
     assert tool(**{key: '{"error": null}'}).error is None
 
@@ -159,7 +159,7 @@ def test_the_kit_for_javascript_tells_failures_in_its_answers_alone():
         return answer.error
 
     raised = "Error in tool 'get_weather': no answer"
-    assert answered(raised) == CallError(kind="_OTHER", message=raised)
+    assert answered(raised) == other_error(raised)
     refused = 'Error in tool \'get_weather\': [\n  {\n    "expected": "string",\n    "code": "invalid_type"\n  }\n]'
     assert answered(refused) == CallError(kind="invalid_arguments", message=refused)
     assert answered("sold out") is None
@@ -211,7 +211,7 @@ def test_a_tool_that_raised_has_its_error():
     raised = CallExecuted(name="add", error=CallError(kind="TimeoutError", message="no answer"))
     assert failed_genkit("error", "no answer", attributes) == [raised]
     # Not every exporter keeps status and events.
-    assert genkit(**attributes) == [CallExecuted(name="add", error=CallError(kind="_OTHER", message=""))]
+    assert genkit(**attributes) == [CallExecuted(name="add", error=other_error(""))]
 
 
 def test_a_models_calls_offers_and_messages_are_read():

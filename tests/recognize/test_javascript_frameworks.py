@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.recognize.support import observations, span
+from tests.recognize.support import observations, other_error, span
 from tests.rows import each_row
 from toolgauge.dialects.javascript_frameworks import Mastra, Vercel, VoltAgent
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
@@ -113,20 +113,16 @@ def test_the_operation_may_be_told_in_its_older_attribute_alone():
             Recorded([{"type": "text", "text": "x"}]),
             None,
         ),
-        ({"output": {"type": "error-text", "value": "no"}}, NOT_RECORDED, CallError(kind="_OTHER", message="no")),
-        (
-            {"output": {"type": "error-json", "value": {"a": 1}}},
-            NOT_RECORDED,
-            CallError(kind="_OTHER", message='{"a":1}'),
-        ),
+        ({"output": {"type": "error-text", "value": "no"}}, NOT_RECORDED, other_error("no")),
+        ({"output": {"type": "error-json", "value": {"a": 1}}}, NOT_RECORDED, other_error('{"a":1}')),
         (
             {"output": {"type": "execution-denied", "reason": "no"}},
             NOT_RECORDED,
             CallError(kind="refused", message="no"),
         ),
         ({"result": {"type": "box"}}, Recorded({"type": "box"}), None),
-        ({"result": "broken", "isError": True}, NOT_RECORDED, CallError(kind="_OTHER", message="broken")),
-        ({"type": "tool-error", "error": "broken"}, NOT_RECORDED, CallError(kind="_OTHER", message="broken")),
+        ({"result": "broken", "isError": True}, NOT_RECORDED, other_error("broken")),
+        ({"type": "tool-error", "error": "broken"}, NOT_RECORDED, other_error("broken")),
     ],
 )
 def test_answers_of_all_versions_are_opened(part: dict[str, Json], result: object, error: CallError | None):
@@ -140,9 +136,7 @@ def test_answers_of_all_versions_are_opened(part: dict[str, Json], result: objec
 def test_a_call_that_the_sdk_found_invalid_is_not_usable():
     calls: Json = [{"toolCallId": "c1", "toolName": "f", "input": "{", "invalid": True}]
     found = model(**{"ai.response.toolCalls": json.dumps(calls)})
-    assert found == [
-        CallRequested(position=0, name="f", call_id="c1", arguments=Unparsed("{"), usable=False),
-    ]
+    assert found == [CallRequested(position=0, name="f", call_id="c1", arguments=Unparsed("{"), usable=False)]
 
 
 def test_other_operations_are_neither_runs_nor_model_calls():

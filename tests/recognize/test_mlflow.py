@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.recognize.support import event, log, observations, recorded, seen, span
+from tests.recognize.support import event, log, observations, other_error, recorded, seen, span
 from toolgauge.dialects.mlflow import MLflow
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
@@ -235,5 +235,5 @@ def test_llama_index_tool_that_raised_leaves_its_name_to_its_step():
         call_id="c1",
         arguments=Recorded({"card": "x"}),
         result=Recorded("declined"),
-        error=CallError(kind="_OTHER", message="declined"),
+        error=other_error("declined"),
     )

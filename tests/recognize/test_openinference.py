@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 
 from tests.assemble.support import joined
-from tests.recognize.support import event, observations, recorded, span
+from tests.recognize.support import event, observations, other_error, recorded, span
 from tests.rows import each_row
 from toolgauge.dialects.openinference import OpenInference
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
@@ -97,11 +97,7 @@ def model(attributes: Mapping[str, Value], *, producer: str = "openai") -> list[
 
 def call_keys(message: int, place: str, *, name: str, call_id: str, arguments: str) -> dict[str, Value]:
     prefix = f"{OUT}{message}.message.{place}.tool_call."
-    return {
-        prefix + "function.arguments": arguments,
-        prefix + "function.name": name,
-        prefix + "id": call_id,
-    }
+    return {prefix + "function.arguments": arguments, prefix + "function.name": name, prefix + "id": call_id}
 
 
 def run(name: str, attributes: Mapping[str, Value], *, producer: str, kind: str = "AGENT") -> list[Observation]:
@@ -229,7 +225,7 @@ def test_llama_index_result_says_that_it_is_an_error():
         '{"blocks": [{"text": "Error: no"}], "tool_name": "add", "raw_input": {}, "raw_output": "no", "is_error": true}'
     )
     executed = tool({"output.value": output}, producer="llama_index")
-    assert executed.error == CallError(kind="_OTHER", message="Error: no")
+    assert executed.error == other_error("Error: no")
     assert executed.result == Recorded("no")
 
 
@@ -253,7 +249,7 @@ def test_status_and_exception_tell_together(status: str, kind: str, expected: Ca
 
 def test_status_error_without_an_exception_is_a_failure():
     found = read(span({KIND: "TOOL", "tool.name": "add"}, status="error", status_message="Abandoned"))
-    assert found == [CallExecuted(name="add", error=CallError(kind="_OTHER", message="Abandoned"))]
+    assert found == [CallExecuted(name="add", error=other_error("Abandoned"))]
 
 
 # -- special tools
@@ -308,10 +304,7 @@ def test_call_that_contents_repeat_counts_once():
 
 def test_deprecated_function_call_is_read():
     found = model(
-        {
-            OUT + "0.message.function_call_name": "add",
-            OUT + "0.message.function_call_arguments_json": '{"a": 1}',
-        }
+        {OUT + "0.message.function_call_name": "add", OUT + "0.message.function_call_arguments_json": '{"a": 1}'}
     )
     assert found == [CallRequested(position=0, name="add", arguments=Recorded({"a": 1}))]
 
@@ -507,7 +500,7 @@ def test_a_step_with_execution_logs_ran_code():
     ],
 )
 def test_a_step_whose_code_failed_ran_code(message: str):
-    error = CallError(kind="_OTHER", message=message)
+    error = other_error(message)
     assert step_of(status=message) == [CodeExecuted(name="python_interpreter", error=error)]
 
 
@@ -570,7 +563,7 @@ def test_answers_of_anthropic_are_text_or_blocks():
     ]
     assert provider_answers(json.dumps({"messages": [{"role": "user", "content": blocks}]})) == [
         CallAnswered(call_id="c1", result=Recorded({"a": 1})),
-        CallAnswered(call_id="c2", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
+        CallAnswered(call_id="c2", result=Recorded("no"), error=other_error("no")),
         CallAnswered(call_id="c3", result=NOT_RECORDED),
     ]
 
@@ -583,7 +576,7 @@ def test_answers_of_bedrock_are_blocks_with_a_status():
     content = [{"toolResult": result} for result in results]
     assert provider_answers(json.dumps({"messages": [{"role": "user", "content": content}]})) == [
         CallAnswered(call_id="c1", result=Recorded({"a": 1})),
-        CallAnswered(call_id="c2", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
+        CallAnswered(call_id="c2", result=Recorded("no"), error=other_error("no")),
     ]
 
 
@@ -606,7 +599,7 @@ def tool_span(output: str | None, *events: SpanEvent) -> list[CallError | None]:
 
 def test_a_failed_call_of_the_ai_sdk_has_the_exception_or_no_result():
     raised = event("exception", {"exception.type": "TimeoutError", "exception.message": "no answer"})
-    assert tool_span(None) == [CallError(kind="_OTHER", message="no answer")]
-    assert tool_span("no answer") == [CallError(kind="_OTHER", message="no answer")]
+    assert tool_span(None) == [other_error("no answer")]
+    assert tool_span("no answer") == [other_error("no answer")]
     assert tool_span('{"a":1}', raised) == [CallError(kind="TimeoutError", message="no answer")]
     assert tool_span('{"a":1}') == [None]

@@ -56,12 +56,7 @@ def test_langchain_rejected_request_is_found_in_the_raw_output_behind_the_accept
     assert seen(case("langchain-0.1.80-bad-json"), CallRequested) == [
         requested("get_weather", "c0", {"city": "Oslo"}, agent="shop"),
         CallRequested(
-            position=1,
-            name="get_weather",
-            call_id="c1",
-            arguments=Unparsed(CUT_OFF),
-            agent="shop",
-            usable=False,
+            position=1, name="get_weather", call_id="c1", arguments=Unparsed(CUT_OFF), agent="shop", usable=False
         ),
         requested("get_weather", "c2", {"city": "Tokyo"}, agent="shop"),
     ]

@@ -8,13 +8,7 @@ from tests.rows import each_row
 from toolgauge.dialects.genai import OpenLit
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.observations import (
-    AgentRun,
-    CallError,
-    CallExecuted,
-    CallRequested,
-    ModelCall,
-)
+from toolgauge.model.observations import AgentRun, CallError, CallExecuted, CallRequested, ModelCall
 
 LANGCHAIN = "openlit.instrumentation.langchain"
 RUN_ID = "01a1fbd1-f830-73a0-8a71-b1f875b3eec4"
@@ -134,9 +128,6 @@ def test_recorded_arguments_that_openlit_could_not_parse_are_the_models_text():
 @each_row("arguments", [{"raw": "text"}, {"raw": '{"a": 1}'}, {"raw": "{", "more": 1}, {"raw": 1}])
 def test_argument_that_is_really_called_raw_stays(arguments: JsonObject):
     message = {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "f", "arguments": arguments}]}
-    attributes: dict[str, Value] = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.output.messages": json.dumps([message]),
-    }
+    attributes: dict[str, Value] = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps([message])}
     found = observations(OpenLit(), span(attributes, scope="openlit.instrumentation.openai"))
     assert CallRequested(position=0, name="f", call_id="c1", arguments=Recorded(arguments)) in found

@@ -2,18 +2,11 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.recognize.support import REF, log, resource, self_metrics, span
+from tests.recognize.support import REF, log, other_error, resource, self_metrics, span
 from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
 from toolgauge.model.json import Value
-from toolgauge.model.observations import (
-    AgentRun,
-    CallError,
-    CallExecuted,
-    Observation,
-    Reading,
-    SpanFailed,
-)
+from toolgauge.model.observations import AgentRun, CallError, CallExecuted, Observation, Reading, SpanFailed
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import Record, SpanEvent
 from toolgauge.recognize.recognizer import Recognizer
@@ -79,7 +72,7 @@ def test_a_reading_says_all_about_the_span():
         scope="test.producer",
         dialect="second",
         status="error",
-        observations=(AgentRun(agent="second"), SpanFailed(error=CallError(kind="_OTHER", message=""))),
+        observations=(AgentRun(agent="second"), SpanFailed(error=other_error(""))),
         size_bytes=321,
         version="1",
     )
@@ -171,8 +164,7 @@ def test_spans_of_other_evaluators_are_never_read():
 
 
 @each_row(
-    "key",
-    ["tool.call_id", "lmnr.association.properties.metadata.tool_call_id", "acme.toolCallId", "tool-call-id"],
+    "key", ["tool.call_id", "lmnr.association.properties.metadata.tool_call_id", "acme.toolCallId", "tool-call-id"]
 )
 def test_the_id_of_a_call_is_taken_from_whatever_attribute_has_it(key: str):
     tool: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find", key: "call_1"}

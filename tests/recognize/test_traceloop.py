@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recognize.support import event, log, observations, recorded, seen, span
+from tests.recognize.support import event, log, observations, other_error, recorded, seen, span
 from tests.rows import each_row
 from toolgauge.dialects.traceloop import Traceloop
 from toolgauge.model.content import Content, Recorded, Unparsed
@@ -13,7 +13,6 @@ from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
-    CallError,
     CallExecuted,
     CallRequested,
     ConversationSeen,
@@ -89,11 +88,7 @@ def test_call_that_could_not_be_parsed_stands_beside_those_that_could():
     assert requests[:2] == [
         CallRequested(position=0, name="get_weather", call_id="c0", arguments=Recorded({"city": "Oslo"})),
         CallRequested(
-            position=1,
-            name="get_weather",
-            call_id="c1",
-            arguments=Unparsed('{"city": "Tokyo", "unit": '),
-            usable=False,
+            position=1, name="get_weather", call_id="c1", arguments=Unparsed('{"city": "Tokyo", "unit": '), usable=False
         ),
     ]
 
@@ -145,7 +140,7 @@ def test_llamaindex_tool_that_failed_says_so_in_its_output():
             call_id="c1",
             arguments=Recorded({"a": 1}),
             result=Recorded("no such tool"),
-            error=CallError(kind="_OTHER", message="no such tool"),
+            error=other_error("no such tool"),
         )
     ]
 
@@ -240,7 +235,7 @@ def test_mcp_call_is_a_view_of_the_tool_above_it():
         name="f",
         arguments=Recorded({"a": 1}),
         result=Recorded("no such city"),
-        error=CallError(kind="_OTHER", message="no such city"),
+        error=other_error("no such city"),
         protocol="mcp",
     )
     assert executed(MCP, {"traceloop.entity.input": '{"tool_name": "f", "arguments": null}'}).arguments == Recorded({})

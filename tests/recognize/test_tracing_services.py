@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.recognize.support import event, log, observations, recorded, seen, span
+from tests.recognize.support import event, log, observations, other_error, recorded, seen, span
 from tests.rows import each_row
 from toolgauge.dialects.tracing_services import Langfuse, LangSmith
 from toolgauge.model.content import Recorded, Unparsed
@@ -61,9 +61,7 @@ def test_positional_arguments_of_a_function_have_no_names():
 def test_a_tool_of_langchain_may_have_arguments_called_args_and_kwargs():
     arguments = '{"args": [1], "kwargs": {}}'
     found = langfuse("tool", input=arguments, **{"metadata.tool_call_id": '"call_1"'})
-    assert found == [
-        CallExecuted(name="add", call_id="call_1", arguments=Recorded({"args": [1], "kwargs": {}})),
-    ]
+    assert found == [CallExecuted(name="add", call_id="call_1", arguments=Recorded({"args": [1], "kwargs": {}}))]
 
 
 def test_a_hand_off_by_exception_is_no_failure():
@@ -139,7 +137,7 @@ def test_recorded_stand_in_for_a_tool_that_does_not_exist_is_the_failed_call_its
         "[lookup_order, list_items, refund_amount, charge_card, charge_flaky, plan_trip]."
     )
     assert seen(readings, CallExecuted) == [
-        CallExecuted(name="book_flight", result=Recorded(text), error=CallError(kind="_OTHER", message=text)),
+        CallExecuted(name="book_flight", result=Recorded(text), error=other_error(text)),
         CallExecuted(
             name="lookup_order",
             arguments=Recorded({"order_id": "E-1"}),
@@ -249,8 +247,8 @@ def test_a_tool_may_return_an_object_without_an_envelope():
     [
         ("KeyError('a')Traceback (most recent call last):", CallError(kind="KeyError", message="a")),
         ("my.Error(code=5)", CallError(kind="my.Error", message="code=5")),
-        ("it broke", CallError(kind="_OTHER", message="it broke")),
-        ("", CallError(kind="_OTHER", message="")),
+        ("it broke", other_error("it broke")),
+        ("", other_error("")),
         ("ParentCommand(Command(goto='refunds'))", None),
     ],
 )
@@ -319,7 +317,7 @@ def test_the_tool_node_answers_a_call_that_was_refused(tool: str | None, call_id
         "tool_call_id": call_id,
         "status": "error",
     }
-    error = CallError(kind="_OTHER", message="no such tool")
+    error = other_error("no such tool")
     answer = CallAnswered(call_id=call_id, name=tool, result=Recorded("no such tool"), error=error)
     given: Json = {"__type": "tool_call_with_context", "tool_call": call}
     assert langsmith("chain", {"input": [call]}, {"output": [message]}, name="tools") == [answer]

@@ -3,7 +3,7 @@
 import json
 import time
 
-from tests.recognize.support import span
+from tests.recognize.support import other_error, span
 from tests.rows import each_row
 from toolgauge.assemble.failures import rejection
 from toolgauge.dialects.genai import GenAI, OpenLit
@@ -55,9 +55,7 @@ def test_a_sentence_is_no_kind_of_error():
     seen = list(
         OpenLit().read(span(written, status="error", status_message="Tool execution failed", scope="openlit.x"))
     )
-    assert [one.error for one in seen if isinstance(one, CallExecuted)] == [
-        CallError(kind="_OTHER", message="card declined: code 51")
-    ]
+    assert [one.error for one in seen if isinstance(one, CallExecuted)] == [other_error("card declined: code 51")]
 
 
 def test_a_list_of_validation_errors_rejects_the_call():
@@ -65,10 +63,7 @@ def test_a_list_of_validation_errors_rejects_the_call():
         kind="_OTHER", message='3 validation errors:\n```json\n[{"type": "missing", "loc": ["city"]}]\n```'
     )
     assert rejection("get_weather", Recorded({}), error, NOT_RECORDED) == "invalid_arguments"
-    assert (
-        rejection("validate", Recorded({}), CallError(kind="_OTHER", message="3 validation errors: none"), NOT_RECORDED)
-        is None
-    )
+    assert rejection("validate", Recorded({}), other_error("3 validation errors: none"), NOT_RECORDED) is None
 
 
 def test_a_step_of_llama_index_that_is_cut_has_a_name_alone():

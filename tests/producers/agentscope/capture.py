@@ -39,9 +39,4 @@ def play(scenario, text, number, state):
     LOOP.run_until_complete(agent.reply(Msg(name="user", content=[TextBlock(text=text)], role="user")))
 
 
-capture(
-    "agentscope",
-    play,
-    packages=("agentscope", "opentelemetry-sdk"),
-    convention="AgentScope's TracingMiddleware",
-)
+capture("agentscope", play, packages=("agentscope", "opentelemetry-sdk"), convention="AgentScope's TracingMiddleware")

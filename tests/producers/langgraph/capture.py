@@ -69,9 +69,4 @@ def play(scenario, text, number, state):
     agent.invoke({"messages": [{"role": "user", "content": text}]}, config)
 
 
-capture(
-    KIND,
-    play,
-    packages=("langchain", "langgraph", PACKAGE),
-    convention=PACKAGE,
-)
+capture(KIND, play, packages=("langchain", "langgraph", PACKAGE), convention=PACKAGE)

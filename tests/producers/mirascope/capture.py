@@ -33,9 +33,4 @@ def play(scenario, text, number, state):
     state["messages"] = response.messages
 
 
-capture(
-    "mirascope",
-    play,
-    packages=("mirascope", "openai", "opentelemetry-sdk"),
-    convention="OpenTelemetry GenAI",
-)
+capture("mirascope", play, packages=("mirascope", "openai", "opentelemetry-sdk"), convention="OpenTelemetry GenAI")

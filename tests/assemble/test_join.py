@@ -85,14 +85,6 @@ def test_a_bare_argument_belongs_to_the_request_with_this_only_value():
     assert [call.result for call in trajectory.calls] == [Recorded(1), Recorded(2)]
 
 
-def test_a_differently_spelled_name_joins_and_the_models_spelling_wins():
-    trajectory = joined(
-        reading("ask", model(), requested("delegate_work_to_coworker", args(task="x"))),
-        reading("tool", executed("Delegate work to coworker", args(task="x")), start=5),
-    )
-    assert shown(trajectory) == [(0, 0, "delegate_work_to_coworker", "executed")]
-
-
 def test_an_execution_goes_to_the_request_that_was_repeated_last():
     trajectory = joined(
         reading("ask1", model(), requested("f", args(n=1)), start=0),
@@ -217,30 +209,6 @@ def test_log_records_of_one_moment_and_size_may_come_in_any_order():
     asked = reading("ask", model(), requested("look"), requested("look", position=1))
     joined_first = joined(asked, *told)
     assert {joined(asked, *arriving) == joined_first for arriving in permutations(told)} == {True}
-
-
-def test_nested_model_spans_with_one_output_count_once():
-    trajectory = joined(
-        reading(
-            "outer",
-            model(),
-            requested("f", args(n=1), id="1"),
-            requested("f", args(n=1), id="2", position=1),
-            start=0,
-            end=9,
-        ),
-        reading(
-            "inner",
-            model(),
-            requested("f", args(n=1), id="1"),
-            requested("f", args(n=1), id="2", position=1),
-            parent="outer",
-            start=1,
-            end=8,
-        ),
-    )
-    assert [call.call_id for call in trajectory.calls] == ["1", "2"]
-    assert len({call.turn for call in trajectory.calls}) == 1
 
 
 def test_two_instrumentations_without_ids_count_each_of_several_equal_calls_once():

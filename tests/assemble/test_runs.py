@@ -23,7 +23,6 @@ from toolgauge.model.observations import (
     ModelCall,
     Reading,
     ToolDefinition,
-    ToolDescribed,
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
@@ -198,15 +197,6 @@ def test_whoever_calls_an_agent_as_a_tool_is_no_part_of_its_run():
     (run,) = trajectory.runs
     assert (run.span, run.tools_offered) == (ref("sub"), (SEARCH,))
     assert [call.run for call in trajectory.calls] == [ref("tool"), ref("sub")]
-
-
-def test_a_call_has_the_definition_on_the_span_of_its_tool():
-    full = ToolDefinition(name="search", parameters={"type": "object"})
-    trajectory = joined(
-        reading("run", agent("shop"), start=0, end=20),
-        reading("tool", executed("search"), ToolDescribed(tool=full), parent="run", start=1, end=2),
-    )
-    assert only_call(trajectory).definition == full
 
 
 EMPTY, CUT = ModelCall(ending="empty"), ModelCall(ending="length")

@@ -113,19 +113,6 @@ def test_cut_off_event_is_left_out_and_counted():
     assert views.values.undecodable == 1
 
 
-def test_service_and_scope_are_read():
-    resource = stock.field(1, stock.key_value("service.name", "shop").SerializeToString())
-    scope = stock.field(1, b"my.scope") + stock.field(2, b"1.2")
-    raw = stock.span(stock.key_value("gen_ai.a")).SerializeToString()
-    body = stock.field(1, stock.field(1, resource) + stock.field(2, stock.field(1, scope) + stock.field(2, raw)))
-    decoder = Decoder(["gen_ai."], [])
-    first, second = (stock.read_traces(decoder, body).viewed[0].span for _ in range(2))
-    assert (first.resource.service, first.resource.attributes) == ("shop", {"service.name": "shop"})
-    assert (first.scope.name, first.scope.version) == ("my.scope", "1.2")
-    # They are the same objects where they come again.
-    assert (first.resource is second.resource, first.scope is second.scope) == (True, True)
-
-
 def labels_of(*attributes: KeyValue, keys: tuple[str, ...] = ()) -> Mapping[str, str]:
     group = trace_pb2.ResourceSpans()
     group.resource.attributes.extend(attributes)

@@ -5,7 +5,7 @@ import pytest
 from tests.recognize.support import event, joined, log, observations, other_error, placed, said, span
 from tests.rows import each_row
 from toolgauge.dialects.amazon import AgentCore, Strands
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     CallAnswered,
@@ -41,21 +41,6 @@ def test_results_are_taken_out_of_their_blocks(blocks: str | None, result: objec
     events = [event("gen_ai.choice", {"message": blocks, "id": "1"})]
     assert observations(Strands(), span(STRANDS_TOOL, events=events, scope=STRANDS)) == [
         CallExecuted(name="f", call_id="1", result=result)  # pyright: ignore[reportArgumentType] - contents of all kinds
-    ]
-
-
-def test_broken_arguments_stay_text():
-    events = [event("gen_ai.tool.message", {"role": "tool", "content": '{"city": ', "id": "1"})]
-    assert observations(Strands(), span(STRANDS_TOOL, events=events, scope=STRANDS)) == [
-        CallExecuted(name="f", call_id="1", arguments=Unparsed('{"city": '))
-    ]
-
-
-def test_a_tool_that_answers_with_an_error_has_failed_though_its_span_went_well():
-    events = [event("gen_ai.choice", {"message": '[{"text": "no such city"}]'})]
-    told = span({**STRANDS_TOOL, "gen_ai.tool.status": "error"}, events=events, scope=STRANDS, status="ok")
-    assert observations(Strands(), told) == [
-        CallExecuted(name="f", call_id="1", result=Recorded("no such city"), error=other_error("no such city"))
     ]
 
 

@@ -270,12 +270,3 @@ def test_a_span_that_names_an_mcp_tool_alone_is_a_call():
     assert Recognizer([GenAI()], metrics=self_metrics()).read(found) is not None
     embedded = span({"mcp.tool.name": "find", "gen_ai.operation.name": "embeddings"})
     assert observations(GenAI(), embedded) == []
-
-
-def test_mcp_has_a_key_of_its_own_for_the_tool():
-    # Envoy's AI gateway, and a server whose span name has the tool too.
-    assert executed(MCP, "CallTool") == CallExecuted(name="kiwi__search_flight", protocol="mcp")
-    assert executed(MCP, "tools/call other").name == "kiwi__search_flight"
-    assert executed(MCP | {"gen_ai.tool.name": "search"}).name == "search"
-    listed: dict[str, Value] = {"mcp.method.name": "tools/list", "mcp.tool.name": "x"}
-    assert observations(GenAI(), span(listed)) == []

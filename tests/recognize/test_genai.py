@@ -2,15 +2,13 @@
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
-from tests.recognize.support import event, log, observations, other_error, recorded, seen, span
+from tests.recognize.support import event, log, observations, other_error, span
 from tests.rows import each_row
 from toolgauge.dialects.genai import GenAI
-from toolgauge.dialects.google import GoogleAdk
 from toolgauge.dialects.python_frameworks import PydanticAI
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
@@ -23,10 +21,7 @@ from toolgauge.model.observations import (
     MessageSeen,
     ModelCall,
     Observation,
-    Reading,
-    ToolsOffered,
 )
-from toolgauge.model.ports import Dialect
 from toolgauge.model.records import Record
 from toolgauge.recognize import conventions
 from toolgauge.recognize.messages import read_messages
@@ -61,16 +56,6 @@ def answer(call_id: str, response: Json) -> Json:
 
 
 # -- tool spans ---------------------------------------------------------------------------------------------------
-
-
-def test_a_span_name_tells_the_tool_when_no_attribute_does():
-    assert read(span(CHAT | {"gen_ai.operation.name": "execute_tool"}, name="execute_tool search")) == [
-        CallExecuted(name="search")
-    ]
-    assert read(span({"gen_ai.tool.call.id": "c1"}, name="execute_tool search")) == [
-        CallExecuted(name="search", call_id="c1")
-    ]
-    assert read(span({"gen_ai.operation.name": "execute_tool"}, name="running tool")) == []
 
 
 EXCEPTION = event("exception", {"exception.type": "TimeoutError", "exception.message": "too slow"})
@@ -135,23 +120,6 @@ def test_requested_calls_are_read_in_every_shape_producers_write(output: Json, *
 
 
 RAIN = CallAnswered(call_id="c1", result=Recorded({"rain": True}))
-
-
-@each_row(
-    "received",
-    [
-        [message("tool", {"type": "tool_call_response", "id": "c1", "response": {"rain": True}})],
-        [message("tool", {"type": "tool_call_response", "id": "c1", "result": '{"rain": true}'})],
-        [message("user", {"type": "tool_call_response", "id": "c1", "response": "{'rain': True}"})],
-        [{"role": "tool", "tool_call_id": "c1", "content": '{"rain": true}'}],
-        [{"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": '{"rain": true}'}]}],
-        [{"role": "tool", "tool_call_id": "c1", "content": {"rain": True}}],
-        [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": '{"rain": true}'}]}],
-        [{"type": "function_call_output", "call_id": "c1", "output": '{"rain": true}'}],
-    ],
-)
-def test_answers_are_read_in_every_shape_producers_write(received: Json):
-    assert chat(received=json.dumps(received)) == [RAIN]
 
 
 @each_row(
@@ -246,18 +214,6 @@ def test_span_events_with_flat_attributes_are_read():
         RAIN,
         MessageSeen(role="assistant", text="Yes."),
     ]
-
-
-def test_span_events_of_1_27_are_read():
-    events = [
-        event("gen_ai.content.prompt", {"gen_ai.prompt": '[{"role": "user", "content": "Rain?"}]'}),
-        event(
-            "gen_ai.content.completion",
-            {"gen_ai.completion": json.dumps([{"role": "assistant", "tool_calls": [OPENAI_CALL]}])},
-        ),
-    ]
-
-    assert read(span(CHAT, events=events)) == [ModelCall(), MessageSeen(role="user", text="Rain?"), SEARCH]
 
 
 def test_events_that_repeat_the_spans_own_content_are_not_read_twice():
@@ -378,12 +334,6 @@ def test_an_output_that_was_recorded_and_holds_nothing_is_an_empty_answer(
 
 # -- recordings, and outputs in pieces
 
-CASES = Path(__file__).parent / "cases"
-
-
-def case(dialect: Dialect, name: str) -> list[Reading]:
-    return recorded(dialect, str(CASES / name))
-
 
 def requested(name: str, call_id: str | None, arguments: Json, position: int = 0) -> CallRequested:
     return CallRequested(position=position, name=name, call_id=call_id, arguments=Recorded(arguments))
@@ -394,16 +344,6 @@ def written(messages: str) -> list[object]:
 
 
 # -- one output told in pieces
-
-
-def test_adk_call_of_a_streamed_output_is_plainly_claimed_in_pieces_and_counts_once():
-    readings = case(GoogleAdk(), "google_adk/google-adk-2.13.0-streamed-parallel.logs.otlp.pb")
-    asked = [call for call in seen(readings, CallRequested) if isinstance(call, CallRequested)]
-    assert [(call.position, call.name, call.call_id, call.arguments) for call in asked] == [
-        (0, "get_weather", "call_1", Recorded({"city": "Paris"})),
-        (1, "get_weather", "call_2", Recorded({"city": "Rome"})),
-        (2, "get_weather", "call_3", Recorded({"city": "Oslo"})),
-    ]
 
 
 def test_pieces_of_a_text_are_left_out_where_the_whole_follows():
@@ -438,48 +378,7 @@ def test_equal_calls_without_ids_stay_two():
 # -- Pydantic AI
 
 
-def test_old_pydantic_ai_tells_a_refused_call_in_its_answer_alone():
-    readings = case(PydanticAI(), "pydantic_ai/pydantic-ai-0.2.20-bad-type.otlp.pb")
-    assert [call.error for call in seen(readings, CallExecuted) if isinstance(call, CallExecuted)] == [None, None]
-    answers = [one for one in seen(readings, CallAnswered) if isinstance(one, CallAnswered)]
-    kinds = [(one.call_id, one.error.kind if one.error else None) for one in answers]
-    assert kinds == [("call_1", "invalid_arguments"), ("call_1", "invalid_arguments"), ("call_2", None)]
-
-
 # -- LiteLLM
-
-
-def test_litellm_calls_are_read_from_the_raw_request():
-    readings = case(GenAI(), "genai/litellm-1.106.2-sequence.otlp.pb")
-    asked = [call for call in seen(readings, CallRequested) if isinstance(call, CallRequested) and call.call_id]
-    assert asked == [
-        requested("find_order", "call_1", {"customer": "Ana"}),
-        requested("get_order", "call_2", {"order_id": "A-17"}),
-        requested("refund", "call_3", {"order_id": "A-17", "amount": 20.5}),
-    ]
-    assert CallAnswered(call_id="call_2", result=Recorded({"order_id": "A-17", "amount": 20.5})) in seen(
-        readings, CallAnswered
-    )
-    offered = next(one for one in seen(readings, ToolsOffered) if isinstance(one, ToolsOffered))
-    assert [tool.name for tool in offered.tools] == ["get_weather", "find_order", "get_order", "refund", "book"]
-
-
-def test_litellm_calls_in_flat_keys_are_read():
-    flat = span(
-        {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.output.messages": '[{"role": "assistant", "parts": [], "finish_reason": "tool_calls"}]',
-            "gen_ai.completion.0.function_call.name": "f",
-            "gen_ai.completion.0.function_call.arguments": '{"a": 1}',
-            "gen_ai.completion.1.function_call.name": "g",
-            "gen_ai.completion.1.function_call.arguments": '{"a": ',
-        },
-        scope="litellm",
-    )
-    assert [one for one in observations(GenAI(), flat) if isinstance(one, CallRequested)] == [
-        requested("f", None, {"a": 1}),
-        CallRequested(position=1, name="g", arguments=Unparsed('{"a": ')),
-    ]
 
 
 # -- what others wrote

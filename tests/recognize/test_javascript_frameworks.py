@@ -133,12 +133,6 @@ def test_answers_of_all_versions_are_opened(part: dict[str, Json], result: objec
     ]
 
 
-def test_a_call_that_the_sdk_found_invalid_is_not_usable():
-    calls: Json = [{"toolCallId": "c1", "toolName": "f", "input": "{", "invalid": True}]
-    found = model(**{"ai.response.toolCalls": json.dumps(calls)})
-    assert found == [CallRequested(position=0, name="f", call_id="c1", arguments=Unparsed("{"), usable=False)]
-
-
 def test_other_operations_are_neither_runs_nor_model_calls():
     for operation in ("ai.embed", "ai.embedMany.doEmbed", "ai.generateObject", "ai.rerank"):
         assert observations(Vercel(), span({"ai.operationId": operation}, scope="ai")) == []
@@ -175,35 +169,6 @@ def test_a_step_has_what_the_model_asked_for():
     assert step(called({"a": 1}), called({})) == [
         CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1})),
         CallRequested(position=1, name="add", call_id="c1", arguments=Recorded({})),
-    ]
-
-
-def test_arguments_that_could_not_be_parsed_are_taken_from_the_providers_answer():
-    body: Json = {"choices": [{"message": {"tool_calls": [{"id": "c1", "function": {"arguments": '{"a": '}}]}}]}
-    assert step(called({}), body=body) == [
-        CallRequested(position=0, name="add", call_id="c1", arguments=Unparsed('{"a": '))
-    ]
-
-
-def test_arguments_that_the_schema_does_not_allow_never_reached_the_tool():
-    refused: Json = {
-        "error": True,
-        "message": "Tool input validation failed for add.",
-        "validationErrors": {"errors": []},
-    }
-    attributes: dict[str, Value] = {
-        "gen_ai__tool__name": "add",
-        "gen_ai__tool__call__arguments": '{"b":1}',
-        "gen_ai__tool__call__result": json.dumps(refused),
-    }
-    error = CallError(kind="invalid_arguments", message="Tool input validation failed for add.")
-    result = Recorded({"error": True, "message": error.message, "validationErrors": {"errors": []}})
-    assert mastra("tool_call", **attributes) == [
-        CallExecuted(name="add", arguments=Recorded({"b": 1}), result=result, error=error)
-    ]
-    attributes["gen_ai__tool__call__arguments"] = "{}"
-    assert mastra("tool_call", **attributes) == [
-        CallExecuted(name="add", arguments=NOT_RECORDED, result=result, error=error)
     ]
 
 

@@ -3,17 +3,14 @@
 import json
 from pathlib import Path
 
-from tests.recognize.support import event, log, observations, other_error, recorded, seen, span
+from tests.recognize.support import event, log, observations, other_error, recorded, span
 from toolgauge.dialects.mlflow import MLflow
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
-    AgentRun,
     CallAnswered,
-    CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     ModelCall,
     Observation,
@@ -22,8 +19,6 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import SpanEvent
 
 CASES = Path(__file__).parent / "cases" / "mlflow"
-LIMITED: Json = {"customer_id": 7731, "limit": 1}
-ORDERS: Json = [{"id": "A-1001", "total": 42.5}]
 
 
 def case(name: str) -> list[Reading]:
@@ -48,40 +43,6 @@ def requested(name: str, call_id: str | None, arguments: Json, position: int = 0
 
 
 # -- recorded traffic
-
-
-CALLS = [
-    executed("list_orders", "call_1", LIMITED, ORDERS, "shop_agent"),
-    CallExecuted(
-        name="charge_card",
-        call_id="call_2",
-        arguments=Recorded({"customer_id": 7731, "amount": 42.5}),
-        error=CallError(kind="ValueError", message="card declined: code 51"),
-        agent="shop_agent",
-    ),
-    executed("get_weather", "call_3", {"city": "Zürich"}, "18 degrees, light rain", "shop_agent"),
-    executed("note", "call_4", {"text": "20"}, "kept", "shop_agent"),
-]
-
-
-def test_calls_of_the_export_in_the_conventions_are_the_same():
-    found = case("genai-conventions")
-    assert seen(found, CallExecuted) == CALLS
-    assert seen(found, AgentRun) == [AgentRun(agent="shop_agent")]
-    assert seen(found, ConversationSeen)[0] == ConversationSeen(conversation_id="thread-9", rank=2)
-
-
-def test_decorated_functions_are_calls_of_the_agent_around_them():
-    found = case("decorators")
-    assert seen(found, CallExecuted) == [
-        executed("lookup_stock", None, {"sku": "AB-1", "warehouse": "FRA2"}, {"sku": "AB-1", "available": 14}),
-        CallExecuted(
-            name="add",
-            arguments=Recorded({"a": 1, "b": 2.5}),
-            error=CallError(kind="TimeoutError", message="backend timed out"),
-        ),
-    ]
-    assert seen(found, AgentRun) == [AgentRun(agent="support")]
 
 
 # -- by hand
@@ -109,11 +70,6 @@ def test_pydantic_ai_calls_go_through_a_manager():
     forms: list[Json] = [{"call": call}, {"validated": {"call": call}}]
     for inputs in forms:
         assert read("TOOL", "ToolManager.execute_tool_call", inputs, 3) == [executed("add", "call_1", {"a": 1}, 3)]
-
-
-def test_a_result_may_be_the_repr_of_langchains_message():
-    said = "content='18 degrees' name='add' tool_call_id='call_1'"
-    assert read("TOOL", inputs={}, outputs=said) == [executed("add", "call_1", {}, "18 degrees")]
 
 
 def test_components_of_haystack_are_not_tools():
@@ -176,13 +132,6 @@ def streamed(*events: SpanEvent) -> list[Observation]:
     return [one for one in found if isinstance(one, CallRequested)]
 
 
-def test_recorded_stream_has_its_calls_only_in_its_chunks():
-    assert seen(case("openai-stream-unknown-tool"), CallRequested) == [
-        requested("book_flight", "call_unk001662", {"to": "Rome"}),
-        requested("lookup_order", "call_unk002662", {"order_id": "E-1"}),
-    ]
-
-
 def test_pieces_of_streamed_calls_are_put_together_by_index():
     events = (
         chunk({"index": 1, "id": "c2", "function": {"name": "add", "arguments": ""}}),
@@ -204,18 +153,6 @@ def test_chunks_of_other_choices_and_of_other_shapes_are_left_out():
 
 
 # -- LlamaIndex 0.14
-
-
-def test_recorded_llama_index_call_is_named_by_its_tool_and_identified_by_its_step():
-    readings = case("llama-index-one-call")
-    result: Json = {"order": "A-17", "state": "shipped"}
-    assert seen(readings, CallExecuted) == [
-        executed("lookup_order", None, {"order_id": "A-17"}, result),
-        executed("lookup_order", "call_one001121", {"order_id": "A-17"}, result),
-    ]
-    assert set(map(repr, seen(readings, CallRequested))) == {
-        repr(requested("lookup_order", "call_one001121", {"order_id": "A-17"}))
-    }
 
 
 def test_llama_index_tool_that_raised_leaves_its_name_to_its_step():

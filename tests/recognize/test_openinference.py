@@ -17,12 +17,9 @@ from toolgauge.model.observations import (
     CallRequested,
     CodeExecuted,
     ConversationSeen,
-    MessageSeen,
     ModelCall,
     Observation,
-    ToolDefinition,
     ToolDescribed,
-    ToolsOffered,
 )
 from toolgauge.model.records import Span, SpanEvent
 from toolgauge.model.trajectory import Trajectory
@@ -197,20 +194,6 @@ def test_results(output: str, producer: str, expected: Content):
     assert executed.error is None
 
 
-@each_row(
-    ("output", "producer"),
-    [
-        ('{"type": "tool", "data": {"content": "x", "tool_call_id": "call_1", "status": "success"}}', "langchain"),
-        ('{"kwargs": {"content": "x", "tool_call_id": "call_1"}}', "langchain"),
-        ("{\"output\": \"content='x' name='add' tool_call_id='call_1'\"}", "langchain"),
-        ("Command(update={'messages': [ToolMessage(content='x', tool_call_id='call_1')]})", "langchain"),
-        ('{"id": "call_1", "name": "add", "response": {"result": "x"}}', "google_adk"),
-    ],
-)
-def test_call_id_is_found_in_the_result(output: str, producer: str):
-    assert tool({"output.value": output}, producer=producer).call_id == "call_1"
-
-
 @each_row("key", ["tool.id", "tool_call.id", "gen_ai.tool.call.id"])
 def test_call_id_on_the_span_wins(key: str):
     output = '{"type": "tool", "data": {"content": "x", "tool_call_id": "other"}}'
@@ -218,15 +201,6 @@ def test_call_id_on_the_span_wins(key: str):
 
 
 # -- failures
-
-
-def test_llama_index_result_says_that_it_is_an_error():
-    output = (
-        '{"blocks": [{"text": "Error: no"}], "tool_name": "add", "raw_input": {}, "raw_output": "no", "is_error": true}'
-    )
-    executed = tool({"output.value": output}, producer="llama_index")
-    assert executed.error == other_error("Error: no")
-    assert executed.result == Recorded("no")
 
 
 @each_row(
@@ -294,14 +268,6 @@ def test_calls_are_in_order_of_their_indices_across_messages():
     ]
 
 
-def test_call_that_contents_repeat_counts_once():
-    once = call_keys(0, "tool_calls.0", name="add", call_id="c1", arguments='{"a": 1}')
-    again = call_keys(0, "contents.1", name="add", call_id="c1", arguments='{"a": 1}')
-    expected: list[Observation] = [CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1}))]
-    assert model(once | again) == expected
-    assert model(again | {OUT + "0.message.contents.1.message_content.type": "tool_use"}) == expected
-
-
 def test_deprecated_function_call_is_read():
     found = model(
         {OUT + "0.message.function_call_name": "add", OUT + "0.message.function_call_arguments_json": '{"a": 1}'}
@@ -317,32 +283,6 @@ def test_keys_that_are_no_messages_are_passed_over():
         )
         == []
     )
-
-
-def test_answers_come_from_the_history():
-    found = model(
-        {
-            IN + "1.message.role": "tool",
-            IN + "1.message.tool_call_id": "c1",
-            IN + "1.message.content": '{"sum": 3}',
-            IN + "0.message.role": "user",
-            IN + "0.message.content": "What is 1 + 2?",
-            # Anthropic's answer is a user's message.
-            IN + "2.message.role": "user",
-            IN + "2.message.tool_call_id": "c2",
-            IN + "2.message.contents.0.message_content.text": "done",
-            # Gemini's has no id.
-            IN + "3.message.role": "tool",
-            IN + "3.message.name": "add",
-            IN + "3.message.content": "4",
-        }
-    )
-    assert found == [
-        CallAnswered(call_id="c1", result=Recorded({"sum": 3})),
-        CallAnswered(call_id="c2", result=Recorded("done")),
-        CallAnswered(name="add", result=Recorded(4)),
-        MessageSeen(role="user", text="What is 1 + 2?"),
-    ]
 
 
 @each_row(
@@ -365,39 +305,6 @@ def test_the_object_that_google_wants_around_an_answer_is_opened(content: str, p
 
 
 # -- tools on offer
-
-SCHEMA: JsonObject = {"type": "object", "properties": {"a": {"type": "integer"}}}
-ADD = ToolDefinition(name="add", description="Adds.", parameters=SCHEMA)
-GEMINI: JsonObject = {"type": "OBJECT", "properties": {"a": {"type": "INTEGER"}}}
-
-
-@each_row(
-    "definition",
-    [
-        {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": SCHEMA}},
-        {"type": "function", "name": "add", "description": "Adds.", "parameters": SCHEMA},
-        {"name": "add", "description": "Adds.", "input_schema": SCHEMA},
-        {"toolSpec": {"name": "add", "description": "Adds.", "inputSchema": {"json": SCHEMA}}},
-        {"name": "add", "description": "Adds.", "parameters": GEMINI},
-        {"function_declarations": [{"name": "add", "description": "Adds.", "parameters_json_schema": SCHEMA}]},
-    ],
-)
-def test_definitions_of_every_provider_are_read(definition: Json):
-    offered: list[Observation] = [ToolsOffered(tools=(ADD,))]
-    assert model({"llm.tools.0.tool.json_schema": json.dumps(definition)}) == offered
-    assert model({"llm.invocation_parameters": json.dumps({"tools": [definition]})}) == offered
-
-
-def test_definition_by_fields_may_hold_the_bare_schema():
-    found = model(
-        {
-            "llm.tools.0.tool.name": "add",
-            "llm.tools.0.tool.description": "Adds.",
-            "llm.tools.0.tool.json_schema": json.dumps(SCHEMA),
-            "llm.tools.1.tool.name": "noop",
-        }
-    )
-    assert found == [ToolsOffered(tools=(ADD, ToolDefinition(name="noop")))]
 
 
 # -- runs, conversations, attributes
@@ -483,12 +390,6 @@ def step_of(*, status: str = "", output: str | None = None, name: str = "Step 3"
     return [seen for seen in read(record) if isinstance(seen, CodeExecuted)]
 
 
-def test_a_step_with_execution_logs_ran_code():
-    assert step_of(output="Execution logs:\n1\nLast output from code snippet:\nNone") == [
-        CodeExecuted(name="python_interpreter")
-    ]
-
-
 @each_row(
     "message",
     [
@@ -565,18 +466,6 @@ def test_answers_of_anthropic_are_text_or_blocks():
         CallAnswered(call_id="c1", result=Recorded({"a": 1})),
         CallAnswered(call_id="c2", result=Recorded("no"), error=other_error("no")),
         CallAnswered(call_id="c3", result=NOT_RECORDED),
-    ]
-
-
-def test_answers_of_bedrock_are_blocks_with_a_status():
-    results = [
-        {"toolUseId": "c1", "content": [{"json": {"a": 1}}], "status": "success"},
-        {"toolUseId": "c2", "content": [{"text": "no"}], "status": "error"},
-    ]
-    content = [{"toolResult": result} for result in results]
-    assert provider_answers(json.dumps({"messages": [{"role": "user", "content": content}]})) == [
-        CallAnswered(call_id="c1", result=Recorded({"a": 1})),
-        CallAnswered(call_id="c2", result=Recorded("no"), error=other_error("no")),
     ]
 
 

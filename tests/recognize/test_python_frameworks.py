@@ -130,17 +130,6 @@ def test_claims(name: str, attributes: dict[str, Value], claimed: bool):  # noqa
 # -- tools
 
 
-def test_a_failure_is_plainly_claimed_by_the_output_alone():
-    assert tool({"a": 1}, '{"error": "code 51"}') == [
-        CallExecuted(
-            name="add",
-            arguments=Recorded({"a": 1}),
-            result=Recorded({"error": "code 51"}),
-            error=other_error("code 51"),
-        )
-    ]
-
-
 def test_a_result_that_has_an_error_among_others_is_no_failure():
     assert tool({"a": 1}, '{"error": null, "sum": 3}') == [
         CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded({"error": None, "sum": 3}))

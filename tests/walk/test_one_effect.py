@@ -129,15 +129,6 @@ def test_effects_are_known_after_a_restart():
     assert b"771245" not in kept
 
 
-def test_spans_that_are_sent_twice_are_one_effect():
-    walk = Walk("events=all")
-    trace = Trace("t1", 0).user(ASKED).calls(refunded(4)).says("Done.")
-    trace.spans += trace.spans
-    send(walk, trace)
-    send(walk, trace)
-    assert found(walk) == [ONCE]
-
-
 def test_a_retry_in_a_later_trace_after_a_timeout_is_shown():
     walk = Walk("events=all")
     send(walk, Trace("t1", 0).user(ASKED).calls(None, failed="Request timed out").says("I am sorry."))

@@ -126,21 +126,11 @@ def test_verdicts_that_wait_are_compared_at_the_end():
     assert verdicts(walk) == {"compared": 1}
 
 
-def turn(number: int, failure: str, *, on_span: str = "", in_event: str = "") -> bytes:
+def turn(number: int, failure: str) -> bytes:
     """Make one turn of conversation `c-1`: an agent's run with one call."""
     trace = f"t{number}"
-    agent = run(trace=trace, conversation="c-1")
-    written = [
-        key_value("gen_ai.evaluation.name", "thumbs"),
-        key_value("gen_ai.evaluation.score.label", on_span or in_event),
-    ]
-    if on_span:
-        agent.spans[0].attributes.extend(written)
-    if in_event:
-        agent.spans[0].events.add(name=EVENT).attributes.extend(written)
-    return request(
-        tool("lookup", trace=trace, more={"error.type": failure} if failure else {}), agent
-    ).SerializeToString()
+    call = tool("lookup", trace=trace, more={"error.type": failure} if failure else {})
+    return request(call, run(trace=trace, conversation="c-1")).SerializeToString()
 
 
 FORMS = "annotate_form=[toolgauge, openinference]"

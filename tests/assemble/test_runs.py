@@ -16,6 +16,7 @@ from tests.assemble.support import (
     requested,
     span_id,
 )
+from tests.rows import each_row
 from toolgauge.model.observations import (
     CallAnswered,
     Ending,
@@ -154,23 +155,23 @@ def asking(*inputs: tuple[MessageSeen | CallAnswered, ...]) -> Trajectory:
 FIRST, LATER = MessageSeen(role="user", text="first"), MessageSeen(role="user", text="later", follows=True)
 
 
-def test_a_first_input_without_earlier_messages_is_the_beginning_where_inputs_repeat_them():
-    assert asking((FIRST,), (FIRST, answered("c0")), (LATER, answered("c0"))).has_beginning is True
-
-
-def test_a_first_input_with_earlier_messages_is_none():
-    assert asking((LATER,), (LATER, answered("c0"))).has_beginning is False
-
-
-def test_inputs_that_hold_only_what_is_new_do_not_show_where_they_begin():
-    assert asking((FIRST,), (answered("c0"),)).has_beginning is None
-    assert asking((answered("c0"),)).has_beginning is None
-
-
-def test_a_first_input_with_answers_to_calls_of_other_traces_is_no_beginning():
-    assert asking((FIRST, answered("earlier"))).has_beginning is False
-    # An answer that another trace brought later is of the model's own call.
-    assert asking((FIRST, answered("c0"))).has_beginning is True
+@each_row(
+    ("inputs", "beginning"),
+    [
+        (((FIRST,), (FIRST, answered("c0")), (LATER, answered("c0"))), True),
+        (((LATER,), (LATER, answered("c0"))), False),
+        # Inputs that hold only what is new do not show where they begin.
+        (((FIRST,), (answered("c0"),)), None),
+        (((answered("c0"),),), None),
+        (((FIRST, answered("earlier")),), False),
+        # An answer that another trace brought later is of the model's own call.
+        (((FIRST, answered("c0")),), True),
+    ],
+)
+def test_the_first_input_shows_whether_it_is_the_beginning(
+    inputs: tuple[tuple[MessageSeen | CallAnswered, ...], ...], *, beginning: bool | None
+):
+    assert asking(*inputs).has_beginning is beginning
 
 
 def test_a_run_that_a_tool_started_is_another_one_under_any_name():

@@ -30,7 +30,7 @@ from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import Criterion, Inline, NoReference
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
-from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
+from toolgauge.service.plug_in_evaluators import on_spare_thread
 
 # A verdict that fits the question's form, or why there is none.
 Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
@@ -100,7 +100,6 @@ class Cases:
     def __init__(self, judge: Judge = scripted, registered_tools: Mapping[str, ToolDefinition] | None = None) -> None:
         self._judge = judge
         self._registered_tools = registered_tools
-        self._threads = SpareThreads()
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
 
     def score(self, case: Case) -> CaseResult:
@@ -109,7 +108,7 @@ class Cases:
         try:
             if key not in self._evaluators:
                 made = make_evaluator(case.evaluator, case.config)
-                self._evaluators[key] = on_spare_thread(made, self._threads)
+                self._evaluators[key] = on_spare_thread(made)
             evaluator = self._evaluators[key]
             if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")

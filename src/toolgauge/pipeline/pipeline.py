@@ -335,10 +335,6 @@ class Pipeline:
         """Close no trajectory from here on: the next process continues with them."""
         self._is_paused = True
 
-    def go_on(self) -> None:
-        """Close trajectories again, after `pause`."""
-        self._is_paused = False
-
     def release(self) -> None:
         """Release all spans that are still held."""
         self.egress.release(self._hold.take_all())

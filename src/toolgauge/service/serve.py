@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +15,6 @@ from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
@@ -191,9 +189,6 @@ def _make_scoring(
     watcher = make_watcher(config, metrics)
     store = None if persistence is None else persistence.store
 
-    def around(criterion: Criterion, trajectory: Trajectory) -> AbstractContextManager[None]:
-        return worker.around(criterion, trajectory)
-
     def journaled(event: Outgoing) -> Outgoing:
         return event if persistence is None else persistence.ledger.journaled(event, clock())
 
@@ -206,7 +201,6 @@ def _make_scoring(
         metrics=metrics,
         judging=judges,
         has_memory=memory.admits,
-        around=around,
         watcher=watcher,
         live_since_ns=telemetry.start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
@@ -216,8 +210,7 @@ def _make_scoring(
         is_divided=link is not None or config.receivers.kafka is not None,
     )
     inbox = _make_inbox(config, outbox, metrics)
-    under_way = None if persistence is None else persistence.under_way
-    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), under_way=under_way)
+    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics))
     return _Scoring(
         persistence=persistence,
         offsets=offsets,
@@ -304,7 +297,7 @@ def _service(
         hop_id=hop_id,
         close_store=(lambda: None) if persistence is None else persistence.close,
         is_pushing=link is None,
-        looks=(scoring.worker.watch, judges.collect),
+        looks=(judges.collect,),
         pipeline=scoring.pipeline,
         inbox=scoring.inbox,
         judges=judges,

@@ -38,18 +38,11 @@ _TICK_S = 0.5
 _REFUSED_AFTER, _KILLED_AFTER, _KILLED_AT_THE_END_AFTER = 10, 60, 20  # Silent ticks
 
 
-class Unsettled(Refused, frozen=True, kw_only=True):
-    """The refusal of a request that a worker has not answered in time; `later` is its answer."""
-
-    later: asyncio.Future[Answer]
-
-
 @dataclass(slots=True)
 class _Waiting:
     answer: asyncio.Future[Answer]
     spans: int
     size: int
-    is_refused: bool = False
 
 
 @dataclass(slots=True)
@@ -306,16 +299,13 @@ class WorkerProcess:
         _LOG.error("%s", error, extra={"worker": self.number})
         self.down = ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
         for waiting in life.waiting.values():
-            if not waiting.is_refused:
-                self._refuse(waiting)
-                answer, waiting.answer = waiting.answer, asyncio.get_running_loop().create_future()
-                answer.set_result(Unsettled("a worker does not respond", later=waiting.answer))
+            self._refuse(waiting, "a worker does not respond")
         self._freed.set()
 
-    def _refuse(self, waiting: _Waiting) -> None:
-        if not waiting.is_refused:
-            waiting.is_refused = True
+    def _refuse(self, waiting: _Waiting, message: str) -> None:
+        if not waiting.answer.done():
             self._on.refused(waiting.spans)
+            waiting.answer.set_result(Refused(message))
 
     async def _read(self, life: _Life) -> None:
         async for frame in life.channel.frames():
@@ -341,9 +331,7 @@ class WorkerProcess:
             life.ready.set_exception(StartError(f"worker {self.number} {reason} before it was ready"))
         was_ready, self.is_ready, self._life = self.is_ready, False, None
         for waiting in life.waiting.values():
-            self._refuse(waiting)
-            if not waiting.answer.done():
-                waiting.answer.set_result(Refused("the worker died, and is started again"))
+            self._refuse(waiting, "the worker died, and is started again")
         for question in tuple(life.questions.values()):
             question.cancel()
         life.questions.clear()

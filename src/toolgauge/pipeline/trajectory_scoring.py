@@ -186,8 +186,7 @@ class Scoring:
                 else:
                     found = (None, None) if self._is_interrupted else (self.scorer.seen, self.scorer.effects)
                     parts.earlier_traces.remember(completed, *found)
-                if parts.ledger is not None:
-                    self._egress.shown += parts.earlier_traces.take_changes()
+                self._egress.shown += parts.earlier_traces.take_changes()
             # Not before: a trajectory that is stuck in an evaluator is not closed.
             self._egress.closed_entries += parts.assembler.take_released()
             scorecard = Scorecard(

@@ -52,7 +52,7 @@ from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.plug_in_evaluators import on_spare_thread
 from toolgauge.settings import MINUTE
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import OnToolChanges, Watcher
 
@@ -123,7 +123,7 @@ def make_pipeline(
     watcher: Watcher | None = None,
     on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
     attributes: Collection[str] = (),
-    ledger: Ledger | None = None,
+    ledger: Ledger = NO_LEDGER,
     live_since_ns: int | None = None,
     on_split: OnSplit = _log_split,
     feedback: FeedbackSink | None = None,
@@ -147,7 +147,7 @@ def make_pipeline(
             live_since_ns=live_since_ns,
             ongoing_ns=config.assemble.conversation_idle_timeout,
             is_divided=is_divided,
-            has_journal=ledger is not None,
+            has_journal=ledger.has_journal,
         ),
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
         sink=sink,

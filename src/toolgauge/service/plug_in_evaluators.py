@@ -117,9 +117,7 @@ def copied(value: _T, known: dict[int, object] | None = None) -> _T:
 class _PlugIn:
     """The common part of both kinds of evaluators; all other members are those of the evaluator itself."""
 
-    def __init__(
-        self, evaluator: Evaluator | JudgeEvaluator, on_off: Callable[[str], None], limit_s: float
-    ) -> None:
+    def __init__(self, evaluator: Evaluator | JudgeEvaluator, on_off: Callable[[str], None], limit_s: float) -> None:
         self._evaluator = evaluator
         self._on_off = on_off
         self._limit_s = limit_s

@@ -42,7 +42,7 @@ from toolgauge.service.receiver_factory import (
 from toolgauge.service.service import Persistence, Service, WorkerLink
 from toolgauge.service.watching import Notifier, Watching, announce, announce_tool_changes
 from toolgauge.service.worker import Worker
-from toolgauge.state.ledger import Ledger, OffsetJournal
+from toolgauge.state.ledger import NO_LEDGER, Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 
@@ -126,7 +126,7 @@ class _Scoring:
 
     persistence: Persistence | None
     offsets: OffsetJournal | None
-    ledger: Ledger | None
+    ledger: Ledger
     outbox: FanOut
     judges: JudgePool
     memory: MemoryGuard
@@ -166,7 +166,7 @@ def make_service(
     putting = partial(put_together, on_notices=on_notices or Notifier(telemetry.webhooks, clock).add)
     scoring = _make_scoring(config, criteria, telemetry, worker, observing, putting, is_live=is_live)
     journal = None if scoring.persistence is None else scoring.persistence.journal
-    intake = Intake(scoring.pipeline, scoring.inbox, clock, journal, scoring.ledger, accepted)
+    intake = Intake(scoring.pipeline, scoring.inbox, clock, scoring.ledger, journal, accepted)
     return _service(config, telemetry, scoring, intake, recorded, worker, is_recorder=recording is not None)
 
 
@@ -190,7 +190,7 @@ def _make_scoring(
     store = None if persistence is None else persistence.store
 
     def journaled(event: Outgoing) -> Outgoing:
-        return event if persistence is None else persistence.ledger.journaled(event, clock())
+        return ledger.journaled(event, clock())
 
     watching = telemetry.watching(watcher, store, criteria, outbox.put, journaled)
     pipeline = put_together(
@@ -227,16 +227,13 @@ def _make_scoring(
 
 def _durable(
     config: Config, metrics: SelfMetrics, clock: SteadyClock
-) -> tuple[Persistence | None, OffsetJournal | None, Ledger | None]:
+) -> tuple[Persistence | None, OffsetJournal | None, Ledger]:
     """Open the state directory, and the books of a broker's messages where one is received from."""
     persistence = Persistence.of(config.state, config.assemble.late_memory, metrics.state, clock)
-    offsets = None
-    if config.receivers.kafka is not None:
-        offsets = OffsetJournal(None if persistence is None else persistence.journal)
-        if persistence is not None:
-            persistence.ledger = Ledger(offsets)
-    kept = None if persistence is None else persistence.ledger
-    return persistence, offsets, Ledger(offsets) if kept is None and offsets is not None else kept
+    journal = None if persistence is None else persistence.journal
+    offsets = None if config.receivers.kafka is None else OffsetJournal(journal)
+    writer = journal if offsets is None else offsets
+    return persistence, offsets, NO_LEDGER if writer is None else Ledger(writer)
 
 
 def _make_inbox(config: Config, outbox: FanOut, metrics: SelfMetrics) -> Inbox:

@@ -50,7 +50,6 @@ class Persistence:
         except BaseException:
             store.close()
             raise
-        self.ledger = Ledger(self.journal)
         self._clock = clock
         self._is_ending = False
 
@@ -146,9 +145,9 @@ class Service(Runtime):
     judges: JudgePool
     outbox: FanOut
     worker: Worker
+    ledger: Ledger
     persistence: Persistence | None = None
     messages: MessageReceiver | None = None
-    ledger: Ledger | None = None
     link: WorkerLink | None = None
     _is_interrupted: bool = False
 
@@ -168,9 +167,7 @@ class Service(Runtime):
 
     def put_own(self, outgoing: Outgoing) -> None:
         """Have a request of our own sent that belongs to no trajectory."""
-        kept = self.persistence
-        journaled = outgoing if kept is None else kept.ledger.journaled(outgoing, self.clock())
-        if not self.outbox.put(journaled):
+        if not self.outbox.put(self.ledger.journaled(outgoing, self.clock())):
             self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
     @property
@@ -225,7 +222,7 @@ class Service(Runtime):
         await self.outbox.close()
         await self._leave_messages(_LEAVING_DEADLINE_S)
         kept = self.outbox.kept
-        earlier = self.metrics.dropped(has_journal=self.ledger is not None)
+        earlier = self.metrics.dropped(has_journal=self.ledger.has_journal)
         losses = Losses(undelivered=undelivered, dropped=dropped, incomplete=incomplete, earlier=earlier)
         if not self._keeps_open:
             return replace(losses, held=held, kept=kept)

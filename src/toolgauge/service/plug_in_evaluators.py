@@ -1,7 +1,7 @@
 """Evaluators of plug-ins and files: nothing that one of them does stops, delays or changes anything else.
 
-Each call runs on a spare thread with a deadline, on copies of the trajectory and the reference. An exception, a changed copy and an
-unsound outcome become an `EvaluationError`; long texts are cut. After three late calls an evaluator is off. Nothing helps against C code
+Each call runs on a spare thread with a deadline, on copies of the trajectory and the reference. An exception and an unsound outcome
+become an `EvaluationError`; long texts are cut. After three late calls an evaluator is off. Nothing helps against C code
 that crashes the process or never releases the interpreter's lock.
 """
 
@@ -34,62 +34,21 @@ _MAX_LATE = 3
 _OFF = NotEvaluated(reason="overload", explanation="switched off: the evaluator did not end in time")
 
 
-class _LateError(EvaluationError):
-    """A call was not over at its deadline."""
-
-    def __init__(self) -> None:
-        super().__init__("timeout", "the evaluator did not end in time and was left alone")
-
-
-def run_with_deadline(call: Callable[[], _T], limit_s: float) -> _T:
-    """Return the result of a call on a thread of its own; raise `EvaluationError` when it raises anything or is late."""
-    found: list[_T] = []
-    ended: SimpleQueue[EvaluationError | None] = SimpleQueue()
-
-    def run() -> None:
-        failure: EvaluationError | None = None
-        try:
-            found.append(call())
-        except EvaluationError as error:
-            failure = error.with_traceback(None)
-        except BaseException as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
-            outcome = raised(error, __file__)
-            failure = EvaluationError(outcome.error_type, outcome.message)
-        ended.put(failure)
-
-    # A daemon, as are the threads that a call starts: the process ends without them.
-    thread = threading.Thread(target=run, name="plug-in", daemon=True)
-    try:
-        thread.start()
-    except RuntimeError:
-        # At its end the interpreter starts no thread any more.
-        run()
-    try:
-        failure = ended.get(timeout=limit_s)
-    except Empty:
-        raise _LateError from None
-    if failure is not None:
-        raise failure
-    return found[0]
+def _timeout() -> EvaluationError:
+    return EvaluationError("timeout", "the evaluator did not end in time and was left alone")
 
 
 class _Copies:
     """A trajectory and a reference for one plug-in to see; values that cannot change are the originals."""
 
     def __init__(self, trajectory: Trajectory, expected: Expected | None) -> None:
-        self._originals = trajectory, expected
-        self.trajectory, self.expected = copied(self._originals)
+        self.trajectory, self.expected = copied((trajectory, expected))
         self._calls = {id(own): call for own, call in zip(self.trajectory.calls, trajectory.calls, strict=True)}
 
     def original(self, call: ToolCall | None) -> ToolCall | None:
         if call is not None and id(call) not in self._calls:
             raise EvaluationError("invalid_outcome", "the evaluator judged a call that is not there")
         return None if call is None else self._calls[id(call)]
-
-    def check(self) -> None:
-        """Raise an error when something in the copies was changed."""
-        if (self.trajectory, self.expected) != self._originals:
-            raise EvaluationError("changed_trajectory", "the evaluator changed the trajectory or the reference")
 
 
 def copied(value: _T, known: dict[int, object] | None = None) -> _T:
@@ -122,6 +81,8 @@ class _PlugIn:
         self._on_off = on_off
         self._limit_s = limit_s
         self._late = 0
+        # Gets the end of the newest call.
+        self._ended = SimpleQueue[EvaluationError | None]()
         # When it was switched off.
         self.off_since_ns: int | None = None
         self.version: str = evaluator.version
@@ -133,15 +94,43 @@ class _PlugIn:
         return getattr(self._evaluator, name)
 
     def call(self, call: Callable[[], _T]) -> _T:
-        """Make a call on a spare thread; raise `EvaluationError`."""
+        """Make a call on a thread of its own; raise `EvaluationError` when it raises anything or is late."""
+        found: list[_T] = []
+        ended = self._ended = SimpleQueue[EvaluationError | None]()
+
+        def run() -> None:
+            failure: EvaluationError | None = None
+            try:
+                found.append(call())
+            except EvaluationError as error:
+                failure = error.with_traceback(None)
+            except BaseException as error:  # noqa: BLE001 (plug-ins may raise anything; it becomes an outcome)
+                outcome = raised(error, __file__)
+                failure = EvaluationError(outcome.error_type, outcome.message)
+            ended.put(failure)
+
+        # A daemon, as are the threads that a call starts: the process ends without them.
+        thread = threading.Thread(target=run, name="plug-in", daemon=True)
         try:
-            return run_with_deadline(call, self._limit_s)
-        except _LateError:
+            thread.start()
+        except RuntimeError:
+            # At its end the interpreter starts no thread any more.
+            run()
+        try:
+            failure = ended.get(timeout=self._limit_s)
+        except Empty:
+            failure = _timeout()
             self._late += 1
             if self._late == _MAX_LATE:
                 self.off_since_ns = time.time_ns()
                 self._on_off(f"did not end within {self._limit_s:g} s, {_MAX_LATE} times")
-            raise
+        if failure is not None:
+            raise failure
+        return found[0]
+
+    def cut_off(self) -> None:
+        """Wait no longer for a call under way. From any thread."""
+        self._ended.put(_timeout())
 
 
 class PlugInEvaluator(_PlugIn):
@@ -169,24 +158,17 @@ class PlugInEvaluator(_PlugIn):
         copies = _Copies(trajectory, expected)
         # One for each call and one for the trajectory.
         most = len(trajectory.calls) + 1
-        try:
-            evaluations = self._evaluator.evaluate(copies.trajectory, copies.expected)
-            for evaluation in evaluations:
-                # Older plug-ins yield `None` between outcomes.
-                if evaluation is not None:
-                    call, outcome = evaluation
-                    outcomes.append((copies.original(call), _sound(outcome)))
-                if len(outcomes) > most:
-                    outcomes.clear()
-                    raise EvaluationError("invalid_outcome", "the evaluator yielded more outcomes than there are calls")
-            if isinstance(evaluations, GeneratorType):
-                evaluations.close()
-        finally:
-            try:
-                copies.check()
-            except EvaluationError:
+        evaluations = self._evaluator.evaluate(copies.trajectory, copies.expected)
+        for evaluation in evaluations:
+            # Older plug-ins yield `None` between outcomes.
+            if evaluation is not None:
+                call, outcome = evaluation
+                outcomes.append((copies.original(call), _sound(outcome)))
+            if len(outcomes) > most:
                 outcomes.clear()
-                raise
+                raise EvaluationError("invalid_outcome", "the evaluator yielded more outcomes than there are calls")
+        if isinstance(evaluations, GeneratorType):
+            evaluations.close()
 
 
 class PlugInJudgeEvaluator(_PlugIn):
@@ -207,7 +189,6 @@ class PlugInJudgeEvaluator(_PlugIn):
         def following() -> tuple[ToolCall | None, Question | Outcome] | None:
             asking = next((one for one in steps if one is not None), None)
             if asking is None:
-                copies.check()
                 return None
             call, asked = asking
             return copies.original(call), asked if isinstance(asked, Question) else _sound(asked)
@@ -248,8 +229,9 @@ def on_spare_thread(
     return cast("Evaluator", PlugInEvaluator(evaluator, on_off, limit_s))  # as above
 
 
-def switched_off(criteria: Iterable[Criterion]) -> dict[str, int]:
-    """Return the criteria whose evaluators were late too often, and since when they are off."""
-    evaluators = {one.name: one.evaluator for one in criteria}
-    off = {name: one.off_since_ns for name, one in evaluators.items() if isinstance(one, _PlugIn)}
-    return {name: since_ns for name, since_ns in off.items() if since_ns is not None}
+def plug_ins(criteria: Iterable[Criterion]) -> Iterator[tuple[str, _PlugIn]]:
+    """Yield the evaluators of plug-ins and files with the names of their criteria."""
+    for criterion in criteria:
+        evaluator: object = criterion.evaluator
+        if isinstance(evaluator, _PlugIn):
+            yield criterion.name, evaluator

@@ -1,7 +1,7 @@
 """Config -> one service, ready to start."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +15,7 @@ from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
+from toolgauge.model.regressions import Regression
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
@@ -40,7 +41,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Notifier, Watching, announce, announce_tool_changes
+from toolgauge.service.watching import Notifier, Watching
 from toolgauge.service.worker import Worker
 from toolgauge.state.ledger import NO_LEDGER, Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
@@ -86,27 +87,27 @@ class Telemetry:
         store: StateStore | None,
         criteria: Sequence[Criterion],
         put: Callable[[Outgoing], bool],
-        journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
     ) -> Watching | None:
         """Put the watcher and its store together; `None` without a watcher."""
         if watcher is None:
             return None
+
+        def put_own(outgoings: Iterable[Outgoing]) -> None:
+            for outgoing in outgoings:
+                if not put(outgoing):
+                    self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+
+        def announce(regressions: Sequence[Regression]) -> None:
+            put_own(self.emitter.regressions(regressions))
+            self.webhooks.put(regressions)
+
         return Watching(
             watcher,
             self.metrics.watch,
             store=store,
             streams=watched_streams(criteria),
-            announce=partial(
-                announce,
-                emitter=self.emitter,
-                put=put,
-                metrics=self.metrics,
-                webhooks=self.webhooks,
-                journaled=journaled,
-            ),
-            announce_tool_changes=partial(
-                announce_tool_changes, emitter=self.emitter, put=put, metrics=self.metrics, journaled=journaled
-            ),
+            announce=announce,
+            announce_tool_changes=lambda changes: put_own(self.emitter.tool_changes(changes)),
             count_tool_changes=self.emitter.count_tool_changes,
             clock=self.clock,
             faults=Faults(self.metrics),
@@ -189,10 +190,10 @@ def _make_scoring(
     watcher = make_watcher(config, metrics)
     store = None if persistence is None else persistence.store
 
-    def journaled(event: Outgoing) -> Outgoing:
-        return ledger.journaled(event, clock())
+    def put(event: Outgoing) -> bool:
+        return outbox.put(ledger.journaled(event, clock()))
 
-    watching = telemetry.watching(watcher, store, criteria, outbox.put, journaled)
+    watching = telemetry.watching(watcher, store, criteria, put)
     pipeline = put_together(
         config,
         criteria,

@@ -21,6 +21,7 @@ from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.judge_pool import JudgePool
+from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, Relief
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Worker
@@ -286,6 +287,8 @@ class Service(Runtime):
         """Have the worker score no more; take over from one that is stuck."""
         self._is_interrupted = True
         self.pipeline.scoring.interrupt()
+        for _, evaluator in plug_ins(self.pipeline.scorer.criteria):
+            evaluator.cut_off()
         try:
             await self.worker.finished(_CLOSING_DEADLINE_S + _WORKER_GRACE_S)
         except TimeoutError:

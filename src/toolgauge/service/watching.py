@@ -11,16 +11,14 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.export.emitter import Emitter
 from toolgauge.export.failed_runs import notice_title
 from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.webhooks import Webhooks
-from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.model.tool_changes import ToolDefinitionChange
-from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
+from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.watcher import Watcher
@@ -53,23 +51,6 @@ class OnWorker(Protocol):
 
 # Rows to save, and to remove, and the announcement that follows.
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], Callable[[], None] | None]
-
-
-def announce(
-    regressions: Sequence[Regression],
-    *,
-    emitter: Emitter,
-    put: Callable[[Outgoing], bool],
-    metrics: SelfMetrics,
-    webhooks: Webhooks | None = None,
-    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
-) -> None:
-    """Announce regressions as events to the destinations, and to webhooks."""
-    for outgoing in emitter.regressions(regressions):
-        if not put(journaled(outgoing)):
-            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-    if webhooks is not None:
-        webhooks.put(regressions)
 
 
 def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> None:
@@ -134,20 +115,6 @@ class Notifier:
             extra = {"trace_id": notice.trace_id, "criterion": notice.criterion}
             _LOG.warning("%s (trace %s)%s", notice_title(notice), notice.trace_id, more, extra=extra)
             self._webhooks.notify((notice,))
-
-
-def announce_tool_changes(
-    changes: Sequence[ToolDefinitionChange],
-    *,
-    emitter: Emitter,
-    put: Callable[[Outgoing], bool],
-    metrics: SelfMetrics,
-    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
-) -> None:
-    """Announce changes of tools: in the log, and as events to the destinations."""
-    for outgoing in emitter.tool_changes(changes):
-        if not put(journaled(outgoing)):
-            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
 
 class Watching:

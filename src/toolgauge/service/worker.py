@@ -11,7 +11,7 @@ from typing import TypeVar
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.trajectory_scoring import GivenUp
 from toolgauge.service.inbox import Inbox
-from toolgauge.service.plug_in_evaluators import switched_off
+from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, settle
 
 _T = TypeVar("_T")
@@ -53,7 +53,8 @@ class Worker:
     @property
     def criteria_off(self) -> Mapping[str, int]:
         """The criteria whose evaluators were late too often, and since when they are off."""
-        return switched_off(self._pipeline.scorer.criteria)
+        evaluators = plug_ins(self._pipeline.scorer.criteria)
+        return {name: one.off_since_ns for name, one in evaluators if one.off_since_ns is not None}
 
     @property
     def stuck_since_ns(self) -> int | None:

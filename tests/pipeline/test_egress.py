@@ -1,5 +1,5 @@
 from toolgauge.export.fan_out import FanOut
-from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.delivery import NO_ENTRY, Accepted, Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.envelope import Container, parse_request
@@ -37,7 +37,7 @@ def of_one_request() -> Container:
 
 def held(raw: bytes, container: Container | None = None) -> HeldSpan[Container]:
     ref = SpanRef(trace_id="0" * 31 + "1", span_id="0" * 15 + "1")
-    return HeldSpan(ref, container or of_one_request(), raw, 0)
+    return HeldSpan(ref, container or of_one_request(), raw, 0, NO_ENTRY)
 
 
 def egress() -> tuple[Egress, Admission, Room]:

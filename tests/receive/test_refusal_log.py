@@ -1,13 +1,10 @@
 """Refused senders are logged once a minute for each transport and cause, and nothing that they sent is shown."""
 
-import asyncio
 import ssl
-from collections.abc import Callable
 
 import pytest
 
 from toolgauge.model.delivery import Refused, Unsupported
-from toolgauge.receive.grpc import FirstCall
 from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, refusal, too_large
 
 
@@ -28,25 +25,6 @@ def test_a_cause_is_logged_once_a_minute_with_the_number_in_between(caplog: pyte
     first, second = lines(caplog)
     assert first.startswith("refused 10.0.0.1:0 over HTTP: 401, a valid token is needed; ")
     assert second == first.replace("10.0.0.1:0", "10.0.0.1:99") + " (42 more since the last such line)"
-
-
-async def test_many_connections_without_a_call_wait_once_and_the_next_ones_again(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    waiting: list[Callable[[], None]] = []
-
-    def call_later(_delay_s: float, callback: Callable[[], None]) -> None:
-        waiting.append(callback)
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
-    first_call = FirstCall(RefusalLog(lambda: 0.0))
-    for _ in range(1000):
-        first_call.connected()
-    assert len(waiting) == 1
-    waiting.pop()()
-    assert len(lines(caplog)) == 1
-    first_call.connected()
-    assert len(waiting) == 1
 
 
 def test_causes_and_transports_are_logged_apart(caplog: pytest.LogCaptureFixture):

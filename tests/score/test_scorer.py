@@ -262,16 +262,6 @@ def test_what_stands_around_evaluations_is_entered_for_each_evaluation_only():
     assert steps == ["enter one abab", "leave one", "enter two abab", "leave two"]
 
 
-def test_what_ended_the_process_is_evaluated_no_more():
-    scorer = Scorer([criterion(name="one"), criterion(name="two")], ToolKinds())
-    scorer.set_crashed_aside([(JUDGED.trace_id, "one")])
-    other = replace(JUDGED, trace_id="ab" * 16)
-    found = [outcome_word(one.outcome) for run in (JUDGED, other) for one in scorer.score(run)]
-    assert found == ["error", "pass", "pass", "pass"]
-    scorer.set_crashed_aside([("", "two")])
-    assert [outcome_word(one.outcome) for one in scorer.score(other)] == ["pass", "error"]
-
-
 def test_an_evaluator_that_yields_outcomes_for_ever_is_stopped_at_the_first_repeat():
     fine = (None, Scored(value=1.0, explanation="x"))
     results = score(trajectory(), criterion(Yields(*[fine] * 1000)))

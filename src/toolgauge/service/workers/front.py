@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Protocol, TypeVar
 
 from toolgauge.config.model import Config
@@ -46,6 +47,7 @@ _ENDED_WITHIN_S = 27.0
 _IN_FLIGHT_PART = 2  # Of the inbox of a worker, this part may wait to be put there
 # The envelope of a body of this size may take tens of milliseconds to divide, for which other senders should not wait.
 _LARGE_BYTES = 1024 * 1024
+_MAX_TAKEN = 1000  # Of refused requests; the parts of older ones are taken twice
 _COPIES_ELSEWHERE = 2  # While a worker reads a request, beside the copies of a process that reads it alone
 
 
@@ -59,7 +61,7 @@ class Taking(Protocol):
 
 class DividedIntake:
     """Divides a request between the workers, and acknowledges it when every part is accepted.
-    When its sender repeats a refused request, the parts that were accepted are taken twice.
+    When its sender repeats a refused request, the parts that were accepted are not taken twice.
     """
 
     def __init__(
@@ -77,6 +79,8 @@ class DividedIntake:
         self._refused = refused
         self._on_accepted = on_accepted
         self._is_closed = False
+        # The workers that have taken their part of a refused request, by its digest, the oldest in front.
+        self._taken: dict[bytes, frozenset[int]] = {}
 
     def close(self) -> None:
         """Refuse everything from here on."""
@@ -95,17 +99,26 @@ class DividedIntake:
             message, reason = ("shutting down", "shutdown") if self._is_closed else ("memory is short", "memory")
             self._refused(sum(part.items for part in parts) if signal == "traces" else 0, reason)
             return Refused(message)
+        key = blake2b(body, digest_size=16).digest() if self._taken else b""
+        taken = self._taken.pop(key, frozenset())
+        left = [part for part in parts if part.worker not in taken]
         works = [
             self._workers[part.worker].consume(signal, part.body, sender, part.items if signal == "traces" else 0)
-            for part in parts
+            for part in left
         ]
         # Most requests have one part, and gathering costs as much as handing over.
         answers = [await works[0]] if len(works) == 1 else await asyncio.gather(*works)
-        left = [answer for answer in answers if not isinstance(answer, Accepted)]
-        if left:
-            return left[0]
-        self._on_accepted(signal, body)
-        return Accepted()
+        refused = [answer for answer in answers if not isinstance(answer, Accepted)]
+        if not refused:
+            self._on_accepted(signal, body)
+            return Accepted()
+        if taken := taken.union(
+            [part.worker for part, answer in zip(left, answers, strict=True) if isinstance(answer, Accepted)]
+        ):
+            self._taken[key or blake2b(body, digest_size=16).digest()] = taken
+            if len(self._taken) > _MAX_TAKEN:
+                del self._taken[next(iter(self._taken))]
+        return refused[0]
 
 
 @dataclass(kw_only=True, eq=False)

@@ -113,14 +113,6 @@ def spans_of(body: bytes) -> list[bytes]:
     return [raw for group in request.resource_groups for scope in group.scope_groups for raw in scope.items]
 
 
-def test_a_few_spans_may_wait_for_others_and_many_may_not():
-    leaving, _, _ = egress()
-    leaving.release([held(SPAN)] * 500)
-    assert not leaving.is_pressing
-    leaving.release([held(SPAN)])
-    assert leaving.is_pressing
-
-
 def test_nothing_waits_for_others_that_senders_wait_for():
     leaving, _, outbox = egress()
     outbox.requests = 0

@@ -79,13 +79,3 @@ async def test_one_that_takes_for_ever_is_plainly_claimed_that_it_did_not_come_i
     uploads.begin(slow)
     refused = await slow.ended()
     assert (refused.outcome, refused.http_status, refused.retry_after_s) == ("invalid", 408, None)
-
-
-async def test_nothing_is_asked_while_nothing_comes_in():
-    looks: list[int] = []
-    uploads = Uploads(1000, lambda size: bool(looks.append(size)) or True)
-    upload = FakeUpload()
-    uploads.begin(upload)
-    uploads.end(upload)
-    await asyncio.sleep(0.1)  # passing time is what is tested
-    assert looks == []

@@ -14,7 +14,6 @@ from msgspec.structs import force_setattr
 
 from tests.rows import each_row
 from tests.score.support import expect, expected, tool_call, trajectory
-from tests.walk.support import Walk
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.judge.inquiry import outcome_of, outcomes_of, questions
 from toolgauge.model.content import Recorded
@@ -41,7 +40,6 @@ from toolgauge.score.verdicts import MAX_ENTRIES, MAX_TEXT
 from toolgauge.service.plug_in_evaluators import (
     PlugInEvaluator,
     PlugInJudgeEvaluator,
-    copied,
     on_spare_thread,
 )
 
@@ -167,23 +165,6 @@ def mutable_parts(value: object, found: dict[int, object]) -> None:
         mutable_parts(entry, found)
 
 
-def test_nothing_that_can_change_is_shared_with_a_copy():
-    seen: list[Trajectory] = []
-    walk = Walk(criteria=(Criterion(name="c", evaluator_name="e", evaluator=Does(seen.append), revision="0" * 12),))
-    for framework in ("openinference-langgraph", "pydantic-ai"):
-        walk.send_folder(framework, "tool_error" if framework == "pydantic-ai" else "sequence")
-    walk.wait(1000)
-    assert seen
-    for run in (*seen, RUN):
-        own, copy = dict[int, object](), dict[int, object]()
-        mutable_parts(run, own)
-        copy_of_run = copied(run)
-        mutable_parts(copy_of_run, copy)
-        assert copy_of_run == run
-        assert len(own) == len(copy)
-        assert not own.keys() & copy.keys()
-
-
 class Late(Does):
     """Waits for ever the first times."""
 
@@ -272,18 +253,6 @@ class JudgesOther(Does):
 )
 def test_unsound_outcomes_are_errors(evaluator: Does):
     assert errors(*score(guarded(evaluator))) == ["invalid_outcome"]
-
-
-def test_a_text_that_says_something_else_each_time_is_read_once():
-    class Text(str):
-        __slots__ = ()
-
-        def __getitem__(self, _key: object) -> str:  # pyright: ignore[reportIncompatibleMethodOverride] (the fault under test)
-            return "z" * (1 << 20)
-
-    (result,) = score(guarded(Does(lambda _run: None, Scored(1.0, Text("short")))))
-    assert cast("Scored", result.outcome).explanation == "short"
-    assert type(cast("Scored", result.outcome).explanation) is str
 
 
 def test_our_own_evaluators_stay_as_they_are():

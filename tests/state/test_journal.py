@@ -157,7 +157,7 @@ def test_what_was_sent_is_received_since_the_first_start_unless_nothing_ran_for_
 def test_entry_that_three_processes_crashed_with_is_known_and_an_end_in_order_begins_anew(tmp_path: Path):
     def crashed_with(*known: JournalEntry) -> list[bool]:
         start = Opened(tmp_path, StateSettings(), start=False, now_ns=1_000)
-        found = [start.journal.has_crashed(entry) for entry in known]
+        found = [start.journal.begun.crashed_with(entry.id) for entry in known]
         # Without an end of the journal.
         start.store.close()
         return found
@@ -167,8 +167,8 @@ def test_entry_that_three_processes_crashed_with_is_known_and_an_end_in_order_be
         early = first.entry(b"early")
     assert [crashed_with(early) for _ in range(4)] == [[False]] * 3 + [[True]]
     with opened(tmp_path, start=False) as fifth:
-        assert fifth.journal.has_crashed(early)
-        assert not fifth.journal.has_crashed(fifth.entry(b"late"))
+        assert fifth.journal.begun.crashed_with(early.id)
+        assert not fifth.journal.begun.crashed_with(fifth.entry(b"late").id)
     assert crashed_with(early) == [False]
 
 

@@ -135,7 +135,7 @@ class Scoring:
         self._is_interrupted = True
 
     def give_up(self) -> None:
-        """Have what is being scored now touch nothing behind the scorer. From any thread."""
+        """Stop the current trajectory before its results leave the scorer. From any thread."""
         self._is_given_up = True
 
     def finish(self, trajectory: Trajectory, now_ns: int, due_ns: int) -> None:

@@ -25,8 +25,8 @@ from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, Relief
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Worker
-from toolgauge.state.journal import MAX_CRASHES, Journal
-from toolgauge.state.journal_rows import SENDERS_WAIT_NS
+from toolgauge.state.journal import Journal
+from toolgauge.state.journal_rows import MAX_CRASHES, SENDERS_WAIT_NS
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
@@ -79,7 +79,7 @@ class Persistence:
                     _LOG.info("reading the requests that an earlier process left in the journal")
                 count += 1
                 # Its evaluation, or its reading, may be what ends each process.
-                is_read = not self.journal.has_crashed(entry)
+                is_read = not self.journal.begun.crashed_with(entry.id)
                 unscored += not (is_read or entry.own)
                 with faults.survived():
                     try:

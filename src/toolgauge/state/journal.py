@@ -41,8 +41,6 @@ _STALLED_AFTER_S = 3.0
 _COMMIT_WITHIN_S = 10.0
 _FORGET_EVERY_S = 60.0
 _CLOSE_WITHIN_S = 10.0
-# So many processes in a row may crash with an entry before it is scored no more.
-MAX_CRASHES = 3
 _SECOND = 1_000_000_000
 _STALL = "the disk of the journal does not answer"
 # Sentence and reason of the refusal.
@@ -75,14 +73,14 @@ class Journal:
         try:
             losses = store.take_losses()
             with store.transaction() as connection:
-                self._start = journal_rows.count_start(connection, clock())
+                self.begun = journal_rows.count_start(connection, clock())
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
             raise StartError(str(error)) from error
         self._count(losses)
         # Since when requests have been received, by this process or those before it, without a pause of a minute.
-        self.received_since_ns = self._start.since_ns
-        self._ids = itertools.count(self._start.number * journal_rows.IDS_A_START)
+        self.received_since_ns = self.begun.since_ns
+        self._ids = itertools.count(self.begun.number * journal_rows.IDS_A_START)
         self._thread: threading.Thread | None = None
         # Guards what follows.
         self._changed = threading.Condition()
@@ -97,15 +95,13 @@ class Journal:
         self._is_failing = False
         # Since when the current transaction is being written, by the monotonic clock.
         self._writing_since_s: float | None = None
-        self._is_stall_logged = False
-        self._is_damaged = False
+        self._is_stall_logged = self._is_damaged = False
         # Entries of an earlier process: how many were read, and the ids of those that are unreadable.
         self._read = 0
         self._unreadable: list[int] = []
         self._missed = Group()
         self.unwritten = Unwritten(settings.max_bytes // _UNWRITTEN_PART)
-        self._alive_due_s = 0.0
-        self._forget_due_s = 0.0
+        self._alive_due_s = self._forget_due_s = 0.0
         self._try_again_after_s = try_again_s
         self._try_again_s = 0.0
         self._show()
@@ -203,11 +199,6 @@ class Journal:
                 "lost %d requests of an earlier process: they cannot be read from the journal", len(self._unreadable)
             )
 
-    def has_crashed(self, entry: JournalEntry) -> bool:
-        """Return whether the last three processes had this entry, and each of them crashed."""
-        starts = self._start.number - entry.id // journal_rows.IDS_A_START
-        return min(starts, self._start.crashes) >= MAX_CRASHES
-
     def closed_ids(self) -> Iterator[ClosedId]:
         """Read the ids that were closed, oldest first."""
         return self._pages(journal_rows.closed_rows)
@@ -251,13 +242,14 @@ class Journal:
         with self._changed:
             self._is_closing = True
             self._changed.notify()
-        if self._thread is None:
-            self._write_end()
-            return
         within_s = 1.0 if self._stalled_s else _CLOSE_WITHIN_S
-        self._thread.join(within_s)
-        if self._thread.is_alive():
-            _LOG.error("the journal could not be closed within %d s: the disk does not answer", within_s)
+        if self._thread is not None:
+            self._thread.join(within_s)
+            if self._thread.is_alive():
+                _LOG.error("the journal could not be closed within %d s: the disk does not answer", within_s)
+                return
+        with suppress(StateError), self._store.transaction() as connection:
+            journal_rows.write_end(connection)
 
     def _work(self) -> None:
         try:
@@ -269,7 +261,6 @@ class Journal:
             self._write(Group())
             while self._can_catch_up:
                 self._catch_up()
-            self._write_end()
         finally:
             # Nothing may wait for a thread that has ended, also where it ends by a fault of ours.
             with self._changed:
@@ -279,11 +270,6 @@ class Journal:
                 self._is_closing = True
                 left = [waiting for _, waiting in self._awaited if waiting is not None]
             _release(left)
-
-    def _write_end(self) -> None:
-        # A journal that was closed before, or that cannot be written.
-        with suppress(StateError), self._store.transaction() as connection:
-            journal_rows.write_end(connection)
 
     def _taken(self) -> list[_Pending] | None:
         """Wait for changes and take those of one transaction: none when it is time for a sign of life, `None` at the end."""

@@ -45,6 +45,8 @@ EFFECTS_SCHEMA = ("ALTER TABLE shown ADD COLUMN effects BLOB NOT NULL DEFAULT x'
 SENDERS_WAIT_NS = 60_000_000_000
 # Each start has ids of its own, higher than those of all starts before it.
 IDS_A_START = 2**40
+# So many processes in a row may crash with an entry before it goes on unscored.
+MAX_CRASHES = 3
 _ROWS_A_QUERY = 1000
 # More were never counted: a damaged number, or id, must not leave the range of ids.
 _MAX_STARTS = 2**22
@@ -214,6 +216,10 @@ class Start(NamedTuple):
     number: int
     since_ns: int
     crashes: int
+
+    def crashed_with(self, entry_id: int) -> bool:
+        """Return whether the last three processes had this entry, and each of them crashed."""
+        return min(self.number - entry_id // IDS_A_START, self.crashes) >= MAX_CRASHES
 
 
 def count_start(connection: sqlite3.Connection, now_ns: int) -> Start:

@@ -158,7 +158,7 @@ BROKEN = Run(
 
 
 @each_row(
-    ("settings", "scored", "kept"),
+    ("settings", "result", "kept"),
     [
         ({}, card(of=replace(run(), runs=(BROKEN,))), [LOW]),
         ({}, card(Errored(error_type="timeout", message="")), [LOW]),
@@ -168,10 +168,10 @@ BROKEN = Run(
     ],
     ids=["error of the run", "error of an evaluator", "failure in trial", "slow", "not slow"],
 )
-def test_runs_with_errors_and_slow_ones_are_kept(settings: dict[str, object], scored: Scorecard, kept: list[str]):
+def test_runs_with_errors_and_slow_ones_are_kept(settings: dict[str, object], result: Scorecard, kept: list[str]):
     keeping = Keeping(**settings)  # pyright: ignore[reportArgumentType] - settings of `keep` alone
     keeping.send(LOW)
-    keeping.score(scored)
+    keeping.score(result)
     assert (keeping.traces(), keeping.sampled) == (kept, 1 - len(kept))
 
 

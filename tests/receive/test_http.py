@@ -10,7 +10,6 @@ from tests.receive.fakes import OWN_HOP, FakeConsumer, Reply, gzipped, post, raw
 from toolgauge.model.delivery import Answer, Invalid, Refused, Unsupported
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.otlp.otlp_json import request_from_json
-from toolgauge.receive import http
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.settings import HttpSettings
 from toolgauge.receive.unpack import zstd
@@ -153,13 +152,6 @@ async def test_declared_length_over_the_limit_is_refused_before_the_body_is_sent
         reply = await raw(receivers.http.port, HEAD + b"Content-Length: 1001\r\n\r\n")
     assert (reply.status, status_of(reply).code) == (413, 8)
     assert receivers.outcomes() == {("http", "traces", "too_large"): 1}
-
-
-async def test_large_body_that_is_already_being_sent_is_plainly_claimed_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(http, "_LINGER_S", 3.0)
-    async with receiving(limit=1000) as receivers:
-        reply = await post(receivers.http.port, b"\n\0" * (2 << 20))
-    assert reply.status == 413
 
 
 async def test_chunked_body_is_bounded():

@@ -75,24 +75,6 @@ def test_its_output_in_a_pipe_has_no_control_characters_and_addresses_stay_maske
     assert "@example.com" not in demo[0]
 
 
-def screens(output: str) -> list[list[str]]:
-    """What is printed before the first heading, and from each heading to the next."""
-    return [screen.splitlines() for screen in re.split(r"\n(?=[^\n]+\n=+\n)", output)]
-
-
-def test_each_phase_and_the_summary_fit_a_screen(demo: tuple[str, Path]):
-    found = screens(demo[0])
-    assert [screen[0] for screen in found[1:]] == [
-        "Runs and their scores",
-        "What arrived at the destination",
-        "A release: a healthy agent, then a worse one",
-        "Summary",
-    ]
-    # The prompt is on the last line of a screen.
-    assert max(map(len, found)) < 24
-    assert max(len(line) for screen in found for line in screen) <= 80
-
-
 def test_a_reader_who_has_seen_enough_ends_it_quietly(tmp_path: Path):
     command = [sys.executable, "-m", "toolgauge", "demo"]
     with (tmp_path / "err").open("wb") as err:

@@ -1,6 +1,5 @@
 """What two workers hand over makes one watch, one view and one summary: those of one process."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
@@ -120,25 +119,6 @@ def test_a_tool_that_changes_between_two_workers_is_found_at_the_front():
         front.score(number, offered(number, tool))
     front.observations.tick(LATER)
     assert [(change.kind, change.path) for change in changes] == [("breaking", "$.parameters.properties.id.type")]
-
-
-def test_open_conversations_of_both_workers_are_counted_early_when_memory_runs_short():
-    front = Front()
-    for number in range(40):
-        card = scorecard(number, [("find_order", 1.0)], at_ns=START + number, conversation=f"c-{number // 2}")
-        front.score(number % WORKERS, card)
-
-    async def shed() -> None:
-        front.observations.start()
-        front.observations.shed()
-        await front.observations.stop()
-
-    asyncio.run(shed())
-    front.observations.tick(START + SECOND)
-    (counted,) = {status.observations for status in front.watcher.statuses()}
-    assert 5 < counted < 15
-    front.observations.tick(LATER)
-    assert {status.observations for status in front.watcher.statuses()} == {20}
 
 
 @examples(max_examples=5)

@@ -1,5 +1,6 @@
 """The worker does one thing after the other, in the order in which they came."""
 
+import asyncio
 import queue
 import threading
 import time
@@ -132,7 +133,8 @@ async def test_work_for_a_worker_that_was_given_up_is_done_at_once():
     worker.start()
     worker.give_up()
     try:
-        assert await worker.run(lambda: "done", timeout_s=10) == "done"
+        async with asyncio.timeout(10):
+            assert await worker.run(lambda: "done") == "done"
     finally:
         worker.end(60)
 

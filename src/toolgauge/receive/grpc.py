@@ -234,8 +234,12 @@ class _Exports:
         return b""
 
     async def _read(self, context: _Context, peer: str) -> bytes:
-        upload = _Upload(self._handler, self._signal, context, peer)
-        self._uploads.begin(upload)
+        async def give_up(refused: Refusal) -> None:
+            # Answered now, which frees the message; cancelling the wait could leave a whole message in memory for ever.
+            with contextlib.suppress(grpc.aio.BaseError):
+                await _abort(context, self._handler.refuse(self._signal, refused, peer))
+
+        self._uploads.begin(give_up)
         try:
             body = await context.read()
         except asyncio.CancelledError:
@@ -243,7 +247,7 @@ class _Exports:
             self._handler.miss(self._signal)
             raise
         finally:
-            self._uploads.end(upload)
+            self._uploads.end(give_up)
         if isinstance(body, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - the stubs know no `EOF`
             return body
         self._handler.miss(self._signal)
@@ -259,21 +263,6 @@ class _Exports:
         except grpc.aio.AbortError:
             self._handler.refusal_log.request("grpc", refused, peer)
             raise
-
-
-class _Upload:
-    __slots__ = ("_context", "_handler", "_peer", "_signal")
-
-    def __init__(self, handler: OtlpHandler, signal: Signal, context: _Context, peer: str) -> None:
-        self._peer = peer
-        self._handler = handler
-        self._signal: Signal = signal
-        self._context = context
-
-    async def give_up(self, refused: Refusal) -> None:
-        """Answer now, which frees the message; cancelling the wait could leave a whole message in memory for ever."""
-        with contextlib.suppress(grpc.aio.BaseError):
-            await _abort(self._context, self._handler.refuse(self._signal, refused, self._peer))
 
 
 def _refuse(

@@ -67,8 +67,8 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="toolgauge-worker", daemon=True)
         self._thread.start()
 
-    async def run(self, work: Callable[[], _T], timeout_s: float | None = None) -> _T:
-        """Have the worker do this between two pieces of work, or do it here when no worker runs. Raises `TimeoutError`."""
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Have the worker do this between two pieces of work, or do it here when no worker runs."""
         if self._thread is None or self._is_given_up:
             return work()
         outcome: Future[_T] = Future()
@@ -79,8 +79,7 @@ class Worker:
             settle(outcome, work)
 
         self.post(do)
-        async with asyncio.timeout(timeout_s):
-            return await asyncio.wrap_future(outcome)
+        return await asyncio.wrap_future(outcome)
 
     def post(self, work: Callable[[], None]) -> None:
         """Have the worker do this between two pieces of its own work, without waiting for it."""

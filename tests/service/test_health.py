@@ -123,7 +123,6 @@ async def test_destination_that_is_away_is_plainly_claimed_and_no_reason_for_a_r
         (AWAY, COUNTING, 60, 500),
         (REFUSED, ErrorPolicy(), 0, 200),
         (REFUSED, ErrorPolicy(include_permanent_errors=True), 0, 500),
-        (ComponentHealth(status="StatusFatalError", since_ns=START_NS), ErrorPolicy(), 0, 500),
     ],
 )
 def test_errors_count_where_and_when_that_is_asked_for(

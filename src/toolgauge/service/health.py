@@ -36,7 +36,6 @@ Status: TypeAlias = Literal[
     "StatusOK",
     "StatusRecoverableError",
     "StatusPermanentError",
-    "StatusFatalError",
     "StatusStopping",
     "StatusStopped",
 ]
@@ -48,7 +47,7 @@ _OF_PHASE: Mapping[Phase, Status] = {
     "stopped": "StatusStopped",
 }
 # The larger stands for a group that holds both.
-_SEVERITY: Mapping[Status, int] = {"StatusRecoverableError": 1, "StatusPermanentError": 2, "StatusFatalError": 3}
+_SEVERITY: Mapping[Status, int] = {"StatusRecoverableError": 1, "StatusPermanentError": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

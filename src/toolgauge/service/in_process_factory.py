@@ -29,7 +29,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, NoOutbox, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.process import Faults, SteadyClock
-from toolgauge.service.watching import log_incidents
+from toolgauge.service.watching import log_incidents, send_own
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -139,16 +139,11 @@ class InProcess(NoOutbox):
 
     def _regressed(self, regressions: Sequence[Regression]) -> None:
         log_incidents(regressions, self._incidents)
-        self._put_own(self._emitter.regressions(regressions))
+        send_own(self._emitter.regressions(regressions), self.put, self.metrics)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._emitter.count_tool_changes(changes, capped)
-        self._put_own(self._emitter.tool_changes(changes))
-
-    def _put_own(self, outgoings: Iterable[Outgoing]) -> None:
-        for outgoing in outgoings:
-            if not self.put(outgoing):
-                self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+        send_own(self._emitter.tool_changes(changes), self.put, self.metrics)
 
     def record(self, scorecard: Scorecard) -> None:
         """Count the scorecard and show it to the application."""

@@ -1,7 +1,7 @@
 """Config -> one service, ready to start."""
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -41,7 +41,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Notifier, Watching
+from toolgauge.service.watching import Notifier, Watching, send_own
 from toolgauge.service.worker import Worker
 from toolgauge.state.ledger import NO_LEDGER, Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
@@ -76,9 +76,7 @@ class Telemetry:
             start_ns=start_ns,
         )
         measure_process(registry)
-        webhooks = Webhooks(
-            config.exporters.webhook, config.trace_url, metrics.webhook, clock=clock, user_agent=USER_AGENT
-        )
+        webhooks = Webhooks(config.exporters.webhook, config.trace_url, metrics.webhook, user_agent=USER_AGENT)
         return cls(config, registry, metrics, emitter, webhooks, clock, start_ns, hop_id)
 
     def watching(
@@ -92,13 +90,8 @@ class Telemetry:
         if watcher is None:
             return None
 
-        def put_own(outgoings: Iterable[Outgoing]) -> None:
-            for outgoing in outgoings:
-                if not put(outgoing):
-                    self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-
         def announce(regressions: Sequence[Regression]) -> None:
-            put_own(self.emitter.regressions(regressions))
+            send_own(self.emitter.regressions(regressions), put, self.metrics)
             self.webhooks.put(regressions)
 
         return Watching(
@@ -107,7 +100,7 @@ class Telemetry:
             store=store,
             streams=watched_streams(criteria),
             announce=announce,
-            announce_tool_changes=lambda changes: put_own(self.emitter.tool_changes(changes)),
+            announce_tool_changes=lambda changes: send_own(self.emitter.tool_changes(changes), put, self.metrics),
             count_tool_changes=self.emitter.count_tool_changes,
             clock=self.clock,
             faults=Faults(self.metrics),

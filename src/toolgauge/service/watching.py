@@ -6,7 +6,7 @@ Regressions are saved before they are announced, so that a restart knows them; o
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -14,11 +14,12 @@ from msgspec import Struct
 from toolgauge.export.failed_runs import notice_title
 from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.webhooks import Webhooks
+from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
 from toolgauge.model.tool_changes import ToolDefinitionChange
-from toolgauge.selfmetrics import WatchMetrics
+from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.watcher import Watcher
@@ -51,6 +52,13 @@ class OnWorker(Protocol):
 
 # Rows to save, and to remove, and the announcement that follows.
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], Callable[[], None] | None]
+
+
+def send_own(outgoings: Iterable[Outgoing], put: Callable[[Outgoing], bool], metrics: SelfMetrics) -> None:
+    """Send requests of our own to the destinations; count those without room."""
+    for outgoing in outgoings:
+        if not put(outgoing):
+            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
 
 def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> None:

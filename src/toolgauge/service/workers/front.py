@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from toolgauge.config.model import Config
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refused, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.metrics import Counter, Gauge
-from toolgauge.otlp.request import Divider
+from toolgauge.otlp.request import Divider, Part
 from toolgauge.pipeline.stages import ignore_regressions
 from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
@@ -33,7 +33,7 @@ from toolgauge.service.workers.channel import Kind, packed
 from toolgauge.service.workers.merged_metrics import MergedRegistry
 from toolgauge.service.workers.redistribution import redistribute
 from toolgauge.service.workers.worker_observations import Observations, Viewers
-from toolgauge.service.workers.worker_process import WorkerProcess, Workers, spawn_command
+from toolgauge.service.workers.worker_process import Unsettled, WorkerProcess, Workers, spawn_command
 from toolgauge.settings import file_path
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
@@ -47,8 +47,9 @@ _ENDED_WITHIN_S = 27.0
 _IN_FLIGHT_PART = 2  # Of the inbox of a worker, this part may wait to be put there
 # The envelope of a body of this size may take tens of milliseconds to divide, for which other senders should not wait.
 _LARGE_BYTES = 1024 * 1024
-_MAX_TAKEN = 1000  # Of refused requests; the parts of older ones are taken twice
 _COPIES_ELSEWHERE = 2  # While a worker reads a request, beside the copies of a process that reads it alone
+_MAX_TRIED = 1000  # Requests of which parts were taken. Beyond them the oldest are forgotten, and taken twice.
+_Try: TypeAlias = asyncio.Future[Answer]
 
 
 class Taking(Protocol):
@@ -79,8 +80,8 @@ class DividedIntake:
         self._refused = refused
         self._on_accepted = on_accepted
         self._is_closed = False
-        # The workers that have taken their part of a refused request, by its digest, the oldest in front.
-        self._taken: dict[bytes, frozenset[int]] = {}
+        # The last try of each worker's part of a request that was refused as a whole, the oldest request first.
+        self._tried: dict[bytes, dict[int, _Try]] = {}
 
     def close(self) -> None:
         """Refuse everything from here on."""
@@ -99,26 +100,47 @@ class DividedIntake:
             message, reason = ("shutting down", "shutdown") if self._is_closed else ("memory is short", "memory")
             self._refused(sum(part.items for part in parts) if signal == "traces" else 0, reason)
             return Refused(message)
-        key = blake2b(body, digest_size=16).digest() if self._taken else b""
-        taken = self._taken.pop(key, frozenset())
-        left = [part for part in parts if part.worker not in taken]
-        works = [
-            self._workers[part.worker].consume(signal, part.body, sender, part.items if signal == "traces" else 0)
-            for part in left
-        ]
-        # Most requests have one part, and gathering costs as much as handing over.
-        answers = [await works[0]] if len(works) == 1 else await asyncio.gather(*works)
-        refused = [answer for answer in answers if not isinstance(answer, Accepted)]
-        if not refused:
+        answer = await self._hand_over_all(signal, body, parts, sender)
+        if isinstance(answer, Accepted):
             self._on_accepted(signal, body)
-            return Accepted()
-        if taken := taken.union(
-            [part.worker for part, answer in zip(left, answers, strict=True) if isinstance(answer, Accepted)]
-        ):
-            self._taken[key or blake2b(body, digest_size=16).digest()] = taken
-            if len(self._taken) > _MAX_TAKEN:
-                del self._taken[next(iter(self._taken))]
-        return refused[0]
+        return answer
+
+    async def _hand_over_all(self, signal: Signal, body: bytes, parts: Sequence[Part], sender: str | None) -> Answer:
+        key = blake2b(body, digest_size=16).digest() if self._tried else b""
+        tried = self._tried.pop(key, {})
+        is_taken = False
+        try:
+            works = [self._hand_over(signal, part, sender, tried) for part in parts]
+            # Most requests have one part, and gathering costs as much as handing over.
+            answers = [await works[0]] if len(works) == 1 else await asyncio.gather(*works)
+            left = [answer for answer in answers if not isinstance(answer, Accepted)]
+            is_taken = not left
+            return Accepted() if is_taken else left[0]
+        finally:
+            # Also when the sender has given up.
+            if not is_taken and any(map(_may_be_taken, tried.values())):
+                self._tried[key or blake2b(body, digest_size=16).digest()] = tried
+                if len(self._tried) > _MAX_TRIED:
+                    del self._tried[next(iter(self._tried))]
+
+    async def _hand_over(self, signal: Signal, part: Part, sender: str | None, tried: dict[int, _Try]) -> Answer:
+        last = tried.get(part.worker)
+        if last is None or not _may_be_taken(last):
+            spans = part.items if signal == "traces" else 0
+            work = self._workers[part.worker].consume(signal, part.body, sender, spans)
+            last = tried[part.worker] = asyncio.ensure_future(work)
+        answer = await asyncio.shield(last)
+        return answer.later.result() if isinstance(answer, Unsettled) and answer.later.done() else answer
+
+
+def _may_be_taken(last: _Try) -> bool:
+    """Return whether a worker has taken its part, or still may."""
+    if not last.done():
+        return True
+    answer = None if last.cancelled() or last.exception() is not None else last.result()
+    if isinstance(answer, Unsettled):
+        return _may_be_taken(answer.later)
+    return isinstance(answer, Accepted)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -19,7 +19,6 @@ from itertools import count
 
 from toolgauge.model.delivery import Accepted, Answer, Outgoing, Refused, Signal
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
-from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.process import own_bytes, resident_bytes
@@ -39,11 +38,18 @@ _TICK_S = 0.5
 _REFUSED_AFTER, _KILLED_AFTER, _KILLED_AT_THE_END_AFTER = 10, 60, 20  # Silent ticks
 
 
+class Unsettled(Refused, frozen=True, kw_only=True):
+    """The refusal of a request that a worker has not answered in time; `later` is its answer."""
+
+    later: asyncio.Future[Answer]
+
+
 @dataclass(slots=True)
 class _Waiting:
     answer: asyncio.Future[Answer]
     spans: int
     size: int
+    is_refused: bool = False
 
 
 @dataclass(slots=True)
@@ -52,7 +58,6 @@ class _Life:
     channel: Channel
     ready: asyncio.Future[None]
     began_s: float
-    budget: ByteBudget
     # Ticks since the last beat of its thread, and since the last frame of its event loop.
     beat_ticks: int = 0
     frame_ticks: int = 0
@@ -60,6 +65,7 @@ class _Life:
     is_hung: bool = False
     waiting: dict[int, _Waiting] = field(default_factory=dict)
     questions: dict[int, asyncio.Future[Frame]] = field(default_factory=dict)
+    bytes_waiting: int = 0
     accepted: int = 0
     accepted_ns: int = 0
     refused: int = 0
@@ -89,6 +95,7 @@ class WorkerProcess:
         self._numbers = count(1)
         self._life: _Life | None = None
         self._running: asyncio.Task[None] | None = None
+        self._freed = asyncio.Event()
         self._is_ending = False
         self._lost_ns = 0  # Until when spans were acknowledged that died with an earlier process of it
         self._last: asyncio.Event = asyncio.Event()
@@ -113,24 +120,29 @@ class WorkerProcess:
 
     async def consume(self, signal: Signal, body: bytes, sender: str | None, spans: int) -> Answer:
         """Hand it a request, and return its answer."""
-        life = self._life
-        if life is None or not self.takes or not await self._has_room(life, len(body)):
+        life = await self._with_room(len(body))
+        if life is None:
             self._on.refused(spans)
             return Refused("a worker is being started again, hangs, or cannot keep up")
         number = self._number()
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         life.waiting[number] = _Waiting(answer, spans, len(body))
+        life.bytes_waiting += len(body)
         life.channel.send(Kind.REQUEST, number, request_head(signal, sender), body)
         return await answer
 
-    async def _has_room(self, life: _Life, size: int) -> bool:
-        if not (life.budget.take(size) or await life.budget.take_in_time(size, _PATIENCE_S)):
-            return False
-        # It may have died, or hang, meanwhile.
-        if life is self._life and self.takes:
-            return True
-        life.budget.give_back(size)
-        return False
+    async def _with_room(self, size: int) -> _Life | None:
+        until_s = time.monotonic() + _PATIENCE_S
+        while (life := self._life) is not None and self.takes:
+            if not life.bytes_waiting or life.bytes_waiting + size <= self._max_bytes:
+                return life
+            self._freed.clear()
+            try:
+                async with asyncio.timeout(until_s - time.monotonic()):
+                    await self._freed.wait()
+            except TimeoutError:
+                return None
+        return None
 
     def send(self, kind: Kind, content: bytes = b"") -> bool:
         """Send it something that has no answer; False when it does not run."""
@@ -223,9 +235,7 @@ class WorkerProcess:
             theirs.close()
             os.close(beats)
         loop = asyncio.get_running_loop()
-        life = self._life = _Life(
-            process, await Channel.of(ours), loop.create_future(), loop.time(), ByteBudget(self._max_bytes)
-        )
+        life = self._life = _Life(process, await Channel.of(ours), loop.create_future(), loop.time())
         loop.add_reader(heard, self._hear, life, heard)
         life.watching = asyncio.create_task(self._watch(life))
         life.reading = asyncio.create_task(self._read(life))
@@ -296,12 +306,16 @@ class WorkerProcess:
         _LOG.error("%s", error, extra={"worker": self.number})
         self.down = ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
         for waiting in life.waiting.values():
-            self._refuse(waiting, "a worker does not respond")
+            if not waiting.is_refused:
+                self._refuse(waiting)
+                answer, waiting.answer = waiting.answer, asyncio.get_running_loop().create_future()
+                answer.set_result(Unsettled("a worker does not respond", later=waiting.answer))
+        self._freed.set()
 
-    def _refuse(self, waiting: _Waiting, message: str) -> None:
-        if not waiting.answer.done():
+    def _refuse(self, waiting: _Waiting) -> None:
+        if not waiting.is_refused:
+            waiting.is_refused = True
             self._on.refused(waiting.spans)
-            waiting.answer.set_result(Refused(message))
 
     async def _read(self, life: _Life) -> None:
         async for frame in life.channel.frames():
@@ -327,10 +341,13 @@ class WorkerProcess:
             life.ready.set_exception(StartError(f"worker {self.number} {reason} before it was ready"))
         was_ready, self.is_ready, self._life = self.is_ready, False, None
         for waiting in life.waiting.values():
-            self._refuse(waiting, "the worker died, and is started again")
+            self._refuse(waiting)
+            if not waiting.answer.done():
+                waiting.answer.set_result(Refused("the worker died, and is started again"))
         for question in tuple(life.questions.values()):
             question.cancel()
         life.questions.clear()
+        self._freed.set()
         self._last.set()
         if was_ready and not (self._is_ending and self.losses is not None):
             self._is_down(f"worker {self.number} {reason}, and is started again")
@@ -342,7 +359,8 @@ class WorkerProcess:
         match frame.kind:
             case Kind.ANSWER:
                 waiting = life.waiting.pop(frame.number)
-                life.budget.give_back(waiting.size)
+                life.bytes_waiting -= waiting.size
+                self._freed.set()
                 answer = frame.read(Answered).answer
                 if isinstance(answer, Accepted):
                     life.accepted += waiting.spans

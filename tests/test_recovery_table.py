@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from tests.captures import CORPUS, switches
-from tests.recovery_table import BADGES, badge, rows, table, written
-from toolgauge.recordings.conformance import COLUMNS, Cell, Truth
+from tests.recovery_table import BADGES, COLUMNS, Cell, Truth, badge, rows, table, written
 
 Rows = dict[str, tuple[Sequence[Truth], dict[str, Cell]]]
 

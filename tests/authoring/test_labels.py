@@ -41,18 +41,6 @@ def test_numbers_pass_from_a_threshold_on(file: Path):
     assert list(read_labels(file, 4.0).verdicts.values()) == [True, False]
 
 
-def test_a_label_may_stand_for_several_runs(file: Path):
-    file.write_text(f"trace_id,verdict,weight\n{FIRST.id},passed,2.5\n{SECOND.id},failed,\n")
-    labels = read_labels(file)
-    assert (labels.weights, labels.weight) == ({FIRST: 2.5}, 3.5)
-    assert (
-        labels.as_csv() == f"trace_id,conversation_id,verdict,weight\n{FIRST.id},,passed,2.5\n{SECOND.id},,failed,1\n"
-    )
-    assert problem(file, f"trace_id,verdict,weight\n{FIRST.id},passed,0.5\n")[0] == (
-        "`F`, line 2: `0.5` is no weight, a number from 1 on"
-    )
-
-
 def test_the_same_verdict_twice_is_one(file: Path):
     file.write_text("conversation_id,verdict\nc-1,good\nc-1,passed\n")
     assert read_labels(file).verdicts == {CONVERSATION: True}

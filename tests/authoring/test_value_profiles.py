@@ -92,32 +92,6 @@ def test_more_than_a_dozen_labels_are_no_closed_set():
     assert profiled(values).labels is None
 
 
-def test_identifiers_have_a_pattern_of_their_shape():
-    assert profiled([f"#W{1234567 + place}" for place in range(9)]).pattern == r"\#[A-Z][0-9]{7}"
-    assert profiled([f"mei_kovacs_{8020 + place}" for place in range(9)]).pattern == "[a-z]+_[a-z]+_[0-9]{4}"
-    values: list[Json] = [f"{kind}_{number}" for kind in ("gift_card", "voucher") for number in range(10, 15)]
-    assert profiled(values).pattern == "[a-z]+_[0-9]{2}|[a-z]+_[a-z]+_[0-9]{2}"
-
-
-def test_identifiers_of_many_shapes_have_a_pattern_of_their_characters():
-    values: list[Json] = [
-        "A1B2C3",
-        "AB12C3",
-        "1A2B3C",
-        "A12B3C",
-        "1AB234",
-        "A1BC23",
-        "12ABC3",
-        "X9X9X9",
-        "9XXXXX",
-        "XXXXX9",
-    ]
-    assert profiled(values, name="code").pattern == "[A-Z0-9]{6}"
-    assert profiled(["a1b2", *values], name="code").pattern == "[A-Za-z0-9]+"
-    assert profiled([*values, "a1b2"], name="code").pattern == "[A-Za-z0-9]+"
-    assert profiled(["a1-b2", *values], name="code").pattern is None
-
-
 def test_a_word_under_the_name_of_an_id_is_an_id():
     values: list[Json] = [*(f"A{place}BCDE" for place in range(10)), "QQQQQQ", "12"]
     assert profiled(values, name="reservation_id").forms == {"identifier": 12}

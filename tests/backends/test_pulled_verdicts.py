@@ -246,7 +246,7 @@ async def run(*arguments: str) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-async def test_verdicts_become_a_file_of_labels_with_weights(tmp_path: Path):
+async def test_verdicts_become_a_file_of_labels(tmp_path: Path):
     traces = [
         {"trace_id": f"tr-{ONE}", "assessments": [given("correct", True), given(QUEUED, 0.25), given("tone", "bad")]},
         {"trace_id": f"tr-{TWO}", "assessments": [given("correct", False), given("stars", 4)]},
@@ -257,11 +257,10 @@ async def test_verdicts_become_a_file_of_labels_with_weights(tmp_path: Path):
         code, out, err = await run(*options, "--since", "30d", "--label-name", "correct", "-o", str(file))
         assert (code, out) == (0, "")
         assert err == "labels of `mlflow` (`correct` 2, `stars` 1, `tone` 1): 1 passed, 1 failed\n"
-        assert file.read_text() == (f"trace_id,conversation_id,verdict,weight\n{ONE},,passed,4\n{TWO},,failed,1\n")
-        labels = read_labels(file)
-        assert labels.weights == {Labelled(is_conversation=False, id=ONE): 4.0}
+        assert file.read_text() == f"trace_id,conversation_id,verdict\n{ONE},,passed\n{TWO},,failed\n"
+        assert read_labels(file).verdicts[Labelled(is_conversation=False, id=ONE)] is True
         code, out, err = await run(*options, "--label-pass-at", "5")
-        assert out == f"trace_id,conversation_id,verdict,weight\n{TWO},,failed,1\n"
+        assert out == f"trace_id,conversation_id,verdict\n{TWO},,failed\n"
         assert "1 with different verdicts, left out" in err
         assert (await run(*options, "--label-name", "other"))[0] == 1
         assert (await run(*options, "--since", "soon"))[0] == 2

@@ -1,4 +1,4 @@
-"""`check --calls`, `check --stats` and `doctor` as people and scripts run them."""
+"""`check --calls` and `doctor` as people and scripts run them."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_mapping_of_the_configuration_reads_calls(tmp_path: Path):
     given = ("--set", f"dialects={{acme: {{scopes: unknown, spans: [{mapping}]}}}}", file)
     shown = run("check", "--calls", "--json", *given)
     assert (shown.err, '"result": {"id": 7}' in shown.out) == ("", True)
-    assert json.loads(run("check", "--stats", "--json", *given).out)["dialects"] == {"acme": 1}
+    assert json.loads(run("doctor", "--json", *given).out)["dialects"] == ["acme"]
 
 
 def test_doctor_ends_with_1_where_something_is_missing_and_prints_one_object_a_producer():
@@ -74,11 +74,9 @@ def test_doctor_says_that_traces_are_split(tmp_path: Path):
     assert "split: 1 of 2 trajectories lack some spans" in run("doctor", str(tmp_path)).err
 
 
-def test_stats_count_and_name_no_values():
-    assert json.loads(run("check", "--stats", "--json", SILENT).out)["calls"]["arguments"] == {"not_recorded": 3}
-    ended = run("check", "--stats", HEALTHY)
-    assert ended.out.startswith("spans and log records: 4\n")
-    assert "Lima" not in ended.out
+def test_doctor_names_the_scopes_of_a_recording_that_it_does_not_read(tmp_path: Path):
+    ended = run("doctor", recording(tmp_path, "step", acme_kind="work"))
+    assert (ended.code, "the most spans are of the scopes `unknown.framework`" in unbroken(ended.err)) == (1, True)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ FORMS: dict[str, tuple[str, ...]] = {
         "RECORDING --fail-under NAME",
         "RECORDING --calls",
         "RECORDING --calls --json",
-        "RECORDING --stats",
         "RECORDING --criterion default.tool_success",
         "RECORDING --criterion NAME",
         "RECORDING --trace 00 --json",

@@ -178,9 +178,7 @@ def test_a_drop_is_announced_once_beside_the_results(tmp_path: Path):
     assert any("`default.tool_success` of `list_orders` fell from " in line and change in line for line in announced)
 
 
-@pytest.mark.parametrize(
-    "words", [(), ("--calls",), ("--stats",), ("--criterion", "default.tool_success"), ("--firings",)]
-)
+@pytest.mark.parametrize("words", [(), ("--calls",), ("--criterion", "default.tool_success"), ("--firings",)])
 def test_lines_fit_a_screen_and_say_no_word_twice(words: tuple[str, ...]):
     folders = (str(CORPUS / folder) for folder in ("google-adk", "openinference-agno", "pydantic-ai", "vercel-ai"))
     ended = run("check", *words, *folders, "--set", "redact.values=show")

@@ -14,8 +14,8 @@ from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recordings.doctor import Doctor, diagnosis_object
+from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
-from toolgauge.recordings.stats import Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 TRACE = "5b8aa5a2d2c872e8321cf37308d69df2"

@@ -9,10 +9,10 @@ import msgspec
 from tests import recovery_table
 from tests.captures import Captured
 from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectories, recordings
+from tests.recovery_table import Cell, MadeRun, Truth, cells, compared
 from tests.rows import each_row
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import Fact, producer_of, remedy
-from toolgauge.recordings.conformance import Cell, MadeRun, Truth, cells, compared
 
 LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust", "Kotlin": "kotlin"}
 
@@ -62,7 +62,7 @@ def test_problems_are_those_of_the_truth(captured: Captured):
 def assert_problems_are_of_the_truth(folder: str, scenario: str) -> None:
     diagnoses, trajectories = diagnosed_with_trajectories(recordings(folder, scenario))
     found = shares(folder, scenario, trajectories)
-    problems = {missing.fact for one in diagnoses for missing in one.missing if missing.grade == "problem"}
+    problems = {missing.fact for one in diagnoses for missing in one.missing if missing.is_problem}
     if all(found[column].word in ("yes", "-") for column in ("calls", "arguments", "results", "failures")):
         assert problems == set(), scenario
     lost = {column for column in ("arguments", "results") if found[column].of and not found[column].right}

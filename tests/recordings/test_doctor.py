@@ -11,8 +11,8 @@ from tests.recordings.corpus import CORPUS, diagnosed, recordings
 from tests.rows import each_row
 from toolgauge import plugins
 from toolgauge.model.json import Json
-from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, producer_of, table
-from toolgauge.recordings.doctor import Diagnosis, Missing, diagnosis_lines, diagnosis_object
+from toolgauge.recognize.shortfalls import Fact, Producer, producer_of, table
+from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object, not_evaluated
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"
@@ -23,8 +23,8 @@ FACTS: tuple[Fact, ...] = get_args(Fact)
 NEVER_RECORDED = {"autogen-native", "mcp-python"}
 
 
-def facts(diagnosis: Diagnosis, grade: str) -> list[Fact]:
-    return [missing.fact for missing in diagnosis.missing if missing.grade == grade]
+def problems(diagnosis: Diagnosis) -> list[Fact]:
+    return [missing.fact for missing in diagnosis.missing if missing.is_problem]
 
 
 def test_of_calls_that_nobody_tells_of_nothing_is_asked_twice():
@@ -45,7 +45,7 @@ def test_producers_that_never_record_arguments_are_not_sent_after_a_switch(folde
     ailing = [diagnosis for diagnosis in diagnosed(recordings(folder)) if diagnosis.has_problems]
     assert [diagnosis.producer.scope for diagnosis in ailing] == scopes
     for diagnosis in ailing:
-        assert facts(diagnosis, "problem") == ["arguments", "results"]
+        assert problems(diagnosis) == ["arguments", "results"]
         for missing in diagnosis.missing:
             assert missing.remedy.never
             assert not missing.remedy.switches
@@ -55,8 +55,7 @@ def test_producers_that_never_record_arguments_are_not_sent_after_a_switch(folde
 def test_healthy_producers_get_no_problem(folder: str):
     off = ("content_off", *WITHOUT_CONTENT.get(folder, ()))
     paths = [path for path in recordings(folder) if Path(path).name.split(".")[0] not in off]
-    problems = {d.producer.scope: facts(d, "problem") for d in diagnosed(paths) if d.has_problems}
-    assert problems == {}
+    assert {d.producer.scope: problems(d) for d in diagnosed(paths) if d.has_problems} == {}
 
 
 def test_spans_of_a_protocol_beneath_a_tool_that_records_its_arguments_are_no_problem():
@@ -69,9 +68,7 @@ def test_spans_of_a_protocol_beneath_a_tool_that_records_its_arguments_are_no_pr
 
 
 def test_every_evaluator_is_named_for_the_facts_it_needs():
-    none = Remedy(how="")
-    facts_missing = [Missing(fact=fact, grade="note", count=1, of=1, unit="calls", remedy=none) for fact in FACTS]
-    named = {name for each in facts_missing for name in each.not_evaluated}
+    named = {name for fact in FACTS for name in not_evaluated(fact)}
     # Time and tokens are limits without any call; an answer is compared without calls.
     excused = {"budget", "json_similarity", "uipath.json_similarity"}
     unnamed = set(plugins.names(plugins.EVALUATORS)) - named - excused
@@ -148,13 +145,13 @@ def test_log_events_that_name_no_trace_are_a_problem_of_their_own(tmp_path: Path
 def test_silent_model_calls_are_no_riddle_where_calls_show_as_tool_spans(tmp_path: Path):
     silent = recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"})
     (alone,) = diagnosed([silent])
-    assert facts(alone, "problem") == ["calls", "arguments", "results"]
+    assert problems(alone) == ["calls", "arguments", "results"]
     called = tmp_path / "called.json"
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_user"}
     # Another trace of the same service.
     called.write_text(Path(recorded(tmp_path / "called", "acme", tool)).read_text().replace(TRACE, TRACE[::-1]))
     (together,) = diagnosed([silent, str(called)])
-    assert facts(together, "problem") == ["arguments", "results"]
+    assert problems(together) == ["arguments", "results"]
 
 
 def test_tools_under_one_name_that_no_model_was_offered_are_a_problem(tmp_path: Path):
@@ -229,19 +226,17 @@ def test_spans_that_lost_attributes_are_counted_with_the_limits_to_raise(tmp_pat
 def test_calls_without_arguments_are_no_problem_where_their_results_show_the_switch_to_be_on(tmp_path: Path):
     tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "list_all"}
     (bare,) = diagnosed([recorded(tmp_path / "bare", "acme", {**tool, "gen_ai.tool.call.result": "[1, 2]"})])
-    assert facts(bare, "problem") == []
+    assert problems(bare) == []
     (silent,) = diagnosed([recorded(tmp_path / "silent", "acme", tool)])
-    assert facts(silent, "problem") == ["arguments", "results"]
+    assert problems(silent) == ["arguments", "results"]
     (void,) = diagnosed([recorded(tmp_path / "void", "acme", {**tool, "gen_ai.tool.call.arguments": '{"q": 1}'})])
-    assert {missing.fact: missing.remedy.switches for missing in void.missing if missing.grade == "problem"} == {
-        "results": ()
-    }
+    assert {missing.fact: missing.remedy.switches for missing in void.missing if missing.is_problem} == {"results": ()}
 
 
 def test_a_producer_without_tool_spans_is_named_with_what_adds_them():
     (client,) = diagnosed(recordings("openinference-groq", "one_call"))
     (missing,) = [missing for missing in client.missing if missing.fact == "tool_spans"]
-    assert (missing.what, missing.grade) == ("no tool spans in 1 of 1 calls", "note")
+    assert (missing.what, missing.is_problem) == ("no tool spans in 1 of 1 calls", False)
     assert "openinference-instrumentation" in missing.remedy.how
     (framework,) = diagnosed(recordings("pydantic-ai", "one_call"))
     assert "tool_spans" not in {missing.fact for missing in framework.missing}
@@ -266,7 +261,7 @@ def test_what_other_traces_of_a_producer_have_needs_no_switch():
 def test_a_producer_that_marks_no_failures_is_named_with_what_helps():
     (diagnosis,) = diagnosed(recordings("spring-ai", "tool_error"))
     missing = next(missing for missing in diagnosis.missing if missing.fact == "failures")
-    assert (missing.grade, missing.remedy.never) == ("note", True)
+    assert (missing.is_problem, missing.remedy.never) == (False, True)
     assert "fails_when: {text" in missing.remedy.how
     assert not any(m.fact == "failures" for d in diagnosed(recordings("pydantic-ai", "tool_error")) for m in d.missing)
 

@@ -10,8 +10,8 @@ from tests.rows import each_row
 from tests.walk.support import key_value
 from toolgauge.config.load import load
 from toolgauge.recordings.doctor import Doctor
+from toolgauge.recordings.producer_counts import Tally, UnreadTools, looks_like_tool_call, unread_lines, unread_object
 from toolgauge.recordings.recorded_requests import read, scorecards
-from toolgauge.recordings.stats import Tally, UnreadTools, looks_like_tool_call, unread_lines, unread_object
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 MAPPING = "dialects.acme.spans=[{match: {acme.tool.name: true}, reads: tool_call, tool_name: acme.tool.name}]"

@@ -15,7 +15,6 @@ from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
 from toolgauge.model.trajectory import Message, Trajectory
-from toolgauge.recordings.stats import Stats, Tally
 from toolgauge.report.findings import Report, Row, finding
 from toolgauge.report.json_objects import trajectory_object, verdict_objects
 from toolgauge.report.junit import junit
@@ -112,11 +111,8 @@ def test_a_named_error_keeps_its_name():
 
 
 def test_a_call_that_no_tool_ran_was_asked_for_and_did_not_run():
-    stats = Stats(Tally())
-    stats.add(RUN)
     answered, states = report(card())
     assert "  turn 2  ship()  asked for, not run  [support]" in list(TextWriter(SHOWING).trajectory(RUN))
-    assert "        1 asked for, not run" in list(stats.lines())
     assert "    turn 2  ship()  asked for, not run  [support]" in list(TextWriter(HIDING).explained(card()))
     assert any("1 ship() asked for, not run" in line for line in answered)
     assert f"ship {DASH} asked for, not run" in page_of(card())
@@ -124,21 +120,15 @@ def test_a_call_that_no_tool_ran_was_asked_for_and_did_not_run():
 
 
 def test_programs_read_the_original_words():
-    described = str(trajectory_object(RUN)) + str(stats_object())
+    described = str(trajectory_object(RUN))
     assert "'_OTHER'" in described
-    assert described.count("requested_only") == 2
+    assert "'requested_only'" in described
     ungrounded = Scored(0.0, "unseen", differences=(SEEN,), passed=False)
     (explained,) = verdict_objects(scorecard(call_result(ungrounded, UNNAMED), of=RUN), SHOWING, {})
     assert "'rule': 'grounded'" in str(explained["differences"])
 
 
 SEEN = Difference(where="pay: id", rule="grounded", actual=Side(value=7))
-
-
-def stats_object() -> object:
-    stats = Stats(Tally())
-    stats.add(RUN)
-    return stats.as_object()
 
 
 def test_a_value_that_came_from_nowhere_was_not_seen_before():

@@ -53,7 +53,7 @@ def print_labels(asked: Asked) -> None:
 def pulled(asked: Asked) -> LabelSet:
     """Read labels from a backend, and write them to the file for them.
 
-    Scores of models and code are left out, and so are runs with different verdicts. Runs that `queues` drew have a weight.
+    Scores of models and code are left out, and so are runs with different verdicts.
     """
     backend, _, project = (asked.labels or "").partition(":")
     place = "experiments" if backend == "mlflow" else "project"
@@ -94,10 +94,7 @@ def _labels(backend: str, verdicts: Sequence[PersonVerdict], asked: Asked) -> La
         labelled = Labelled(
             is_conversation=verdict.trace_id is None, id=verdict.trace_id or verdict.conversation_id or ""
         )
-        if verdict.name == QUEUED:
-            if verdict.value is not None and 0 < verdict.value <= 1:
-                labels.weights[labelled] = 1 / verdict.value
-        elif not names or any(fnmatchcase(verdict.name, name) for name in names):
+        if verdict.name != QUEUED and (not names or any(fnmatchcase(verdict.name, name) for name in names)):
             passed = as_feedback(verdict).passed
             if verdict.value is not None and asked.label_pass_at is not None:
                 passed = verdict.value >= asked.label_pass_at

@@ -29,7 +29,7 @@ from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.stages import ignore_split
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.recordings.stats import CountingRecognizer
+from toolgauge.recordings.producer_counts import CountingRecognizer
 from toolgauge.report.streams import echo, has_bar, redraw
 from toolgauge.report.terminal import counted, shortened
 from toolgauge.selfmetrics import SelfMetrics

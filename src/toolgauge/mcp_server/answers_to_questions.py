@@ -42,8 +42,8 @@ from toolgauge.recordings.comparison import Filters as StreamFilters
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
 from toolgauge.recordings.conversation_means import Observations
 from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Tally
 from toolgauge.recordings.verdict import Question, Verdict
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted
@@ -247,7 +247,7 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[JsonObject,
     found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
     producers = list(within_room(map(diagnosis_object, found)))
     shown = found[: len(producers)]
-    none = f"nothing recognised: none of {tally.in_recording.total()} spans and log records is of an agent"
+    none = f"nothing recognised: none of {tally.records} spans and log records is of an agent"
     split = f"{doctor.split} of {doctor.with_calls} trajectories lack some spans, and are not evaluated as a whole"
     problems = (
         (not found, f"{none}, or no dialect knows its form"),

@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal
-
-from toolgauge.recordings.conformance import SCENARIO as CONFORMANCE
 
 Kind = Literal["function", "handoff", "agent_as_tool"]
 
@@ -304,7 +303,7 @@ def _no_tool(_: Names) -> Scenario:
 
 def _conformance(_: Names) -> Scenario:
     """Play the scenario that maintainers of producers record."""
-    written = json.loads(CONFORMANCE.read_text())
+    written = json.loads(Path(__file__).with_name("conformance.json").read_text())
 
     def call(made: Mapping[str, Any]) -> Call:
         error = made.get("error")

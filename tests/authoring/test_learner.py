@@ -37,13 +37,13 @@ def test_traffic_without_conversations_is_judged_by_traces():
     assert {name: one["scope"] for name, one in learned(runs).items()} == {"budget": "trace"}
 
 
-def test_arguments_have_types_labels_ranges_and_shapes():
+def test_arguments_have_types_labels_and_ranges():
     assert {name: one["arguments"] for name, one in contracts(USUAL).items()} == {
-        "find_order": {"order_id": {"type": "string", "pattern": "^(?:[A-Z][0-9]{7})$"}},
+        "find_order": {"order_id": {"type": "string"}},
         "refund": {
             "amount": {"type": "number", "minimum": 0, "maximum": 99},
             "cabin": {"type": "string", "enum": ["business", "economy"]},
-            "order_id": {"type": "string", "pattern": "^(?:[A-Z][0-9]{7})$"},
+            "order_id": {"type": "string"},
             # A phrase that no definition spells is free text.
             "reason": {"type": "string"},
         },
@@ -73,7 +73,7 @@ def test_nested_arguments_have_nested_schemas():
             "items": {
                 "type": "object",
                 "properties": {
-                    "number": {"type": "string", "pattern": "^(?:[A-Z]+[0-9]{3})$"},
+                    "number": {"type": "string"},
                     "seats": {"type": "integer"},
                 },
                 "required": ["number", "seats"],

@@ -23,9 +23,8 @@ async def test_failed_runs_come_first_and_pages_follow_each_other(tmp_path: Path
     assert second.structured_content["next_offset"] is None
     assert newest.structured_content["trajectories"][0]["id"] == trace_id(4)
     described = first.structured_content["trajectories"][0]
-    assert (described["service"], described["agents"], described["calls"]) == ("shop", ["clerk"], 1)
-    assert described["worst_criterion"] == "default.tool_success"
-    assert described["worst_reason"] == "`pay` failed with `Timeout`"
+    assert (described["service"], described["agent"], described["calls"]) == ("shop", "clerk", 1)
+    assert (described["criterion"], described["why"]) == ("default.tool_success", "`pay` failed with `Timeout`")
     success = {one["criterion"]: one for one in first.structured_content["criteria"]}["default.tool_success"]
     assert (success["results"], success["mean"]) == ({"pass": 3, "fail": 2}, 0.6)
 
@@ -76,9 +75,8 @@ async def test_answers_stay_small_however_much_there_is(tmp_path: Path):
         assert len(text_of(found)) < 20_000
         assert len(json.dumps(found.structured_content)) < 50_000
     assert answer.structured_content["calls_total"] == 60
-    assert any("cut shorter" in note for note in answer.structured_content["notes"])
-    value = answer.structured_content["turns"][0]["calls"][0]["arguments"][0]["value"]
-    assert value.endswith("characters)")
+    assert len(answer.structured_content["calls"]) < 40
+    assert answer.structured_content["more_verdicts"] > 0
 
 
 async def test_recordings_are_listed_the_newest_first(tmp_path: Path):

@@ -44,7 +44,7 @@ async def test_a_client_of_the_process_is_answered_why_the_run_failed(tmp_path: 
     (difference,) = verdict["differences"]
     assert (verdict["criterion"], difference["where"]) == ("refunds", "refund_order: amount")
     assert (difference["expected"], difference["actual"]) == ("40.0", "42.5")
-    assert text_of(answer).startswith("why: it does not pass `refunds`: ")
+    assert text_of(answer).startswith("why: refunds 0.67 ")
     assert (tmp_path / "stderr").read_text() == ""
 
 

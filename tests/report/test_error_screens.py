@@ -67,7 +67,7 @@ def test_an_evaluation_that_broke_has_it():
     found = card()
     broken = replace(found, results=(trajectory_result(BROKEN),))
     assert CAUSE in page_of(broken)
-    assert any(CAUSE in line for line in report(broken)[0])
+    assert any(CAUSE in line for line in report(broken))
     assert CAUSE in junit(reported(BROKEN)).decode()
     assert CAUSE in markdown(reported(BROKEN))
     assert finding(SHOWING, BROKEN).explanation.endswith(CAUSE)

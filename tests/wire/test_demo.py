@@ -90,8 +90,6 @@ LINES = (
     "62 spans were sent and 62 arrived, 27 of them with scores as attributes;",
     "  toolgauge.eval.default.tool_success.outcome = fail",
     "The span `toolgauge.scorecard` of its trace ",
-    '  toolgauge_spans_total{toolgauge_outcome="received"} 62.0',
-    '  toolgauge_trajectories_total{toolgauge_closed_because="run_ended"} 8.0',
     "these are drawn with replacement",
     "version 1.0: 180 conversations, no alarm",
     "`default.tool_success` of `list_orders` fell from ",

@@ -257,8 +257,8 @@ def _short(number: float | None) -> str:
 class Options:
     """What a rule needs, and how many runs may fail by mistake."""
 
-    requirements: Requirements
-    most_alarms: float
+    requirements: Requirements = Requirements()
+    most_alarms: float = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

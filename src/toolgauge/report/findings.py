@@ -38,6 +38,7 @@ class CriterionCounts:
         self.words = Counter[OutcomeWord]()
         self.reasons = Counter[str]()
         self._sum = 0.0
+        self._values = 0
 
     def add(self, outcome: Outcome) -> None:
         """Count one outcome."""
@@ -49,6 +50,7 @@ class CriterionCounts:
         self.words[word] += 1
         if value is not None:
             self._sum += value
+            self._values += 1
         elif word == "not_evaluated" and reason is not None:
             self.reasons[reason] += 1
 
@@ -59,8 +61,8 @@ class CriterionCounts:
 
     @property
     def mean(self) -> float | None:
-        """The mean score; `None` without a score."""
-        return self._sum / self.scored if self.scored else None
+        """The mean score; `None` where no score is known."""
+        return self._sum / self._values if self._values else None
 
     @property
     def reasons_text(self) -> str:

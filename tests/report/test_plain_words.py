@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from tests.export.scorecards import call_result, passed, scorecard, trajectory_result
+from tests.export.scorecards import call_result, scorecard, trajectory_result
 from tests.web.html_reader import Html
 from tests.web.test_trajectory_pages import page
 from toolgauge.config.model import Config
@@ -83,11 +83,6 @@ def test_the_answer_that_ignored_a_failure_stands_below_its_call_where_values_ar
     assert "paid" not in "".join(showing.explained(scorecard(call_result(gave_up, UNNAMED), of=run)))
 
 
-def test_a_named_error_keeps_its_name():
-    named = replace(UNNAMED, error=CallError(kind="CardError", message="declined"))
-    assert judged(sample_trajectory(named)).explanation == "`pay` failed with `CardError`"
-
-
 def test_a_call_that_no_tool_ran_was_asked_for_and_did_not_run():
     answered = report(card())
     assert "  turn 2  ship()  asked for, not run  [support]" in list(TextWriter(SHOWING).trajectory(RUN))
@@ -114,20 +109,6 @@ def test_a_value_that_came_from_nowhere_was_not_seen_before():
     assert "pay: id (not seen before): got 7" in SHOWING.explain(found.results[0].outcome)
     assert "    pay: id (not seen before)" in report(found)
     assert f"pay: id {DASH} 7 not seen before" in page_of(found)
-
-
-def test_no_share_of_passes_stands_beside_what_was_not_evaluated():
-    unseen = NotEvaluated(reason="arguments_not_recorded")
-    assert f"refund-arguments {DASH} call 1: arguments not recorded" in page_of(card(unseen, unseen))
-    assert "0 of 2 calls pass" not in page_of(card(unseen, unseen))
-    assert "1 of 2 calls pass" in page_of(card(unseen, passed()))
-
-
-def test_a_fault_that_is_accepted_is_plainly_claimed_beside_the_pass():
-    accepted = Scored(0.5, "amount has the wrong type", passed=True)
-    page = page_of(card(accepted, passed()))
-    assert "2 of 2 calls pass call 1: amount has the wrong type" in page
-    assert "all pass" in page_of(card(passed(), passed()))
 
 
 def test_one_wrong_argument_is_one_row():

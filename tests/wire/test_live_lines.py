@@ -109,7 +109,7 @@ def test_a_file_gets_results_only_when_they_are_asked_for(tmp_path: Path):
         assert ("FAIL" in text) is bool(options)
         assert "stopped; nothing was lost\n" in toolgauge.said()
         assert "delivered" not in toolgauge.said()
-        assert "  pass   " not in text
+        assert "  pass   pydantic-ai-demo" not in text
         assert "\x1b" not in text
 
 

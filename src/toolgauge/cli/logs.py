@@ -115,7 +115,7 @@ class LogThread(logging.Handler):
                 self._warn(f"{dropped} lines of this log were dropped: it was written faster than it was read")
 
     def _next(self) -> logging.LogRecord | tuple[Callable[[], str], bool] | None:
-        """Wait for what is to be written; draw the counter meanwhile."""
+        """Wait for the next line to write; draw the counter meanwhile."""
         while (counter := self.counter) is not None and has_bar():
             try:
                 record = self._records.get(timeout=_BETWEEN_DRAWINGS_S)

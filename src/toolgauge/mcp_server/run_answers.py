@@ -1,6 +1,6 @@
 """Answers about the runs of a recording: a list of them, and why one failed, in the words of `toolgauge check`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from msgspec import to_builtins
@@ -14,7 +14,7 @@ from toolgauge.report.explanations import OriginWriter, failures, figure
 from toolgauge.report.html import iso_moment
 from toolgauge.report.json_objects import judged_call, verdict_objects
 from toolgauge.report.kept import KeptTrajectory
-from toolgauge.report.producer_advice import advice
+from toolgauge.report.producer_advice import Advice, advice
 from toolgauge.report.terminal import counted
 from toolgauge.report.text import TextWriter
 from toolgauge.report.trajectory_rows import Filters, TrajectoryRow, row
@@ -106,14 +106,7 @@ def failure_report(
     place = min(failing, default=0) if call is None else max(0, min(call, len(calls)) - 1)
     first = place - place % _CALLS
     chains = failing_chains(trajectory, results)
-    card = Scorecard(trajectory=trajectory, results=tuple(failed), scored_at_ns=kept.scored_at_ns)
-    verdicts: list[JsonObject] = [
-        {
-            **{name: value for name, value in found.items() if name != "calls"},
-            "call": None if one.call is None else one.call.order + 1,
-        }
-        for one, found in zip(failed, verdict_objects(card, redactor, scoring.pass_at), strict=True)
-    ]
+    verdicts = [*_verdicts(kept, failed, scoring)]
     shown_verdicts = list(within_room(verdicts, MAX_JSON // 2))
     origins = OriginWriter(redactor)
     objects = (
@@ -147,16 +140,7 @@ def failure_report(
         "more_verdicts": len(verdicts) - len(shown_verdicts),
         "passed": [*passed[:_MAX_NAMED]],
         "not_evaluated": [*gaps[:_MAX_NAMED]],
-        "remedies": [
-            {
-                "producer": producer,
-                "missing": [one.name for one in each.missing],
-                "instruction": each.remedy.how,
-                "switches": [*each.remedy.switches],
-                "is_never_recorded": each.remedy.never,
-            }
-            for producer, each in remedies
-        ],
+        "remedies": [_remedy_object(*one) for one in remedies],
         "calls_total": len(calls),
         # The number of the first of `calls`; the question `call` asks for others.
         "first_call": first + 1,
@@ -189,6 +173,23 @@ def failure_report(
         yield from text.calls(trajectory, chains, _CALLS, first=first)
 
     return answer, lines()
+
+
+def _verdicts(kept: KeptTrajectory, failed: Sequence[Result], scoring: Scoring) -> Iterator[JsonObject]:
+    card = Scorecard(trajectory=kept.trajectory, results=tuple(failed), scored_at_ns=kept.scored_at_ns)
+    for one, found in zip(failed, verdict_objects(card, scoring.redactor, scoring.pass_at), strict=True):
+        found.pop("calls", None)
+        yield {**found, "call": None if one.call is None else one.call.order + 1}
+
+
+def _remedy_object(producer: str, given: Advice) -> JsonObject:
+    return {
+        "producer": producer,
+        "missing": [one.name for one in given.missing],
+        "instruction": given.remedy.how,
+        "switches": [*given.remedy.switches],
+        "is_never_recorded": given.remedy.never,
+    }
 
 
 def _gaps(results: Iterable[Result]) -> Iterator[JsonObject]:

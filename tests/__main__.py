@@ -28,9 +28,9 @@ PINS = {
         for path in sorted((ROOT / "deploy").glob("requirements-test-*.txt"))
     },
 }
-# More than there are processors, since tests wait for timers and sockets three times as long as they use a processor; each
-# takes half a gigabyte, and 7 s to find the tests.
-WORKERS = min((os.cpu_count() or 1) + 6, 10)
+# More than there are processors, since tests wait for timers and sockets. Few more, since each finds all tests, which takes
+# a processor 10 s, and half a gigabyte.
+WORKERS = min((os.cpu_count() or 1) + 2, 10)
 # What a test showed when it failed is of use where it passed the second time.
 SHOW_REPEATS = "--rerun-show-tracebacks"
 

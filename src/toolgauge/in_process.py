@@ -25,6 +25,7 @@ from opentelemetry.metrics import MeterProvider, get_meter_provider
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from toolgauge.config.environment import EXPORTER_VARIABLES
 from toolgauge.export.sdk import SdkMetrics
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.judging import JudgeEvaluator
@@ -39,7 +40,6 @@ _BATCH = 512
 _TIMEOUT_MILLIS = 30_000
 _FORK_WAIT_S = 1.0
 _NAME = "toolgauge"
-_OUR_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -72,7 +72,8 @@ class ToolgaugeSpanExporter(SpanExporter):
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._exporter = exporter
-        environment = {key: value for key, value in os.environ.items() if exporter is None or key not in _OUR_ENDPOINTS}
+        theirs = () if exporter is None else EXPORTER_VARIABLES
+        environment = {key: value for key, value in os.environ.items() if key not in theirs}
         loaded, self._criteria = load_for_replay(_paths(config), overrides, _paths(criteria), environment, sends=True)
         # Spans are not held in process, and there is no loop on which to ask judges.
         asking = next((one.name for one in self._criteria if isinstance(one.evaluator, JudgeEvaluator)), None)

@@ -7,12 +7,12 @@
 """
 
 import argparse
-import ast
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-SRC = Path(__file__).parents[2] / "src" / "toolgauge"
+from tests.architecture.source import modules
+
 BUDGET = Path(__file__).with_name("budget.txt")
 
 
@@ -27,15 +27,13 @@ class Size(NamedTuple):
 def sizes() -> dict[str, Size]:
     """Measure every room of the tree; modules outside of a package are the room `.`."""
     found: dict[str, Size] = {}
-    for path in sorted(SRC.rglob("*.py")):
-        text = path.read_text()
-        if not text:
+    for name, module in modules().items():
+        if not module.text:
             continue
-        inner = path.relative_to(SRC).parts
-        room = inner[0] if len(inner) > 1 else "."
-        functions = sum(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(ast.parse(text)))
+        room = name.partition("/")[0] if "/" in name else "."
         before = found.get(room, Size(0, 0, 0))
-        found[room] = Size(before.lines + text.count("\n"), before.modules + 1, before.functions + functions)
+        size = (before.lines + module.text.count("\n"), before.modules + 1, before.functions + len(module.functions))
+        found[room] = Size(*size)
     return found
 
 

@@ -1,15 +1,15 @@
 """One module writes to standard output and standard error: what it breaks and shows is broken and shown everywhere."""
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "toolgauge"
-WRITER = SOURCE / "report" / "streams.py"
+from tests.architecture.source import modules
+
+WRITER = "report/streams.py"
 # These redirect what plug-ins write.
-REDIRECTING = {SOURCE / "plugins.py", SOURCE / "service" / "plug_in_evaluators.py"}
+REDIRECTING = {"plugins.py", "service/plug_in_evaluators.py"}
 STREAMS = {"stdout", "stderr", "__stdout__", "__stderr__"}
 # What click and the standard library write with.
 WRITERS = {
@@ -30,15 +30,16 @@ WRITERS = {
 }
 
 
-def writes(tree: ast.AST) -> Iterator[str]:
+def writes(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield what writes to a stream of the process past the one writer."""
+    nodes = [*nodes]
     own = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.ImportFrom) and node.module == "toolgauge.report.streams"
         for alias in node.names
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Name(id="print")):
                 yield "print"
@@ -59,10 +60,9 @@ def writes(tree: ast.AST) -> Iterator[str]:
 
 
 def test_only_one_module_writes_to_the_streams_of_the_process():
-    modules = [module for module in SOURCE.rglob("*.py") if module not in {WRITER, *REDIRECTING}]
-    found = {str(module.relative_to(SOURCE)): list(writes(ast.parse(module.read_text()))) for module in modules}
-    assert {module: names for module, names in found.items() if names} == {}
-    assert set(writes(ast.parse(WRITER.read_text()))) >= {"sys.stdout", "sys.stderr"}
+    others = {name: module for name, module in modules().items() if name not in {WRITER, *REDIRECTING}}
+    assert {name: found for name, module in others.items() if (found := [*writes(module.nodes)])} == {}
+    assert {*writes(modules()[WRITER].nodes)} >= {"sys.stdout", "sys.stderr"}
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_only_one_module_writes_to_the_streams_of_the_process():
     ],
 )
 def test_writing_is_found(code: str):
-    assert list(writes(ast.parse(code)))
+    assert list(writes(ast.walk(ast.parse(code))))
 
 
 @pytest.mark.parametrize("code", ["echo(name)", "reading.echo(name)", "os.write(pipe, name)", "sys.stdin.isatty()"])
 def test_the_one_writer_and_other_files_are_not_found(code: str):
-    assert not list(writes(ast.parse(code)))
+    assert not list(writes(ast.walk(ast.parse(code))))

@@ -1,12 +1,10 @@
 """Rooms only shrink, modules and functions stay small enough to read, and a module's name leads to one module."""
 
-import ast
 from collections import defaultdict
-from pathlib import Path
 
 from tests.architecture.budget import budget, sizes
+from tests.architecture.source import modules
 
-SRC = Path(__file__).parents[2] / "src" / "toolgauge"
 LONGEST = 500
 LONGEST_FUNCTION = 60
 # A budget follows its room down: more slack than this share of it would let the room grow again unseen.
@@ -21,30 +19,28 @@ AMBIGUOUS = frozenset(
         "strands.py",
     ]
 )
-MODULES = {str(path.relative_to(SRC)): path for path in sorted(SRC.rglob("*.py"))}
 
 
 def test_no_module_is_longer_than_the_limit():
-    assert not {name for name, path in MODULES.items() if len(path.read_text().splitlines()) > LONGEST}
+    assert not {name for name, module in modules().items() if len(module.text.splitlines()) > LONGEST}
 
 
 def test_a_module_name_leads_to_one_module():
     by_name: defaultdict[str, list[str]] = defaultdict(list)
-    for name, path in MODULES.items():
+    for name in modules():
         # A sub-command's module has the name of the command, and so may what the command starts.
         if not name.startswith("cli/"):
-            by_name[path.name].append(name)
-    shared = {name for name, modules in by_name.items() if len(modules) > 1 and name not in SHARED_NAMES}
+            by_name[name.rpartition("/")[2]].append(name)
+    shared = {name for name, ones in by_name.items() if len(ones) > 1 and name not in SHARED_NAMES}
     assert shared <= AMBIGUOUS
 
 
 def test_no_function_is_longer_than_the_limit():
     long = [
         f"{name}:{node.lineno} {node.name}"
-        for name, path in MODULES.items()
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
+        for name, module in modules().items()
+        for node in module.functions
+        if (node.end_lineno or 0) - node.lineno >= LONGEST_FUNCTION
     ]
     assert long == []
 

@@ -27,4 +27,4 @@ def test_no_module_uses_a_word_that_is_none_for_code():
     ],
 )
 def test_words_are_found_in_names_and_first_lines(code: str, found: list[str]):
-    assert list(offenders(ast.parse(code))) == found
+    assert list(offenders(ast.walk(ast.parse(code)))) == found

@@ -8,18 +8,19 @@ A reader meets a name or a first line without its surroundings: "tells", "what i
 import ast
 import re
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 
-SRC = Path(__file__).parents[2] / "src" / "toolgauge"
+from tests.architecture.source import modules
+
 _WORDS = re.compile(r"\b(tell|tells|told|telling|say|says|said|saying|whoever|nobody|what is|lets? go|letting go)\b")
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def offenders(module: ast.Module) -> Iterator[str]:
-    """Yield the names and first lines of a module that hold one of the words."""
-    for node in ast.walk(module):
+def offenders(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names and first lines of the nodes of a module that hold one of the words."""
+    for node in nodes:
         for name in _names(node):
             if _WORDS.search(_HUMP.sub(" ", name).replace("_", " ").lower()):
                 yield name
@@ -42,11 +43,11 @@ def _names(node: ast.AST) -> Iterator[str]:
 def by_module() -> dict[str, list[str]]:
     """Find the offenders of every module that has any."""
     found = {
-        str(path.relative_to(SRC)): [
-            *offenders(ast.parse(path.read_text())),
-            *(name for name in (path.stem,) if _WORDS.search(name.replace("_", " "))),
+        name: [
+            *offenders(module.nodes),
+            *(stem for stem in (PurePath(name).stem,) if _WORDS.search(stem.replace("_", " "))),
         ]
-        for path in sorted(SRC.rglob("*.py"))
+        for name, module in modules().items()
     }
     return {name: words for name, words in found.items() if words}
 

@@ -212,8 +212,14 @@ def test_a_section_left_empty_has_its_defaults(tmp_path: Path):
 @pytest.mark.parametrize("written", ["{url: 'http://a:9093'}", "[{url: 'http://a:9093'}]"])
 def test_one_webhook_is_a_list_of_one(written: str):
     (webhook,) = loaded(overrides=(f"exporters.webhook={written}",)).exporters.webhook
-    assert (webhook.url, webhook.format, webhook.timeout) == ("http://a:9093", "json", 10_000_000_000)
+    assert (webhook.url, webhook.timeout) == ("http://a:9093", 10_000_000_000)
     assert webhook.retry.max_elapsed_time == 300_000_000_000
+
+
+def test_the_format_of_a_webhook_was_removed():
+    error = refused(overrides=("exporters.webhook=[{url: 'http://x', format: alertmanager}]",))
+    assert error.message == "--set exporters.webhook: `exporters.webhook[0].format` was removed"
+    assert "alerts.yaml" in (error.hint or "")
 
 
 def test_two_webhooks_of_one_name_are_refused():

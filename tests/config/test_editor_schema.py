@@ -173,7 +173,7 @@ exporters:
   otlp:
     - {name: a, endpoint: "a:4317", headers: {x-team: 7}, timeout: "${env:PATIENCE:-10s}", tls: {insecure: "${env:PLAIN:-true}"}}
     - {name: b, endpoint: "http://b:4318", protocol: http/protobuf}
-  webhook: {url: "http://alerts:9093", format: "${env:FORMAT:-json}"}
+  webhook: {url: "http://alerts:9093", name: "${env:NAME:-chat}"}
 hold: {timeout: 1h30m, max_bytes: 0}
 metrics: {max_tools: "${env:TOOLS:-200}"}
 defaults: {tool_success: false, repeated_calls: {retries: 2, pass_at: 0.25}}

@@ -1,4 +1,4 @@
-"""`OTEL_EXPORTER_OTLP_*` fills what the file leaves out, each alone and with both forms set."""
+"""`OTEL_EXPORTER_OTLP_*` fills what the file leaves out."""
 
 from pathlib import Path
 
@@ -22,13 +22,6 @@ def destination(*paths: Path, **variables: str) -> DestinationSettings:
     return exporter
 
 
-def traces(*paths: Path, **variables: str) -> DestinationSettings:
-    """Load with these variables and return the destination of the traces, which others do not share."""
-    (exporter,) = (each for each in destinations(*paths, **variables) if "traces" in each.signals)
-    assert exporter.signals == ("traces",)
-    return exporter
-
-
 def test_a_destination_appears_with_an_endpoint_and_speaks_http_as_specified():
     exporter = destination(ENDPOINT="http://collector:4318")
     assert exporter.protocol == "http"
@@ -47,49 +40,21 @@ def test_a_base_with_a_path_is_kept(base: str):
     assert destination(ENDPOINT=base).url("logs") == "http://c:4318/base/v1/logs"
 
 
-def test_the_endpoint_for_traces_is_used_as_it_is_and_wins():
-    exporter = destination(ENDPOINT="http://general:4318", TRACES_ENDPOINT="http://traces:9/in")
-    assert exporter.url("traces") == "http://traces:9/in"
-    assert exporter.url("logs") == "http://general:4318/v1/logs"
+@each_row(("name", "protocol"), [("grpc", "grpc"), ("http/protobuf", "http")])
+def test_the_protocol_is_that_of_the_variable(name: str, protocol: str):
+    assert destination(ENDPOINT="http://a:1", PROTOCOL=name).protocol == protocol
 
 
-def test_the_endpoint_for_traces_alone_tells_where_the_rest_goes_if_its_path_is_the_usual_one():
-    usual = destination(TRACES_ENDPOINT="http://c:4318/v1/traces")
-    assert usual.url("traces") == "http://c:4318/v1/traces"
-    assert usual.url("logs") == "http://c:4318/v1/logs"
-    unusual = destination(TRACES_ENDPOINT="http://c:4318/in")
-    assert unusual.url("traces") == "http://c:4318/in"
-    assert unusual.url("logs") is None
-
-
-def test_grpc_takes_the_endpoint_for_traces_first():
-    assert destination(PROTOCOL="grpc", ENDPOINT="http://a:1").endpoint == "http://a:1"
-    assert traces(PROTOCOL="grpc", ENDPOINT="a:1", TRACES_ENDPOINT="b:1").endpoint == "b:1"
-
-
-def test_protocol_by_either_variable():
-    assert destination(ENDPOINT="http://a:1", PROTOCOL="grpc").protocol == "grpc"
-    assert destination(ENDPOINT="http://a:1", PROTOCOL="http/protobuf").protocol == "http"
-    assert traces(ENDPOINT="http://a:1", PROTOCOL="http/protobuf", TRACES_PROTOCOL="grpc").protocol == "grpc"
-
-
-def test_headers_are_percent_decoded_and_those_for_traces_win():
+def test_headers_are_percent_decoded():
     assert destination(ENDPOINT="http://a:1", HEADERS="a=b%20c, authorization=Basic%20eA%3D%3D,").headers == {
         "a": "b c",
         "authorization": "Basic eA==",
     }
-    assert traces(ENDPOINT="http://a:1", HEADERS="a=b", TRACES_HEADERS="c=d").headers == {"c": "d"}
 
 
 def test_compression_and_timeout_in_milliseconds():
     exporter = destination(ENDPOINT="http://a:1", COMPRESSION="none", TIMEOUT="2500")
-    assert exporter.compression == "none"
-    assert exporter.timeout == 2_500_000_000
-    exporter = traces(
-        ENDPOINT="http://a:1", COMPRESSION="none", TRACES_COMPRESSION="gzip", TIMEOUT="1", TRACES_TIMEOUT="7"
-    )
-    assert exporter.compression == "gzip"
-    assert exporter.timeout == 7_000_000
+    assert (exporter.compression, exporter.timeout) == ("none", 2_500_000_000)
 
 
 def test_the_file_wins_over_the_environment(tmp_path: Path):
@@ -100,16 +65,8 @@ def test_the_file_wins_over_the_environment(tmp_path: Path):
           otlp: {endpoint: "file:1", headers: {from: file}, timeout: 3s}
         """,
     )
-    exporter = destination(
-        path,
-        ENDPOINT="http://env:1",
-        HEADERS="from=env,more=env",
-        TIMEOUT="9",
-        COMPRESSION="none",
-        TRACES_ENDPOINT="x:1",
-    )
+    exporter = destination(path, ENDPOINT="http://env:1", HEADERS="from=env,more=env", TIMEOUT="9", COMPRESSION="none")
     assert exporter.endpoint == "file:1"
-    assert exporter.traces_endpoint is None
     assert exporter.protocol == "grpc"
     assert exporter.headers == {"from": "file"}
     assert exporter.timeout == 3_000_000_000
@@ -154,38 +111,17 @@ def test_an_endpoint_that_is_none_names_its_variable():
 
 
 def test_other_variables_of_opentelemetry_are_left_alone():
-    assert loaded(environment={"OTEL_SERVICE_NAME": "x", "OTEL_TRACES_EXPORTER": "otlp"}) == loaded()
+    temporality = {f"{OTLP}METRICS_TEMPORALITY_PREFERENCE": "delta"}
+    assert loaded(environment={"OTEL_SERVICE_NAME": "x", "OTEL_TRACES_EXPORTER": "otlp", **temporality}) == loaded()
 
 
-def test_an_endpoint_for_one_signal_is_a_destination_for_that_signal():
-    exporter = destination(METRICS_ENDPOINT="http://m:1/in")
-    assert exporter.signals == ("metrics",)
-    assert exporter.url("metrics") == "http://m:1/in"
-    assert exporter.url("traces") is None
-
-
-def test_each_signal_may_have_its_own_endpoint_beside_the_general_one():
-    exporter = destination(
-        ENDPOINT="http://general:4318", METRICS_ENDPOINT="http://m:1/in", LOGS_ENDPOINT="http://l:1/logs"
-    )
-    assert exporter.url("traces") == "http://general:4318/v1/traces"
-    assert exporter.url("metrics") == "http://m:1/in"
-    assert exporter.url("logs") == "http://l:1/logs"
-    assert set(exporter.signals) == {"traces", "metrics", "logs"}
-
-
-def test_signals_that_are_sent_in_different_ways_have_a_destination_each():
-    found = destinations(ENDPOINT="http://a:1", HEADERS="k=all", LOGS_HEADERS="k=logs", METRICS_TIMEOUT="7")
-    assert {each.signals: (each.headers, each.timeout) for each in found} == {
-        ("traces",): ({"k": "all"}, 10_000_000_000),
-        ("metrics",): ({"k": "all"}, 7_000_000),
-        ("logs",): ({"k": "logs"}, 10_000_000_000),
-    }
-
-
-def test_signals_that_are_sent_the_same_way_share_a_destination():
-    found = destinations(ENDPOINT="http://a:1", LOGS_COMPRESSION="none")
-    assert {each.signals: each.compression for each in found} == {("traces", "metrics"): "gzip", ("logs",): "none"}
+@each_row("name", ["TRACES_ENDPOINT", "LOGS_HEADERS", "METRICS_INSECURE"])
+def test_a_variable_of_one_signal_is_refused_unless_the_file_has_a_list(name: str):
+    variables = {f"{OTLP}ENDPOINT": "http://a:1", OTLP + name: "x"}
+    error = refused(environment=variables)
+    assert error.message == f"{OTLP}{name}: variables of one signal are not read"
+    assert f"`signals: [{name.partition('_')[0].lower()}]`" in (error.hint or "")
+    assert loaded(overrides=("exporters.otlp=[{endpoint: 'file:1'}]",), environment=variables).exporters.otlp
 
 
 def test_grpc_without_a_scheme_means_tls_unless_told_otherwise():
@@ -202,13 +138,10 @@ def test_a_scheme_decides_before_the_variable():
     assert destination(PROTOCOL="grpc", ENDPOINT="https://a:1", INSECURE="true").tls is None
 
 
-def test_certificates_by_either_variable():
-    general = destination(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", CLIENT_KEY="/k", CLIENT_CERTIFICATE="/c").tls
-    assert general is not None
-    assert (general.ca_file, general.key_file, general.cert_file) == ("/ca.pem", "/k", "/c")
-    own = traces(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", TRACES_CERTIFICATE="/traces.pem").tls
-    assert own is not None
-    assert own.ca_file == "/traces.pem"
+def test_certificates_are_files_of_tls():
+    tls = destination(ENDPOINT="https://a:1", CERTIFICATE="/ca.pem", CLIENT_KEY="/k", CLIENT_CERTIFICATE="/c").tls
+    assert tls is not None
+    assert (tls.ca_file, tls.key_file, tls.cert_file) == ("/ca.pem", "/k", "/c")
 
 
 def test_the_files_tls_is_not_mixed_with_that_of_the_environment(tmp_path: Path):

@@ -1,6 +1,6 @@
 """Scorecards to emit, and what was emitted as plain values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -156,8 +156,3 @@ def _plain_value(value: AnyValue) -> str | bool | int | float:
             return value.double_value
         case other:
             raise AssertionError(f"unexpected kind of value: {other}")
-
-
-def series(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    """Make a sample's labels comparable."""
-    return frozenset(labels.items())

@@ -56,29 +56,6 @@ def test_the_root_of_half_a_run_carries_that_it_is_one():
     }
 
 
-def test_a_score_is_a_double_even_when_the_evaluator_yields_an_integer():
-    attributes = span_attributes(scorecard(call_result(passed(1))))
-    assert isinstance(attributes[TOOL_SPAN.span_id]["toolgauge.eval.refund-arguments.score"], float)
-
-
-def test_what_is_not_a_score_has_an_outcome_and_no_number():
-    card = scorecard(
-        call_result(NotEvaluated(reason="no_reference"), criterion="a"),
-        call_result(Errored(error_type="ValueError", message="boom"), criterion="b"),
-        call_result(passed(math.nan), criterion="c"),
-        call_result(passed(1.5), criterion="d"),
-    )
-    assert span_attributes(card)[TOOL_SPAN.span_id] == {
-        "toolgauge.eval.a.outcome": "not_evaluated",
-        "toolgauge.eval.b.outcome": "error",
-        "toolgauge.eval.b.explanation": "boom",
-        "toolgauge.eval.c.outcome": "error",
-        "toolgauge.eval.c.explanation": "the score is not a number from 0 to 1",
-        "toolgauge.eval.d.outcome": "error",
-        "toolgauge.eval.d.explanation": "the score is not a number from 0 to 1",
-    }
-
-
 def test_shadow_results_are_nowhere_on_spans():
     assert span_attributes(scorecard(shadow(call_result(failed())), shadow(trajectory_result(passed())))) == {}
     mixed = span_attributes(scorecard(shadow(call_result(failed())), trajectory_result(passed())))

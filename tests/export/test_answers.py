@@ -6,7 +6,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 from tests.rows import each_row
 from toolgauge.export.sender import Delivered, delivered, retry_after_s, target
-from toolgauge.export.settings import DestinationSettings
 
 NOON_S = 1_445_412_480.0  # 2015-10-21 07:28:00 GMT
 
@@ -31,20 +30,6 @@ NOON_S = 1_445_412_480.0  # 2015-10-21 07:28:00 GMT
 )
 def test_retry_after_is_seconds_or_a_date(value: str | None, expected: float | None):
     assert retry_after_s(value, NOON_S) == expected
-
-
-@each_row(
-    ("endpoint", "expected"),
-    [
-        ("http://collector:4318", "http://collector:4318"),
-        ("http://collector:4318/", "http://collector:4318"),
-        ("http://collector/otlp/", "http://collector/otlp"),
-        ("http://[::1]:4318", "http://[::1]:4318"),
-    ],
-)
-def test_http_endpoint_may_have_a_path_and_a_slash(endpoint: str, expected: str):
-    settings = DestinationSettings(endpoint=endpoint, protocol="http")
-    assert settings.url("logs") == f"{expected}/v1/logs"
 
 
 @each_row(

@@ -3,16 +3,6 @@
 from toolgauge.export.results import BoundedCache
 
 
-def test_a_memo_of_many_small_texts_stays_bounded_and_keeps_the_latest():
-    memo: BoundedCache[int, bytes] = BoundedCache()
-    largest = 0
-    for number in range(20_000):
-        memo.keep(number, b"", 10)
-        largest = max(largest, len(memo))
-    assert largest == 4096
-    assert 19_999 in memo
-
-
 def test_a_memo_of_large_texts_holds_no_more_bytes_than_it_may():
     memo: BoundedCache[int, bytes] = BoundedCache()
     largest = 0

@@ -100,17 +100,6 @@ def test_hostile_text_makes_a_body_of_one_line_and_bounded_length():
     assert len(text) < 500
 
 
-def test_values_are_shown_only_where_they_may_be():
-    difference = Difference(where="issue_refund: amount", rule="exact", actual=Side(value="to ann@example.com"))
-    card = scorecard(call_result(replace(failed(0.0), differences=(difference,))))
-    (hidden,) = records(card)
-    (shown,) = records(card, emitter(redactor=Redactor(show_values=True)))
-    assert hidden.body.string_value == "refund-arguments of issue_refund: fail, 0.00 (`amount` differs)"
-    assert plain(hidden.attributes)["gen_ai.evaluation.explanation"] == "`amount` differs"
-    for text in (shown.body.string_value, str(plain(shown.attributes)["gen_ai.evaluation.explanation"])):
-        assert 'got "to [email]"' in text
-
-
 @each_row("events", ["scored", "failed", "all"])
 def test_a_criterion_that_cannot_fail_has_no_event_for_a_pass(events: EventsMode):
     result = replace(trajectory_result(passed(0.0)), can_fail=False)
@@ -118,12 +107,6 @@ def test_a_criterion_that_cannot_fail_has_no_event_for_a_pass(events: EventsMode
     assert records(scorecard(result), by) == []
     broken = replace(result, outcome=Errored(error_type="ValueError", message="boom"))
     assert len(records(scorecard(broken), by)) == 1
-
-
-def test_a_pass_is_no_event_by_default():
-    card = scorecard(call_result(passed()), trajectory_result(passed()), trajectory_result(failed(), "other"))
-    (record,) = records(card, emitter(EmitSettings()))
-    assert plain(record.attributes)["gen_ai.evaluation.name"] == "other"
 
 
 def test_a_failed_call_as_an_event():
@@ -158,37 +141,11 @@ def test_a_passed_trajectory_as_an_event():
     (record,) = records(scorecard(trajectory_result(passed(1, "all calls agree"))))
     assert record.span_id.hex() == ROOT.span_id
     assert record.severity_number == SeverityNumber.SEVERITY_NUMBER_INFO
-    assert plain(record.attributes) == {
-        "gen_ai.evaluation.name": "refund-f1",
-        "gen_ai.evaluation.score.value": 1.0,
-        "gen_ai.evaluation.score.label": "pass",
-        "gen_ai.evaluation.explanation": "all calls agree",
-        "toolgauge.outcome": "pass",
-        "toolgauge.level": "trajectory",
-        "toolgauge.criterion.revision": "9f86d081884c",
-        "toolgauge.evaluator.name": "tool_call_f1",
-        "toolgauge.evaluator.version": "2",
-        "toolgauge.span.end_time_unix_nano": 1_700_000_002_000_000_000,
-        "toolgauge.service": "support",
-        "gen_ai.agent.name": "triage",
-        "gen_ai.conversation.id": "conv-7",
-        "log.record.uid": "9df6df92e6f1ec9ea726a4362dd24e95",
-    }
-
-
-def test_the_resource_is_toolgauge_itself_and_the_scope_has_our_name():
-    logs = [
-        outgoing for outgoing in emitter().requests([scorecard(call_result(passed()))]) if outgoing.signal == "logs"
-    ]
-    request = ExportLogsServiceRequest.FromString(logs[0].body)
-    assert plain(request.resource_logs[0].resource.attributes) == {
-        "service.name": "toolgauge",
-        "service.version": "0.1.0",
-        "service.instance.id": "instance-1",
-        "deployment.environment.name": "test",
-    }
-    scope = request.resource_logs[0].scope_logs[0].scope
-    assert (scope.name, scope.version) == ("toolgauge", "0.1.0")
+    attributes = plain(record.attributes)
+    assert attributes["toolgauge.level"] == "trajectory"
+    assert (attributes["gen_ai.agent.name"], "gen_ai.tool.name" in attributes) == ("triage", False)
+    assert attributes["toolgauge.span.end_time_unix_nano"] == 1_700_000_002_000_000_000
+    assert attributes["log.record.uid"] == "9df6df92e6f1ec9ea726a4362dd24e95"
 
 
 @each_row(
@@ -310,3 +267,14 @@ def test_calls_that_are_alike_have_ids_of_their_own():
     first = replace(call(), call_id=None)
     second = replace(first, order=1, position=1)
     assert len({*uids(scorecard(call_result(failed(), first), call_result(failed(), second)))}) == 2
+
+
+def test_values_are_shown_only_where_they_may_be():
+    difference = Difference(where="issue_refund: amount", rule="exact", actual=Side(value="to ann@example.com"))
+    card = scorecard(call_result(replace(failed(0.0), differences=(difference,))))
+    (hidden,) = records(card)
+    (shown,) = records(card, emitter(redactor=Redactor(show_values=True)))
+    assert hidden.body.string_value == "refund-arguments of issue_refund: fail, 0.00 (`amount` differs)"
+    assert plain(hidden.attributes)["gen_ai.evaluation.explanation"] == "`amount` differs"
+    for text in (shown.body.string_value, str(plain(shown.attributes)["gen_ai.evaluation.explanation"])):
+        assert 'got "to [email]"' in text

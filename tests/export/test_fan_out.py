@@ -103,21 +103,6 @@ async def test_a_full_destination_refuses_only_the_signals_that_it_takes():
         assert fan.out.has_room("metrics", 1 << 40)
 
 
-async def test_destination_gets_only_the_signals_that_it_takes():
-    settings = DestinationSettings(endpoint="localhost:1", retry=FAST, compression="none")
-    async with fanned(
-        {"traces": OK, "rest": OK},
-        traces=settings.model_copy(update={"signals": ("traces",)}),
-        rest=settings.model_copy(update={"signals": ("metrics", "logs")}),
-    ) as fan:
-        fan.out.put(request(BODY, spans=1))
-        fan.out.put(request(BODY, spans=0, signal="logs"))
-        await until(lambda: len(fan.seen["rest"].arrived) == 1 and bool(fan.spans("traces")))
-    assert fan.spans("traces") == {("forwarded", ""): 1}
-    assert fan.spans("rest") == {}
-    assert "LogsService" in fan.seen["rest"].arrived[0][0]
-
-
 async def test_spans_that_nobody_takes_end_here_and_are_counted():
     settings = DestinationSettings(endpoint="localhost:1", retry=FAST, signals=("metrics",))
     async with fanned({"metrics": OK}, metrics=settings) as fan:
@@ -133,17 +118,3 @@ async def test_drain_counts_what_each_destination_lost():
         assert await fan.out.drain(0.5) == (("dead", Undelivered(spans=5)),)
     assert fan.spans("alive") == {("forwarded", ""): 5}
     assert fan.spans("dead") == {("dropped", "shutdown"): 5}
-
-
-async def test_without_destinations_spans_are_consumed_and_our_own_is_dropped():
-    metrics = SelfMetrics(MetricRegistry())
-    nowhere = FanOut((), metrics)
-    await nowhere.start()
-    assert nowhere.has_room("traces", 1 << 40)
-    assert nowhere.put(request(b"x", spans=7))
-    assert nowhere.put(request(b"x", spans=0, own=True))
-    assert await nowhere.drain(1) == ()
-    await nowhere.close()
-    assert counted(metrics.spans) == {("consumed", "", ""): 7}
-    assert nowhere.spans_queued == 0
-    assert metrics.spans_queued.current() == {("",): 0}

@@ -24,14 +24,6 @@ def test_the_spans_of_a_trace_leave_together_with_their_containers():
     assert hold.bytes == 3 + ENTRY_BYTES
 
 
-def test_taking_a_trace_twice_gives_nothing_the_second_time():
-    hold = new_hold()
-    hold.add(A1, "", b"x", 0)
-    hold.take(A1.trace_id)
-    assert hold.take(A1.trace_id) == []
-    assert hold.take("c" * 32) == []
-
-
 def test_a_span_that_is_already_held_goes_on():
     hold = new_hold()
     assert hold.add(A1, "", b"x", 0)

@@ -159,7 +159,7 @@ BROKEN = Run(
 
 
 @each_row(
-    ("settings", "scored", "kept"),
+    ("settings", "result", "kept"),
     [
         ({}, card(of=replace(run(), runs=(BROKEN,))), [LOW]),
         ({}, card(Errored(error_type="timeout", message="")), [LOW]),
@@ -169,10 +169,10 @@ BROKEN = Run(
     ],
     ids=["error of the run", "error of an evaluator", "failure in trial", "slow", "not slow"],
 )
-def test_runs_with_errors_and_slow_ones_are_kept(settings: dict[str, object], scored: Scorecard, kept: list[str]):
+def test_runs_with_errors_and_slow_ones_are_kept(settings: dict[str, object], result: Scorecard, kept: list[str]):
     keeping = Keeping(**settings)  # pyright: ignore[reportArgumentType] - settings of `keep` alone
     keeping.send(LOW)
-    keeping.score(scored)
+    keeping.score(result)
     assert (keeping.traces(), keeping.sampled) == (kept, 1 - len(kept))
 
 
@@ -193,13 +193,6 @@ def test_the_first_run_with_a_tool_or_version_is_kept_and_no_later_one(
         calls = tuple(map(call, names.split()))
         keeping.score(card(of=replace(run(trace), calls=calls, resource={"service.version": version})))
     assert keeping.traces() == [traces[number] for number in kept]
-
-
-def test_the_largest_share_of_the_rules_that_a_run_meets_counts():
-    keeping = Keeping(failed=0.25, slow={"over": "1s", "share": 0.5})
-    keeping.send(HIGH)
-    keeping.score(card(failed(), of=run(HIGH)))
-    assert [span.trace_state for span in keeping.spans()] == ["ot=th:8"]
 
 
 def test_what_comes_late_follows_the_decision_on_its_trace():
@@ -300,14 +293,6 @@ def test_judges_are_waited_for():
     assert keeping.traces() == [LOW]
 
 
-def test_a_run_whose_judges_do_not_answer_in_time_is_decided_by_its_other_results():
-    keeping = Keeping(wait="5m")
-    keeping.send(LOW)
-    keeping.score(replace(card(), awaits_judges=True))
-    keeping.wait(300)
-    assert (keeping.keep.spans, keeping.sampled) == (0, 1)
-
-
 def test_a_run_that_was_not_scored_for_overload_goes_on_unsampled_and_is_counted():
     keeping = Keeping()
     keeping.send(LOW)
@@ -332,18 +317,6 @@ def test_a_request_is_refused_where_neither_the_traces_nor_the_queue_have_room()
     assert not keeping.send(HIGH, size=900)
     assert keeping.traces() == [LOW]
     assert keeping.send(HIGH, size=900)
-
-
-def test_kept_traces_that_find_no_room_in_the_queue_wait_for_it():
-    keeping = Keeping(queue_bytes=1000)
-    keeping.send(LOW, size=900)
-    keeping.send(HIGH, size=900)
-    keeping.score(card(failed()))
-    keeping.score(card(failed(), of=run(HIGH)))
-    assert keeping.traces() == [LOW]
-    assert keeping.keep.spans == 1
-    keeping.wait(1)
-    assert (keeping.traces(), keeping.keep.size_bytes) == ([HIGH], 0)
 
 
 def test_small_requests_do_not_pile_up_behind_kept_traces_that_find_no_room_in_the_queue():
@@ -389,19 +362,6 @@ def test_a_destination_that_replaces_another_one_holds_to_its_decisions():
     keeping.score(card(of=run("2" * 18 + "0" * 14, "conversation")))
     keeping.send("2" * 18 + "0" * 14)
     assert [(span.trace_id.hex()[:2], span.trace_state) for span in keeping.spans()] == [(HIGH[:2], ""), ("22", "")]
-
-
-def test_memory_that_is_short_lets_everything_go_on_unsampled():
-    keeping = Keeping()
-    keeping.send(LOW, HIGH)
-    keeping.keep.release("memory")
-    assert (sorted(keeping.traces()), keeping.unsampled("memory")) == ([HIGH, LOW], 2)
-
-
-def test_spans_without_ids_do_not_wait():
-    keeping = Keeping()
-    keeping.send("00" * 16)
-    assert keeping.traces() == ["00" * 16]
 
 
 def test_many_kept_traces_leave_as_one_request():

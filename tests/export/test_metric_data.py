@@ -14,11 +14,9 @@ from tests.export.scorecards import (
     passed,
     plain,
     scorecard,
-    shadow,
 )
 from toolgauge.export.emitter import Emitter
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.outcomes import NotEvaluated
 
 NOW_NS = 1_700_000_090_000_000_000
 
@@ -58,32 +56,6 @@ def test_a_score_as_a_cumulative_histogram_with_its_exemplar():
     assert bad.time_unix_nano == SCORED_NS
 
 
-def test_outcomes_as_a_cumulative_sum():
-    emitting = emitter()
-    emitting.record(scorecard(call_result(NotEvaluated(reason="no_reference")), shadow(call_result(passed()))))
-    metric = metrics(emitting)["toolgauge.evaluations"]
-    assert metric.sum.is_monotonic
-    assert metric.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
-    looked_for, shadowed = (point for point in metric.sum.data_points if point.as_int)
-    assert (looked_for.start_time_unix_nano, looked_for.time_unix_nano) == (START_NS, NOW_NS)
-    assert looked_for.as_int == 1
-    attributes = plain(looked_for.attributes)
-    assert attributes["toolgauge.outcome"] == "not_evaluated"
-    assert attributes["toolgauge.not_evaluated.reason"] == "no_reference"
-    assert "toolgauge.enforce" not in attributes
-    assert plain(shadowed.attributes)["toolgauge.enforce"] == "shadow"
-
-
-def test_the_start_stays_and_counts_go_on():
-    emitting = emitter()
-    card = scorecard(call_result(passed()))
-    emitting.record(card)
-    emitting.metrics(NOW_NS)
-    emitting.record(card)
-    (point,) = metrics(emitting, NOW_NS + 15)["toolgauge.evaluation.score"].histogram.data_points
-    assert (point.start_time_unix_nano, point.time_unix_nano, point.count) == (START_NS, NOW_NS + 15, 2)
-
-
 def test_self_metrics_are_written_with_the_scores():
     registry = MetricRegistry()
     emitting = emitter(registry=registry)
@@ -109,7 +81,10 @@ def test_each_cell_has_the_time_at_which_it_began_and_failures_an_exemplar():
     emitting.record(scorecard(call_result(passed())))
     emitting.record(scorecard(call_result(failed(0.25), criterion="later")))
     found = metrics(emitting)
-    points = found["toolgauge.evaluations"].sum.data_points
+    evaluations = found["toolgauge.evaluations"].sum
+    assert evaluations.is_monotonic
+    assert evaluations.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+    points = evaluations.data_points
     began = {plain(point.attributes)["gen_ai.evaluation.name"]: point.start_time_unix_nano for point in points}
     assert START_NS < began["refund-arguments"] < began["later"] < START_NS + 1000
     scored = found["toolgauge.evaluation.score"].histogram.data_points

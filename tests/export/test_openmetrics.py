@@ -88,14 +88,6 @@ def test_names_are_those_of_the_translated_otlp_metrics(accept: str):
     assert families["toolgauge_spans_held"].type == "gauge"
 
 
-@pytest.mark.parametrize("accept", ["", OPENMETRICS])
-def test_the_target_and_its_start_are_told(accept: str):
-    families = parsed(MetricRegistry(), accept)
-    target = families["target" if accept else "target_info"]
-    assert target.samples[0].name == "target_info"
-    assert target.samples[0].labels == {"service_name": "toolgauge", "service_instance_id": "instance-1"}
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not describe processes in /proc")
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 def test_the_process_has_the_names_that_dashboards_know_and_no_others(accept: str):
@@ -150,22 +142,11 @@ def test_buckets_carry_exemplars_in_openmetrics():
     assert sample(score, "toolgauge_evaluation_score_bucket", le="0.999").exemplar is None
 
 
-def test_the_classic_text_has_no_exemplars():
-    assert TRACE not in exposition(scored_registry())
-
-
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 def test_a_hostile_tool_name_stays_one_label_value(accept: str):
     score = parsed(scored_registry(HOSTILE), accept)["toolgauge_evaluation_score"]
     expected = '<b>"re\\fund"</b>\ufffd# EOF\ufffd{x="y"} 1'
     assert {each.labels["gen_ai_tool_name"] for each in score.samples} == {expected}
-
-
-def test_label_values_of_any_metric_can_be_written():
-    registry = MetricRegistry()
-    registry.counter("toolgauge.test", "{thing}", "Of\nthings \\ here.", ("kind.of-thing",)).add(1, ("a\ud800\n",))
-    family = parsed(registry, OPENMETRICS)["toolgauge_test"]
-    assert family.samples[0].labels == {"kind_of_thing": "a\ufffd\ufffd"}
 
 
 @each_row(

@@ -1,12 +1,11 @@
 """One of several requests that were put together is refused for good, and none of the others is lost for it."""
 
-import asyncio
 from collections.abc import Iterable
 
 import grpc
 import pytest
 
-from tests.export.fakes import MS, OK, Said, Script, always, counted, exchanging, request, until
+from tests.export.fakes import OK, Said, Script, always, counted, exchanging, request, until
 from tests.otlp import stock
 from toolgauge.export.settings import Transport
 from toolgauge.model.delivery import Outgoing, Signal
@@ -83,18 +82,6 @@ async def test_what_is_larger_than_the_destination_takes_is_sent_in_parts():
     assert out.spans() == {("forwarded", "", "otlp"): 33, ("dropped", "too_large", "otlp"): 3}
 
 
-async def test_each_part_is_tried_again_by_itself():
-    def script(count: int, _what: str, body: bytes) -> Said:
-        if BAD in body:
-            return REFUSED
-        return Said(code=Code.UNAVAILABLE) if count % 2 else OK
-
-    async with exchanging("grpc", script) as (_, out):
-        out.destination.put(together(ALL))
-        await until(lambda: out.destination.queue.spans == 0)
-    assert out.spans() == {("forwarded", "", "otlp"): 33, ("dropped", "invalid_argument", "otlp"): 3}
-
-
 @both
 async def test_the_end_gives_up_only_parts_that_were_not_delivered(protocol: Transport):
     def script(_count: int, _what: str, body: bytes) -> Said:
@@ -111,15 +98,6 @@ async def test_the_end_gives_up_only_parts_that_were_not_delivered(protocol: Tra
     assert books["dropped", "shutdown", "otlp"] >= 3
     assert sum(books.values()) == 41
     assert out.destination.queue.spans == out.destination.queue.size_bytes == 0
-
-
-async def test_the_books_balance_between_the_parts():
-    async with exchanging("grpc", refusing(BAD, REFUSED), timeout=600_000 * MS) as (_, out):
-        out.destination.put(together(ALL))
-        while out.destination.queue.spans:
-            assert out.destination.queue.spans + sum(out.spans().values()) == 36
-            await asyncio.sleep(0)
-    assert sum(out.spans().values()) == 36
 
 
 async def test_spans_that_the_destination_cannot_decode_are_counted():

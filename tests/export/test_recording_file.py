@@ -79,13 +79,6 @@ def test_a_file_grows_up_to_its_limit(tmp_path: Path):
     assert (tmp_path / "a.otlp").stat().st_size == 9
 
 
-def test_what_comes_after_the_end_is_counted_as_missing(tmp_path: Path):
-    recording = RecordingFile(str(tmp_path / "a.otlp"))
-    written(recording)
-    recording.put("logs", BODY)
-    assert recording.losses["logs", "shutdown"] == 1
-
-
 def test_what_finds_no_room_in_the_queue_is_counted_as_missing(tmp_path: Path):
     recording = RecordingFile(str(tmp_path / "a.otlp"))
     # Nothing is written before the start.

@@ -263,10 +263,6 @@ def test_what_is_not_known_is_left_out_of_the_event():
     }
 
 
-def test_without_a_place_for_traces_there_are_no_links():
-    assert not [key for key in attributes(record(BEGAN, trace_url=None)) if ".links." in key]
-
-
 def test_a_regression_as_json():
     written = regression_json(BEGAN, URL)
     assert json.loads(json.dumps(written)) == {

@@ -1,17 +1,13 @@
 """Destinations that are added and removed while requests are on their way."""
 
-import asyncio
 import logging
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.export.fakes import FAST, MS, OK, OWN_HOP, Said, always, grpc_sink, nowhere, until
-from tests.export.scorecards import call, call_result, passed, scorecard, trajectory
-from toolgauge.export.destination import Destination, Undelivered, otlp_destination
+from toolgauge.export.destination import Destination, otlp_destination
 from toolgauge.export.fan_out import FanOut
-from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
+from toolgauge.export.settings import DestinationSettings, QueueSettings
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
@@ -54,29 +50,6 @@ async def test_what_waits_for_a_destination_that_goes_is_sent_and_the_books_bala
         await fan_out.close()
 
 
-async def test_late_spans_follow_what_a_destination_that_is_replaced_has_decided():
-    metrics = SelfMetrics(MetricRegistry())
-    async with grpc_sink(always(OK)) as sink:
-        before, after = (
-            otlp_destination(
-                DestinationSettings(endpoint=sink.endpoint, retry=FAST, keep=KeepSettings(passed=share)),
-                metrics,
-                OWN_HOP,
-                "test",
-            )
-            for share in (0.0, 1.0)
-        )
-        fan_out = FanOut([before], metrics)
-        await fan_out.start()
-        fan_out.keepers.decide(scorecard(call_result(passed())), ())
-        await fan_out.replace([after])
-        span = Span(trace_id=bytes.fromhex(trajectory(call()).trace_id), span_id=b"2" * 8)
-        body = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=[span])])])
-        assert fan_out.put(Outgoing(signal="traces", body=body.SerializeToString(), spans=1, own=False))
-        assert metrics.spans.value(("dropped", "sampled", "otlp")) == 1
-        await fan_out.close()
-
-
 def forwarded(metrics: SelfMetrics) -> float:
     return metrics.spans.value(("forwarded", "", "otlp"))
 
@@ -96,18 +69,6 @@ async def test_what_a_dead_destination_that_goes_leaves_behind_is_counted_and_to
     assert "2 spans could not be delivered" in caplog.text
     assert await fan_out.drain(1) == ()
     await fan_out.close()
-
-
-async def test_the_end_does_not_wait_longer_for_a_destination_that_goes_and_counts_its_loss():
-    metrics = SelfMetrics(MetricRegistry())
-    fan_out = FanOut([destination(metrics, nowhere("grpc"), "dead")], metrics)
-    await fan_out.start()
-    fan_out.put(request(1))
-    await fan_out.replace(())
-    async with asyncio.timeout(60):
-        assert await fan_out.drain(0.1) == (("dead", Undelivered(spans=2)),)
-        await fan_out.close()
-    assert metrics.spans.value(("dropped", "shutdown", "dead")) == 2
 
 
 async def test_one_that_stays_is_not_disturbed():

@@ -90,17 +90,6 @@ def test_only_the_criteria_that_are_kept_keep_their_cells_and_their_room_under_t
     assert counts(registry, "toolgauge.labels.capped") == {}
 
 
-def test_the_exemplar_names_the_judged_span():
-    registry = MetricRegistry()
-    rootless = replace(trajectory_result(passed(0.5)), target=None)
-    emitter(registry=registry).record(scorecard(call_result(failed(0.25)), rootless))
-    cells = scores(registry).cells
-    assert cells[CALL_STREAM].exemplars[1] == Exemplar(
-        value=0.25, time_ns=SCORED_NS, trace_id=TRACE, span_id=TOOL_SPAN.span_id
-    )
-    assert cells[TRAJECTORY_STREAM].exemplars[1] == Exemplar(value=0.5, time_ns=SCORED_NS, trace_id=TRACE, span_id="")
-
-
 def test_what_is_no_score_is_counted_and_in_no_histogram():
     registry = MetricRegistry()
     emitter(registry=registry).record(
@@ -173,14 +162,6 @@ def test_calls_that_were_made_and_not_recorded_are_counted_under_the_first_agent
     assert counts(other, UNOBSERVED) == {}
 
 
-def test_an_agent_that_gives_up_its_place_is_no_longer_counted_as_unobserved():
-    traffic = Traffic(MetricsSettings(max_agents=1))
-    traffic.call(agent="old")
-    assert {labels[3] for labels in counter_of(traffic.registry, UNOBSERVED).cells} == {"old"}
-    traffic.call(agent="new", minute=60)
-    assert {labels[3] for labels in counter_of(traffic.registry, UNOBSERVED).cells} == {"new"}
-
-
 def test_an_agent_is_counted_as_unobserved_as_long_as_one_of_its_tools_is():
     traffic = Traffic(MetricsSettings(max_tools=2))
     traffic.call("old")
@@ -196,20 +177,6 @@ def test_tools_over_the_cap_become_other_and_are_counted():
         counter.record(scorecard(call_result(passed(), call(name)), of=trajectory()))
     assert {labels[4]: cell.count for labels, cell in scores(registry).cells.items()} == {"a": 2, "b": 1, "_other": 2}
     assert counts(registry, "toolgauge.labels.capped") == {("gen_ai.tool.name",): 2}
-
-
-def test_services_and_agents_are_capped_too():
-    registry = MetricRegistry()
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_services=1, max_agents=1)), registry)
-    for name in ("a", "b"):
-        agent = f"agent-{name}"
-        of = replace(trajectory(), service=f"service-{name}", agents=(agent,))
-        counter.record(scorecard(call_result(passed(), replace(call(), agent=agent)), of=of))
-    assert {(labels[0], labels[3]) for labels in scores(registry).cells} == {
-        ("service-a", "agent-a"),
-        ("_other", "_other"),
-    }
-    assert counts(registry, "toolgauge.labels.capped") == {("toolgauge.service",): 2, ("gen_ai.agent.name",): 2}
 
 
 def test_label_sets_are_capped_and_all_outcomes_of_a_stream_stay_together():
@@ -242,18 +209,6 @@ def test_label_values_are_short_and_without_control_characters():
     assert len(labels[4]) == 128
 
 
-def test_a_criterion_that_was_dropped_needs_room_under_the_cap_when_it_comes_back():
-    registry = MetricRegistry()
-    # One for the tool calls, one for the runs, one for a criterion.
-    counter = emitter(EmitSettings(metrics=MetricsSettings(max_label_sets=3)), registry)
-    one, another = (scorecard(call_result(passed(), criterion=name)) for name in ("one", "another"))
-    counter.record(one)
-    counter.keep(())
-    counter.record(another)
-    counter.record(one)
-    assert {labels[4:6] for labels in scores(registry).cells} == {("issue_refund", "another"), ("_other", "one")}
-
-
 def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():
     registry = MetricRegistry()
     of = replace(trajectory(), service=None)
@@ -266,7 +221,6 @@ def test_a_name_that_is_not_known_is_an_absent_label_and_never_capped():
 
 VERSION, ENVIRONMENT = "service.version", "deployment.environment.name"
 MINUTE_NS = 60 * 1_000_000_000
-HOUR_NS = 60 * MINUTE_NS
 
 
 class Traffic:
@@ -359,22 +313,6 @@ def test_a_tool_idle_for_an_hour_gives_its_place_to_one_that_needs_it():
     assert traffic.capped() == {("gen_ai.tool.name",): 2}
 
 
-def test_services_with_equally_many_names_take_no_places_from_each_other():
-    traffic = Traffic(MetricsSettings(max_tools=4))
-    for number in range(50):
-        traffic.call(f"one-{number}", service="one")
-        traffic.call(f"two-{number}", service="two")
-    tools = {tool for of_service in traffic.by_service().values() for _, tool in of_service}
-    assert tools == {"one-0", "two-0", "one-1", "two-1", "_other"}
-
-
-def test_nothing_is_given_up_that_nothing_needs():
-    traffic = Traffic()
-    traffic.call("old")
-    traffic.call("new", minute=1000)
-    assert traffic.evaluated(4) == {"old": 1, "new": 1}
-
-
 def test_an_idle_label_set_gives_its_place_to_one_that_needs_it():
     # One for evaluations, one for tool calls, one for runs.
     traffic = Traffic(MetricsSettings(max_label_sets=3))
@@ -397,12 +335,6 @@ def test_passes_and_failures_begin_with_the_first_score_and_failures_have_an_exe
         (*CALL_STREAM, "fail", ""): exemplar,
         (*CALL_STREAM, "error", ""): exemplar,
     }
-
-
-def test_a_result_without_a_score_begins_no_other_outcome():
-    registry = MetricRegistry()
-    emitter(registry=registry).record(scorecard(call_result(NotEvaluated(reason="no_reference"))))
-    assert counter_of(registry, "toolgauge.evaluations").cells == {(*CALL_STREAM, "not_evaluated", "no_reference"): 1}
 
 
 def test_a_criterion_that_cannot_fail_counts_no_failures_and_has_no_buckets():

@@ -105,19 +105,6 @@ def test_one_scorecard_as_a_span():
     assert plain(span.events[1].attributes)["toolgauge.not_evaluated.reason"] == "arguments_not_recorded"
 
 
-def test_the_scorecard_of_half_a_run_carries_that_it_is_one():
-    card = scorecard(trajectory_result(NotEvaluated(reason="incomplete", explanation="it began before")))
-    (whole,), (half,) = (
-        spans(card),
-        spans(replace(card, trajectory=replace(card.trajectory, incomplete="it began before"))),
-    )
-    assert "toolgauge.incomplete" not in plain(whole.attributes)
-    assert plain(half.attributes) == plain(whole.attributes) | {
-        "toolgauge.incomplete": True,
-        "toolgauge.incomplete_because": "it began before",
-    }
-
-
 def test_calls_are_counted_by_criterion_and_those_that_passed_have_no_event():
     three = [call(span=SpanRef(TRACE, f"{number:016x}")) for number in (1, 2, 3)]
     (span,) = spans(

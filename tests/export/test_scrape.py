@@ -1,6 +1,5 @@
 import asyncio
 import gzip
-import socket
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -9,7 +8,6 @@ import pytest
 from tests.export.scorecards import START_NS, TRACE, call_result, emitter, failed, scorecard
 from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.export.settings import PrometheusSettings
-from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.net.settings import Auth
 
@@ -50,19 +48,6 @@ async def test_prometheus_gets_exemplars(client: aiohttp.ClientSession):
     assert text.endswith("# EOF\n")
 
 
-async def test_head_has_the_headers_and_no_body(client: aiohttp.ClientSession):
-    async with client.head("/metrics") as response:
-        assert response.status == 200
-        assert int(response.headers["Content-Length"]) > 0
-        assert await response.read() == b""
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
-async def test_other_methods_are_refused(client: aiohttp.ClientSession, method: str):
-    async with client.request(method, "/metrics") as response:
-        assert response.status == 405
-
-
 @pytest.mark.parametrize(
     ("accepted", "encoding"),
     [("gzip", "gzip"), ("deflate, gzip;q=0.5", "gzip"), ("gzip;q=0", None), ("deflate", None), ("", None)],
@@ -80,27 +65,6 @@ async def test_metrics_are_compressed_for_those_that_ask(
         body = await response.read()
     text = gzip.decompress(body) if encoding else body
     assert b"toolgauge_evaluation_score_count{" in text
-
-
-async def test_a_taken_port_is_a_clear_error():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(StartError, match=rf"cannot listen on `127\.0\.0\.1:{port}`: the port is in use"):
-            await endpoint_at(f"127.0.0.1:{port}").start()
-
-
-async def test_it_stops_twice_and_without_a_start():
-    serving = endpoint_at("127.0.0.1:0")
-    await serving.stop()
-    assert serving.port == 0
-    await serving.start()
-    port = serving.port
-    await serving.stop()
-    await serving.stop()
-    with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", port), timeout=60).close()
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /met"])

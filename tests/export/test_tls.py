@@ -12,7 +12,6 @@ import pytest
 from tests.certificates import Certificates, certificates
 from tests.export.fakes import MS, OK, Seen, always, grpc_sink, http_sink, request, sending, until
 from toolgauge.export.settings import Transport
-from toolgauge.model.errors import StartError
 from toolgauge.net.settings import ClientTls
 from toolgauge.net.tls import tls_cause
 
@@ -162,12 +161,3 @@ async def test_renewed_authority_is_trusted_without_a_restart(protocol: Transpor
         trusted.write_bytes(made.ca_file.read_bytes())
         await until(lambda: out.destination.queue.spans == 0)
     assert out.spans() == {("forwarded", "", "otlp"): 1}
-
-
-@both
-async def test_unusable_file_is_named_at_the_start(protocol: Transport, tmp_path: Path):
-    with pytest.raises(StartError, match=r"missing\.pem"):
-        async with sending(
-            "https://localhost:1", protocol=protocol, tls=ClientTls(ca_file=str(tmp_path / "missing.pem"))
-        ):
-            pass

@@ -72,26 +72,6 @@ async def test_a_client_that_was_never_asked_is_closed_without_a_thread():
     assert client.is_closed
 
 
-class Prepares(Script):
-    """Notes where it prepared itself."""
-
-    def __init__(self) -> None:
-        super().__init__(YES)
-        self.prepared_in = ""
-
-    async def prepare(self) -> None:
-        self.prepared_in = threading.current_thread().name
-
-
-async def test_a_client_prepares_itself_in_its_own_thread():
-    client = Prepares()
-    apart = ClientThread(client)
-    await apart.prepare()
-    assert client.prepared_in == "toolgauge-judges"
-    assert (await apart.ask(ASKED)).verdict == YES
-    await apart.close()
-
-
 async def test_a_client_that_ends_its_process_fails_the_call_and_answers_the_next_one():
     class Ends(Script):
         async def ask(self, request: Request) -> Reply:

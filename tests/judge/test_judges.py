@@ -9,16 +9,14 @@ import pytest
 from tests.judge.support import MAYBE, NO, YES, Bench, RightTool, Script, WholeRun, inquiry, run, said
 from tests.score.support import tool_call, trajectory
 from toolgauge.judge.client import Reply, Request
-from toolgauge.judge.judges import Judges, weight
+from toolgauge.judge.judges import weight
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import JudgeCallError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Asking
-from toolgauge.model.metrics import Counter, MetricRegistry
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.selfmetrics import JudgeMetrics
 from toolgauge.settings import SECOND, Prices
 
 SETTINGS = JudgeSettings(model="openai:any", timeout=60 * SECOND)
@@ -126,22 +124,6 @@ async def test_when_the_money_is_spent_nobody_is_asked():
     assert bench.metrics.calls.value(("over_budget",)) == 2
     assert bench.metrics.tokens.value(("input",)) == 280
     assert bench.metrics.tokens.value(("output",)) == 20
-
-
-class CannotRehearse(Script):
-    """Fails where it should prepare itself, and answers all the same."""
-
-    async def prepare(self) -> None:
-        raise KeyError("a secret of a library")
-
-
-async def test_a_client_that_cannot_prepare_itself_is_asked_all_the_same():
-    bench = Bench(YES)
-    bench.judges = Judges(CannotRehearse(YES), bench.asker, SETTINGS, JudgeMetrics(registry := MetricRegistry()))
-    assert await bench.judged(inquiry(RightTool(), run("find"))) == [YES_SCORE]
-    failures = next(metric for metric in registry if metric.name == "toolgauge.judge.failures")
-    assert isinstance(failures, Counter)
-    assert failures.cells == {("KeyError",): 1}
 
 
 async def test_a_full_queue_says_so_and_takes_no_more():

@@ -155,8 +155,7 @@ NO_SCORE = Scored(value=0.0, explanation="the judge said No")
     [
         (None, "Based on the conversation, the tool was right.\n\n**Answer: Yes**", YES_SCORE),
         ("text", "<think>\nThe user wants Rome. No other tool? No.\n</think>\n\nYes", YES_SCORE),
-        (None, '```json\n{\n    "score": "NO"\n}\n```\n\nExplanation: the city was made up.', NO_SCORE),
-        ("text", '<|python_tag|>{"type": "function", "name": "verdict", "parameters": {"score": "Yes"}}', YES_SCORE),
+        (None, 'The city was made up.\n```json\n{\n    "score": "NO"\n}\n```', NO_SCORE),
         (None, "Yes, but the date was made up.", None),
         ("text", '{"score": "Yes" or "No"}', None),
         (None, '{"score": "<Yes or No>"}', None),

@@ -3,9 +3,6 @@
 import asyncio
 import logging
 import ssl
-import subprocess
-import sys
-from ast import literal_eval
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -164,35 +161,3 @@ async def test_neither_prompt_nor_key_is_logged(caplog: pytest.LogCaptureFixture
 def test_a_model_that_cannot_be_had_is_an_error_at_the_start(model: str, words: str):
     with pytest.raises(ConfigError, match=words):
         open_client(model=model, base_url=None, api_key="sk-key", max_output_tokens=50, temperature=None)
-
-
-_FIRST_ASK = """
-import asyncio, sys
-from tests.judge.stub import stub
-from tests.judge.support import YES, question
-from toolgauge.judge.client import Request
-from toolgauge.judge.provider import open_client
-
-async def main():
-    async with stub(YES) as serving:
-        client = open_client(
-            model="openai:gpt-5-mini", base_url=serving.url, api_key="k", max_output_tokens=50, temperature=None
-        )
-        await client.prepare()
-        assert not serving.requests
-        before = set(sys.modules)
-        await client.ask(Request(question=question()))
-        print(len(serving.requests), sorted(set(sys.modules) - before))
-        await client.close()
-
-asyncio.run(main())
-"""
-
-
-def test_a_client_that_prepared_itself_loads_nothing_with_its_first_request():
-    root = Path(__file__).parents[2]
-    ran = subprocess.run([sys.executable, "-c", _FIRST_ASK], cwd=root, capture_output=True, text=True, check=False)
-    requests, _, loaded = ran.stdout.strip().partition(" ")
-    assert (requests, ran.stderr) == ("1", "")
-    # What opens sockets is the system's, and small.
-    assert [name for name in literal_eval(loaded) if not name.startswith(("anyio", "httpcore"))] == []

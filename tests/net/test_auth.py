@@ -47,14 +47,6 @@ def test_the_mark_that_some_editors_put_before_a_text_is_no_part_of_the_first_to
     assert guard.admits("Bearer second")
 
 
-def test_file_that_is_gone_leaves_the_last_tokens_valid(tmp_path: Path):
-    file = tmp_path / "tokens"
-    file.write_text("one")
-    guard = TokenGuard(Auth(filename=str(file)))
-    file.unlink()
-    assert guard.admits("Bearer one")
-
-
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_token_file_without_tokens_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_gone: bool):
     file = tmp_path / "tokens"

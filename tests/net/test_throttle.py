@@ -1,6 +1,6 @@
 """What repeats is said at once, then once in a while with how often it came."""
 
-from toolgauge.net.throttle import Throttle, repetitions
+from toolgauge.net.throttle import Throttle
 
 
 def test_the_first_is_said_and_those_that_follow_soon_are_counted():
@@ -14,8 +14,3 @@ def test_the_first_is_said_and_those_that_follow_soon_are_counted():
     assert throttle.suppressed("ValueError") == 59
     now_s[0] = 120
     assert throttle.suppressed("ValueError") == 0
-
-
-def test_how_often_is_plainly_claimed_only_where_there_is_something_to_tell():
-    assert repetitions(0) == ""
-    assert repetitions(3) == " (3 more since the last such line)"

@@ -61,7 +61,9 @@ def test_run_without_agents_imports_none_of_it(pytester: pytest.Pytester, monkey
         pytester,
         f"""
         import sys
-        def test_other(): assert not [name for name in ({heavy},) if name in sys.modules]
+        import pytest
+        @pytest.mark.parametrize("scored", ["an argument of the test's own"])
+        def test_other(scored): assert not [name for name in ({heavy},) if name in sys.modules]
         """,
         agent__py="",
     )

@@ -230,7 +230,7 @@ async def test_a_store_that_hangs_silences_no_alarm_and_keeps_nothing_from_endin
 
 class ToldWebhooks(Webhooks):
     def __init__(self) -> None:
-        super().__init__((), None, WebhookMetrics(MetricRegistry()), clock=lambda: START, user_agent="test")
+        super().__init__((), None, WebhookMetrics(MetricRegistry()), user_agent="test")
         self.told: list[Notice] = []
 
     def notify(self, notices: Sequence[Notice]) -> None:

@@ -69,10 +69,23 @@ def kept(state: Path) -> list[Path]:
     return sorted(state.glob(f"{FILE_NAME}.corrupt-*"))
 
 
-@pytest.mark.parametrize("at", [3, 28, 32 + 5 * _FRAME + 24 + 4090])
-def test_log_with_a_flipped_byte_is_noticed(tmp_path: Path, at: int, caplog: pytest.LogCaptureFixture):
+def cut_to(size: int) -> Callable[[Path], None]:
+    return lambda log: os.truncate(log, size)
+
+
+def flipped_at(at: int) -> Callable[[Path], None]:
+    return lambda log: flip(log, at)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [*map(flipped_at, (3, 28, 32 + 5 * _FRAME + 24 + 4090)), *map(cut_to, (0, 32 + 40 * _FRAME)), Path.unlink],
+)
+def test_log_that_is_damaged_cut_or_gone_is_noticed(
+    tmp_path: Path, spoil: Callable[[Path], None], caplog: pytest.LogCaptureFixture
+):
     entries = killed(tmp_path / "state")
-    flip(tmp_path / "state" / _LOG_NAME, at)
+    spoil(tmp_path / "state" / _LOG_NAME)
     start = Start(tmp_path / "state")
     assert start.entries.items() < entries.items()
     assert (start.known, start.unknown) == (len(entries) - len(start.entries), 1)
@@ -92,21 +105,6 @@ def test_tail_of_a_transaction_that_was_not_committed_is_no_damage(tmp_path: Pat
     start = Start(tmp_path / "state")
     assert start.entries == entries
     assert (start.known, start.unknown, start.since_ns) == (0, 0, 1_000)
-
-
-@pytest.mark.parametrize("left", [0, 32 + 40 * _FRAME, None])
-def test_log_that_is_cut_or_gone_is_noticed(tmp_path: Path, left: int | None, caplog: pytest.LogCaptureFixture):
-    entries = killed(tmp_path / "state")
-    log = tmp_path / "state" / _LOG_NAME
-    if left is None:
-        log.unlink()
-    else:
-        log.write_bytes(log.read_bytes()[:left])
-    start = Start(tmp_path / "state")
-    assert len(start.entries) < len(entries)
-    assert (start.known, start.unknown) == (len(entries) - len(start.entries), 1)
-    assert start.since_ns == 2_000
-    assert "it lacks what was written last" in caplog.text
 
 
 @pytest.mark.parametrize("content", [None, b""])
@@ -182,18 +180,6 @@ def test_file_with_a_damaged_list_of_free_pages_is_kept_before_anything_is_overw
     assert list(again.entries) == [start.after]
     # They were in memory only when that process ended.
     assert again.known == len(entries)
-
-
-@pytest.mark.parametrize("files", [(FILE_NAME,), (_LOG_NAME,), (FILE_NAME, _LOG_NAME)])
-def test_files_of_another_store_are_noticed(tmp_path: Path, files: tuple[str, ...]):
-    entries = killed(tmp_path / "state")
-    others = killed(tmp_path / "other", (500,))
-    for name in files:
-        shutil.copyfile(tmp_path / "other" / name, tmp_path / "state" / name)
-    start = Start(tmp_path / "state")
-    assert all(entry in (entries.get(entry.id), others.get(entry.id)) for entry in start.entries.values())
-    # The log alone may hold everything.
-    assert start.entries == entries or (start.unknown, start.since_ns) == (1, 2_000)
 
 
 def damaged(directory: Path, statement: str) -> dict[int, JournalEntry]:

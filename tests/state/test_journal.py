@@ -30,16 +30,6 @@ def test_what_is_committed_is_there_after_a_restart_in_order(tmp_path: Path):
     assert left(tmp_path) == (one, two, three)
 
 
-def test_ids_rise_over_restarts(tmp_path: Path):
-    ids: list[int] = []
-    for _ in range(3):
-        with opened(tmp_path) as now:
-            ids += [now.append(b"x"), now.append(b"y")]
-            now.journal.submit(JournalChange(removed=tuple(ids)))
-    assert ids == sorted(set(ids))
-    assert left(tmp_path) == ()
-
-
 def test_entry_that_is_delivered_and_removed_before_it_is_written_is_not_written(tmp_path: Path):
     with opened(tmp_path, start=False) as first:
         gone, stays = first.entry(b"gone"), first.entry(b"stays")
@@ -194,16 +184,6 @@ def test_scorecards_are_written_to_a_full_journal_too(tmp_path: Path):
         own = first.append(b"a scorecard", own=True)
         assert first.metrics.unwritten.value(("full",)) == 0
     assert [entry.id for entry in left(tmp_path)] == [big, own]
-
-
-def test_closing_twice_and_without_a_start_is_closing(tmp_path: Path):
-    with opened(tmp_path, start=False) as first:
-        first.journal.close()
-    with opened(tmp_path) as second:
-        second.journal.close()
-        second.journal.close()
-        second.commit(JournalChange(appended=(second.entry(b"late"),)))
-    assert left(tmp_path) == ()
 
 
 def test_ids_that_have_closed_are_remembered_as_long_as_there_are_requests_from_before(tmp_path: Path):

@@ -1,7 +1,6 @@
 """What is left of the journal of a process that was killed, and of a file that was damaged."""
 
 import random
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -120,21 +119,6 @@ def test_entries_that_can_be_read_of_a_damaged_file_go_on_in_memory_and_an_empty
         assert third.metrics.unreadable.value() == 0
 
 
-def test_entries_of_a_damaged_file_that_are_needed_at_a_kill_are_counted_as_lost(tmp_path: Path):
-    with opened(tmp_path / "state") as first:
-        ids = [first.append(b"%05d" % number * 4_000) for number in range(20)]
-    _damage(tmp_path / "state", b"00007" * 800)
-    with opened(tmp_path / "state", start=False) as second:
-        assert len(list(second.journal.entries())) == 19
-        second.journal.start()
-        second.commit(JournalChange(removed=ids[:5]))
-        until(lambda: len(second.journal.unwritten) == 14, "the removals")
-        second.append(b"after")
-        shutil.copytree(tmp_path / "state", tmp_path / "killed")
-    with opened(tmp_path / "killed", start=False) as third:
-        assert third.metrics.unreadable.value() == 14
-
-
 def test_file_of_version_1_becomes_one_with_a_journal(tmp_path: Path):
     connection = sqlite3.connect(tmp_path / FILE_NAME)
     connection.execute("CREATE TABLE watch (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
@@ -146,24 +130,6 @@ def test_file_of_version_1_becomes_one_with_a_journal(tmp_path: Path):
         assert store.store.load_watch() == {b"a": b"1"}
         entry = store.append(b"x")
     assert [found.id for found in left(tmp_path)] == [entry]
-
-
-def test_many_entries_are_read_with_little_memory(tmp_path: Path):
-    program = (
-        "import pathlib, resource, sys\n"
-        "from tests.state.support import opened\n"
-        "with opened(pathlib.Path(sys.argv[1]), start=False) as journal:\n"
-        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "    print(sum(1 for _ in journal.journal.entries()))\n"
-        "    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
-    )
-    with opened(tmp_path) as first:
-        for _ in range(8):
-            first.commit(JournalChange(appended=tuple(first.entry(bytes(2_000)) for _ in range(1_000))))
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
-    count, grown_kib = (int(line) for line in done.stdout.split())
-    assert count == 8_000
-    assert grown_kib < 8_000
 
 
 def test_room_of_removed_entries_is_used_again_and_given_back_at_the_next_start(tmp_path: Path):

@@ -60,32 +60,6 @@ def _fill(disk: Path) -> Path:
             return path
 
 
-def test_full_disk_is_gone_on_from_in_memory_and_come_back_from(small_disk: Path, caplog: pytest.LogCaptureFixture):
-    directory = small_disk / "state"
-    with opened(directory) as first:
-        kept, removed = first.append(b"kept"), first.append(b"removed meanwhile")
-        other = _fill(small_disk)
-        unwritten = first.append(bytes(_MIB))
-        assert first.journal.failure is not None
-        assert "database or disk is full" in first.journal.failure
-        assert first.metrics.failed.cells[()] == 1
-        assert first.metrics.unwritten.value(("failed",)) == 1
-        assert "acknowledged spans are in memory only" in caplog.text
-        first.journal.submit(
-            JournalChange(
-                removed=(removed, unwritten), delivered=(kept,), closed=(ClosedId(id="a", scope="trace", closed_ns=1),)
-            )
-        )
-        other.unlink()
-        until(_well(first), "a journal that is written again")
-        assert first.metrics.failed.cells[()] == 0
-        assert "can be written again" in caplog.text
-        later = first.append(b"later")
-    with opened(directory, start=False) as second:
-        assert [(entry.id, entry.delivered) for entry in second.journal.entries()] == [(kept, True), (later, False)]
-        assert [closed.id for closed in second.journal.closed_ids()] == ["a"]
-
-
 def test_disk_that_the_journal_itself_has_filled_is_emptied_by_removals(small_disk: Path):
     directory = small_disk / "state"
     with opened(directory, StateSettings(max_bytes=64 * _MIB)) as first:
@@ -216,18 +190,6 @@ def test_disk_that_fails_without_refusing_writes_is_noticed_and_not_taken_for_a_
     assert bodies == [*(b"%05d" % number * 40_000 for number in range(2, 20)), b"during"]
 
 
-def test_end_while_it_fails_writes_what_can_be_written(small_disk: Path):
-    directory = small_disk / "state"
-    with opened(directory) as first:
-        removed = first.append(b"removed")
-        other = _fill(small_disk)
-        unwritten = first.append(bytes(_MIB))
-        assert first.journal.failure is not None
-        other.unlink()
-        first.journal.submit(JournalChange(removed=(removed,)))
-    assert [entry.id for entry in left(directory)] == [unwritten]
-
-
 def test_removals_and_marks_are_kept_in_mind_only_for_what_is_in_the_file():
     missed, later, latest = Group(), Group(), Group()
     later.add(JournalChange(removed=(3, 11), delivered=(4, 5, 12), closed=(_closed("a"), _closed("b"))))
@@ -312,3 +274,41 @@ def test_request_whose_write_only_seemed_to_fail_is_written_once(tmp_path: Path)
 
 def _cannot_write() -> None:
     raise StateError("broken")
+
+
+def test_full_disk_is_gone_on_from_in_memory_and_come_back_from(small_disk: Path, caplog: pytest.LogCaptureFixture):
+    directory = small_disk / "state"
+    with opened(directory) as first:
+        kept, removed = first.append(b"kept"), first.append(b"removed meanwhile")
+        other = _fill(small_disk)
+        unwritten = first.append(bytes(_MIB))
+        assert first.journal.failure is not None
+        assert "database or disk is full" in first.journal.failure
+        assert first.metrics.failed.cells[()] == 1
+        assert first.metrics.unwritten.value(("failed",)) == 1
+        assert "acknowledged spans are in memory only" in caplog.text
+        first.journal.submit(
+            JournalChange(
+                removed=(removed, unwritten), delivered=(kept,), closed=(ClosedId(id="a", scope="trace", closed_ns=1),)
+            )
+        )
+        other.unlink()
+        until(_well(first), "a journal that is written again")
+        assert first.metrics.failed.cells[()] == 0
+        assert "can be written again" in caplog.text
+        later = first.append(b"later")
+    with opened(directory, start=False) as second:
+        assert [(entry.id, entry.delivered) for entry in second.journal.entries()] == [(kept, True), (later, False)]
+        assert [closed.id for closed in second.journal.closed_ids()] == ["a"]
+
+
+def test_end_while_it_fails_writes_what_can_be_written(small_disk: Path):
+    directory = small_disk / "state"
+    with opened(directory) as first:
+        removed = first.append(b"removed")
+        other = _fill(small_disk)
+        unwritten = first.append(bytes(_MIB))
+        assert first.journal.failure is not None
+        other.unlink()
+        first.journal.submit(JournalChange(removed=(removed,)))
+    assert [entry.id for entry in left(directory)] == [unwritten]

@@ -1,4 +1,4 @@
-"""Signals that go to different destinations, as `OTEL_EXPORTER_OTLP_LOGS_ENDPOINT` has it: one that is dead stops only its own."""
+"""Signals that go to different destinations: one that is dead stops only its own."""
 
 from pathlib import Path
 

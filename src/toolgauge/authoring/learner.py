@@ -17,6 +17,7 @@ from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recordings.conversation_means import attribute
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
+from toolgauge.report.terminal import counted
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.criterion import with_writing_tools
 from toolgauge.score.selection import CUT_SHORT, without_code
@@ -159,7 +160,7 @@ class Contracts:
             if failing := {text: one for text, one in tool.failing.items() if one.broken and requirements.met_by(one)}:
                 count = sum(one.judged - one.held for one in failing.values())
                 globs = [f"{text}*" for text in sorted(failing)]
-                contract["fails_when"] = Commented({"text": globs}, f"{count} of {tool.calls} calls")
+                contract["fails_when"] = Commented({"text": globs}, f"{count} of {counted(tool.calls, 'call')}")
             if contract:
                 found[as_glob(name)] = contract
         return found
@@ -168,7 +169,7 @@ class Contracts:
         """Name the calls that were seen of a tool."""
         tool = self._tools[name]
         failed = f", {tool.failed} failed" if tool.failed else ""
-        return f"{tool.calls} calls, in {tool.all.runs} of {runs} runs{failed}"
+        return f"{counted(tool.calls, 'call')}, in {tool.all.runs} of {counted(runs, 'run')}{failed}"
 
     def _required(self, name: str, requirements: Requirements) -> list[Written]:
         by_tools: dict[tuple[str, ...], list[Rule]] = {}
@@ -374,7 +375,7 @@ class Learner:
             versions = ", ".join(f"{version} ({count} runs)" for version, count in list(summary.versions.items())[:5])
             head = (
                 "",
-                f"{usage.runs} runs with {usage.calls} calls of {named}"
+                f"{counted(usage.runs, 'run')} with {counted(usage.calls, 'call')} of {named}"
                 + (f"; versions: {versions}" if versions else ""),
                 f"A limit needs {of_service.runs} runs. {failing} of {usage.runs} runs would fail what is learned from the others.",
             )

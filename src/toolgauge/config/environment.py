@@ -1,18 +1,21 @@
 """`OTEL_EXPORTER_OTLP_*` fills gaps in `exporters.otlp`, with the meanings of the OpenTelemetry specification.
 
-A signal's own variable (`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) wins; signals with different settings get a destination each.
+Variables of one signal (`OTEL_EXPORTER_OTLP_LOGS_HEADERS`) are refused: a file describes several destinations.
 """
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
-from toolgauge.config.problems import Node, Place, Problem, config_error, merged, plain
+from toolgauge.config.problems import Node, Place, Problem, config_error, merged
 from toolgauge.export.settings import SIGNALS
-from toolgauge.model.delivery import Signal
 
 PREFIX = "OTEL_EXPORTER_OTLP_"
 _ENDPOINT_KEYS = ("endpoint", *(f"{signal}_endpoint" for signal in SIGNALS))
 _FILES = {"CERTIFICATE": "ca_file", "CLIENT_KEY": "key_file", "CLIENT_CERTIFICATE": "cert_file"}
+_NAMES = ("ENDPOINT", "PROTOCOL", "COMPRESSION", "TIMEOUT", "HEADERS", "INSECURE", *_FILES)
+_OF_ONE_SIGNAL = {f"{PREFIX}{signal.upper()}_{name}": signal for signal in SIGNALS for name in _NAMES}
+# What an application's own exporter goes by.
+EXPORTER_VARIABLES = frozenset((f"{PREFIX}ENDPOINT", *_OF_ONE_SIGNAL))
 
 
 def filled_in(root: Node, environment: Mapping[str, str]) -> Node:
@@ -21,111 +24,51 @@ def filled_in(root: Node, environment: Mapping[str, str]) -> Node:
     otlp = exporters.child("otlp") if exporters else None
     if otlp is not None and not isinstance(otlp.value, dict | None):
         return root  # several destinations, and it would be a guess which one is meant; or no mapping, says the model
+    for variable, signal in _OF_ONE_SIGNAL.items():
+        if environment.get(variable, "").strip():
+            hint = f"write `exporters.otlp` as a list of destinations, one of them with `signals: [{signal}]`"
+            raise config_error([Problem(Place(variable), "variables of one signal are not read", hint)])
     given: dict[str, Node] = otlp.value if otlp is not None and isinstance(otlp.value, dict) else {}
-    by_signal: dict[Signal, dict[str, Node]] = {
-        signal: dict(_Variables(environment, signal, given).settings()) for signal in SIGNALS
-    }
-    ways = _ways(
-        {
-            signal: settings
-            for signal, settings in by_signal.items()
-            if any(key in given or key in settings for key in _ENDPOINT_KEYS)
-        }
-    )
-    if not any(ways):
+    settings = dict(_settings(environment, given))
+    if not settings or not any(key in given or key in settings for key in _ENDPOINT_KEYS):
         return root
-    place = next(node.place for way in ways for node in way.values())
-    destinations: list[Node] = []
-    for way in ways:
-        # Headers are one setting: those of the file are not mixed with those of the environment.
-        below = {key: node for key, node in way.items() if not (key in ("headers", "tls") and key in given)}
-        destinations.append(merged(Node(below, place), Node(dict(given), otlp.place if otlp and given else place)))
+    place = next(node.place for node in settings.values())
+    # Headers are one setting: those of the file are not mixed with those of the environment.
+    below = {key: node for key, node in settings.items() if not (key in ("headers", "tls") and key in given)}
+    filled = merged(Node(below, place), Node(dict(given), otlp.place if otlp and given else place))
     others = exporters.value if exporters is not None and isinstance(exporters.value, dict) else {}
-    filled = destinations[0] if len(destinations) == 1 else Node(destinations, place)
     whole = Node({**others, "otlp": filled}, exporters.place if exporters else place)
     entries = root.value if isinstance(root.value, dict) else {}
     return Node({**entries, "exporters": whole}, root.place)
 
 
-def _ways(by_signal: Mapping[Signal, dict[str, Node]]) -> list[dict[str, Node]]:
-    """Put together the signals that are sent the same way: to one base, with all other settings alike."""
-
-    def rest(settings: Mapping[str, Node]) -> dict[str, object]:
-        return {key: plain(node) for key, node in settings.items() if key not in _ENDPOINT_KEYS}
-
-    ways: list[tuple[list[Signal], dict[str, Node]]] = []
-    for signal, settings in by_signal.items():
-        for signals, way in ways:
-            bases = {str(plain(each["endpoint"])) for each in (way, settings) if "endpoint" in each}
-            if len(bases) < 2 and rest(way) == rest(settings):
-                signals.append(signal)
-                way.update(settings)
-                break
-        else:
-            ways.append(([signal], dict(settings)))
-    if len(ways) > 1 or len(by_signal) < len(SIGNALS):
-        for signals, way in ways:
-            place = next((node.place for node in way.values()), Place("environment"))
-            way["signals"] = Node([Node(signal, place) for signal in signals], place)
-    return [way for _, way in ways]
-
-
-class _Variables:
-    def __init__(self, environment: Mapping[str, str], signal: Signal, given: Mapping[str, Node]) -> None:
-        self._environment = environment
-        self._signal = signal
-        self._given = given
-
-    def settings(self) -> Iterator[tuple[str, Node]]:
-        """Yield keys of `exporters.otlp` with their values."""
-        protocol, written = self._chosen("PROTOCOL"), self._given.get("protocol")
-        transport = written.value if written is not None else "http" if protocol is None else protocol.value
-        endpoint: tuple[str, Node] | None = None
-        if not any(key in self._given for key in _ENDPOINT_KEYS):
-            endpoint = self._endpoint(is_grpc=transport == "grpc")
-        if protocol is not None:
-            yield "protocol", protocol
-        elif endpoint is not None and written is None:
-            yield "protocol", Node("http", endpoint[1].place)  # the specification's default
-        if endpoint is not None:
-            yield endpoint
-        for name in ("COMPRESSION", "TIMEOUT", "HEADERS"):
-            if (chosen := self._chosen(name)) is not None:
-                yield name.lower(), chosen
-        tls: dict[str, Node] = {}
-        for name, key in _FILES.items():
-            if (chosen := self._chosen(name)) is not None:
-                tls[key] = chosen
-        # An endpoint of gRPC without a scheme means TLS, unless `INSECURE` is true.
-        is_bare = endpoint is not None and transport == "grpc" and "://" not in str(endpoint[1].value)
-        insecure = self._chosen("INSECURE")
-        if insecure is not None and (is_bare or written is not None):
-            tls["insecure"] = insecure
-        if tls or (is_bare and endpoint is not None):
-            yield (
-                "tls",
-                Node(tls, next(iter(tls.values())).place if tls else endpoint[1].place if endpoint else Place("")),
-            )
-
-    def _endpoint(self, *, is_grpc: bool) -> tuple[str, Node] | None:
-        chosen = self._chosen("ENDPOINT")
-        if chosen is not None:
-            is_whole = not is_grpc and chosen.place.source != f"{PREFIX}ENDPOINT"
-            return f"{self._signal}_endpoint" if is_whole else "endpoint", chosen
-        traces = self._environment.get(f"{PREFIX}TRACES_ENDPOINT", "").strip()
-        # Events and metrics belong where the traces go, and the usual path shows where that is.
-        if traces and (is_grpc or traces.endswith("/v1/traces")):
-            base = traces if is_grpc else traces.removesuffix("/v1/traces")
-            return "endpoint", Node(base, Place(f"{PREFIX}TRACES_ENDPOINT"))
-        return None
-
-    def _chosen(self, name: str) -> Node | None:
-        """Read a setting: the form of the signal first. An empty variable counts as unset."""
-        for variable in (f"{PREFIX}{self._signal.upper()}_{name}", f"{PREFIX}{name}"):
-            value = self._environment.get(variable, "").strip()
-            if value:
-                return Node(_converted(name, value, Place(variable)), Place(variable))
-        return None
+def _settings(environment: Mapping[str, str], given: Mapping[str, Node]) -> Iterator[tuple[str, Node]]:
+    """Yield keys of `exporters.otlp` with their values. An empty variable counts as unset."""
+    chosen: dict[str, Node] = {}
+    for name in _NAMES:
+        variable = f"{PREFIX}{name}"
+        if value := environment.get(variable, "").strip():
+            chosen[name] = Node(_converted(name, value, Place(variable)), Place(variable))
+    protocol, written = chosen.get("PROTOCOL"), given.get("protocol")
+    endpoint = None if any(key in given for key in _ENDPOINT_KEYS) else chosen.get("ENDPOINT")
+    if protocol is not None:
+        yield "protocol", protocol
+    elif endpoint is not None and written is None:
+        yield "protocol", Node("http", endpoint.place)  # the specification's default
+    if endpoint is not None:
+        yield "endpoint", endpoint
+    for name in ("COMPRESSION", "TIMEOUT", "HEADERS"):
+        if name in chosen:
+            yield name.lower(), chosen[name]
+    tls = {key: chosen[name] for name, key in _FILES.items() if name in chosen}
+    # An endpoint of gRPC without a scheme means TLS, unless `INSECURE` is true.
+    transport = written or protocol
+    is_grpc = transport is not None and transport.value == "grpc"
+    bare = endpoint if endpoint is not None and is_grpc and "://" not in str(endpoint.value) else None
+    if "INSECURE" in chosen and (bare is not None or written is not None):
+        tls["insecure"] = chosen["INSECURE"]
+    if tls or bare is not None:
+        yield "tls", Node(tls, next((node.place for node in (*tls.values(), bare) if node is not None), Place("")))
 
 
 def _converted(name: str, value: str, place: Place) -> str | bool | dict[str, Node]:

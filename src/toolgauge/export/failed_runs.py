@@ -1,4 +1,4 @@
-"""Writes a failed run for people: as a sentence, a JSON object and an alert. Names come from spans: they are cut and quoted."""
+"""Writes a failed run for people: as a sentence and a JSON object. Names come from spans: they are cut and quoted."""
 
 from fnmatch import fnmatchcase
 
@@ -7,9 +7,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.notices import Notice
 from toolgauge.model.plain_words import with_spaces
-from toolgauge.settings import HOUR
 
-ALERT_NAME = "ToolgaugeFailedRun"
 # Chats read `<...>` as links and mentions.
 _LINKS = str.maketrans("<>", "\ufffd\ufffd")
 
@@ -44,18 +42,3 @@ def notice_json(notice: Notice, trace_url: str | None) -> JsonObject:
         "trace_id": notice.trace_id,
         "url": next(iter(trace_links((notice.trace_id,), trace_url)), None),
     }
-
-
-def notice_alert(notice: Notice, trace_url: str | None) -> JsonObject:
-    """Write it as an alert for an Alertmanager, which ends by itself after the hour in which the incident is not announced again."""
-    labels: JsonObject = {"alertname": ALERT_NAME, "severity": "warning", "toolgauge_service": notice.service}
-    labels |= {"gen_ai_agent_name": notice.agent, "gen_ai_tool_name": notice.tool}
-    labels |= {"gen_ai_evaluation_name": notice.criterion}
-    alert: JsonObject = {
-        "labels": {label: fit_label(value) for label, value in labels.items() if isinstance(value, str) and value},
-        "annotations": {"summary": notice_sentence(notice), "trace": notice.trace_id},
-        "startsAt": iso_time(notice.at_ns),
-        "endsAt": iso_time(notice.at_ns + HOUR),
-    }
-    links = trace_links((notice.trace_id,), trace_url)
-    return {**alert, "generatorURL": links[0]} if links else alert

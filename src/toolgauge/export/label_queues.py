@@ -71,7 +71,8 @@ class LabelQueues:
             if takes[queue.when]:
                 # The first queue of a backend that takes the run decides: else it had several probabilities.
                 done.add(queue.to)
-                if _drawn(f"{queue.to}\0{run}", queue.share):
+                digest = blake2b(f"{queue.to}\0{run}".encode("utf-8", "surrogatepass"), digest_size=7).digest()
+                if int.from_bytes(digest) < queue.share * (1 << 56):
                     yield _mark(scorecard, queue)
 
     def _is_first_of_kind(self, trajectory: Trajectory) -> bool:
@@ -91,18 +92,10 @@ def _found(scorecard: Scorecard, criteria: Sequence[str]) -> _Found:
         one.word
         for verdict in scorecard.verdicts
         for one in verdict.findings
-        if one.enforce == "live" and one.can_fail and _is_named(one.criterion, criteria)
+        if one.enforce == "live" and one.can_fail
+        if not criteria or any(fnmatchcase(one.criterion, glob) for glob in criteria)
     }
     return _Found("pass" in words, "fail" in words)
-
-
-def _is_named(criterion: str, globs: Sequence[str]) -> bool:
-    return not globs or any(fnmatchcase(criterion, glob) for glob in globs)
-
-
-def _drawn(run: str, share: float) -> bool:
-    digest = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=7).digest()
-    return int.from_bytes(digest) < share * (1 << 56)
 
 
 def _mark(scorecard: Scorecard, queue: LabelQueue) -> Score:

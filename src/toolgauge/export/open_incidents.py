@@ -28,10 +28,6 @@ class OpenIncidents:
         self._room = room
         self._alerts: dict[str, dict[Stream, Alert]] = {}
 
-    def __iter__(self) -> Iterator[Alert]:
-        for alerts in self._alerts.values():
-            yield from alerts.values()
-
     def add(self, regressions: Iterable[Regression]) -> int:
         """Take regressions that began, changed or ended; return how many there was no room for."""
         room, dropped = self._room - sum(map(len, self._alerts.values())), 0

@@ -51,29 +51,36 @@ def encode_regressions(
 
 
 def _record(regression: Regression, trace_url: str | None) -> LogRecord:
-    began = regression.phase == "began"
-    at_ns = fit_time(regression.at_ns)
-    record = LogRecord(
-        time_unix_nano=at_ns,
-        observed_time_unix_nano=at_ns,
-        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if began else SeverityNumber.SEVERITY_NUMBER_INFO,
-        severity_text="WARN" if began else "INFO",
-        event_name=EVENT_NAME,
-        attributes=_attributes(regression, trace_url),
-    )
     # The id comes from stream, incident, onset and phase: neither from the time of writing nor from the figures. One alarm may have
     # several updates, after so many conversations each.
-    which = (astuple(regression.stream), regression.incident, regression.onset_ns)
     which = (
-        *which,
+        astuple(regression.stream),
+        regression.incident,
+        regression.onset_ns,
         regression.phase,
         regression.observations if regression.phase == "updated" else regression.acknowledged,
     )
-    record.attributes.append(event_attribute(RECORD_UID, record_uid(repr(which).encode("utf-8", "surrogatepass"))))
-    record.body.string_value = sentence(regression)
+    record = own_record(EVENT_NAME, regression.at_ns, sentence(regression), which, warns=regression.phase == "began")
+    record.attributes.extend(_attributes(regression, trace_url))
     traces = valid_traces(regression.after)
     if traces:
         record.trace_id = raw_id(traces[0], 16)
+    return record
+
+
+def own_record(name: str, at_ns: int, body: str, identity: object, *, warns: bool) -> LogRecord:
+    """Begin a log record of ours; its id is derived from `identity`."""
+    at_ns = fit_time(at_ns)
+    uid = event_attribute(RECORD_UID, record_uid(repr(identity).encode("utf-8", "surrogatepass")))
+    record = LogRecord(
+        time_unix_nano=at_ns,
+        observed_time_unix_nano=at_ns,
+        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if warns else SeverityNumber.SEVERITY_NUMBER_INFO,
+        severity_text="WARN" if warns else "INFO",
+        event_name=name,
+        attributes=[uid],
+    )
+    record.body.string_value = body
     return record
 
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from toolgauge.export.redact import Redactor
-from toolgauge.export.results import BoundedCache, ScoreFilter, sound
+from toolgauge.export.results import ScoreFilter, sound
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import (
@@ -23,7 +23,6 @@ from toolgauge.model.outcomes import (
     Result,
     Scorecard,
     Scored,
-    Verdict,
     outcome_word,
 )
 from toolgauge.model.plain_words import rule_words
@@ -142,8 +141,6 @@ class ScoreLines:
         self._redactor = redactor
         self._marks = marks
         self._filters = tuple(filters)
-        # The places of wanted results in a verdict: most calls pass, and none of theirs is.
-        self._places: BoundedCache[Verdict, tuple[int, ...]] = BoundedCache()
 
     def requests(self, scorecards: Sequence[Scorecard]) -> Iterator[Outgoing]:
         """Write the wanted results: requests of a bounded size, none when there is nothing to send."""
@@ -160,22 +157,17 @@ class ScoreLines:
 
     def _lines(self, scorecard: Scorecard) -> Iterator[bytes]:
         for verdict, alike in scorecard.verdicts.items():
-            places = self._places.get(verdict)
-            if places is None:
-                places = self._places.keep(verdict, self._wanted(verdict), 0)
-            if places:
-                for subject in alike:
-                    for place in places:
-                        yield _encode(self._score(scorecard, subject.results[place])) + b"\n"
+            places = [
+                place
+                for place, one in enumerate(verdict.findings)
+                if one.enforce == "live"
+                and any(each.takes(one.criterion, one.level, one.word) for each in self._filters)
+            ]
+            for subject in alike if places else ():
+                for place in places:
+                    yield _encode(self._score(scorecard, subject.results[place])) + b"\n"
         for mark in self._marks(scorecard):
             yield _encode(mark) + b"\n"
-
-    def _wanted(self, verdict: Verdict) -> tuple[int, ...]:
-        return tuple(
-            place
-            for place, one in enumerate(verdict.findings)
-            if one.enforce == "live" and any(each.takes(one.criterion, one.level, one.word) for each in self._filters)
-        )
 
     def _score(self, scorecard: Scorecard, result: Result) -> Score:
         outcome, trajectory, call = sound(result.outcome), scorecard.trajectory, result.call

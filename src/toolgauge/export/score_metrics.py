@@ -14,7 +14,7 @@ from msgspec import Struct
 from toolgauge.export import results
 from toolgauge.export.label_caps import OTHER, LabelCaps, LabelSet, Producer, Who
 from toolgauge.export.results import BoundedCache
-from toolgauge.export.run_usage import CostSettings, Measure, RunOutcome, RunUsageReader
+from toolgauge.export.run_usage import CostSettings, Measure, RunUsageReader
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import MAX_LABEL, Exemplar, HistogramCell, Labels, MetricRegistry, fit_label
 from toolgauge.model.names import stable_tool
@@ -38,15 +38,6 @@ _DESCRIBED: dict[Measure, tuple[str, str, tuple[float, ...]]] = {
     "duration": ("s", "Seconds from the start of a run to its end.", (1, 10, 60, 300, 1800)),
     "cost": ("{currency}", "Cost of a run in currency, recorded or by `costs.prices`.", (0.001, 0.01, 0.1, 1, 10)),
 }
-_RUN_BYTES = 1200
-
-
-class _Runs(Struct):
-    """Where the runs of an agent with one outcome are counted; cells begin with the first run that recorded the measure."""
-
-    labels: Labels
-    label_set: LabelSet
-    cells: dict[str, HistogramCell] = {}
 
 
 class RunMetrics:
@@ -60,8 +51,6 @@ class RunMetrics:
         )
         self._caps = caps
         self.adopt(costs)
-        # The same few agents run all day long. Without it: 1 % of all CPU.
-        self._known: BoundedCache[tuple[Producer, str | None, RunOutcome], _Runs] = BoundedCache()
 
     def adopt(self, costs: CostSettings) -> None:
         """Read runs by these settings from here on."""
@@ -75,22 +64,12 @@ class RunMetrics:
         usage = self._usages.read(scorecard)
         if usage is None:
             return
-        trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
-        agent = trajectory.agents[0][:MAX_LABEL] if trajectory.agents else None
-        key = (producer, agent, usage.outcome)
-        series = self._known.get(key)
-        if series is None:
-            who, label_set = self._caps.find(producer, agent, None, rule=(), now_ns=now_ns)
-            series = _Runs((*who[:-1], usage.outcome), label_set or LabelSet(who, (), now_ns))
-            if label_set is not None and OTHER not in who:
-                self._known.keep(key, series, _RUN_BYTES)
-        series.label_set.used_ns = now_ns
+        agents = scorecard.trajectory.agents
+        agent = agents[0][:MAX_LABEL] if agents else None
+        who, _ = self._caps.find(producer, agent, None, rule=(), now_ns=scorecard.scored_at_ns)
         for histogram, value in zip(self._histograms, (usage.tokens, usage.duration, usage.cost), strict=True):
             if value is not None:
-                cell = series.cells.get(histogram.name)
-                if cell is None:
-                    cell = series.cells[histogram.name] = histogram.begin(series.labels, histogram.bounds)
-                histogram.add(cell, series.labels, value, None)
+                histogram.record(value, (*who[:-1], usage.outcome))
 
     def drop(self, whose: Collection[Who]) -> None:
         """Forget the cells of agents of which no label set is left."""
@@ -98,7 +77,6 @@ class RunMetrics:
         for histogram in self._histograms:
             for labels in [labels for labels in histogram.cells if labels[:-1] in agents]:
                 histogram.cells.pop(labels)
-        self._known = BoundedCache()
 
 
 class _Series(Struct, frozen=True):

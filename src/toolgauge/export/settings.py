@@ -50,7 +50,6 @@ AnnotateMode: TypeAlias = Literal["both", "hold", "scorecard", "off"]
 AnnotateForm: TypeAlias = Literal["toolgauge", "openinference"]
 Transport: TypeAlias = Literal["grpc", "http"]
 Compression: TypeAlias = Literal["gzip", "none"]
-WebhookFormat: TypeAlias = Literal["json", "alertmanager"]
 DestinationName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_./-]{1,64}$")]
 SIGNALS: tuple[OtlpSignal, ...] = ("traces", "metrics", "logs")
 
@@ -329,13 +328,11 @@ def _redacted_path(url: str) -> str:
 class WebhookSettings(Section):
     """Where regressions are announced, and runs that fail one of the criteria `notify`, an entry of `exporters.webhook`.
 
-    `alertmanager` takes the base URL of an Alertmanager, which is told again every minute what lasts; `json` is posted to
-    the URL as it is, once when an incident begins, when it changes, and when it ends.
+    JSON is posted when an incident begins, when it changes, and when it ends.
     """
 
     name: DestinationName | None = None
     url: Annotated[Url, PlainSerializer(_redacted_path, when_used="json")] = Field(repr=False)
-    format: WebhookFormat = "json"
     # Names and globs; without them the criteria with `notify: true`.
     notify: tuple[str, ...] | None = None
     headers: Headers = Field(default_factory=dict[str, str], repr=False)
@@ -346,7 +343,7 @@ class WebhookSettings(Section):
     @model_validator(mode="after")
     def _has_a_scheme(self) -> "WebhookSettings":
         if "://" not in self.url:
-            raise ValueError("needs a URL, such as `http://localhost:9093`")
+            raise ValueError("needs a URL, such as `https://chat.example/hook`")
         return self
 
     @property

@@ -9,16 +9,16 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from toolgauge.export.regression_events import event_attribute, quoted
-from toolgauge.export.results import AGENT, RECORD_UID, SERVICE, TOOL, record_uid
+from toolgauge.export.regression_events import event_attribute, own_record, quoted
+from toolgauge.export.results import AGENT, SERVICE, TOOL
 from toolgauge.export.score_metrics import TOOL_CHANGE_KIND
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.tool_changes import ToolDefinitionChange
-from toolgauge.otlp.encode import RequestWriter, field, fit_time, tag
+from toolgauge.otlp.encode import RequestWriter, field, tag
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import MINUTE
 
@@ -71,8 +71,6 @@ def tool_change_sentence(change: ToolDefinitionChange) -> str:
 
 
 def _record(change: ToolDefinitionChange) -> LogRecord:
-    is_breaking = change.kind == "breaking"
-    at_ns = fit_time(change.time_ns)
     values = (
         (SERVICE, change.service),
         (ENVIRONMENT, change.environment),
@@ -83,15 +81,8 @@ def _record(change: ToolDefinitionChange) -> LogRecord:
         (f"{_PREFIX}old_hash", change.old_hash),
         (f"{_PREFIX}new_hash", change.new_hash),
         (f"{_PREFIX}path", change.path),
-        (RECORD_UID, record_uid(repr(astuple(change)).encode("utf-8", "surrogatepass"))),
     )
-    record = LogRecord(
-        time_unix_nano=at_ns,
-        observed_time_unix_nano=at_ns,
-        severity_number=SeverityNumber.SEVERITY_NUMBER_WARN if is_breaking else SeverityNumber.SEVERITY_NUMBER_INFO,
-        severity_text="WARN" if is_breaking else "INFO",
-        event_name=EVENT_NAME,
-        attributes=[event_attribute(key, fit_label(value)) for key, value in values if value],
-    )
-    record.body.string_value = tool_change_sentence(change)
+    is_breaking = change.kind == "breaking"
+    record = own_record(EVENT_NAME, change.time_ns, tool_change_sentence(change), astuple(change), warns=is_breaking)
+    record.attributes.extend([event_attribute(key, fit_label(value)) for key, value in values if value])
     return record

@@ -1,7 +1,6 @@
-"""Announces regressions and failed runs to webhooks: an Alertmanager (API v2), or any service that takes plain JSON.
+"""Announces regressions and failed runs to webhooks, as JSON.
 
-A lasting alert is sent again every minute, as Prometheus does: Alertmanager resolves one that is not. A request that is
-given up is counted, and logged without URL, headers or body, which may hold secrets.
+A request that is given up is counted, and logged without URL, headers or body, which may hold secrets.
 """
 
 import asyncio
@@ -11,25 +10,14 @@ import math
 import random
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
-from urllib.parse import urlsplit, urlunsplit
-
-import aiohttp
 
 from toolgauge.export.destination import Backoff, wait
-from toolgauge.export.failed_runs import is_wanted, notice_alert, notice_json
+from toolgauge.export.failed_runs import is_wanted, notice_json
 from toolgauge.export.open_incidents import Alert, OpenIncidents, incident_sentence
-from toolgauge.export.regression_events import (
-    cause_sentences,
-    iso_time,
-    regression_json,
-    sentence,
-    stream_labels,
-    trace_links,
-    valid_traces,
-)
-from toolgauge.export.sender import DELIVERED, FAILURES, Permanent, Transient, Verdict, asked_wait_s, failed, proxy_of
+from toolgauge.export.regression_events import iso_time, regression_json
+from toolgauge.export.sender import HttpAnswer, HttpClient, Permanent, Transient, Verdict, proxy_of
 from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.metrics import fit_label
@@ -38,33 +26,23 @@ from toolgauge.model.regressions import Regression
 from toolgauge.net.throttle import Throttle
 from toolgauge.net.tls import client_context
 from toolgauge.selfmetrics import WebhookMetrics
-from toolgauge.settings import MINUTE, SECOND
 
 _LOG = logging.getLogger("toolgauge.webhooks")
-ALERT_NAME = "ToolgaugeQualityRegression"
-RESEND_S = 60.0
-# Prometheus' rule: four times the interval, so that three lost requests resolve nothing.
-_LASTS_NS = 4 * MINUTE
-_ALERTS_PATH = "/api/v2/alerts"
 _MAX_ALERTS = 5000
-# As many as Prometheus puts into a request.
-_MAX_ALERTS_IN_REQUEST = 64
 # Regressions of one incident that begin within this time are one message; later ones update it, at last once a minute.
 GROUP_S = 2.0
 _MOST_QUIET_S = 60.0
 MAX_WAITING = 1000
 _MAX_IN_REQUEST = 100
-_MAX_ANSWER_BYTES = 64 * 1024
 # Between attempts while there is little time left.
 _HURRIED_WAIT_S = 0.25
-_TOO_MANY_REQUESTS = 429
 
 
 Item: TypeAlias = Alert | Notice
 
 
 class Events:
-    """Plain JSON: one request when an incident begins, changes or ends, and failed runs at once. `due_s` is when to send next.
+    """Plain JSON: one request when an incident begins, changes or ends, and failed runs at once.
 
     Times are seconds of the loop's clock. Each request of an incident waits twice as long for more news of it as the one before.
     """
@@ -76,7 +54,11 @@ class Events:
         # By incident: when to send next, how many requests there were, and when the newest one was made.
         self._due: dict[str, float] = {}
         self._requests: dict[str, tuple[int, float]] = {}
-        self.due_s: float | None = None
+
+    @property
+    def due_s(self) -> float | None:
+        """When to send next; `None` without news."""
+        return 0.0 if self._notices else min(self._due.values(), default=None)
 
     def add(self, regressions: Sequence[Regression], now_s: float) -> int:
         """Take regressions that began, changed or ended; return how many there was no room for."""
@@ -87,14 +69,12 @@ class Events:
                 count, sent_s = self._requests.get(incident, (0, now_s))
                 quiet_s = min(GROUP_S * 2**count, _MOST_QUIET_S) if count else 0.0
                 self._due.setdefault(incident, max(now_s + GROUP_S, sent_s + quiet_s))
-        self._set_due(now_s)
         return dropped
 
-    def notify(self, notices: Sequence[Notice], now_s: float) -> int:
+    def notify(self, notices: Sequence[Notice]) -> int:
         """Take failed runs, to be sent at once; return how many there was no room for."""
         taken = notices[: MAX_WAITING - len(self._notices)]
         self._notices.extend(taken)
-        self.due_s = now_s
         return len(notices) - len(taken)
 
     def set_active(self, regressions: Sequence[Regression], now_s: float) -> int:
@@ -105,18 +85,15 @@ class Events:
     def take(self, now_s: float) -> list[Sequence[Item]]:
         """Return what to send now, by request."""
         notices, self._notices = self._notices, []
-        requests: list[Sequence[Item]] = [*_parts(notices, _MAX_IN_REQUEST)]
+        starts = range(0, len(notices), _MAX_IN_REQUEST)
+        requests: list[Sequence[Item]] = [notices[start : start + _MAX_IN_REQUEST] for start in starts]
         for incident in [each for each, due_s in self._due.items() if due_s <= now_s]:
             del self._due[incident]
             if alerts := self._incidents.of(incident):
                 count, _ = self._requests.get(incident, (0, now_s))
                 self._requests[incident] = count + 1, now_s
                 requests.append(alerts)
-        self._set_due(now_s)
         return requests
-
-    def _set_due(self, now_s: float) -> None:
-        self.due_s = now_s if self._notices else min(self._due.values(), default=None)
 
     def settle(self, sent: Sequence[Item]) -> None:
         """Forget an incident whose end was delivered or given up."""
@@ -131,8 +108,8 @@ class Events:
         """Return how many requests are lost at the end."""
         return len(self.take(math.inf))
 
-    def written(self, items: Sequence[Item], now_ns: int) -> Json:  # noqa: ARG002 - as Alerts
-        """Write the body of a request; `now_ns` is wall-clock time."""
+    def written(self, items: Sequence[Item]) -> Json:
+        """Write the body of a request."""
         alerts = [one for one in items if isinstance(one, Alert)]
         notices: list[Json] = [notice_json(one, self._trace_url) for one in items if isinstance(one, Notice)]
         if not alerts:
@@ -152,94 +129,6 @@ class Events:
         return {"version": 1, "incident": incident, "regressions": regressions}
 
 
-class Alerts(Events):
-    """Alertmanager: the alerts that are on, and those whose end has not been delivered."""
-
-    def add(self, regressions: Sequence[Regression], now_s: float) -> int:
-        """Take regressions that began, changed or ended, to be sent at once; return how many there was no room for."""
-        dropped = self._incidents.add(regressions)
-        if any(self._incidents):
-            self.due_s = now_s
-        return dropped
-
-    def set_active(self, regressions: Sequence[Regression], now_s: float) -> int:
-        """Take regressions that have lasted since before this process began."""
-        return self.add(regressions, now_s)
-
-    def take(self, now_s: float) -> list[Sequence[Item]]:
-        """Return what to send now, by request."""
-        alerts = [*self._incidents]
-        items, self._notices = (*self._notices, *alerts), []
-        self.due_s = now_s + RESEND_S if alerts else None
-        return _parts(items, _MAX_ALERTS_IN_REQUEST)
-
-    def settle(self, sent: Sequence[Item]) -> None:
-        """Forget alerts whose end was delivered or given up."""
-        for alert in sent:
-            if isinstance(alert, Alert) and alert.has_ended:
-                self._incidents.forget(alert)
-        if not any(self._incidents) and not self._notices:
-            self.due_s = None
-
-    def abandoned(self) -> int:
-        """Return how many failed runs are lost: Alertmanager resolves alerts that are not sent again."""
-        return len(self._notices)
-
-    def written(self, items: Sequence[Item], now_ns: int) -> Json:
-        """Write the body of a request; `now_ns` is wall-clock time."""
-        return [
-            _alert(one, self._trace_url, now_ns) if isinstance(one, Alert) else notice_alert(one, self._trace_url)
-            for one in items
-        ]
-
-
-def _parts(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
-
-
-def alerts_url(url: str) -> str:
-    """Add the API's path to a base URL."""
-    parts = urlsplit(url)
-    path = parts.path.rstrip("/")
-    return urlunsplit(parts._replace(path=path if path.endswith(_ALERTS_PATH) else path + _ALERTS_PATH))
-
-
-def _alert(alert: Alert, trace_url: str | None, now_ns: int) -> JsonObject:
-    newest = alert.newest
-    ends_ns = min(newest.at_ns, now_ns) if alert.has_ended else now_ns + _LASTS_NS
-    labels: JsonObject = {"alertname": ALERT_NAME, "severity": "warning", "incident": fit_label(newest.incident)}
-    for label, value in stream_labels(newest.stream):
-        labels[label.replace(".", "_")] = value
-    low, high = newest.interval
-    description = (
-        f"Mean score {newest.current:.4g} (95 % interval {low:.4g} to {high:.4g}) of {newest.observations} "
-        f"conversations since {iso_time(newest.onset_ns // SECOND * SECOND)}; baseline {newest.baseline:.4g}."
-    )
-    annotations: JsonObject = {
-        "summary": sentence(newest),
-        "description": description,
-        "onset": iso_time(newest.onset_ns),
-    }
-    if causes := cause_sentences(newest):
-        annotations["cause"] = "; then ".join(causes)
-    for name, traces in (("traces_before", newest.before), ("traces_after", newest.after)):
-        shown = trace_links(traces, trace_url) or valid_traces(traces)
-        if shown:
-            annotations[name] = " ".join(shown)
-    # The time of the alarm, not of the onset: alerts that started long ago are not waited for by `group_wait`, and
-    # those of one incident would come one by one. Never behind the end, which Alertmanager refuses.
-    written: JsonObject = {
-        "labels": labels,
-        "annotations": annotations,
-        "startsAt": iso_time(min(alert.began_ns, ends_ns)),
-        "endsAt": iso_time(ends_ns),
-    }
-    links = trace_links(newest.after, trace_url)
-    if links:
-        written["generatorURL"] = links[0]
-    return written
-
-
 class _Webhook:
     """One destination: a task that sends all that is due, one request at a time. Belongs to the event loop."""
 
@@ -249,19 +138,14 @@ class _Webhook:
         name: str,
         trace_url: str | None,
         metrics: WebhookMetrics,
-        clock: Callable[[], int],
         user_agent: str,
     ) -> None:
-        is_alertmanager = settings.format == "alertmanager"
         self._settings = settings
         self._name = name
-        self._url = alerts_url(settings.url) if is_alertmanager else settings.url
-        self._messages = Alerts(trace_url) if is_alertmanager else Events(trace_url)
+        self._messages = Events(trace_url)
         self._metrics = metrics
-        self._clock = clock
         headers = dict(checked_headers(settings.headers, name))
         self._headers = {**headers, "Content-Type": "application/json", "User-Agent": user_agent}
-        self._proxy: str | None = None
         self._changed = asyncio.Event()
         self._closing = asyncio.Event()
         self._causes = Throttle()
@@ -269,7 +153,7 @@ class _Webhook:
 
     def start(self) -> None:
         """Start; raise `StartError` when a TLS file or the proxy cannot be used."""
-        self._proxy = proxy_of(self._url)
+        proxy_of(self._settings.url)
         if self._settings.client_tls is not None:
             client_context(self._settings.client_tls)
         self._metrics.notifications.begin(*((self._name, outcome) for outcome in ("sent", "retried", "dropped")))
@@ -283,7 +167,7 @@ class _Webhook:
     def notify(self, notices: Sequence[Notice]) -> None:
         wanted = [notice for notice in notices if is_wanted(notice, self._settings.notify)]
         if wanted:
-            self._count_dropped(self._messages.notify(wanted, _now_s()), "too many wait")
+            self._count_dropped(self._messages.notify(wanted), "too many wait")
             self._changed.set()
 
     async def close(self, timeout_s: float) -> None:
@@ -345,37 +229,19 @@ class _Webhook:
         return verdict
 
     async def _attempt(self, items: Sequence[Item]) -> Verdict:
-        body = json.dumps(self._messages.written(items, self._clock())).encode()
-        tls = self._settings.client_tls
+        body = json.dumps(self._messages.written(items)).encode()
+        client = HttpClient(self._settings.client_tls, self._settings.timeout, connections=1, headers=self._headers)
         try:
-            async with (
-                aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(ssl=True if tls is None else client_context(tls)),
-                    timeout=aiohttp.ClientTimeout(total=self._settings.timeout / SECOND),
-                    cookie_jar=aiohttp.DummyCookieJar(),
-                ) as session,
-                session.post(
-                    self._url,
-                    data=body,
-                    headers=self._headers,
-                    allow_redirects=False,
-                    proxy=self._proxy,
-                    server_hostname=None if tls is None else tls.server_name_override,
-                ) as response,
-            ):
-                # Of the answer only the status counts; a request whose answer broke off may not have been taken.
-                await response.content.read(_MAX_ANSWER_BYTES)
-                status = response.status
-                if 200 <= status < 300:
-                    return DELIVERED
-                if status == _TOO_MANY_REQUESTS or status >= 500:
-                    return Transient(f"http_{status}", asked_wait_s(response))
-                return Permanent(f"http_{status}")
-        except FAILURES as error:
-            return failed(error)
+            await client.start((self._settings.url,))
+            answer = await client.exchange("POST", self._settings.url, body)
         except Exception as error:  # noqa: BLE001 - a sender task must outlive whatever one request does to it
             # Not the message, which may quote the URL.
             return Permanent(f"internal_{type(error).__name__}")
+        finally:
+            await client.close()
+        if isinstance(answer, HttpAnswer) and answer.status >= 500:
+            return Transient(f"http_{answer.status}", answer.retry_after_s)
+        return answer.verdict if isinstance(answer, HttpAnswer) else answer
 
     def _count_dropped(self, notifications: int, reason: str) -> None:
         if notifications:
@@ -384,7 +250,7 @@ class _Webhook:
 
 
 class Webhooks:
-    """All webhooks. `put` and `set_active` may be called in any thread; `clock` yields wall-clock nanoseconds."""
+    """All webhooks. `put`, `notify` and `set_active` may be called in any thread."""
 
     def __init__(
         self,
@@ -392,7 +258,6 @@ class Webhooks:
         trace_url: str | None,
         metrics: WebhookMetrics,
         *,
-        clock: Callable[[], int],
         user_agent: str,
     ) -> None:
         self._lock = threading.Lock()
@@ -400,7 +265,7 @@ class Webhooks:
         self._webhooks: list[_Webhook] = []
         for number, one in enumerate(settings, 1):
             name = one.name or ("webhook" if number == 1 else f"webhook/{number}")
-            self._webhooks.append(_Webhook(one, name, trace_url, metrics, clock, user_agent))
+            self._webhooks.append(_Webhook(one, name, trace_url, metrics, user_agent))
 
     async def start(self) -> None:
         """Start a task for each; nothing connects before the first regression. Raise `StartError` as their TLS does."""
@@ -425,7 +290,7 @@ class Webhooks:
                     self._loop.call_soon_threadsafe(webhook.notify, notices)
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
-        """Announce again, after a restart, the regressions that last: Alertmanager would resolve them otherwise."""
+        """Take, after a restart, the regressions that an earlier process announced and that last."""
         self._put(regressions, is_known=True)
 
     async def close(self, timeout_s: float) -> None:

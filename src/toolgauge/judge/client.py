@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Coroutine
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -38,14 +38,6 @@ class Request(Struct, frozen=True, kw_only=True):
     exchanges: tuple[Exchange, ...] = ()
 
 
-@runtime_checkable
-class Preparing(Protocol):
-    """A client whose first request would take its process long, were it not for this."""
-
-    async def prepare(self) -> None:
-        """Load what requests need. Sends nothing."""
-
-
 class Client(Protocol):
     """One way to a judge model; used by one event loop."""
 
@@ -72,7 +64,7 @@ async def _contained(work: Coroutine[object, object, _T]) -> _T:
 
 
 class ClientThread:
-    """Implements `Client` on an event loop and a thread of its own, from the first request or `prepare` to `close`.
+    """Implements `Client` on an event loop and a thread of its own, from the first request to `close`.
     Libraries of providers work for tens of milliseconds a call: on the loop that receives spans, every sender would wait.
     """
 
@@ -81,12 +73,6 @@ class ClientThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
-
-    async def prepare(self) -> None:
-        """Have the client prepare itself, if it does."""
-        if isinstance(self._client, Preparing):
-            loop = self._loop or self._begin()
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_contained(self._client.prepare()), loop))
 
     async def ask(self, request: Request) -> Reply:
         """Have the client send the request; giving up here gives up there."""

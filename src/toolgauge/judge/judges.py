@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 
-from toolgauge.judge.client import Client, Preparing
+from toolgauge.judge.client import Client
 from toolgauge.judge.disabled import settled
 from toolgauge.judge.inquiry import outcomes_of, questions
 from toolgauge.judge.judge_model import JudgeModel
@@ -120,12 +120,7 @@ class Judges:
         return done
 
     async def start(self) -> None:
-        """Begin to ask, prepared for the first question: it would keep the loop waiting, even from another thread."""
-        if isinstance(self._client, Preparing):
-            try:
-                await self._client.prepare()
-            except Exception as error:  # noqa: BLE001 (a library that cannot rehearse may be able to ask all the same)
-                self._metrics.failures.add(1, (type(error).__name__,))
+        """Begin to ask."""
         self._feeding = asyncio.create_task(self._feed())
 
     async def drain(self, timeout_s: float) -> None:

@@ -73,25 +73,6 @@ _REFUSED = re.compile(
 # The library would take an unfinished thought for the answer: tags that never occur leave thoughts to our own reader.
 _WHOLE_TEXT = ModelProfile(thinking_tags=("\ue000", "\ue001"))
 _OPENAI = ("openai:", "openai-chat:")
-_REHEARSAL = Question(prompt="", instructions="", form={"type": "object"}, form_name="verdict")
-_REHEARSED: Json = {
-    "id": "rehearsal",
-    "object": "chat.completion",
-    "created": 0,
-    "model": "rehearsal",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "tool_calls",
-            "message": {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": "1", "type": "function", "function": {"name": "verdict", "arguments": "{}"}}],
-            },
-        }
-    ],
-    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-}
 
 
 class ProviderClient:
@@ -111,18 +92,6 @@ class ProviderClient:
         self._output: Output | None = output
         self._opened = AsyncExitStack()
         self._is_open = False
-
-    async def prepare(self) -> None:
-        """Have a provider that is not there answer once: libraries load most of themselves with the first request."""
-        async with httpx2.AsyncClient(
-            transport=httpx2.MockTransport(lambda _: httpx2.Response(200, json=_REHEARSED))
-        ) as http:
-            provider = OpenAICompatibleProvider(
-                "rehearsal", base_url="http://rehearsal", api_key="none", http_client=http
-            )
-            rehearsing = ProviderClient(OpenAIChatModel("rehearsal", provider=provider), self._settings)
-            await rehearsing.ask(Request(question=_REHEARSAL))
-            await rehearsing.close()
 
     async def ask(self, request: Request) -> Reply:
         """Send the request once."""
@@ -323,7 +292,7 @@ def _verdict(question: Question, response: ModelResponse, output: Output) -> tup
     if not calls and response.finish_reason == "length":
         # Its end is missing: "Score: 0" may have been on the way to 0.9.
         return None, "the answer was cut at `judge.max_output_tokens`: give a shorter one"
-    read = read_reply(_arguments(calls[0]) if calls else _text(response), name, question.form)
+    read = read_reply(_arguments(calls[0]) if calls else _text(response), question.form)
     if not isinstance(read, Unread):
         return read, None
     # How to give a verdict, for a model that gave none.

@@ -1,6 +1,6 @@
-"""A model's reply, read as the verdict of a form: JSON, alone or in prose, or a label or a number alone on a line.
+"""A model's reply, read as the verdict of a form: the JSON object that ends it, or a label or number alone on its last line.
 
-A reply without one verdict is asked for again: guessing would be a false score.
+Any other reply is asked for again: guessing would be a false score.
 """
 
 import json
@@ -11,21 +11,69 @@ from msgspec import Struct
 
 from toolgauge.model.json import Json, JsonObject
 
-_MARKUP = " \t*`_\"'#>$[](){}\u2018\u2019\u201c\u201d"
+_MAX_TEXT = 64 * 1024
+_MARKUP = " \t*`_\"'#>()[]"
 _NUMBER = re.compile(r"[+-]?(?:\d{1,9}(?:\.\d{1,20})?|\.\d{1,20})")
-_SENTENCES = re.compile(r"\n|(?<=[.!])\s")
-_TAG = re.compile(r"</?\w{1,40}>")
-_NOUNS = "answer|verdict|score|rating|label|judge?ment|result|conclusion|decision|grade|assessment|evaluation"
+_THOUGHT = "(?:think|thinking|thoughts?|reasoning)"
+_THOUGHT_ENDS = re.compile(rf"(?is)\A.*[<\[]/{_THOUGHT}[>\]]")
+_THOUGHT_BEGINS = re.compile(rf"(?is)[<\[]{_THOUGHT}[>\]].*\Z")
+_FENCES = re.compile(r"```(?:json)?|<\|[^|<>\n]{1,40}\|>|</?s>")
+_SEVERAL = "give one verdict, not several"
+
+
+class Unread(Struct, frozen=True):
+    """A reply without a verdict; `problem` is for the judge to read. It is empty where nothing looks like a verdict."""
+
+    problem: str = ""
 
 
 class Scale(Struct, frozen=True):
-    """The values that a verdict may have. `read` returns the value of a text without anything else, `None` off the scale;
-    `labels` finds labels in running text, where the scale has any.
-    """
+    """The values that a verdict may have. `read` returns the value of a text without anything else, `None` off the scale."""
 
     read: Callable[[str], Json]
     description: str
-    labels: re.Pattern[str] | None = None
+
+
+def read_reply(text: str, form: JsonObject) -> JsonObject | Unread:
+    """Read the verdict; thoughts before the answer are ignored, and a label alone on any line has to agree with it."""
+    if len(text) > _MAX_TEXT:
+        return Unread("the reply is too long to be a verdict")
+    written, before = _decoded(text), ""
+    if not isinstance(written, dict):
+        text = _FENCES.sub("\n", _THOUGHT_BEGINS.sub("", _THOUGHT_ENDS.sub("", text))).strip()
+        before, brace, _ = text.partition("{")
+        written = _decoded(text[len(before) :]) if brace else None
+        if brace and written is None:
+            return Unread("the verdict is not valid JSON")
+    name, scale = _deciding(form) or ("", None)
+    bare = [] if scale is None else [_bare(line, name) for line in before.splitlines() if line.strip()]
+    stated = [] if scale is None else [value for line in bare if (value := scale.read(line)) is not None]
+    verdict: JsonObject
+    if written is None:
+        if bare and (scale is None or scale.read(bare[-1]) is None):
+            return Unread("the score is not on the scale that was asked for" if _NUMBER.fullmatch(bare[-1]) else "")
+        if not stated:
+            return Unread()
+        verdict = {name: stated[-1]}
+        before = text
+    else:
+        fitting, properties = fitted(written, form), _properties(form)
+        if not isinstance(fitting, dict):
+            return Unread(_SEVERAL)
+        if properties.keys().isdisjoint(fitting):
+            return Unread(f"the verdict must have the properties {', '.join(f'`{one}`' for one in properties)}")
+        # Rule: properties that the form does not have are left out, such as a confidence.
+        is_closed = form.get("additionalProperties") is False
+        verdict = {one: entry for one, entry in fitting.items() if one in properties or not is_closed}
+    if any(value != verdict.get(name) for value in stated):
+        return Unread(_SEVERAL)
+    return _explained(verdict, before.strip(), form) if before.strip() else verdict
+
+
+def _bare(line: str, name: str) -> str:
+    """Take markup and a word for the verdict off a line: `yes` of "**Answer:** yes."."""
+    noun = rf"(?i)\A(?:final )?(?:answer|verdict|score|{re.escape(name)})[\s*_`]*[:=]"
+    return re.sub(noun, "", line.strip(_MARKUP)).rstrip(f"{_MARKUP}.!").lstrip(_MARKUP)
 
 
 def scale_of(schema: Json) -> Scale | None:
@@ -45,45 +93,17 @@ def scale_of(schema: Json) -> Scale | None:
             return None
 
 
-def normalized(name: str) -> str:
-    """Normalize a name or label, so that its spellings compare equal."""
-    return re.sub(r"[\s_-]+", " ", re.sub(r"\s*/\s*", "/", name)).strip().casefold()
-
-
-def stated_values(text: str, name: str, scale: Scale) -> list[Json]:
-    """Return the values that stand alone on a line, or a label in a sentence, and any label beside them; `None` is off the scale."""
-    stated: list[Json] = []
-    for line in _SENTENCES.split(text) if scale.labels else text.split("\n"):
-        bare = _bare(line, name)
-        value = scale.read(bare)
-        if value is not None or (scale.labels is None and _NUMBER.fullmatch(bare)):
-            stated.append(value)
-    return [*stated, *_all_labels(text, scale)] if stated else []
-
-
-def _bare(line: str, name: str) -> str:
-    """Take markup and a word for the verdict off a line: `yes` of "**Answer:** yes."."""
-    text = line.strip(_MARKUP)
-    noun = re.match(rf"(?i)(?:(?:final|my|the) )*(?:{_NOUNS}|{re.escape(name)})\b(?: is)?(?:[\s:=*`_]|-(?=\s))*", text)
-    return text[noun.end() if noun else 0 :].rstrip(f"{_MARKUP}.!").strip(_MARKUP)
-
-
-def _all_labels(text: str, scale: Scale) -> list[Json]:
-    return [] if scale.labels is None else [scale.read(found[0]) for found in scale.labels.finditer(text)]
-
-
-def _labels(labels: tuple[tuple[str, Json], ...]) -> Scale | None:
-    values = {normalized(label): value for label, value in labels}
+def _labels(labels: Sequence[tuple[str, Json]]) -> Scale | None:
+    values = {_normalized(label): value for label, value in labels}
     if len(values) < len(labels) or "" in values:
         return None
-    # The longest first: "Generally Yes" is one label, not "Yes".
-    words = sorted(values, key=len, reverse=True)
-    spelled = "|".join(re.escape(word).replace(r"\ ", r"[\s_-]+").replace("/", r"\s?/\s?") for word in words)
-    return Scale(
-        read=lambda text: values.get(normalized(text)),
-        description="one of " + ", ".join(label for label, _ in labels),
-        labels=re.compile(rf"(?<![\w/-])(?:{spelled})(?![\w/]|-\w|'\w)", re.IGNORECASE),
-    )
+    described = "one of " + ", ".join(label for label, _ in labels)
+    return Scale(read=lambda text: values.get(_normalized(text)), description=described)
+
+
+def _normalized(name: str) -> str:
+    """Normalize a name or label, so that its spellings compare equal."""
+    return re.sub(r"[\s_-]+", " ", re.sub(r"\s*/\s*", "/", name)).strip().casefold()
 
 
 def _numbers(schema: JsonObject) -> Scale:
@@ -103,55 +123,6 @@ def _numbers(schema: JsonObject) -> Scale:
     return Scale(read=read, description=f"a number{ends}")
 
 
-# Longer replies are read only where all of one is JSON.
-_MAX_TEXT = 64 * 1024
-_MAX_OBJECTS = 50
-_NOT_JSON = "the verdict is not valid JSON"
-_SEVERAL = "give one verdict, not several"
-_THOUGHT = "(?:think|thinking|thoughts?|reasoning|reflection)"
-_THOUGHT_ENDS = re.compile(rf"(?is)\A.*(?:[<\[◁]/{_THOUGHT}[>\]▷]|<\|channel\|>final<\|message\|>)")
-_THOUGHT_BEGINS = re.compile(rf"(?is)[<\[◁]{_THOUGHT}[>\]▷].*\Z")
-_CONTROL_TOKENS = re.compile(r"<\|[^|<>\n]{1,40}\|>|</?s>|```(?:json)?")
-_WRAPPERS = ("function", "arguments", "parameters")
-
-
-class Unread(Struct, frozen=True):
-    """A reply without a verdict; `problem` is for the judge to read. It is empty where nothing looks like a verdict."""
-
-    problem: str = ""
-
-
-def read_reply(text: str, form_name: str, form: JsonObject) -> JsonObject | Unread:
-    """Read the verdict out of a text: from its JSON if it holds any, else from a line that is a label or number alone.
-    Thoughts before the answer and objects with no property of the form are ignored; all other objects have to agree.
-    """
-    whole = _decoded(text)
-    if isinstance(whole, dict):
-        return _agreed([whole], "", "", form_name, form)
-    if isinstance(whole, str):
-        # Some models write the verdict as JSON, and that as a JSON text once more.
-        text = whole
-    if len(text) > _MAX_TEXT:
-        return Unread(_NOT_JSON if text.lstrip()[:1] in ("{", "[") else "the reply is too long to be a verdict")
-    text = _CONTROL_TOKENS.sub("\n", _THOUGHT_BEGINS.sub("", _THOUGHT_ENDS.sub("", text)))
-    found = _objects(text)
-    if found is None:
-        return Unread(_NOT_JSON)
-    objects, before, after = found
-    if objects:
-        return _agreed(objects, before, after, form_name, form)
-    deciding = _deciding(form)
-    text = _TAG.sub("\n", text).strip()
-    stated = [] if deciding is None else stated_values(text, *deciding)
-    if deciding is None or not stated:
-        return Unread()
-    if None in stated:
-        return Unread("the score is not on the scale that was asked for")
-    if any(value != stated[0] for value in stated):
-        return Unread(_SEVERAL)
-    return _explained({deciding[0]: stated[0]}, text, form)
-
-
 def fitted(value: Json, schema: Json) -> Json:
     """Write names and labels as the form does, and numbers in texts as numbers; the rest stays as it is."""
     if not isinstance(schema, dict):
@@ -159,8 +130,8 @@ def fitted(value: Json, schema: Json) -> Json:
     match value:
         case dict():
             properties = _properties(schema)
-            names = {normalized(name): name for name in properties}
-            members = [(names.get(normalized(name), name), entry) for name, entry in value.items()]
+            names = {_normalized(name): name for name in properties}
+            members = [(names.get(_normalized(name), name), entry) for name, entry in value.items()]
             # `score` beside `Score`: two verdicts in one object.
             if len(dict(members)) < len(members):
                 return None
@@ -174,37 +145,6 @@ def fitted(value: Json, schema: Json) -> Json:
             return value
 
 
-def _agreed(
-    objects: Sequence[JsonObject], before: str, after: str, form_name: str, form: JsonObject
-) -> JsonObject | Unread:
-    """Return the verdict that all objects give; the text around them must state no other one, nor name one behind them."""
-    properties = _properties(form)
-    # Rule: properties that the form does not have are left out, such as a confidence.
-    is_closed = form.get("additionalProperties") is False
-    verdicts: list[JsonObject] = []
-    for value in objects:
-        verdict = fitted(_unwrapped(value, form_name, properties), form)
-        if verdict is None:
-            return Unread(_SEVERAL)
-        if isinstance(verdict, dict) and not properties.keys().isdisjoint(verdict):
-            verdicts.append(
-                {name: entry for name, entry in verdict.items() if name in properties} if is_closed else verdict
-            )
-    if not verdicts:
-        names = ", ".join(f"`{name}`" for name in properties)
-        return Unread(f"the verdict must have the properties {names}")
-    if any(_decisive(verdict, properties) != _decisive(verdicts[0], properties) for verdict in verdicts):
-        return Unread(_SEVERAL)
-    deciding = _deciding(form)
-    around = f"{before}{after}".strip()
-    if around and deciding is not None:
-        name, scale = deciding
-        other = [*stated_values(f"{before}\n{after}", name, scale), *_all_labels(after, scale)]
-        if any(value != verdicts[0].get(name) for value in other):
-            return Unread(_SEVERAL)
-    return _explained(verdicts[-1], around, form) if around or len(objects) > 1 else verdicts[-1]
-
-
 def _explained(verdict: JsonObject, around: str, form: JsonObject) -> JsonObject:
     """Fill required texts that decide nothing, such as the reasoning, with the text around the verdict."""
     required = form.get("required")
@@ -214,24 +154,6 @@ def _explained(verdict: JsonObject, around: str, form: JsonObject) -> JsonObject
         if name not in verdict and isinstance(required, list) and name in required and _is_free_text(schema)
     ]
     return {**dict.fromkeys(missing, around), **verdict}
-
-
-def _unwrapped(value: JsonObject, form_name: str, properties: JsonObject) -> JsonObject:
-    """Return the arguments of a tool call that was written out as text."""
-    for _ in range(len(_WRAPPERS)):
-        if not properties.keys().isdisjoint(value):
-            return value
-        if value.get("name", form_name) != form_name:
-            return {}
-        inner = next((value[key] for key in (*_WRAPPERS, form_name) if key in value), None)
-        if not isinstance(inner, dict):
-            return value
-        value = inner
-    return value
-
-
-def _decisive(verdict: JsonObject, properties: JsonObject) -> JsonObject:
-    return {name: value for name, value in verdict.items() if not _is_free_text(properties.get(name))}
 
 
 def _deciding(form: JsonObject) -> tuple[str, Scale] | None:
@@ -269,26 +191,8 @@ def _is_free_text(schema: Json) -> bool:
     return schema.get("type") in ("string", ["string", "null"])
 
 
-def _objects(text: str) -> tuple[list[JsonObject], str, str] | None:
-    """Return the outermost JSON objects and the text before and after them; `None` where a brace begins no object, as all is then unsure."""
-    objects: list[JsonObject] = []
-    between: list[str] = []
-    at = 0
-    while (start := text.find("{", at)) >= 0:
-        between.append(text[at:start])
-        try:
-            value, at = _DECODER.raw_decode(text, start)
-            json.dumps(value, ensure_ascii=False).encode()
-        except (ValueError, RecursionError):
-            return None
-        objects.append(value)
-        if len(objects) > _MAX_OBJECTS:
-            return None
-    return objects, "".join(between), text[at:]
-
-
 def _decoded(text: str) -> Json:
-    """Return a text that is JSON as a whole; `None` where it is none, or no text that can be sent on."""
+    """Return a text that is JSON as a whole; `None` for other texts, and for JSON that cannot be sent on."""
     try:
         value: Json = _DECODER.decode(text)
         json.dumps(value, ensure_ascii=False).encode()

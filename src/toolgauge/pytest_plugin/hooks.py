@@ -66,7 +66,10 @@ def pytest_unconfigure() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Begin to collect before the fixtures of the test are made: one of them may be what calls the agent."""
-    if item.config.getoption(_RECORD) is not None or "scored" in getattr(item, "fixturenames", ()):
+    # A parameter of that name is the test's own.
+    parameters = getattr(getattr(item, "callspec", None), "params", ())
+    is_scored = "scored" in getattr(item, "fixturenames", ()) and "scored" not in parameters
+    if is_scored or item.config.getoption(_RECORD) is not None:
         from toolgauge.pytest_plugin.scored import scored_tests
 
         scored_tests(item.config).begin(item)

@@ -30,7 +30,7 @@ from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, NoOutbox, emit_settings, make_pipeline, make_watcher, redactor
 from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, SteadyClock
-from toolgauge.service.watching import announce, announce_tool_changes, log_incidents
+from toolgauge.service.watching import log_incidents, send_own
 
 _LOOK_AGAIN_S = 0.01
 _Address: TypeAlias = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
@@ -140,11 +140,11 @@ class InProcess(NoOutbox):
 
     def _regressed(self, regressions: Sequence[Regression]) -> None:
         log_incidents(regressions, self._incidents)
-        announce(regressions, emitter=self._emitter, put=self.put, metrics=self.metrics)
+        send_own(self._emitter.regressions(regressions), self.put, self.metrics)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._emitter.count_tool_changes(changes, capped)
-        announce_tool_changes(changes, emitter=self._emitter, put=self.put, metrics=self.metrics)
+        send_own(self._emitter.tool_changes(changes), self.put, self.metrics)
 
     def record(self, scorecard: Scorecard) -> None:
         """Count the scorecard and show it to the application."""

@@ -1,8 +1,7 @@
 """The process itself: its memory, its time, its CPU, its event loop's lag, its garbage, its file descriptors, its faults.
 
-Only the system knows what all queues cost together. Near the limit, memory goes that is for our own use. When it is still
-short, requests are refused with a retryable status, and then open state is shed: otherwise the kernel kills the process, and all
-that it acknowledged is lost.
+Only the system knows what all queues cost together. When memory is short, requests are refused with a retryable status, memory for
+our own use goes, and then open state: otherwise the kernel kills the process, and all that it acknowledged is lost.
 """
 
 import asyncio
@@ -36,7 +35,6 @@ _MIB = 1 << 20
 _STATM = Path("/proc/self/statm")
 _OWN_CGROUPS, _CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 _OF_CONTAINER = 0.9  # Buffers of sockets count there, and files that were written
-_NEAR = 0.75
 _SOFT = 0.8
 _RESUME = 0.9 * _SOFT  # Taking in again right below the soft limit would end in a refusal at the next request
 # Between two looks of the timer, this share of the limit may come in before there is another look.
@@ -46,7 +44,6 @@ _BETWEEN_RELIEFS_NS = 1 * _S
 _PATIENCE_NS = 5 * _S  # Senders may have to wait this long for what ends by itself; after that, open trajectories go
 _BETWEEN_LINES_NS = 60 * _S  # A shortage that comes and goes is logged once; the metric has it all
 _BETWEEN_COLLECTIONS_NS = 30 * _S  # Collecting garbage walks over every object there is
-_CALM_NS = 2 * _S  # A shortage that comes again sooner has not ended
 _KEPT = 1 / 16  # Of the limit, for requests to come
 # As <malloc.h> has them; a larger threshold is not taken.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -136,8 +133,8 @@ class Relief(IntEnum):
 
 
 class MemoryGuard(Memory):
-    """Asks for relief near the limit, and refuses above 80 % of it; a `resident` of `None` refuses nothing.
-    `reading` is the budget for requests that are unpacked and read.
+    """Takes requests, until 80 % of the limit is in use, and refuses them until less than 72 % is; a `resident` of `None`
+    refuses nothing. `reading` is the budget for requests that are unpacked and read.
     """
 
     def __init__(
@@ -151,7 +148,6 @@ class MemoryGuard(Memory):
     ) -> None:
         self._limit = _allowed(limit_bytes)
         self._name = "`memory.limit`" if self._limit == limit_bytes else "90 % of the container's memory limit"
-        self._near = int(self._limit * _NEAR)
         self._soft = int(self._limit * _SOFT)
         self._resume = int(self._limit * _RESUME)
         # What the process needs by itself.
@@ -160,22 +156,17 @@ class MemoryGuard(Memory):
         self._resident = resident
         self._allocator = allocator or Allocator()
         self._unseen = 0
-        self._is_short = False
-        self._is_logged = False
-        self._logged_ns: int | None = None
-        # Since when requests have been refused, by the clock of `look`, with breaks of a moment; `None` while they are not.
-        self.short_since_ns: int | None = None
-        self._last_short_ns = 0
-        self._began_ns: int | None = None
-        self._relieved_ns: int | None = None
         self._last_known: int | None = None
-        self._is_too_small = False
+        # Since when requests are refused, by the clock of `look`; `None` while they are taken.
+        self.short_since_ns: int | None = None
         # The time of the last look, which is that of the requests that come until the next one.
         self._now_ns = 0
-        self._tidied_ns: int | None = None
-        self._has_tidied = False  # Since the last look
+        self._relieved_ns: int | None = None
+        self._collected_ns: int | None = None
+        self._logged_ns: int | None = None
+        self._is_logged = self._is_too_small = False
         metrics.memory_limit.set(self._limit)
-        metrics.memory_state.observe = lambda: {(): float(self._is_short)}
+        metrics.memory_state.observe = lambda: {(): float(self.short_since_ns is not None)}
         metrics.memory_resident.observe = lambda: {} if (known := self._resident()) is None else {(): known}
 
     def check(self) -> None:
@@ -196,17 +187,13 @@ class MemoryGuard(Memory):
     def admits(self, size_bytes: int) -> bool:
         """Return whether there is memory for a request of this size."""
         self._unseen += size_bytes
-        if not self._is_short and self._unseen > self._limit * _UNSEEN:
-            self._note(self._read_after_tidying())
-        return not self._is_short
+        if self.short_since_ns is None and self._unseen > self._limit * _UNSEEN:
+            self._noted()
+        return self.short_since_ns is None
 
     def fits(self, size_bytes: int) -> bool:
         """Return whether so many bytes stay below the limit. A few do: they are refused, and counted, where they are read."""
-        if size_bytes <= self._limit * _UNSEEN:
-            return True
-        resident = self._read_after_tidying()
-        self._note(resident)
-        return resident + size_bytes <= self._limit
+        return size_bytes <= self._limit * _UNSEEN or self._noted() + size_bytes <= self._limit
 
     def could_fit(self, size_bytes: int) -> bool:
         """Return whether so many bytes would fit if the process held nothing."""
@@ -215,43 +202,45 @@ class MemoryGuard(Memory):
     def look(self, now_ns: int, *, is_empty: bool) -> Relief:
         """Look now; return what has to go. `is_empty`: there is nothing in the process that could leave it."""
         self._now_ns = now_ns
-        resident = self._read_after_tidying()
-        relief = Relief.OWN if self._has_tidied else Relief.NONE
-        self._has_tidied = False
-        self._note(resident)
-        if self._is_short:
-            self._begin_shortage(resident, now_ns)
-            if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
-                self._relieved_ns = now_ns
-                self._allocator.trim()
-                is_urgent = resident >= self._limit or now_ns - (self._began_ns or now_ns) >= _PATIENCE_NS
-                relief = Relief.OPEN if is_urgent and not is_empty else Relief.OWN
-            if is_empty:
-                # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
-                resident = self._read()
-                self._log_too_small(resident, now_ns)
-            elif resident >= self._resume:
-                return relief
-        self._end_shortage(resident, now_ns)
-        return relief
-
-    def _begin_shortage(self, resident: int, now_ns: int) -> None:
-        self._last_short_ns = now_ns
-        self._began_ns = self._began_ns or now_ns
-        self.short_since_ns = self.short_since_ns or now_ns
-        # Log a shortage, unless one was logged a moment ago; a long one is then logged late.
+        resident, relief = self._noted(), Relief.NONE
+        if self.short_since_ns is None:
+            return relief
         if not self._is_logged and _is_due(self._logged_ns, now_ns, _BETWEEN_LINES_NS):
             self._is_logged, self._logged_ns = True, now_ns
             _LOG.warning("%s in use: requests are refused with a retryable status", self._share(resident))
-
-    def _end_shortage(self, resident: int, now_ns: int) -> None:
-        self._is_short = False
-        self._began_ns = None
-        if now_ns - self._last_short_ns >= _CALM_NS:
+        if resident >= self._resume and _is_due(self._relieved_ns, now_ns, _BETWEEN_RELIEFS_NS):
+            self._relieved_ns = now_ns
+            is_urgent = resident >= self._limit or now_ns - self.short_since_ns >= _PATIENCE_NS
+            relief = Relief.OPEN if is_urgent and not is_empty else Relief.OWN
+            resident = self._tidied()
+        if resident < self._resume:
+            if self._is_logged:
+                _LOG.info("%s in use: accepting requests again", self._share(resident))
+            self._is_logged, self.short_since_ns = False, None
+        elif is_empty:
+            # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
             self.short_since_ns = None
-        if resident < self._resume and self._is_logged:
-            self._is_logged = False
-            _LOG.info("%s in use: accepting requests again", self._share(resident))
+            if resident >= self._soft and not self._is_too_small:
+                self._is_too_small = True
+                _LOG.warning("more than 80 %% of %s is in use although nothing is waiting: raise it", self._name)
+        return relief
+
+    def _noted(self) -> int:
+        """Read how much is in use, and note when that is too much."""
+        resident = self._read()
+        if resident >= self._soft and self.short_since_ns is None:
+            resident = self._tidied()
+            if resident >= self._soft:
+                self.short_since_ns = self._now_ns
+        return resident
+
+    def _tidied(self) -> int:
+        """Read how much is in use without garbage and freed memory that is only kept: neither is a reason to refuse."""
+        if _is_due(self._collected_ns, self._now_ns, _BETWEEN_COLLECTIONS_NS):
+            self._collected_ns = self._now_ns
+            self._allocator.collect()
+        self._allocator.trim()
+        return self._read()
 
     def _read(self) -> int:
         self._unseen = 0
@@ -259,27 +248,6 @@ class MemoryGuard(Memory):
         resident = self._resident()
         resident = self._last_known = self._last_known if resident is None else resident
         return resident or 0
-
-    def _read_after_tidying(self) -> int:
-        """Read how much is in use, without garbage and freed memory that is only kept: neither is a reason to refuse."""
-        resident = self._read()
-        if resident < self._near or not _is_due(self._tidied_ns, self._now_ns, _BETWEEN_COLLECTIONS_NS):
-            return resident
-        self._tidied_ns, self._has_tidied = self._now_ns, True
-        self._allocator.collect()
-        self._allocator.trim()
-        return self._read()
-
-    def _note(self, resident: int) -> None:
-        if resident >= self._soft:
-            self._is_short = True
-
-    def _log_too_small(self, resident: int, now_ns: int) -> None:
-        # It may be messages that are not whole yet, which are not counted.
-        is_lasting = self.short_since_ns is not None and now_ns - self.short_since_ns >= _PATIENCE_NS
-        if resident >= self._soft and is_lasting and not self._is_too_small:
-            self._is_too_small = True
-            _LOG.warning("more than 80 %% of %s is in use although nothing is waiting: raise it", self._name)
 
     def _share(self, resident: int) -> str:
         return f"{resident // _MIB} of {self._limit // _MIB} MiB of memory ({self._name})"

@@ -1,7 +1,7 @@
 """Config -> one service, ready to start."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +16,7 @@ from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
+from toolgauge.model.regressions import Regression
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
@@ -42,7 +43,7 @@ from toolgauge.service.receiver_factory import (
     make_receivers,
 )
 from toolgauge.service.service import Persistence, Service, WorkerLink
-from toolgauge.service.watching import Notifier, Watching, announce, announce_tool_changes
+from toolgauge.service.watching import Notifier, Watching, send_own
 from toolgauge.service.worker import Worker
 from toolgauge.state.ledger import Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
@@ -77,9 +78,7 @@ class Telemetry:
             start_ns=start_ns,
         )
         measure_process(registry)
-        webhooks = Webhooks(
-            config.exporters.webhook, config.trace_url, metrics.webhook, clock=clock, user_agent=USER_AGENT
-        )
+        webhooks = Webhooks(config.exporters.webhook, config.trace_url, metrics.webhook, user_agent=USER_AGENT)
         return cls(config, registry, metrics, emitter, webhooks, clock, start_ns, hop_id)
 
     def watching(
@@ -93,22 +92,21 @@ class Telemetry:
         """Put the watcher and its store together; `None` without a watcher."""
         if watcher is None:
             return None
+
+        def send(outgoings: Iterable[Outgoing]) -> None:
+            send_own(map(journaled, outgoings), put, self.metrics)
+
+        def announce(regressions: Sequence[Regression]) -> None:
+            send(self.emitter.regressions(regressions))
+            self.webhooks.put(regressions)
+
         return Watching(
             watcher,
             self.metrics.watch,
             store=store,
             streams=watched_streams(criteria),
-            announce=partial(
-                announce,
-                emitter=self.emitter,
-                put=put,
-                metrics=self.metrics,
-                webhooks=self.webhooks,
-                journaled=journaled,
-            ),
-            announce_tool_changes=partial(
-                announce_tool_changes, emitter=self.emitter, put=put, metrics=self.metrics, journaled=journaled
-            ),
+            announce=announce,
+            announce_tool_changes=lambda changes: send(self.emitter.tool_changes(changes)),
             count_tool_changes=self.emitter.count_tool_changes,
             clock=self.clock,
             faults=Faults(self.metrics),

@@ -6,12 +6,11 @@ Regressions are saved before they are announced, so that a restart knows them; o
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.export.emitter import Emitter
 from toolgauge.export.failed_runs import notice_title
 from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.webhooks import Webhooks
@@ -55,21 +54,11 @@ class OnWorker(Protocol):
 _Batch: TypeAlias = tuple[dict[bytes, bytes], set[bytes], Callable[[], None] | None]
 
 
-def announce(
-    regressions: Sequence[Regression],
-    *,
-    emitter: Emitter,
-    put: Callable[[Outgoing], bool],
-    metrics: SelfMetrics,
-    webhooks: Webhooks | None = None,
-    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
-) -> None:
-    """Announce regressions as events to the destinations, and to webhooks."""
-    for outgoing in emitter.regressions(regressions):
-        if not put(journaled(outgoing)):
+def send_own(outgoings: Iterable[Outgoing], put: Callable[[Outgoing], bool], metrics: SelfMetrics) -> None:
+    """Send requests of our own to the destinations; count those without room."""
+    for outgoing in outgoings:
+        if not put(outgoing):
             metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-    if webhooks is not None:
-        webhooks.put(regressions)
 
 
 def log_incidents(regressions: Sequence[Regression], lines: IncidentLines) -> None:
@@ -134,20 +123,6 @@ class Notifier:
             extra = {"trace_id": notice.trace_id, "criterion": notice.criterion}
             _LOG.warning("%s (trace %s)%s", notice_title(notice), notice.trace_id, more, extra=extra)
             self._webhooks.notify((notice,))
-
-
-def announce_tool_changes(
-    changes: Sequence[ToolDefinitionChange],
-    *,
-    emitter: Emitter,
-    put: Callable[[Outgoing], bool],
-    metrics: SelfMetrics,
-    journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
-) -> None:
-    """Announce changes of tools: in the log, and as events to the destinations."""
-    for outgoing in emitter.tool_changes(changes):
-        if not put(journaled(outgoing)):
-            metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
 
 class Watching:

@@ -6,10 +6,12 @@ from typing import Literal
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, cut, within_room
 from toolgauge.mcp_server.scored_recordings import ScoredRecording, Scoring
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import MEANINGS, Result, Scorecard, outcome_word
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import OriginWriter, failures, figure
 from toolgauge.report.html import iso_moment
 from toolgauge.report.json_objects import judged_call, verdict_objects
@@ -99,8 +101,7 @@ def failure_report(
     results = tuple(result for result in kept.results if criterion in (None, result.criterion))
     failed = sorted(failures(results), key=lambda result: result.enforce == "shadow")
     described = row(replace(kept, results=results), redactor, scoring.pass_at)
-    is_failed = described.word in ("fail", "error")
-    why = described.reason if is_failed else f"it did not fail: {described.why}"
+    why = described.reason if described.word in ("fail", "error") else f"it did not fail: {described.why}"
     # The first call that failed under a criterion that decides is among those shown.
     failing = [one.call.order for one in failed if one.call is not None and one.enforce == failed[0].enforce]
     place = min(failing, default=0) if call is None else max(0, min(call, len(calls)) - 1)
@@ -115,20 +116,7 @@ def failure_report(
     )
     passed = [*dict.fromkeys(one.criterion for one in results if outcome_word(one.outcome) == "pass")]
     gaps = [*_gaps(results)]
-    remedies = [
-        (f"{by.service or 'unknown service'}: {by.scope or '(no scope)'}", each)
-        for by in advice([trajectory])
-        for each in by.advice
-    ]
-    notes = [
-        text
-        for is_so, text in (
-            (not redactor.shows_values, HOW_TO_SHOW_VALUES),
-            (len(calls) > _CALLS, f"{len(calls)} calls: `call` asks for those around another one"),
-            (trajectory.incomplete is not None, _NOT_WHOLE),
-        )
-        if is_so
-    ]
+    remedies, notes = [*_remedies(trajectory)], [*_notes(trajectory, redactor)]
     answer: JsonObject = {
         "recording": name,
         "why": why,
@@ -152,23 +140,15 @@ def failure_report(
     def lines() -> Iterator[str]:
         text = TextWriter(redactor, scoring.pass_at)
         yield f"why: {why}"
-        run = f"trajectory {kept.id} of {described.who}, {_started(kept)}, closed: {trajectory.closed_because}"
-        yield f"{run}; incomplete: {trajectory.incomplete}" if trajectory.incomplete else run
-        for message in trajectory.messages[:_MAX_MESSAGES] if redactor.shows_values else ():
-            yield f"{message.role}: {cut(redactor.masked(message.text, _MESSAGE_LENGTH), _MESSAGE_LENGTH)}"
+        yield from _run_lines(kept, described.who, redactor)
         for result in failed:
             yield from text.verdict(result)
         if passed:
             yield f"passed: {', '.join(passed[:_MAX_NAMED])}"
-        for gap in gaps[:_MAX_NAMED]:
-            yield f"not evaluated: {gap['criterion']}: {gap['reason']}: {gap['explanation'] or gap['meaning']}"
-        for producer, each in remedies:
-            word, missing = "instead" if each.remedy.never else "do", ", ".join(one.name for one in each.missing)
-            yield f"not recorded by {producer}: {missing}; {word}: {each.remedy.how}"
+        yield from _unjudged_lines(gaps[:_MAX_NAMED], remedies)
         yield from (f"note: {one}" for one in notes)
         if other_failed:
-            others = counted(other_failed, "other trajectory", "other trajectories")
-            yield f"{others} failed; `list_trajectories` lists them"
+            yield f"{counted(other_failed, 'other trajectory', 'other trajectories')} failed; `list_trajectories` lists them"
         yield f"{counted(len(calls), 'call')}{f', from number {first + 1} on' if first else ''}:"
         yield from text.calls(trajectory, chains, _CALLS, first=first)
 
@@ -180,6 +160,37 @@ def _verdicts(kept: KeptTrajectory, failed: Sequence[Result], scoring: Scoring) 
     for one, found in zip(failed, verdict_objects(card, scoring.redactor, scoring.pass_at), strict=True):
         found.pop("calls", None)
         yield {**found, "call": None if one.call is None else one.call.order + 1}
+
+
+def _run_lines(kept: KeptTrajectory, who: str, redactor: Redactor) -> Iterator[str]:
+    trajectory = kept.trajectory
+    run = f"trajectory {kept.id} of {who}, {_started(kept)}, closed: {trajectory.closed_because}"
+    yield f"{run}; incomplete: {trajectory.incomplete}" if trajectory.incomplete else run
+    for message in trajectory.messages[:_MAX_MESSAGES] if redactor.shows_values else ():
+        yield f"{message.role}: {cut(redactor.masked(message.text, _MESSAGE_LENGTH), _MESSAGE_LENGTH)}"
+
+
+def _unjudged_lines(gaps: Sequence[JsonObject], remedies: Sequence[tuple[str, Advice]]) -> Iterator[str]:
+    for gap in gaps:
+        yield f"not evaluated: {gap['criterion']}: {gap['reason']}: {gap['explanation'] or gap['meaning']}"
+    for producer, each in remedies:
+        word, missing = "instead" if each.remedy.never else "do", ", ".join(one.name for one in each.missing)
+        yield f"not recorded by {producer}: {missing}; {word}: {each.remedy.how}"
+
+
+def _remedies(trajectory: Trajectory) -> Iterator[tuple[str, Advice]]:
+    """Yield the producer in words, and what it should record."""
+    for by in advice([trajectory]):
+        yield from ((f"{by.service or 'unknown service'}: {by.scope or '(no scope)'}", each) for each in by.advice)
+
+
+def _notes(trajectory: Trajectory, redactor: Redactor) -> Iterator[str]:
+    if not redactor.shows_values:
+        yield HOW_TO_SHOW_VALUES
+    if len(trajectory.calls) > _CALLS:
+        yield f"{len(trajectory.calls)} calls: `call` asks for those around another one"
+    if trajectory.incomplete is not None:
+        yield _NOT_WHOLE
 
 
 def _remedy_object(producer: str, given: Advice) -> JsonObject:

@@ -11,6 +11,7 @@ not rebuilt: the table shows a user what to expect. The fixed scenario is `tests
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -219,8 +220,12 @@ def row_of_scenario(found: Sequence[Trajectory]) -> tuple[dict[str, Cell], list[
 
 def rows() -> dict[str, tuple[Sequence[Truth], dict[str, Cell]]]:
     """Compare every producer's captures with their truth."""
-    folders = sorted(folder for folder in CORPUS.iterdir() if folder.is_dir())
-    return {folder.name: (truths_of(folder), cells(_of(folder), _COLUMNS)) for folder in folders}
+    return {folder.name: row_of(folder) for folder in sorted(CORPUS.iterdir()) if folder.is_dir()}
+
+
+def row_of(folder: Path) -> tuple[Sequence[Truth], dict[str, Cell]]:
+    """Compare the captures of one producer with their truth."""
+    return truths_of(folder), cells(_of(folder), _COLUMNS)
 
 
 def table(found: Mapping[str, tuple[Sequence[Truth], dict[str, Cell]]]) -> str:
@@ -294,6 +299,7 @@ def _version(truths: Sequence[Truth], folder: str) -> str:
     return f"{best} {versions[best]}"
 
 
+@lru_cache(maxsize=1)
 def trajectories(*paths: Path) -> dict[str, list[Trajectory]]:
     found: dict[str, list[Trajectory]] = {}
     recording = read(find_files([*map(str, paths)]), _no_progress)

@@ -22,7 +22,7 @@ from toolgauge.score.histories import Histories
 from toolgauge.score.origins.delegated_texts import without_delegated
 from toolgauge.score.origins.value_origin import place, values_of
 from toolgauge.score.recorded_values import result_value
-from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
+from toolgauge.score.selection import has_taken_effect, no_object, nothing_to_judge, readable_arguments, shown
 
 _SECOND = 1_000_000_000
 _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
@@ -106,10 +106,7 @@ class _Conversation:
         if not has_worked and not effects.was_lost(call.error):
             return None
         if arguments is None:
-            unparsable = NotEvaluated(
-                reason="unparsable", explanation=f"the arguments of {shown(call.name)} are no object"
-            )
-            return unseen_arguments(call) or unparsable
+            return no_object(call)
         if effects.has_idempotency_key(arguments):
             return _NEW if has_worked else None
         self._hear(call.turn)

@@ -32,9 +32,9 @@ from toolgauge.score.selection import (
     first_notes,
     has_taken_effect,
     hidden_calls,
+    no_object,
     readable_arguments,
     shown,
-    unseen_arguments,
     was_stopped,
 )
 from toolgauge.score.tool_schemas import Steps, ToolSchema, is_masked
@@ -99,11 +99,21 @@ class _Review:
                 required = self._required[key] = _Required(requirement, call.name, self)
             yield from required.verdicts(call)
         if contract.arguments_schema is not None:
-            yield self._of_arguments(call, contract.arguments_schema)
+            arguments = readable_arguments(call)
+            if arguments is None:
+                yield no_object(call)
+            else:
+                yield self._broken("arguments", call, contract.arguments_schema, (arguments,))
         if contract.result_schema is not None and has_taken_effect(call):
             yield self._of_result(call, contract.result_schema)
         if contract.fails_when is not None and not was_stopped(call):
-            yield from self._failure(call, contract)
+            if call.error is None or call.error.kind != FAILED_RESULT:
+                yield None
+            elif call.order not in self._made_good:
+                where, message = failed_by(call, contract) or "", Side(value=call.error.message)
+                told = Difference(where=f"{call.name}: {where}", rule="fails_when", actual=message)
+                note = f"`fails_when`: the result is a failure by its {shown(where)}"
+                yield Broken(note=note, differences=(told,))
         for path in contract.personal or ():
             yield from self._stays_personal(call, path)
 
@@ -111,12 +121,6 @@ class _Review:
         """Return the values that all calls of a tool have at a place."""
         calls = (readable_arguments(call) or {} for call, _ in self.judged if subject.place.tool.leads_to(call.name))
         return [value for arguments in calls for value in subject.values(arguments)]
-
-    def _of_arguments(self, call: ToolCall, schema: ToolSchema) -> Verdict:
-        arguments = readable_arguments(call)
-        if arguments is None:
-            return unseen_arguments(call) or _unreadable(call)
-        return self._broken("arguments", call, schema, (arguments,))
 
     def _of_result(self, call: ToolCall, schema: ToolSchema) -> Verdict:
         if (unseen := unseen_result(call.name, call.result)) is not None or isinstance(call.result, NotRecorded):
@@ -146,24 +150,12 @@ class _Review:
         differences = tuple([difference(call.name, violation) for violation in broken[:MAX_DIFFERENCES]])
         return Broken(note=f"`{clause}`: {', '.join(complaints)}", differences=differences)
 
-    def _failure(self, call: ToolCall, contract: Contract) -> Iterator[Verdict]:
-        is_failure = call.error is not None and call.error.kind == FAILED_RESULT
-        if not is_failure:
-            yield None
-        elif call.order not in self._made_good:
-            where = failed_by(call, contract)
-            message = Side(value="" if call.error is None else call.error.message)
-            note = f"`fails_when`: the result is a failure by its {shown(where or '')}"
-            yield Broken(
-                note=note, differences=(Difference(where=f"{call.name}: {where}", rule="fails_when", actual=message),)
-            )
-
     def _stays_personal(self, call: ToolCall, path: str) -> Iterator[Verdict]:
         subject = _subject(call.name, path)
         arguments = readable_arguments(call)
         values = [] if arguments is None else subject.values(arguments)
         if arguments is None:
-            yield unseen_arguments(call) or _unreadable(call)
+            yield no_object(call)
         elif values:
             key = (call.name, path)
             if key not in self._within:
@@ -193,7 +185,7 @@ class _Required:
             return
         arguments = readable_arguments(call)
         if self._same and arguments is None:
-            yield unseen_arguments(call) or _unreadable(call)
+            yield no_object(call)
             return
         found = [(origins, values) for one, origins in self._same if (values := one.values(arguments or {}))]
         for origins, values in found:
@@ -213,7 +205,3 @@ def _named(clause: str, verdict: Verdict) -> Verdict:
     if not isinstance(verdict, Broken):
         return verdict
     return Broken(note=f"`{clause}`: {verdict.note}", differences=verdict.differences)
-
-
-def _unreadable(call: ToolCall) -> NotEvaluated:
-    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} are no object")

@@ -166,6 +166,12 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
             return None
 
 
+def no_object(call: ToolCall) -> NotEvaluated:
+    """Return the outcome of a call whose arguments cannot be read as an object."""
+    explanation = f"the arguments of {shown(call.name)} are no object"
+    return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=explanation)
+
+
 def was_stopped(call: ToolCall) -> bool:
     """Return whether the call waits for a person, was refused by one, or was cancelled: it did not end, and nothing failed."""
     return call.state in _STOPPED

@@ -91,7 +91,11 @@ class ValueSearch:
         if not self._missing:
             return
         for size, phrases in self._phrases.items():
-            for phrase in phrases.keys() & _runs(self._tokens(text), size):
+            tokens = self._tokens(text)
+            copies = tee(tokens, size)
+            for place, copy in enumerate(copies):
+                next(islice(copy, place, place), None)
+            for phrase in phrases.keys() & zip(*copies, strict=False):
                 for key in phrases.pop(phrase):
                     self._note(key, mark)
 
@@ -137,13 +141,6 @@ class ValueSearch:
         if isinstance(self._rule, Casefold):
             text = fold_key(text)
         return map(itemgetter(0), _TOKEN.finditer(text))
-
-
-def _runs(tokens: Iterator[str], size: int) -> Iterator[tuple[str, ...]]:
-    copies = tee(tokens, size)
-    for place, copy in enumerate(copies):
-        next(islice(copy, place, place), None)
-    return zip(*copies, strict=False)
 
 
 MAX_DIFFERENCES = 20

@@ -228,11 +228,7 @@ def tool_calls(
                     known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, whole, place))
-    return _with_bare_texts(calls)
-
-
-def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
-    """Read results of bare text, of a producer that writes JSON: a tool that wrote JSON in another call raised this text."""
+    # Read results of bare text, of a producer that writes JSON: a tool that wrote JSON in another call raised this text.
     bare = [
         (call, call.result.text)
         for call in calls

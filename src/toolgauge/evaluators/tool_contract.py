@@ -111,9 +111,9 @@ class _Review:
                 yield None
             elif call.order not in self._made_good:
                 where, message = failed_by(call, contract) or "", Side(value=call.error.message)
-                told = Difference(where=f"{call.name}: {where}", rule="fails_when", actual=message)
+                failing = Difference(where=f"{call.name}: {where}", rule="fails_when", actual=message)
                 note = f"`fails_when`: the result is a failure by its {shown(where)}"
-                yield Broken(note=note, differences=(told,))
+                yield Broken(note=note, differences=(failing,))
         for path in contract.personal or ():
             yield from self._stays_personal(call, path)
 

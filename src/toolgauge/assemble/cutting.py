@@ -4,7 +4,7 @@ The longest texts are cut in the middle, to the highest power of two at which al
 """
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from heapq import nsmallest
 
 from msgspec.structs import replace
@@ -12,63 +12,18 @@ from msgspec.structs import replace
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.left_out import HASH_BYTES, MARK, NOTHING_LEFT_OUT, LeftOut, is_cut, token_hash, tokens
 from toolgauge.model.observations import (
-    AgentRun,
     CallAnswered,
     CallError,
     CallExecuted,
     CallRequested,
     CodeExecuted,
-    ConversationSeen,
     MessageSeen,
-    ModelCall,
     Observation,
-    PropertiesSeen,
     Reading,
     SpanFailed,
-    ToolDescribed,
-    ToolsOffered,
 )
 
-
-def contents(seen: Observation) -> Iterator[Content]:
-    """Yield the arguments and the result of an observation."""
-    match seen:
-        case CallRequested(arguments=arguments):
-            yield arguments
-        case CallExecuted(arguments=arguments, result=result):
-            yield arguments
-            yield result
-        case CallAnswered(result=result):
-            yield result
-        case _:
-            return
-
-
-def _mapped(
-    seen: Observation, content: Callable[[Content], Content], words: Callable[[str], str] = lambda text: text
-) -> Observation:
-    """Return the observation with other contents, and other words of messages and errors."""
-
-    def of_error(error: CallError | None) -> CallError | None:
-        return None if error is None else replace(error, message=words(error.message))
-
-    match seen:
-        case MessageSeen(text=text):
-            return replace(seen, text=words(text))
-        case CallRequested(arguments=arguments):
-            return replace(seen, arguments=content(arguments))
-        case CallAnswered(result=result, error=error):
-            return replace(seen, result=content(result), error=of_error(error))
-        case CallExecuted(arguments=arguments, result=result, error=error):
-            return replace(seen, arguments=content(arguments), result=content(result), error=of_error(error))
-        case CodeExecuted(error=error) | SpanFailed(error=error):
-            return replace(seen, error=of_error(error))
-        case _:
-            return seen
-
-
 _LOWEST_LEVEL = 64
-_REPEATED = frozenset((MessageSeen, CallAnswered))
 # About what one hash costs while it is collected: a number and its place in a set.
 _ENTRY_SIZE = 100
 _FEWEST = 1024
@@ -107,7 +62,7 @@ class Cutter:
         for key, reading in readings.items():
             kept: list[Observation] = []
             for seen in reading.observations:
-                repeated = identity(seen) if type(seen) in _REPEATED else None
+                repeated = identity(seen)
                 one = known.get(repeated) if repeated is not None else None
                 if one is None:
                     shortened = cut(seen, self._level)
@@ -134,7 +89,9 @@ def texts(observation: Observation) -> Iterator[str]:
         case CallRequested(arguments=arguments):
             yield _text(arguments)
         case CallAnswered(error=error) | CallExecuted(error=error):
-            yield from map(_text, contents(observation))
+            if isinstance(observation, CallExecuted):
+                yield _text(observation.arguments)
+            yield _text(observation.result)
             yield error.message if error is not None else ""
         case SpanFailed(error=CallError(message=message)) | CodeExecuted(error=CallError(message=message)):
             yield message
@@ -150,29 +107,17 @@ def identity(observation: Observation) -> Hashable | None:
         case CallAnswered(call_id=call_id, name=name, result=result, error=error):
             text = _text(result)
             return ("answer", call_id, name, _kind(result), hash(text), len(text), error)
-        case ToolsOffered(tools=tools):
-            return ("offer", *((tool.name, tool.description, hash(_as_json(tool.parameters))) for tool in tools))
-        case ToolDescribed(tool=tool):
-            return ("described", tool.name, hash(_as_json(tool.parameters)))
         case _:
             return None
 
 
-def fingerprint(observation: Observation) -> Hashable:
-    """Return a key that differs between any two observations, without holding on to their texts."""
-    match observation:
-        case CallRequested(arguments=arguments):
-            text = _text(arguments)
-            known = (observation.position, observation.name, observation.call_id, observation.agent)
-            return ("requested", *known, observation.usable, _kind(arguments), hash(text), len(text))
-        case CallExecuted(arguments=arguments, result=result):
-            known = (observation.name, observation.call_id, observation.agent, observation.error)
-            kinds = (_kind(arguments), _kind(result))
-            return ("executed", *known, kinds, hash(_text(arguments)), hash(_text(result)))
-        case AgentRun() | ModelCall() | PropertiesSeen() | ConversationSeen() | SpanFailed() | CodeExecuted():
-            return observation
-        case _:
-            return identity(observation)
+def written_out(reading: Reading) -> str:
+    """Write all that a reading observed; readings that differ are written differently."""
+    try:
+        return repr(reading.observations)
+    except RecursionError:
+        # Deeper than anything that a tool takes or returns.
+        return ""
 
 
 def cut(observation: Observation, level: int) -> Observation:
@@ -188,7 +133,22 @@ def cut(observation: Observation, level: int) -> Observation:
         reason = content.reason if isinstance(content, Unparsed) else "truncated"
         return Unparsed(text=cut_text(text, level), reason=reason)
 
-    return _mapped(observation, shortened, lambda text: cut_text(text, level))
+    def of_error(error: CallError | None) -> CallError | None:
+        return None if error is None else replace(error, message=cut_text(error.message, level))
+
+    match observation:
+        case MessageSeen(text=text):
+            return replace(observation, text=cut_text(text, level))
+        case CallRequested(arguments=arguments):
+            return replace(observation, arguments=shortened(arguments))
+        case CallAnswered(result=result, error=error):
+            return replace(observation, result=shortened(result), error=of_error(error))
+        case CallExecuted(arguments=arguments, result=result, error=error):
+            return replace(observation, arguments=shortened(arguments), result=shortened(result), error=of_error(error))
+        case CodeExecuted(error=error) | SpanFailed(error=error):
+            return replace(observation, error=of_error(error))
+        case _:
+            return observation
 
 
 def cut_text(text: str, level: int) -> str:

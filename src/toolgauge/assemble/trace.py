@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.cutting import Cutter, fingerprint
+from toolgauge.assemble.cutting import Cutter, written_out
 from toolgauge.assemble.finished_runs import finished_runs, place
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
@@ -119,8 +119,7 @@ class OpenTrace:
             key: Hashable = span_id
             if reading.is_log:
                 # Equal records are repetitions. A hash: the content would take as much memory as the reading itself.
-                content = hash(tuple([fingerprint(seen) for seen in reading.observations]))
-                key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, content)
+                key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, hash(written_out(reading)))
             known = self._readings.get(key)
             if known is None or _is_newer(reading, known):
                 self.active_ns = now_ns

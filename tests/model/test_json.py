@@ -5,9 +5,8 @@ from collections.abc import Callable, Hashable
 import pytest
 
 from tests.rows import each_row
-from toolgauge.assemble.canonical import value_key
-from toolgauge.model.json import Json, is_large, spelled
-from toolgauge.score.equality import Identities, PythonEquality, canonical
+from toolgauge.model.json import Json, canonical, is_large, spelled
+from toolgauge.score.equality import Identities, PythonEquality
 
 # Its multiples have the hash 0.
 PRIME = 2**61 - 1
@@ -22,10 +21,6 @@ class Compared(int):
     def __eq__(self, other: object) -> bool:
         Compared.times += 1
         return int.__eq__(self, other)
-
-
-def call_keys() -> Callable[[Json], Hashable]:
-    return lambda value: value_key({"n": value})
 
 
 def set_keys() -> Callable[[Json], Hashable]:
@@ -47,7 +42,7 @@ def numbers_of_python() -> Callable[[Json], Hashable]:
     return key
 
 
-KEYS = pytest.mark.parametrize("keys", [call_keys, set_keys, identities, numbers_of_python])
+KEYS = pytest.mark.parametrize("keys", [set_keys, identities, numbers_of_python])
 
 
 @KEYS

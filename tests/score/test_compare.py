@@ -7,9 +7,8 @@ import pytest
 from tests.rows import each_row
 from tests.score.support import sides
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, canonical
 from toolgauge.score.compare import Comparison, compare, describe
-from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Pattern, Step
 from toolgauge.score.rules import (
     Casefold,

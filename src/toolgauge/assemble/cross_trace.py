@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.canonical import arguments_key
 from toolgauge.assemble.cutting import cut
 from toolgauge.assemble.misrouting import UNSEEN
+from toolgauge.assemble.node import arguments_key
 from toolgauge.assemble.weight import READING_BYTES, contents_of, memory_of
 from toolgauge.model.observations import CallAnswered, CallRequested, Reading
 from toolgauge.model.records import PackedHead, SpanHead, packed_head

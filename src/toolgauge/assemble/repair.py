@@ -11,8 +11,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.canonical import arguments_key
-from toolgauge.assemble.node import Node, NodeIndex, Request, restored_ref
+from toolgauge.assemble.node import Node, NodeIndex, Request, arguments_key, restored_ref
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Reading

@@ -7,14 +7,13 @@ from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from toolgauge.model.json import leaves
+from toolgauge.model.json import Leaf, canonical, leaves, tagged
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
 from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
-from toolgauge.score.equality import Leaf, canonical, tagged
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.name_words import name_words
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written

@@ -6,12 +6,11 @@ from typing import ClassVar
 
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.errors import SchemaError
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, Leaf
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Side
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.contracts import Contract, Requirement
-from toolgauge.score.equality import Leaf
 from toolgauge.score.error_texts import FAILED_RESULT, failed_by, opened
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.origins.provenance import (

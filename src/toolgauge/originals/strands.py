@@ -13,13 +13,13 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, Key
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
 from toolgauge.model.ports import CaseOutcome, Evaluation
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.equality import Key, PythonEquality
+from toolgauge.score.equality import PythonEquality
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
 from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison, kind_of
 from toolgauge.score.prompts import (

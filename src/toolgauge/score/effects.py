@@ -14,12 +14,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, canonical
 from toolgauge.model.left_out import UserText
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.contracts import ToolKinds
-from toolgauge.score.equality import canonical
 from toolgauge.score.facts import Facts
 from toolgauge.score.name_words import READING_VERBS, name_words
 from toolgauge.score.origins import value_forms

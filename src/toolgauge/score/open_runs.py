@@ -10,12 +10,12 @@ from typing import cast
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import canonical
 from toolgauge.model.notices import Counts, LooksAtOpenRuns, Notice, OpenCall
 from toolgauge.model.observations import CallExecuted, Reading
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.effects import does_once_more
-from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Globs
 from toolgauge.score.recorded_values import Contents, lasting, result_value
 

@@ -13,10 +13,9 @@ from cachetools import LRUCache
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, is_large, leaves
+from toolgauge.model.json import Json, Leaf, canonical, is_large, leaves
 from toolgauge.model.mcp_results import block_value, mcp_result
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.equality import Leaf, canonical
 from toolgauge.score.patterns import Pattern
 
 _LONGEST_NAME = 64

@@ -15,11 +15,11 @@ from typing import Protocol, TypeAlias, TypeGuard
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, is_large, kind, leaves
+from toolgauge.model.json import Json, JsonObject, Leaf, is_large, kind, leaves, tagged
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.equality import Leaf, agreement, fold_key, moment, tagged
+from toolgauge.score.equality import agreement, fold_key, moment
 from toolgauge.score.patterns import Globs, Place, Step, values_at
 from toolgauge.score.recorded_values import result_parts, result_value, written
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, rule_name

@@ -190,7 +190,8 @@ class OpenTraces:
         self._moved[trace] = None
         if trace.conversation is not conversation:
             self._leave_conversation(trace, conversation)
-            self._enter_conversation(trace)
+            if trace.conversation is not None:
+                self._by_conversation.setdefault(trace.conversation[1], set()).add(trace.trace_id)
 
     def add_head(self, trace: OpenTrace, head: SpanHead, now_ns: int) -> None:
         """Add the ids of a span that no dialect reads to its trace."""
@@ -271,10 +272,6 @@ class OpenTraces:
     def _due_ns(self, trace_id: str) -> int | None:
         trace = self.by_id.get(trace_id)
         return trace.due()[0] if trace is not None else None
-
-    def _enter_conversation(self, trace: OpenTrace) -> None:
-        if trace.conversation is not None:
-            self._by_conversation.setdefault(trace.conversation[1], set()).add(trace.trace_id)
 
     def _leave_conversation(self, trace: OpenTrace, conversation: tuple[int, str] | None) -> None:
         if conversation is not None and (together := self._by_conversation.get(conversation[1])) is not None:

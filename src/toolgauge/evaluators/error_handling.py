@@ -229,7 +229,7 @@ class _Answers:
 
     def _is_about(self, call: ToolCall, start: int, end: int) -> bool:
         """Return whether the answers claim success of this call, not of another act."""
-        name, worked = name_words(call.name), self._worked
+        name, worked = name_words(call.name), {word for one in self._worked_names for word in name_words(one)}
         start = max(start, end - _MAX_ANSWERS)
         readings = zip(self._messages[start:end], self._readings[start:end], strict=True)
         texts = [message.text for message, reading in readings if reading == "claims"]
@@ -250,11 +250,6 @@ class _Answers:
         """The tools that changed state at least once."""
         writing = self._trajectory.writing_tools
         return frozenset(call.name for call in self._trajectory.calls if call.name in writing and has_succeeded(call))
-
-    @cached_property
-    def _worked(self) -> frozenset[str]:
-        """The words of these tools."""
-        return frozenset(word for name in self._worked_names for word in name_words(name))
 
     def _after(self, call: ToolCall) -> int:
         """Return how many messages there are before, and with, a call."""

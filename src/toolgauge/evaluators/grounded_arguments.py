@@ -10,7 +10,6 @@ from itertools import chain
 from typing import ClassVar, Literal, TypeAlias
 
 from toolgauge.model.content import Recorded
-from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Judged
 from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
@@ -138,13 +137,6 @@ _NONE_WORKED = NotEvaluated(
 )
 
 
-def _schema_of(name: str, trajectory: Trajectory) -> JsonObject | None:
-    """Return the first schema of a tool: every offer that has one is as good as another."""
-    runs = (run.tools_offered or () for run in trajectory.runs)
-    tools = chain(trajectory.tools_offered or (), *runs, trajectory.registered_tools.values())
-    return next((tool.parameters for tool in tools if tool.name == name and tool.parameters is not None), None)
-
-
 def _judged(
     call: ToolCall, values: Sequence[Value], seen: Seen, trajectory: Trajectory, *, is_whole: bool
 ) -> Outcome | None:
@@ -161,10 +153,13 @@ def _judged(
                 grounded.append(value.steps)
             continue
         # A mask, or a digest where the tool's schema takes nothing like an id, does not show the origin of the value behind it.
-        is_masked = isinstance(text, str) and (
-            is_mask(text)
-            or (is_digest(text) and takes_no_id(schema_at(_schema_of(call.name, trajectory), value.steps)))
-        )
+        is_masked = isinstance(text, str) and is_mask(text)
+        if isinstance(text, str) and is_digest(text):
+            # Every offer that has a schema is as good as another.
+            runs = (run.tools_offered or () for run in trajectory.runs)
+            tools = chain(trajectory.tools_offered or (), *runs, trajectory.registered_tools.values())
+            schemas = (tool.parameters for tool in tools if tool.name == call.name and tool.parameters is not None)
+            is_masked = is_masked or takes_no_id(schema_at(next(schemas, None), value.steps))
         if is_masked:
             masked.append(value)
         elif seen.gap is not None:

@@ -413,14 +413,10 @@ def _ending(run: Run, trajectory: Trajectory) -> Ending | None:
     roles = [message.role for message in trajectory.messages if message.role != "system"]
     is_another = len(trajectory.agents) > 1 and roles[-1:] == ["assistant"]
     called = [call for call in trajectory.calls if run.start_ns <= call.start_ns <= run.end_ns]
-    is_tool = bool(called) and not _ANSWERING.isdisjoint(_words(called[-1].name))
-    return None if "user" not in roles or is_another or is_tool else "empty"
-
-
-def _words(name: str) -> tuple[str, ...]:
-    words = name_words(name)
+    words = name_words(called[-1].name) if called else ()
     # `slack_send` sends an answer, `send_certificate` something else.
-    return (*words, "message") if words[-1:] == ("send",) else words
+    is_tool = words[-1:] == ("send",) or not _ANSWERING.isdisjoint(words)
+    return None if "user" not in roles or is_another or is_tool else "empty"
 
 
 def _unseen_end(trajectory: Trajectory) -> NotEvaluated | None:

@@ -217,10 +217,6 @@ def _verdict(agent: str | None, tool: str | None, *findings: Finding) -> Verdict
     return Verdict(agent, tool, findings)
 
 
-def _rule(one: Result) -> Rule:
-    return one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail
-
-
 def finding_of(rule: Rule, outcome: Outcome) -> Finding:
     """Return what was found."""
     word: OutcomeWord = "error"
@@ -263,7 +259,13 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     def _subject(self, results: list[Result]) -> Subject:
         call, agents = results[0].call, self.trajectory.agents
         agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
-        findings = [one.finding or finding_of(_rule(one), one.outcome) for one in results]
+        findings = [
+            one.finding
+            or finding_of(
+                (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail), one.outcome
+            )
+            for one in results
+        ]
         # Cut as labels are: it must not hold a megabyte of somebody's name.
         verdict = _verdict(agent and agent[:MAX_LABEL], tool and stable_tool(tool)[:MAX_LABEL], *findings)
         return Subject(call, results[0].target, verdict, results)

@@ -1,5 +1,6 @@
 """Contracts of tools, as section `tools` has them. The words of a name decide where a contract leaves something open."""
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, cast
@@ -174,10 +175,6 @@ class Contract(Section):
 _NOTHING = Contract()
 
 
-def _exactness(name: str) -> tuple[bool, int]:
-    return not is_wild(name), len(name.replace("*", "").replace("?", ""))
-
-
 # Each key is that of the most exact entry that has it: a name before globs, of globs the one with more letters.
 class ToolKinds:
     """The kinds of tools by their names: contracts decide first, else words."""
@@ -186,7 +183,7 @@ class ToolKinds:
 
     def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
         self.contracts: Mapping[str, Contract] = contracts or {}
-        ordered = sorted(self.contracts, key=_exactness)
+        ordered = sorted(self.contracts, key=lambda name: (not is_wild(name), len(re.sub("[*?]", "", name))))
         self._entries = [(Globs((name,)), self.contracts[name]) for name in ordered]
         # Whether any contract judges single calls, and whether any has failures.
         self.judges = any(one.judges for one in self.contracts.values())

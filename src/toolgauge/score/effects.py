@@ -269,11 +269,6 @@ def _sentences(text: str) -> list[list[bytes]]:
     return [[word.strip(b"-.'/") for word in _split(part.encode(errors="replace"))] for part in parts]
 
 
-def _known(word: bytes, words: Collection[int]) -> bool:
-    """Return whether a word, in the form for one or for several, is one of these."""
-    return crc32(word) in words or crc32(word + b"s") in words or (word[-1:] == b"s" and crc32(word[:-1]) in words)
-
-
 def asks_for_another(text: str, words: Collection[int]) -> bool:
     """Return whether a user's text may ask for an effect once more, going by its words; in other languages any may.
 
@@ -281,8 +276,13 @@ def asks_for_another(text: str, words: Collection[int]) -> bool:
     anything, or is short; (b) one such as "another" beside a word of the effect, where it asks or is short; (c) a verb of the
     tool where people ask ("please cancel"), or any verb there and a value of the call; (d) that something did not arrive.
     """
+
+    def is_known(word: bytes) -> bool:
+        # In the form for one or for several.
+        return crc32(word) in words or crc32(word + b"s") in words or (word[-1:] == b"s" and crc32(word[:-1]) in words)
+
     return value_forms.is_foreign(value_forms.folded(text[:_MAX_TEXT])) or any(
-        _asks(sentence, [_known(word, words) for word in sentence]) for sentence in _sentences(text) if sentence
+        _asks(sentence, [*map(is_known, sentence)]) for sentence in _sentences(text) if sentence
     )
 
 

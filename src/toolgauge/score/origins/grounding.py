@@ -199,10 +199,6 @@ _known_shares = lru_cache(maxsize=64)(value_forms.shares)
 _known_examples = lru_cache(maxsize=256)(partial(_EXAMPLES.sub, rb"\1"))
 
 
-def _without_examples(text: bytes) -> bytes:
-    return _known_examples(text) if len(text) <= _LONGEST_DEFINITION else _EXAMPLES.sub(rb"\1", text)
-
-
 def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:
     """Return whether a text has a whole word; `None` after too many hits inside longer words."""
     start = content.find(word)
@@ -368,7 +364,10 @@ class Seen:
             known = self._schemas[name] = Texts()
             if (tool := self._definitions.get(name)) is not None:
                 texts = value_forms.folded(tool.description or ""), folded_json(tool.parameters) or b""
-                known.contents += [_without_examples(text) for text in texts]
+                known.contents += [
+                    (_known_examples if len(text) <= _LONGEST_DEFINITION else _known_examples.__wrapped__)(text)
+                    for text in texts
+                ]
         return known
 
     def word(self, word: bytes, tool: str) -> Source | None:

@@ -9,6 +9,7 @@ from toolgauge import plugins
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.errors import ConfigError
+from toolgauge.model.ports import Needs
 from toolgauge.score.criterion import Criterion, Inline
 from toolgauge.service.criteria_factory import load_for_replay
 
@@ -80,9 +81,8 @@ def test_cases_may_select_runs_for_an_evaluator_without_reference(tmp_path: Path
 
 
 def test_every_evaluator_says_whether_it_compares():
-    kinds = ("needs_reference", "needs_answer", "ignores_reference")
-    names = plugins.names(plugins.EVALUATORS)
-    silent = {name for name in names if not any(getattr(plugins.evaluator(name), kind, False) for kind in kinds)}
+    declared = {name: getattr(plugins.evaluator(name), "needs", Needs()) for name in plugins.names(plugins.EVALUATORS)}
+    silent = {name for name, needs in declared.items() if isinstance(needs, Needs) and needs.reference == "any"}
     assert silent == {"bfcl.ast", "output_judge", "strands.trajectory_judge", "tool_call_count", "trajectory_judge"}
 
 

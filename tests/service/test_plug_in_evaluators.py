@@ -36,8 +36,9 @@ from toolgauge.model.outcomes import (
     Side,
     outcome_word,
 )
-from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.ports import Evaluation, Evaluator, Needs, needs_of
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.plugins import evaluator_fault
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 from toolgauge.score.verdicts import MAX_ENTRIES, MAX_TEXT
@@ -379,14 +380,19 @@ def test_our_own_evaluators_stay_as_they_are():
     assert on_spare_thread(cast("Evaluator", wrapped), SpareThreads()) is wrapped
 
 
-def test_what_an_evaluator_declares_shows_through():
+def test_what_an_evaluator_declares_shows_through_and_members_of_earlier_releases_are_refused():
     class Declares(Does):
+        needs = Needs(whole=False)
+
+    class Former(Does):
         needs_whole = False
-        tools = ("look",)
 
     found = guarded(Declares())
-    assert (found.version, found.level, getattr(found, "needs_whole", True)) == ("1", "trajectory", False)
-    assert not hasattr(found, "binary")
+    assert (found.version, found.level, needs_of(found).whole) == ("1", "trajectory", False)
+    assert evaluator_fault(Declares()) is None
+    fault = evaluator_fault(Former())
+    assert fault is not None
+    assert "`needs_whole`: write a field of `needs = Needs(...)`" in fault
 
 
 class Judges:

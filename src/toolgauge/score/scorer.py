@@ -107,8 +107,7 @@ class Scorer:
         self.gathers_conversations = any(one.scope == "conversation" for one in criteria)
         # Whether a criterion judges a trace by what earlier traces of its conversation showed.
         self.wants_earlier_values = any(
-            one.criterion.scope == "trace" and getattr(one.evaluator, "wants_earlier_values", False)
-            for one in self._scoring
+            one.criterion.scope == "trace" and one.needs.earlier_traces for one in self._scoring
         )
 
     def score(self, trajectory: Trajectory, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
@@ -128,9 +127,7 @@ class Scorer:
         for registered in self._scoring:
             if applies(registered, trajectory):
                 shown = (
-                    facts
-                    if registered.accepts_recent_offer or completed is trajectory
-                    else Facts(trajectory, self.kinds)
+                    facts if registered.needs.recent_offer or completed is trajectory else Facts(trajectory, self.kinds)
                 )
                 results += self._results(registered, shown, conversation, half)
         self.seen, self.effects = facts.seen, facts.effects

@@ -16,13 +16,12 @@ from toolgauge.model.outcomes import EFFECT_RULE, Difference, Level, NotEvaluate
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import effects
-from toolgauge.score.effects import Effect, Effects
+from toolgauge.score.effects import Effect, Effects, Histories
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.histories import Histories
 from toolgauge.score.origins.delegated_texts import without_delegated
 from toolgauge.score.origins.value_origin import place, values_of
 from toolgauge.score.recorded_values import result_value
-from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
+from toolgauge.score.selection import has_taken_effect, no_object, nothing_to_judge, readable_arguments, shown
 
 _SECOND = 1_000_000_000
 _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
@@ -106,10 +105,7 @@ class _Conversation:
         if not has_worked and not effects.was_lost(call.error):
             return None
         if arguments is None:
-            unparsable = NotEvaluated(
-                reason="unparsable", explanation=f"the arguments of {shown(call.name)} are no object"
-            )
-            return unseen_arguments(call) or unparsable
+            return no_object(call)
         if effects.has_idempotency_key(arguments):
             return _NEW if has_worked else None
         self._hear(call.turn)

@@ -15,9 +15,8 @@ from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import ToolKinds
-from toolgauge.score.effects import is_act
+from toolgauge.score.effects import Histories, is_act
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.histories import Histories
 from toolgauge.score.recorded_values import Contents, lasting, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, Leaf
 from toolgauge.model.judging import Judged
@@ -23,7 +22,7 @@ from toolgauge.score.origins.provenance import (
     Subject,
     Verdict,
     joined,
-    unseen_result,
+    unseen_part,
 )
 from toolgauge.score.patterns import Globs, Place, Step, read_path
 from toolgauge.score.rules import Exact
@@ -31,13 +30,13 @@ from toolgauge.score.selection import (
     first_notes,
     has_taken_effect,
     hidden_calls,
+    no_object,
     readable_arguments,
+    recorded_result,
     shown,
-    unseen_arguments,
     was_stopped,
 )
-from toolgauge.score.tool_schemas import Steps, ToolSchema, is_masked
-from toolgauge.score.violations import complaint, difference
+from toolgauge.score.tool_schemas import Steps, ToolSchema, complaint, difference, is_masked
 
 # Less than a second for all calls of a trajectory.
 _STEPS = 300_000
@@ -114,13 +113,13 @@ class _Review:
     def _of_arguments(self, call: ToolCall, schema: ToolSchema) -> Verdict:
         arguments = readable_arguments(call)
         if arguments is None:
-            return unseen_arguments(call) or _unreadable(call)
+            return no_object(call)
         return self._broken("arguments", call, schema, (arguments,))
 
     def _of_result(self, call: ToolCall, schema: ToolSchema) -> Verdict:
-        if (unseen := unseen_result(call.name, call.result)) is not None or isinstance(call.result, NotRecorded):
-            return unseen
-        value = call.result.value if isinstance(call.result, Recorded) else call.result.text
+        value = unseen_part(call) or recorded_result(call)
+        if isinstance(value, NotEvaluated):
+            return value
         inner = opened(value)
         # A text may be meant as it is.
         return self._broken("result", call, schema, (inner,) if inner is value else (inner, value))
@@ -162,7 +161,7 @@ class _Review:
         arguments = readable_arguments(call)
         values = [] if arguments is None else subject.values(arguments)
         if arguments is None:
-            yield unseen_arguments(call) or _unreadable(call)
+            yield no_object(call)
         elif values:
             key = (call.name, path)
             if key not in self._within:
@@ -192,7 +191,7 @@ class _Required:
             return
         arguments = readable_arguments(call)
         if self._same and arguments is None:
-            yield unseen_arguments(call) or _unreadable(call)
+            yield no_object(call)
             return
         found = [(origins, values) for one, origins in self._same if (values := one.values(arguments or {}))]
         for origins, values in found:
@@ -212,7 +211,3 @@ def _named(clause: str, verdict: Verdict) -> Verdict:
     if not isinstance(verdict, Broken):
         return verdict
     return Broken(note=f"`{clause}`: {verdict.note}", differences=verdict.differences)
-
-
-def _unreadable(call: ToolCall) -> NotEvaluated:
-    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} are no object")

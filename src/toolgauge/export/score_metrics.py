@@ -22,7 +22,7 @@ from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import Observed, Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT, SpanRef
 from toolgauge.model.recoveries import recovered
-from toolgauge.model.tool_changes import ToolChangeKind, ToolDefinitionChange
+from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
 from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
 
 _ENFORCE = "toolgauge.enforce"

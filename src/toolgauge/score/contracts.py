@@ -18,8 +18,8 @@ from pydantic import (
 
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json
-from toolgauge.score.answer_tools import ANSWER_NAMES, ANSWER_PREFIX
 from toolgauge.score.equality import same
+from toolgauge.score.final_answers import ANSWER_NAMES, ANSWER_PREFIX
 from toolgauge.score.name_words import (
     MAX_KNOWN,
     NEUTRAL_NAMES,

@@ -1,6 +1,7 @@
 """The effects of calls: which tools act, whether a result names another effect, and whether a user may have asked for one more.
 
-What is remembered over the traces of a conversation holds hashes in place of values.
+What is remembered over the traces of a conversation holds hashes in place of values. `Histories` are the agent runs of a trajectory
+that share a history: what one of them did, the next one can know.
 """
 
 import re
@@ -17,7 +18,8 @@ from msgspec.structs import replace
 from toolgauge.model.json import Json, JsonObject, canonical
 from toolgauge.model.left_out import UserText
 from toolgauge.model.observations import CallError
-from toolgauge.model.trajectory import ToolCall
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.facts import Facts
 from toolgauge.score.name_words import READING_VERBS, name_words
@@ -406,3 +408,33 @@ class Effects:
                     effects[digest] = replace(one, may_be_asked=True)
             self._heard += 1
         self.user_texts.clear()
+
+
+class Histories:
+    """Rule: each outermost run of a trace is a run of its own, unless it continues the history of the one before."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        # The first of the runs that share a history with it, by run; `None` for the first outermost one of a trace, which
+        # may continue an earlier trace of its conversation.
+        self._first: dict[SpanRef, SpanRef | None] = {}
+        self._above: dict[SpanRef, SpanRef] = {}
+        newest: dict[str, SpanRef | None] = {}
+        for run in trajectory.runs:
+            if run.above is not None:
+                self._above[run.span] = run.above
+                self._first[run.span] = run.span
+                continue
+            trace = run.span.trace_id
+            first = newest.get(trace) if run.has_history or trace not in newest else run.span
+            self._first[run.span] = newest[trace] = first
+
+    def of(self, call: ToolCall) -> SpanRef | None:
+        """Return the first run that shares a history with that of the call; an inner run has one of its own."""
+        return None if call.run is None else self._first.get(call.run)
+
+    def outermost(self, call: ToolCall) -> SpanRef | None:
+        """Return the first run that shares a history with the outermost run around the call."""
+        run = call.run
+        for _ in self._above:
+            run = self._above.get(run, run) if run is not None else None
+        return None if run is None else self._first.get(run)

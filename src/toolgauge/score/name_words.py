@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from toolgauge.score.answer_tools import ANSWER_NAMES
+from toolgauge.score.final_answers import ANSWER_NAMES
 
 # What a tool's name begins with when the tool only looks. Everything else may change something.
 READING_VERBS = frozenset(

@@ -16,8 +16,15 @@ from msgspec.structs import astuple, replace
 
 from toolgauge.model.metrics import Exemplar, Labels, fit_label
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamState, StreamStatus
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import (
+    Arm,
+    Regression,
+    Stream,
+    StreamHistory,
+    StreamState,
+    StreamStatus,
+    ToolDefinitionChange,
+)
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.detector import Detector

@@ -105,8 +105,10 @@ def identity(observation: Observation) -> Hashable | None:
         case MessageSeen(role=role, text=text, follows=follows, has_media=has_media):
             return ("message", role, hash(text), len(text), follows, has_media)
         case CallAnswered(call_id=call_id, name=name, result=result, error=error):
+            # A number or an object differs from a text that reads like it.
+            kinds = type(result), type(result.value) if isinstance(result, Recorded) else None
             text = _text(result)
-            return ("answer", call_id, name, _kind(result), hash(text), len(text), error)
+            return ("answer", call_id, name, kinds, hash(text), len(text), error)
         case _:
             return None
 
@@ -159,27 +161,18 @@ def cut_text(text: str, level: int) -> str:
     return text[:kept] + MARK + text[len(text) - kept :]
 
 
-def _kind(content: Content) -> Hashable:
-    """Distinguish what has the same text: a number or an object, and a text that reads like it."""
-    return type(content), type(content.value) if isinstance(content, Recorded) else None
-
-
 def _text(content: Content) -> str:
     match content:
         case Recorded(value=str() as text) | Unparsed(text=text):
             return text
         case Recorded(value=value):
-            return _as_json(value)
+            try:
+                return json.dumps(value, ensure_ascii=False)
+            except RecursionError:
+                # Deeper than anything a tool takes or returns; its bytes count against the limit of all traces.
+                return ""
         case NotRecorded():
             return ""
-
-
-def _as_json(value: object) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except RecursionError:
-        # Deeper than anything a tool takes or returns; its bytes count against the limit of all traces.
-        return ""
 
 
 class TruncatedIndex:

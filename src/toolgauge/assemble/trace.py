@@ -125,7 +125,11 @@ class OpenTrace:
                 self.active_ns = now_ns
                 self._readings[key] = reading
                 self._received += reading.size_bytes
-                self._weigh(reading, known)
+                weight, offered = self._scale.weights(reading)
+                if known is not None:
+                    weight -= self._scale.weights(known)[0]
+                self._readings_bytes += weight
+                self.size_bytes += weight + offered
                 if self._received > self._cut_above:
                     self._cut()
                 if reading.is_open:
@@ -327,13 +331,6 @@ class OpenTrace:
             left_out=NOTHING_LEFT_OUT if self._cutter is None else self._cutter.left_out,
             history=self._history,
         )
-
-    def _weigh(self, reading: Reading, replaced: Reading | None) -> None:
-        weight, offered = self._scale.weights(reading)
-        if replaced is not None:
-            weight -= self._scale.weights(replaced)[0]
-        self._readings_bytes += weight
-        self.size_bytes += weight + offered
 
     def _weigh_again(self) -> None:
         before_bytes = self._readings_bytes

@@ -13,7 +13,7 @@ from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
 from toolgauge.model.notices import OpenCall
-from toolgauge.model.observations import OTHER_ERROR, CallError, Ending
+from toolgauge.model.observations import OTHER_ERROR, Ending
 from toolgauge.model.outcomes import (
     OBSERVABLE,
     UNOBSERVED,
@@ -382,7 +382,11 @@ class RunCompleted(BaseModel):
         for run in runs:
             ending = endings[run.span]
             if run.error is not None:
-                outcome = _failed(run, run.error, unanswered)
+                error, who = run.error, f"the run of {shown(run.agent)}" if run.agent else "the run"
+                kind = f": {shown(error.kind)}" if error.kind and error.kind != OTHER_ERROR else ""
+                message = Difference(where=run.agent or "run", rule="error", actual=Side(value=error.message))
+                explanation = f"{who} ended with an error{kind}{unanswered}"
+                outcome = Scored(0.0, explanation, differences=(message,) if error.message else ())
             elif ending is not None:
                 outcome = Scored(0.0, _ENDINGS[ending] + unanswered)
             else:
@@ -395,13 +399,6 @@ class RunCompleted(BaseModel):
         unseen = None if trajectory.has_agent_run else _unseen_end(trajectory)
         completed = replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered) if unanswered else _COMPLETED
         yield None, unseen or completed
-
-
-def _failed(run: Run, error: CallError, unanswered: str) -> Outcome:
-    who = f"the run of {shown(run.agent)}" if run.agent else "the run"
-    kind = f": {shown(error.kind)}" if error.kind and error.kind != OTHER_ERROR else ""
-    message = Difference(where=run.agent or "run", rule="error", actual=Side(value=error.message))
-    return Scored(0.0, f"{who} ended with an error{kind}{unanswered}", differences=(message,) if error.message else ())
 
 
 def _ending(run: Run, trajectory: Trajectory) -> Ending | None:

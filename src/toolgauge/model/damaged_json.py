@@ -123,25 +123,21 @@ def extent(text: str) -> Extent:
 
 def _has_known_length(text: str) -> bool:
     sizes = _lengths(text)
-    if any(_is_limit(size) for size in sizes):
-        return True
-    # A text of narrow characters fills a limit to the end.
-    return any(
-        _is_common(size + spared)
+    for size in sizes:
+        if size >= _SHORTEST_LIMIT and (0 in (size % 100, size % 64, size & (size + 1)) or size in _ODD_LIMITS):
+            return True
+    # A text of narrow characters fills a limit to the end; one that is somewhat shorter shows the few that are common.
+    near = [
+        size + spared
         for size, most in zip(sizes, _MOST_SPARED, strict=True)
         if size != sizes[0]
         for spared in range(1, most + 1)
+    ]
+    return any(
+        size > _SHORTEST_LIMIT
+        and (0 in (size % 500, size % 1024, size & (size - 1), size & (size + 1)) or size in _ODD_LIMITS)
+        for size in near
     )
-
-
-def _is_limit(size: int) -> bool:
-    return size >= _SHORTEST_LIMIT and (0 in (size % 100, size % 64, size & (size + 1)) or size in _ODD_LIMITS)
-
-
-def _is_common(size: int) -> bool:
-    """Return whether a length is one of the few limits that even a text somewhat shorter shows."""
-    signs = (size % 500, size % 1024, size & (size - 1), size & (size + 1))
-    return size > _SHORTEST_LIMIT and (0 in signs or size in _ODD_LIMITS)
 
 
 def _walk(text: str) -> tuple[Extent, bool]:

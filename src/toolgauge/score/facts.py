@@ -73,7 +73,10 @@ class Facts:
 
     def _is_other(self, failed: ToolCall, success: ToolCall) -> bool:
         """Return whether a read after a failed one is of another thing, which was known before: it is no retry."""
-        wanted, found = (_values(call) for call in (failed, success))
+        wanted, found = (
+            {value for leaf in leaves(readable_arguments(call)) if (value := written(leaf))}
+            for call in (failed, success)
+        )
         if failed.name in self.trajectory.writing_tools or not wanted or not found or wanted & found:
             return False
         turn = failed.turn
@@ -87,10 +90,6 @@ class Facts:
     def offers(self) -> RunOffers:
         """The tools that each call is judged by."""
         return RunOffers(self.trajectory)
-
-
-def _values(call: ToolCall) -> set[str]:
-    return {value for leaf in leaves(readable_arguments(call)) if (value := written(leaf))}
 
 
 class FactsEvaluator(CallSelection):

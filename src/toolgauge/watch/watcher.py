@@ -339,7 +339,9 @@ class Watcher:
         conversations: list[_SavedConversation] = []
         for row, sealed in rows.items():
             try:
-                saved = _unsealed(row, sealed)
+                saved = sealed[_CHECKSUM_BYTES:]
+                if _sealed(row, saved) != sealed:
+                    raise ValueError("the row is damaged")
                 if row == _BUDGET:
                     self._budget = msgspec.msgpack.decode(saved, type=Budget)
                 elif row.startswith(b"s"):
@@ -404,10 +406,3 @@ def _row(kind: bytes, key: StreamKey | ConversationKey | AgentKey) -> bytes:
 def _sealed(row: bytes, saved: bytes) -> bytes:
     """Put a checksum in front: a changed byte on the disk would be read as other figures."""
     return crc32(saved, crc32(row)).to_bytes(_CHECKSUM_BYTES) + saved
-
-
-def _unsealed(row: bytes, sealed: bytes) -> bytes:
-    saved = sealed[_CHECKSUM_BYTES:]
-    if _sealed(row, saved) != sealed:
-        raise ValueError("the row is damaged")
-    return saved

@@ -75,12 +75,8 @@ class Scale:
                 offered += self._tools(seen)
             elif is_long:
                 held += astuple(seen)
-            elif type(seen) is CallExecuted:
-                held += (seen.call_id, seen.arguments, seen.result, seen.error)
-            elif type(seen) is CallRequested:
-                held += (seen.call_id, seen.arguments)
-            elif type(seen) is CallAnswered or type(seen) is SpanFailed:
-                held += astuple(seen)
+            else:
+                held += contents_of(seen)
         for _, value in reading.attributes:
             size += _ATTRIBUTE_BYTES + value.__sizeof__()
         return (size + memory_of(held, with_names=is_long) if held else size), offered
@@ -135,7 +131,7 @@ def contents_of(observation: Observation) -> tuple[object, ...]:
         return observation.call_id, observation.arguments, observation.result, observation.error
     if type(observation) is CallRequested:
         return observation.call_id, observation.arguments
-    if type(observation) is CodeExecuted:
+    if type(observation) is CodeExecuted or type(observation) is SpanFailed:
         return (observation.error,)
     if type(observation) is CallAnswered:
         return observation.call_id, observation.result, observation.error

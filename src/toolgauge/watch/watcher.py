@@ -201,10 +201,15 @@ class Watcher:
             if tool is not None and tool not in properties:
                 properties[tool] = of_tool(conversation.fingerprint, tool)
             # Taken out and put back: the dict stays in the order of use.
-            stream = self._streams.pop(key, None) or self._new_stream(key)
+            stream = self._streams.pop(key, None)
+            least = self._settings.baseline_min or least_baseline(run_length)
+            if stream is None:
+                if len(self._streams) >= self._settings.max_streams:
+                    self._evict()
+                detector = Detector(run_length, least, self._settings.baseline)
+                stream = WatchedStream(key, detector, measure=self._measure(key))
             self._streams[key] = stream
-            stream.detector.arl = run_length
-            stream.detector.needed = self._settings.baseline_min or least_baseline(run_length)
+            stream.detector.arl, stream.detector.needed = run_length, least
             regression = stream.add(tally, conversation, properties[tool], now_ns, self._incident)
             self._changed_streams[key] = None
             self._unshown[key] = None
@@ -214,13 +219,6 @@ class Watcher:
                     self._metrics.alarms.add(1, _labels(key), worst)
                 self._show(stream)
                 yield regression
-
-    def _new_stream(self, key: StreamKey) -> WatchedStream:
-        if len(self._streams) >= self._settings.max_streams:
-            self._evict()
-        least = self._settings.baseline_min or least_baseline(self._budget.run_length)
-        detector = Detector(self._budget.run_length, least, self._settings.baseline)
-        return WatchedStream(key, detector, measure=self._measure(key))
 
     def _evict(self) -> None:
         # One in alarm stays as long as there is another: its alarm would never be seen to end.

@@ -25,8 +25,8 @@ from toolgauge.assemble.agent_runs import (
 )
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Offers, in_turns, tool_calls
-from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
+from toolgauge.assemble.memory import merged
 from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order
 from toolgauge.assemble.pairing import Pair, asked, mark_stopped, pair, resumed

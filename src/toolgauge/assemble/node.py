@@ -7,6 +7,7 @@ from msgspec import Struct
 from toolgauge.assemble.failures import NotExecuted, mcp_failure
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, canonical
+from toolgauge.model.names import is_same_tool
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -22,7 +23,6 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
-from toolgauge.model.tool_names import is_same_tool
 
 
 def arguments_key(arguments: Content) -> Hashable | None:

@@ -8,10 +8,9 @@ from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.cutting import Cutter, written_out
 from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.assemble.memory import LOG_KEY_BYTES, Cutter, Scale, weight_together, written_out
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
 from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.observations import (

@@ -11,10 +11,11 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.cutting import written_out
 from toolgauge.assemble.dedupe import RequestIndex
+from toolgauge.assemble.memory import written_out
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
 from toolgauge.model.content import NotRecorded
+from toolgauge.model.names import fold_name
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -30,7 +31,6 @@ from toolgauge.model.observations import (
     ToolDescribed,
     ToolsOffered,
 )
-from toolgauge.model.tool_names import fold_name
 
 _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]

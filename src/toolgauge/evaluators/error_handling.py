@@ -15,8 +15,8 @@ from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
 from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
+from toolgauge.score.contracts import name_words
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.name_words import name_words
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
 from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
 

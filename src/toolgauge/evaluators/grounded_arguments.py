@@ -14,9 +14,9 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.contracts import hands_over, name_words
 from toolgauge.score.facts import EarlierTracesEvaluator, Facts
-from toolgauge.score.name_words import hands_over, name_words
-from toolgauge.score.origins.delegated_texts import ran_within
+from toolgauge.score.origins.gaps import ran_within
 from toolgauge.score.origins.grounding import Seen, Source
 from toolgauge.score.origins.value_origin import MAX_VALUES, Value, is_client_key, is_id, origin, place, values_of
 from toolgauge.score.patterns import Globs

@@ -18,7 +18,7 @@ from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import effects
 from toolgauge.score.effects import Effect, Effects, Histories
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.origins.delegated_texts import without_delegated
+from toolgauge.score.origins.gaps import without_delegated
 from toolgauge.score.origins.value_origin import place, values_of
 from toolgauge.score.recorded_values import result_value
 from toolgauge.score.selection import has_taken_effect, no_object, nothing_to_judge, readable_arguments, shown

@@ -29,8 +29,8 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.score.contracts import name_words
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.name_words import name_words
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CUT_SHORT,

@@ -14,7 +14,7 @@ from msgspec import Struct
 from toolgauge.model.left_out import marked
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.admissions import Idea, act_ideas, act_words, is_plain_claim, names_any, sentences_of
-from toolgauge.score.name_words import hands_over, name_words
+from toolgauge.score.contracts import hands_over, name_words
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.patterns import Pattern
 

@@ -20,9 +20,8 @@ from toolgauge.model.left_out import UserText
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.contracts import ToolKinds
+from toolgauge.score.contracts import READING_VERBS, ToolKinds, name_words
 from toolgauge.score.facts import Facts
-from toolgauge.score.name_words import READING_VERBS, name_words
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.value_origin import Value, is_id, values_of
 from toolgauge.score.recorded_values import is_epoch, is_passing, without_passing

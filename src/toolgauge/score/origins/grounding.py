@@ -19,8 +19,7 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.delegated_texts import without_delegated
-from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found, shows_screen
+from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found, shows_screen, without_delegated
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.recorded_values import result_parts
 from toolgauge.score.selection import has_taken_effect, shown

@@ -233,7 +233,7 @@ _NOTHING = Contract()
 class ToolKinds:
     """The kinds of tools by their names: contracts decide first, else words."""
 
-    __slots__ = ("_entries", "_known", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal")
+    __slots__ = ("_entries", "_kind", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal")
 
     def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
         self.contracts: Mapping[str, Contract] = contracts or {}
@@ -247,7 +247,7 @@ class ToolKinds:
         self.personal = Globs(personal) if personal else None
         # Agents call the same few tools again and again.
         known = lru_cache(maxsize=MAX_KNOWN)
-        self._known, self.of = known(self._decided), known(self._merged)
+        self.of, self._kind = known(self._merged), known(self._decided)
         self.pauses, self.may_repeat = known(self._pauses), known(self._may_repeat)
 
     def _merged(self, name: str) -> Contract:
@@ -263,8 +263,8 @@ class ToolKinds:
 
     def writing(self, names: Iterable[str]) -> frozenset[str]:
         """Return the tools that change state. All on offer are asked for with each trajectory."""
-        known, decided = self._known, self._decided
-        return frozenset([one for one in names if (known if len(one) <= READ_LENGTH else decided)(one) == "writes"])
+        kind = self._kind
+        return frozenset([one for one in names if kind(one) == "writes"])
 
     def is_neutral(self, name: str) -> bool:
         """Return whether the tool hands over, answers or thinks."""
@@ -291,9 +291,6 @@ class ToolKinds:
         """Return whether the tool is called again and again on purpose, or hands over."""
         declared = self.of(name).polls
         return (polls(name) if declared is None else declared) or self.hands_over(name)
-
-    def _kind(self, name: str) -> ToolKind:
-        return self._known(name) if len(name) <= READ_LENGTH else self._decided(name)
 
     def _decided(self, name: str) -> ToolKind:
         contract = self.of(name)

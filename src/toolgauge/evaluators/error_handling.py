@@ -11,8 +11,7 @@ from toolgauge.model.json import Leaf, canonical, leaves, tagged
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Needs
-from toolgauge.model.recoveries import has_succeeded
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
 from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
 from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
 from toolgauge.score.contracts import name_words

@@ -21,8 +21,7 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.error_objects import SIGNS, reported_failure
 from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.observations import CallError
-from toolgauge.model.recoveries import has_succeeded
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
 from toolgauge.score.contracts import Contract, ToolKinds
 from toolgauge.score.recorded_values import result_value
 

@@ -12,8 +12,7 @@ from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.ports import Evaluation, Needs
-from toolgauge.model.recoveries import made_good
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, made_good
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
 from toolgauge.score.final_answers import LONGEST_ANSWER, answers

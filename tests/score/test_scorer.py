@@ -216,16 +216,6 @@ def test_a_person_may_interrupt_an_evaluation_on_the_main_thread():
         score(JUDGED, criterion(Interrupted()))
 
 
-def test_what_ended_the_process_is_evaluated_no_more():
-    scorer = Scorer([criterion(name="one"), criterion(name="two")], ToolKinds())
-    scorer.set_crashed_aside([(JUDGED.trace_id, "one")])
-    other = replace(JUDGED, trace_id="ab" * 16)
-    found = [outcome_word(one.outcome) for run in (JUDGED, other) for one in scorer.score(run)]
-    assert found == ["error", "pass", "pass", "pass"]
-    scorer.set_crashed_aside([("", "two")])
-    assert [outcome_word(one.outcome) for one in scorer.score(other)] == ["pass", "error"]
-
-
 @each_row(
     "evaluator",
     [

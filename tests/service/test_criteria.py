@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from toolgauge import plugins
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.errors import ConfigError
-from toolgauge.model.ports import Needs
 from toolgauge.score.criterion import Criterion, Inline
 from toolgauge.service.criteria_factory import load_for_replay
 
@@ -78,12 +76,6 @@ def test_cases_may_select_runs_for_an_evaluator_without_reference(tmp_path: Path
     (tmp_path / "cases.jsonl").write_text('{"case": "a", "expected": []}\n')
     text = "[{name: a, evaluator: tool_success, when: {case: a}, reference: {file: cases.jsonl, key: id}}]"
     assert criteria(tmp_path, text, "defaults.enabled=false")
-
-
-def test_every_evaluator_says_whether_it_compares():
-    declared = {name: getattr(plugins.evaluator(name), "needs", Needs()) for name in plugins.names(plugins.EVALUATORS)}
-    silent = {name for name, needs in declared.items() if isinstance(needs, Needs) and needs.reference == "any"}
-    assert silent == {"bfcl.ast", "output_judge", "strands.trajectory_judge", "tool_call_count", "trajectory_judge"}
 
 
 @pytest.mark.parametrize(
@@ -178,10 +170,6 @@ def test_thresholds_and_titles_of_rules_make_another_revision_of_the_same_measur
 def test_what_decides_about_values_makes_another_measure(tmp_path: Path, written: str):
     before = criteria(tmp_path, "[{name: a, evaluator: policy, forbid: [{tool: x, name: y}]}]")[-1]
     assert before.measure != criteria(tmp_path, f"[{written}]")[-1].measure
-
-
-def test_default_criteria_can_look_at_whole_conversations(tmp_path: Path):
-    assert {one.scope for one in criteria(tmp_path, "[]", "defaults.scope=conversation")} == {"conversation"}
 
 
 @pytest.mark.parametrize(

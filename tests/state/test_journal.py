@@ -1,12 +1,14 @@
 """The journal: what is there after a restart, in which order, and what happens when it cannot be written."""
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.state.support import left, opened
+from tests.rows import each_row
+from tests.state.support import Opened, left, opened
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.metrics import MetricRegistry
@@ -142,6 +144,38 @@ def test_what_was_sent_is_received_since_the_first_start_unless_nothing_ran_for_
         assert third.journal.received_since_ns == begun_ns
     with opened(tmp_path, now_ns=begun_ns + 200_000_000_000) as late:
         assert late.journal.received_since_ns == begun_ns + 200_000_000_000
+
+
+def end_at(directory: Path, work: str) -> None:
+    """Open the journal in a process that ends at its first work."""
+    process = os.fork()
+    if not process:
+        Opened(directory, StateSettings(), start=False, now_ns=1_000).journal.begin_work(work)
+        os._exit(0)
+    os.waitpid(process, 0)
+
+
+@each_row(
+    ("works", "is_known"),
+    [(["a", "a", "a"], True), (["a", "a"], False), (["a", "b", "a"], False), (["a", "a", "", "a"], False)],
+    ids=["three times the same", "twice", "another one between", "an end in order between"],
+)
+def test_entries_of_three_processes_that_ended_at_the_same_run_are_known(
+    tmp_path_factory: pytest.TempPathFactory, works: list[str], *, is_known: bool
+):
+    directory = tmp_path_factory.mktemp("state")
+    with opened(directory) as first:
+        early = first.append(b"early")
+    for work in works:
+        if work:
+            end_at(directory, work)
+        else:
+            opened_once = Opened(directory, StateSettings(), start=False, now_ns=1_000)
+            opened_once.journal.begin_work("a")
+            opened_once.close()
+    with opened(directory, start=False) as last:
+        assert last.journal.begun.crashed_with(early) is is_known
+        assert not last.journal.begun.crashed_with(last.entry(b"late").id)
 
 
 def test_full_journal_asks_to_refuse(tmp_path: Path):

@@ -29,7 +29,7 @@ from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import Criterion, Inline, NoReference
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
-from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
+from toolgauge.service.plug_in_evaluators import on_spare_thread
 
 # Makes the function that answers the questions of one case from the verdicts that stand in it.
 Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
@@ -65,7 +65,6 @@ class Cases:
     def __init__(self, judge: Judge = scripted, registered_tools: Mapping[str, ToolDefinition] | None = None) -> None:
         self._judge = judge
         self._registered_tools = registered_tools
-        self._threads = SpareThreads()
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
 
     def score(self, case: Case) -> CaseResult:
@@ -91,7 +90,7 @@ class Cases:
             return make_evaluator(case.evaluator, {**case.config, **own}), True
         key = (case.evaluator, json.dumps(case.config, sort_keys=True))
         if key not in self._evaluators:
-            self._evaluators[key] = on_spare_thread(make_evaluator(case.evaluator, case.config), self._threads)
+            self._evaluators[key] = on_spare_thread(make_evaluator(case.evaluator, case.config))
         return self._evaluators[key], False
 
     def _scored(self, case: Case, found: Evaluator | JudgeEvaluator, expected: Expected | None) -> CaseResult:

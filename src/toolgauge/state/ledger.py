@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.delivery import Assignment, BrokerMessage, JournalRow, Outgoing, Signal, Source
+from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, JournalRow, Outgoing, Signal, Source
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 
 
@@ -32,6 +32,10 @@ class JournalWriter(Protocol):
         """Write the change soon."""
         ...
 
+    def begin_work(self, subject: str) -> None:
+        """Note what is read or evaluated next, for the process after a crash."""
+        ...
+
 
 class _Claims(Struct, kw_only=True):
     """Claims on one source. Each count begins with the one that holds the source until it has been read."""
@@ -45,6 +49,9 @@ class _Claims(Struct, kw_only=True):
 class Ledger:
     """Counts claims on sources. May be used in any thread; unknown sources are not needed by anyone."""
 
+    # Whether anything outlives the process.
+    has_journal = True
+
     def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
         self._claims: dict[Source, _Claims] = {}
@@ -52,6 +59,10 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self._claims)
+
+    def begin_work(self, subject: str) -> None:
+        """Note what is read or evaluated next, for the process after a crash."""
+        self._journal.begin_work(subject)
 
     def keeps(self, entries: Sequence[Source]) -> bool:
         """Return whether a process that ends now leaves these sources to the next one."""
@@ -234,6 +245,11 @@ class OffsetJournal:
         ):
             self._journal.submit(change)
 
+    def begin_work(self, subject: str) -> None:
+        """Have the journal note it."""
+        if self._journal is not None:
+            self._journal.begin_work(subject)
+
     def begin(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition from this offset on."""
         with self._lock:
@@ -315,3 +331,19 @@ class OffsetJournal:
         """Return the partition that needed the message; `None` where it was not needed."""
         part = self._partitions.get((message.topic, message.assignment.partition))
         return None if part is None or part.needed.pop(message, None) is None else part
+
+
+class NoLedger(Ledger):
+    """Counts nothing: without a journal and a broker, no request is read again."""
+
+    has_journal = False
+
+    def __init__(self) -> None:
+        super().__init__(OffsetJournal(None))
+
+    def new_entry(self, signal: Signal, body: bytes, received_ns: int, *, own: bool) -> JournalEntry:
+        """Return an entry that is not written."""
+        return JournalEntry(id=NO_ENTRY, signal=signal, body=body, received_ns=received_ns, own=own)
+
+
+NO_LEDGER = NoLedger()

@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.canonical import adds_to
 from toolgauge.assemble.failures import (
     NotExecuted,
     Rejection,
@@ -22,7 +21,7 @@ from toolgauge.assemble.failures import (
     rejection,
     with_message,
 )
-from toolgauge.assemble.node import TOP, Execution, Node, Request
+from toolgauge.assemble.node import TOP, Execution, Node, Request, adds_to
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject

@@ -159,7 +159,7 @@ class OpenTraces:
         self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._by_conversation: dict[str, set[str]] = {}
         self._schedule = Schedule(self._due_ns)
-        self._looks = Schedule(self._look_ns)
+        self._looks = Schedule(lambda trace_id: None if (trace := self.by_id.get(trace_id)) is None else trace.look_ns)
         # Traces whose due time may have changed since the schedule was last asked: each span changes that of its trace.
         self._moved: dict[OpenTrace, None] = {}
 
@@ -264,10 +264,6 @@ class OpenTraces:
         """Return when any open trace of the conversation is due, `None` without one; then another trace is asked."""
         trace_id = next(iter(self._by_conversation.get(conversation_id, ())), None)
         return None if trace_id is None else self._due_ns(trace_id)
-
-    def _look_ns(self, trace_id: str) -> int | None:
-        trace = self.by_id.get(trace_id)
-        return trace.look_ns if trace is not None else None
 
     def _due_ns(self, trace_id: str) -> int | None:
         trace = self.by_id.get(trace_id)

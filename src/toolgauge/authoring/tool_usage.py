@@ -13,12 +13,11 @@ from toolgauge.authoring.criteria_yaml import Commented, Written, may_be_written
 from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, form_of, is_id_name
 from toolgauge.model.content import NotRecorded, Recorded
-from toolgauge.model.json import Json, JsonObject, leaves
+from toolgauge.model.json import Json, JsonObject, Leaf, leaves
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.equality import Leaf
 from toolgauge.score.error_texts import error_beginning, error_in, opened
 from toolgauge.score.origins.provenance import FromResults, ResultsOf, Subject
 from toolgauge.score.patterns import Globs, Place, Step

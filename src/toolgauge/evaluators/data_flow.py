@@ -8,10 +8,10 @@ from msgspec import Struct
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from toolgauge.model.expected import Expected
+from toolgauge.model.json import Leaf
 from toolgauge.model.outcomes import Level, NotEvaluated
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.equality import Leaf
 from toolgauge.score.origins.provenance import (
     Check,
     EqualsAttribute,

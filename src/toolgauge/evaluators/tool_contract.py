@@ -4,15 +4,13 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.errors import SchemaError
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, Leaf
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Side
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.contracts import Contract, Requirement
-from toolgauge.score.equality import Leaf
 from toolgauge.score.error_texts import FAILED_RESULT, failed_by, opened
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.origins.provenance import (
@@ -24,7 +22,7 @@ from toolgauge.score.origins.provenance import (
     Subject,
     Verdict,
     joined,
-    unseen_result,
+    unseen_part,
 )
 from toolgauge.score.patterns import Globs, Place, Step, read_path
 from toolgauge.score.rules import Exact
@@ -34,11 +32,11 @@ from toolgauge.score.selection import (
     hidden_calls,
     no_object,
     readable_arguments,
+    recorded_result,
     shown,
     was_stopped,
 )
-from toolgauge.score.tool_schemas import Steps, ToolSchema, is_masked
-from toolgauge.score.violations import complaint, difference
+from toolgauge.score.tool_schemas import Steps, ToolSchema, complaint, difference, is_masked
 
 # Less than a second for all calls of a trajectory.
 _STEPS = 300_000
@@ -123,9 +121,9 @@ class _Review:
         return [value for arguments in calls for value in subject.values(arguments)]
 
     def _of_result(self, call: ToolCall, schema: ToolSchema) -> Verdict:
-        if (unseen := unseen_result(call.name, call.result)) is not None or isinstance(call.result, NotRecorded):
-            return unseen
-        value = call.result.value if isinstance(call.result, Recorded) else call.result.text
+        value = unseen_part(call) or recorded_result(call)
+        if isinstance(value, NotEvaluated):
+            return value
         inner = opened(value)
         # A text may be meant as it is.
         return self._broken("result", call, schema, (inner,) if inner is value else (inner, value))

@@ -21,9 +21,8 @@ from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import Observed, Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT, SpanRef
-from toolgauge.model.recoveries import recovered
-from toolgauge.model.tool_changes import ToolChangeKind, ToolDefinitionChange
-from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
+from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
+from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory, recovered
 
 _ENFORCE = "toolgauge.enforce"
 _STATE = "toolgauge.state"

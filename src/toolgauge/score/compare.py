@@ -13,9 +13,9 @@ from typing import TypeAlias, TypeGuard
 
 from msgspec import Struct
 
-from toolgauge.model.json import Json, kind
+from toolgauge.model.json import Json, Key, canonical, kind
 from toolgauge.model.outcomes import Difference, Side
-from toolgauge.score.equality import Key, agreement, canonical, same
+from toolgauge.score.equality import agreement, same
 from toolgauge.score.rules import (
     ABSENT,
     Absent,

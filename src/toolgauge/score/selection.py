@@ -178,12 +178,6 @@ def recorded_result(call: ToolCall, name: str = "the result") -> Json | NotEvalu
 
 
 def no_object(call: ToolCall) -> NotEvaluated:
-    """Return the outcome of a call whose arguments were not recorded, or are no object."""
-    explanation = f"the arguments of {shown(call.name)} are no object"
-    return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=explanation)
-
-
-def no_object(call: ToolCall) -> NotEvaluated:
     """Return the outcome of a call whose arguments cannot be read as an object."""
     explanation = f"the arguments of {shown(call.name)} are no object"
     return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=explanation)

@@ -29,7 +29,7 @@ LIMITED = {
     for name in ("_NO_SUCH_TOOL", "_NOT_THESE_ARGUMENTS", "_VALIDATED", "_PARAMETER")
 }
 
-LIMITED["toolgauge.model.damaged_json._MARKER"] = 200
+LIMITED["toolgauge.model.masks._MARKER"] = 200
 LIMITED["toolgauge.model.names._ID"] = 256
 LIMITED["toolgauge.evaluators.grounded_answer._LABEL"] = 60
 

@@ -1,7 +1,7 @@
 """Text of an open trace is bounded: repetitions are kept once, long texts lose their middle."""
 
 from tests.assemble.support import answered, args, assembler, executed, model, only_call, reading, requested
-from toolgauge.assemble.cutting import cut_text
+from toolgauge.assemble.memory import cut_text
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json

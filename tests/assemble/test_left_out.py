@@ -5,7 +5,7 @@ import time
 
 from tests.assemble.support import agent, args, assembler, conversation, executed, model, only_call, reading, requested
 from tests.rows import each_row
-from toolgauge.assemble.cutting import Cutter, TruncatedIndex, merged
+from toolgauge.assemble.memory import Cutter, TruncatedIndex, merged
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.left_out import NOTHING_LEFT_OUT, LeftOut

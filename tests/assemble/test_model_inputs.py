@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from tests.assemble.support import TRACE, answered, model, reading, span_id
+from toolgauge.assemble.memory import Scale
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace
-from toolgauge.assemble.weight import Scale
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallRequested, MessageSeen, ModelInput
 from toolgauge.model.records import Resource, Scope

@@ -2,7 +2,7 @@
 
 from tests.assemble.support import args, executed, reading
 from tests.rows import each_row
-from toolgauge.assemble.weight import Scale
+from toolgauge.assemble.memory import Scale
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import (

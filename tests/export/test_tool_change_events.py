@@ -11,7 +11,7 @@ from toolgauge.export.results import EmitSettings
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.export.tool_change_events import MAX_EVENTS_A_MINUTE, tool_change_sentence
 from toolgauge.model.metrics import Counter, MetricRegistry
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import ToolDefinitionChange
 from toolgauge.settings import MINUTE
 
 AT_NS = 1_800_021_727_000_000_000

@@ -3,7 +3,7 @@
 import json
 
 from tests.rows import each_row
-from toolgauge.model.damaged_json import extent, is_broken_by_mask, was_cut
+from toolgauge.model.masks import extent, is_broken_by_mask, was_cut
 
 WHOLE = json.dumps({"body": "x" * 150_000, "n": [1, 2]})
 

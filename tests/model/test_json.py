@@ -4,9 +4,8 @@ from collections.abc import Callable, Hashable
 
 import pytest
 
-from toolgauge.assemble.canonical import value_key
-from toolgauge.model.json import Json, spelled
-from toolgauge.score.equality import Identities, PythonEquality, canonical
+from toolgauge.model.json import Json, canonical, spelled
+from toolgauge.score.equality import Identities, PythonEquality
 
 # Its multiples have the hash 0.
 PRIME = 2**61 - 1
@@ -21,10 +20,6 @@ class Compared(int):
     def __eq__(self, other: object) -> bool:
         Compared.times += 1
         return int.__eq__(self, other)
-
-
-def call_keys() -> Callable[[Json], Hashable]:
-    return lambda value: value_key({"n": value})
 
 
 def set_keys() -> Callable[[Json], Hashable]:
@@ -46,7 +41,7 @@ def numbers_of_python() -> Callable[[Json], Hashable]:
     return key
 
 
-KEYS = pytest.mark.parametrize("keys", [call_keys, set_keys, identities, numbers_of_python])
+KEYS = pytest.mark.parametrize("keys", [set_keys, identities, numbers_of_python])
 
 
 @KEYS

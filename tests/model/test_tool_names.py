@@ -1,7 +1,7 @@
 """Names of one tool: those that servers, gateways and providers' limits make of it, and those of other tools."""
 
 from tests.rows import each_row
-from toolgauge.model.tool_names import is_same_tool, known_as
+from toolgauge.model.names import is_same_tool, known_as
 
 CUT = "mcp_customer_relationship_management_production_find_order_by_re"
 HASHED = "mcp_customer_relationship_management_productio_find_ord_a1b2c3d4"

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, canonical
 from toolgauge.score.compare import Comparison, compare, describe
-from toolgauge.score.equality import Identities, canonical, moment
+from toolgauge.score.equality import Identities, moment
 from toolgauge.score.patterns import Step
 from toolgauge.score.rules import (
     Casefold,

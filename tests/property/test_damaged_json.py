@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolgauge.model.damaged_json import extent, is_broken_by_mask, was_cut
 from toolgauge.model.json import Json
+from toolgauge.model.masks import extent, is_broken_by_mask, was_cut
 
 _TEXTS = st.text(st.characters(exclude_categories=("Cs",)))
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | _TEXTS

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolgauge.score.equality import Leaf, agreement
+from toolgauge.model.json import Leaf
+from toolgauge.score.equality import agreement
 from toolgauge.score.origins.provenance import SearchRule, ValueSearch
 from toolgauge.score.recorded_values import occurs_alone
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric

@@ -13,7 +13,7 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Result, Scorecard
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import ToolDefinitionChange
 from toolgauge.model.trajectory import Message, Tokens, ToolCall
 from toolgauge.report.catalogue import (
     Catalogue,

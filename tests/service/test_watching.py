@@ -16,8 +16,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.regressions import Regression
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import Regression, ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics, WebhookMetrics
 from toolgauge.service import watching as module
 from toolgauge.service.process import Faults

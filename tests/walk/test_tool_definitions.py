@@ -3,7 +3,7 @@
 from tests.walk.shapes import chat, request, run
 from tests.walk.support import Walk
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import ToolDefinitionChange
 
 
 def offering(number: int, version: str, *required: str, written: str = "parameters") -> bytes:

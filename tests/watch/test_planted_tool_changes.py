@@ -14,7 +14,7 @@ from tests.captures import sample
 from tests.recovery_table import trajectories
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.tool_changes import ToolChangeKind
+from toolgauge.model.regressions import ToolChangeKind
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.watch.offers import Offer, contracts, offers
 from toolgauge.watch.tool_contracts import RUNS_TO_DECIDE, ToolContracts

@@ -3,7 +3,7 @@
 from tests.rows import each_row
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.watch.schema_changes import Difference, Words, canonical, difference
+from toolgauge.watch.offers import Difference, Words, canonical, difference
 
 CITY: JsonObject = {"type": "string", "description": "A city."}
 UNIT: JsonObject = {"type": "string", "enum": ["C", "F"]}

@@ -7,7 +7,7 @@ from tests.export.scorecards import trajectory
 from tests.watch.support import START, offered, watcher
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import ToolDefinitionChange
 from toolgauge.settings import HOUR
 from toolgauge.watch import tool_contracts
 from toolgauge.watch.offers import Offer, contracts, offers

@@ -16,8 +16,7 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Arm, Regression
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import Arm, Regression, ToolDefinitionChange
 from toolgauge.report.kept import TrajectoryStore
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.workers.worker_observations import Observations, Viewers, WorkerObserver, trajectories_of

@@ -12,8 +12,8 @@ from msgspec import Struct
 from toolgauge.assemble.node import Node
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NotRecorded
+from toolgauge.model.names import fold_name
 from toolgauge.model.observations import PAUSED, REFUSED, CallAnswered
-from toolgauge.model.tool_names import fold_name
 
 # So many answers or calls with one id are compared with each other; of more the order decides.
 _MAX_OF_ONE_ID = 64

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from toolgauge.assemble.cross_trace import RecentSpans, UnmatchedResults, WaitingCalls, head_of, raw_id
 from toolgauge.assemble.eviction import Eviction, Recovery
+from toolgauge.assemble.memory import Scale
 from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversations, OpenTraces
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import HistoryReader, OpenTrace
-from toolgauge.assemble.weight import Scale
 from toolgauge.model.delivery import NO_ENTRY, BrokerMessage, Source
 from toolgauge.model.observations import ConversationSeen, ModelInput, Reading
 from toolgauge.model.records import PackedHead, SpanHead, SpanRef

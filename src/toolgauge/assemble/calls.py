@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.canonical import adds_to
 from toolgauge.assemble.failures import (
     NotExecuted,
     Rejection,
@@ -22,7 +21,7 @@ from toolgauge.assemble.failures import (
     rejection,
     with_message,
 )
-from toolgauge.assemble.node import TOP, Execution, Node, Request
+from toolgauge.assemble.node import TOP, Execution, Node, Request, adds_to
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import JsonObject
@@ -228,11 +227,7 @@ def tool_calls(
                     known_turn = bisect_left(turns_ns, known_ns, number + 1)
             place = (len(calls), number, position, known_turn)
             calls.append(_tool_call(pair, became, whole, place))
-    return _with_bare_texts(calls)
-
-
-def _with_bare_texts(calls: list[ToolCall]) -> tuple[ToolCall, ...]:
-    """Read results of bare text, of a producer that writes JSON: a tool that wrote JSON in another call raised this text."""
+    # Read results of bare text, of a producer that writes JSON: a tool that wrote JSON in another call raised this text.
     bare = [
         (call, call.result.text)
         for call in calls

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.canonical import arguments_key
-from toolgauge.assemble.cutting import cut
+from toolgauge.assemble.memory import READING_BYTES, contents_of, cut, memory_of
 from toolgauge.assemble.misrouting import UNSEEN
-from toolgauge.assemble.weight import READING_BYTES, contents_of, memory_of
+from toolgauge.assemble.node import arguments_key
+from toolgauge.model.names import fold_name
 from toolgauge.model.observations import CallAnswered, CallRequested, Reading
 from toolgauge.model.records import PackedHead, SpanHead, packed_head
-from toolgauge.model.tool_names import fold_name
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
 # Flags of a span (OTLP, `SpanFlags`).

@@ -14,8 +14,8 @@ from operator import attrgetter, itemgetter
 from toolgauge.assemble.node import Execution, Node, NodeIndex, Request, place_and_time
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.names import fold_name, is_same_tool
 from toolgauge.model.records import SpanRef
-from toolgauge.model.tool_names import fold_name, is_same_tool
 from toolgauge.model.trajectory import CodeStep
 
 # A request, and its place among all known ones: the earliest are taken first.

@@ -13,6 +13,7 @@ from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.error_objects import reported_failure
 from toolgauge.model.json import JsonObject
 from toolgauge.model.mcp_results import failed_mcp_result, mcp_result
+from toolgauge.model.names import fold_name
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
@@ -22,7 +23,6 @@ from toolgauge.model.observations import (
     UNKNOWN_TOOL,
     CallError,
 )
-from toolgauge.model.tool_names import fold_name
 
 Rejection = Literal["unknown_tool", "invalid_arguments", "permission_denied"]
 

@@ -25,8 +25,8 @@ from toolgauge.assemble.agent_runs import (
 )
 from toolgauge.assemble.answers import Answers
 from toolgauge.assemble.calls import Offers, in_turns, tool_calls
-from toolgauge.assemble.cutting import merged
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
+from toolgauge.assemble.memory import merged
 from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order
 from toolgauge.assemble.pairing import Pair, asked, mark_stopped, pair, resumed
@@ -156,6 +156,9 @@ def _joined(
     producer = index.nodes[0].first if root is None else root.first
     if producer.service is None:
         producer = next((node.first for node in index.nodes if node.first.service is not None), producer)
+    # Few traces have more than one version of the properties of their runs and model calls.
+    distinct = {id(seen.values): seen.values for node in index.nodes if (seen := node.properties) is not None}
+    merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
     return Trajectory(
         scope=scope,
         trace_id=last.trace.trace_id,
@@ -180,7 +183,7 @@ def _joined(
         has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
         runs=tuple(runs),
         code_steps=code_steps(index),
-        properties=_properties(index.nodes),
+        properties=merge(*distinct.values()),
         tokens=tokens_of([one.index for one in planted]),
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
@@ -240,13 +243,6 @@ def _sources(nodes: Sequence[Node]) -> tuple[SpanSource, ...]:
     return tuple(sources)
 
 
-def _properties(nodes: Sequence[Node]) -> Mapping[str, str]:
-    """Merge the properties of all runs and model calls; few traces have more than one version of them."""
-    distinct = {id(seen.values): seen.values for node in nodes if (seen := node.properties) is not None}
-    merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
-    return merge(*distinct.values())
-
-
 # Runs of one agent have the same properties: without it, fingerprints take a fifth more.
 @lru_cache(maxsize=128)
 def _merged(*distinct: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
@@ -289,7 +285,14 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
         counted = _counted(index.models)
         found = [_tokens(node) for node in counted]
         if found.count((None, None)) == len(found):
-            counted, found = _of_runs(index.running) or (counted, found)
+            summed = [
+                (node, (node.properties.input_tokens, node.properties.output_tokens))
+                for node in index.running
+                if node.is_outermost_run and node.properties is not None
+            ]
+            summed = [one for one in summed if one[1] != (None, None)]
+            if summed:
+                counted, found = [node for node, _ in summed], [tokens for _, tokens in summed]
         for node, (sent, received) in zip(counted, found, strict=True):
             unmeasured += sent is None or received is None
             properties = node.properties
@@ -307,17 +310,6 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     if not input_tokens and not output_tokens:
         return None
     return Tokens(input=input_tokens, output=output_tokens, unmeasured=unmeasured, cost=cost, unpriced=unpriced)
-
-
-def _of_runs(running: Sequence[Node]) -> tuple[list[Node], list[tuple[int | None, int | None]]] | None:
-    """Return the outermost runs whose spans have sums, with these; `None` without any."""
-    found = [
-        (node, (node.properties.input_tokens, node.properties.output_tokens))
-        for node in running
-        if node.is_outermost_run and node.properties is not None
-    ]
-    summed = [one for one in found if one[1] != (None, None)]
-    return ([node for node, _ in summed], [tokens for _, tokens in summed]) if summed else None
 
 
 def _tokens(node: Node) -> tuple[int | None, int | None]:

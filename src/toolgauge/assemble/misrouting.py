@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from toolgauge.assemble.node import Execution, Node, NodeIndex
 from toolgauge.assemble.pairing import Pair
+from toolgauge.model.names import fold_name
 from toolgauge.model.records import SpanRef
-from toolgauge.model.tool_names import fold_name
 
 _NEWEST_TRAJECTORIES = 100
 _LEAST_SPLIT = 5

@@ -4,9 +4,10 @@ from collections.abc import Hashable, Sequence
 
 from msgspec import Struct
 
-from toolgauge.assemble.canonical import arguments_key
 from toolgauge.assemble.failures import NotExecuted, mcp_failure
-from toolgauge.model.content import Content, NotRecorded
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, canonical
+from toolgauge.model.names import is_same_tool
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -22,7 +23,50 @@ from toolgauge.model.observations import (
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
-from toolgauge.model.tool_names import is_same_tool
+
+
+def arguments_key(arguments: Content) -> Hashable | None:
+    """Return a key for the arguments of a call; `None` when they were not recorded and so equal nothing."""
+    if type(arguments) is Recorded:
+        value = arguments.value
+    elif type(arguments) is Unparsed:
+        value = arguments.text
+    else:
+        return None
+    return ("text", value.strip()) if type(value) is str else canonical(value)
+
+
+def likeness(requested: Content, executed: Content) -> float:
+    """Return how alike arguments are, 0 to 1: producers fill in defaults, repair values, or write an only argument bare."""
+    if not isinstance(requested, Recorded) or not isinstance(requested.value, dict):
+        return 0.0
+    wanted = requested.value
+    match executed:
+        case Recorded(value=dict() as given):
+            shared = sum(1 for key in wanted if key in given and canonical(wanted[key]) == canonical(given[key]))
+            return shared / max(1, len(wanted.keys() | given.keys()))
+        case Recorded(value=bare):
+            return float(_is_only_value(bare, wanted))
+        case Unparsed(text=text):
+            return float(_is_only_value(text, wanted))
+        case NotRecorded():
+            return 0.0
+
+
+def adds_to(executed: JsonObject, requested: Content) -> bool:
+    """Return whether executed arguments hold all that was requested: the same members, or broken text as the only value."""
+    match requested:
+        case Recorded(value=dict() as wanted) if wanted:
+            return all(key in executed and canonical(executed[key]) == canonical(wanted[key]) for key in wanted)
+        case Unparsed(text=text):
+            return list(executed.values()) == [text]
+        case _:
+            return False
+
+
+def _is_only_value(bare: Json, wanted: dict[str, Json]) -> bool:
+    return len(wanted) == 1 and all(canonical(value) == canonical(bare) for value in wanted.values())
+
 
 _MARK = "<"
 

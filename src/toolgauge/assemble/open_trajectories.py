@@ -159,7 +159,7 @@ class OpenTraces:
         self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._by_conversation: dict[str, set[str]] = {}
         self._schedule = Schedule(self._due_ns)
-        self._looks = Schedule(self._look_ns)
+        self._looks = Schedule(lambda trace_id: None if (trace := self.by_id.get(trace_id)) is None else trace.look_ns)
         # Traces whose due time may have changed since the schedule was last asked: each span changes that of its trace.
         self._moved: dict[OpenTrace, None] = {}
 
@@ -190,7 +190,8 @@ class OpenTraces:
         self._moved[trace] = None
         if trace.conversation is not conversation:
             self._leave_conversation(trace, conversation)
-            self._enter_conversation(trace)
+            if trace.conversation is not None:
+                self._by_conversation.setdefault(trace.conversation[1], set()).add(trace.trace_id)
 
     def add_head(self, trace: OpenTrace, head: SpanHead, now_ns: int) -> None:
         """Add the ids of a span that no dialect reads to its trace."""
@@ -264,17 +265,9 @@ class OpenTraces:
         trace_id = next(iter(self._by_conversation.get(conversation_id, ())), None)
         return None if trace_id is None else self._due_ns(trace_id)
 
-    def _look_ns(self, trace_id: str) -> int | None:
-        trace = self.by_id.get(trace_id)
-        return trace.look_ns if trace is not None else None
-
     def _due_ns(self, trace_id: str) -> int | None:
         trace = self.by_id.get(trace_id)
         return trace.due()[0] if trace is not None else None
-
-    def _enter_conversation(self, trace: OpenTrace) -> None:
-        if trace.conversation is not None:
-            self._by_conversation.setdefault(trace.conversation[1], set()).add(trace.trace_id)
 
     def _leave_conversation(self, trace: OpenTrace, conversation: tuple[int, str] | None) -> None:
         if conversation is not None and (together := self._by_conversation.get(conversation[1])) is not None:

@@ -13,12 +13,11 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.assemble.canonical import adds_to, likeness
 from toolgauge.assemble.failures import not_executed
-from toolgauge.assemble.node import Execution, Node, Request, is_restored
+from toolgauge.assemble.node import Execution, Node, Request, adds_to, is_restored, likeness
 from toolgauge.model.content import Recorded
+from toolgauge.model.names import fold_name, is_same_tool
 from toolgauge.model.observations import PAUSED, CallError
-from toolgauge.model.tool_names import fold_name, is_same_tool
 
 # Comparing all with all is for the few calls of one agent run; hostile numbers fall through to order.
 _MAX_COMPARISONS = 1024

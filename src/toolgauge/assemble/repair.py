@@ -11,12 +11,11 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.canonical import arguments_key
-from toolgauge.assemble.node import Node, NodeIndex, Request, restored_ref
+from toolgauge.assemble.node import Node, NodeIndex, Request, arguments_key, restored_ref
 from toolgauge.assemble.pairing import Pair
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
+from toolgauge.model.names import fold_name
 from toolgauge.model.observations import CallRequested, MessageSeen, Observation, Reading
-from toolgauge.model.tool_names import fold_name
 
 # Text with this beginning is cut JSON or plain text of the model: the history shows which.
 _JSON = ("[", "{")

@@ -3,21 +3,20 @@
 Only a complete chain of parents distinguishes the end of the run from the end of a sub-agent.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.cutting import Cutter, fingerprint
-from toolgauge.assemble.finished_runs import finished_runs, place
 from toolgauge.assemble.join import GatheredTrace, join
+from toolgauge.assemble.memory import LOG_KEY_BYTES, Cutter, Scale, weight_together, written_out
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.assemble.weight import LOG_KEY_BYTES, Scale, weight_together
 from toolgauge.model.delivery import Assignment, Source
 from toolgauge.model.left_out import NOTHING_LEFT_OUT
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
+    CallExecuted,
     CallRequested,
     ConversationSeen,
     MessageSeen,
@@ -119,14 +118,17 @@ class OpenTrace:
             key: Hashable = span_id
             if reading.is_log:
                 # Equal records are repetitions. A hash: the content would take as much memory as the reading itself.
-                content = hash(tuple([fingerprint(seen) for seen in reading.observations]))
-                key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, content)
+                key = (span_id, reading.start_ns, reading.scope, reading.size_bytes, hash(written_out(reading)))
             known = self._readings.get(key)
             if known is None or _is_newer(reading, known):
                 self.active_ns = now_ns
                 self._readings[key] = reading
                 self._received += reading.size_bytes
-                self._weigh(reading, known)
+                weight, offered = self._scale.weights(reading)
+                if known is not None:
+                    weight -= self._scale.weights(known)[0]
+                self._readings_bytes += weight
+                self.size_bytes += weight + offered
                 if self._received > self._cut_above:
                     self._cut()
                 if reading.is_open:
@@ -209,7 +211,7 @@ class OpenTrace:
         runs = {run: ended_ns for run, ended_ns in self.runs.items() if run not in self._closed_runs}
         ending_ns = [ended_ns for ended_ns in runs.values() if ended_ns > now_ns - grace_ns]
         self._look_ns = min(ending_ns) + grace_ns if ending_ns else None
-        found = finished_runs(self.readings if runs else (), self._parents, runs, now_ns - grace_ns)
+        found = _finished_runs(self.readings if runs else (), self._parents, runs, now_ns - grace_ns)
         joined = {
             run: join([self._gathered(together)], scope="trace", closed_because="parent_missing")
             for run, together in found.items()
@@ -225,11 +227,11 @@ class OpenTrace:
         known: dict[str, tuple[str | None, str | None]] = {}
         before = len(self._readings)
         for key, one in [*self._readings.items()]:
-            if place(one.ref.span_id, self._parents, self._closed_runs, known)[1] is not None:
+            if _place(one.ref.span_id, self._parents, self._closed_runs, known)[1] is not None:
                 del self._readings[key]
         for inputs in self._inputs.values():
             for one in [*inputs]:
-                if place(one.span_id, self._parents, self._closed_runs, known)[1] is not None:
+                if _place(one.span_id, self._parents, self._closed_runs, known)[1] is not None:
                     inputs.remove(one)
                     self.size_bytes -= _INPUT_BYTES + len(one.raw)
         if len(self._readings) < before:
@@ -329,13 +331,6 @@ class OpenTrace:
             history=self._history,
         )
 
-    def _weigh(self, reading: Reading, replaced: Reading | None) -> None:
-        weight, offered = self._scale.weights(reading)
-        if replaced is not None:
-            weight -= self._scale.weights(replaced)[0]
-        self._readings_bytes += weight
-        self.size_bytes += weight + offered
-
     def _weigh_again(self) -> None:
         before_bytes = self._readings_bytes
         self._readings_bytes = weight_together(self.readings)
@@ -426,3 +421,63 @@ def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | Non
     dangles = at is not None and known.get(at, at not in parents)
     known.update(dict.fromkeys(path, dangles))
     return dangles
+
+
+def _finished_runs(
+    readings: Sequence[Reading], parents: Mapping[str, str | None], runs: Mapping[str, int], until_ns: int
+) -> dict[str, list[Reading]]:
+    """Return the readings of each run that ended below a span that failed and does not end; `runs` holds when each own span arrived."""
+    # Some producers never end the span of a run that raised, and all later runs of the process hang below it. An agent that waits
+    # for others looks the same but for the failure: the last of its own spans worked.
+    known: dict[str, tuple[str | None, str | None]] = {}
+    last: dict[str, Reading] = {}
+    found: dict[str, list[Reading]] = {}
+    began_ns: dict[str, int] = {}
+    for reading in readings:
+        missing, run = _place(reading.ref.span_id, parents, runs, known)
+        if missing is None:
+            continue
+        if run is not None:
+            found.setdefault(run, []).append(reading)
+            if reading.ref.span_id == run and not reading.is_log:
+                began_ns[run] = reading.start_ns
+        elif missing not in last or (reading.end_ns, _has_failed(reading)) > (
+            last[missing].end_ns,
+            _has_failed(last[missing]),
+        ):
+            last[missing] = reading
+    finished: dict[str, list[Reading]] = {}
+    for run, together in found.items():
+        own = last.get(known[run][0] or "")
+        is_later = own is not None and _has_failed(own) and own.end_ns <= began_ns.get(run, 0)
+        if is_later and runs[run] <= until_ns:
+            finished[run] = together
+    return finished
+
+
+def _place(
+    span_id: str,
+    parents: Mapping[str, str | None],
+    runs: Collection[str],
+    known: dict[str, tuple[str | None, str | None]],
+) -> tuple[str | None, str | None]:
+    """Return the missing span at the end of the chain of parents, and the outermost of `runs` on it. `known` remembers places."""
+    path: list[str] = []
+    at: str | None = span_id
+    while at is not None and at not in known and at in parents:
+        path.append(at)
+        # Circles lead nowhere.
+        known[at] = (None, None)
+        at = parents[at]
+    missing, run = (None, None) if at is None else known.get(at, (at, None))
+    for passed in reversed(path):
+        run = passed if run is None and passed in runs else run
+        known[passed] = (missing, run)
+    return missing, run
+
+
+def _has_failed(reading: Reading) -> bool:
+    return reading.status == "error" or any(
+        type(seen) is SpanFailed or (type(seen) is CallExecuted and seen.error is not None)
+        for seen in reading.observations
+    )

@@ -12,8 +12,10 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.dedupe import RequestIndex
+from toolgauge.assemble.memory import written_out
 from toolgauge.assemble.node import NOWHERE, TOP, Branch, Execution, Node, Request, order
 from toolgauge.model.content import NotRecorded
+from toolgauge.model.names import fold_name
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
@@ -29,7 +31,6 @@ from toolgauge.model.observations import (
     ToolDescribed,
     ToolsOffered,
 )
-from toolgauge.model.tool_names import fold_name
 
 _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]
@@ -220,14 +221,6 @@ def nodes_of(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> 
     return nodes
 
 
-def _written(reading: Reading) -> str:
-    try:
-        return repr(reading.observations)
-    except RecursionError:
-        # Deeper than anything that a tool takes or returns.
-        return ""
-
-
 def _observed(reading: Reading) -> Node:
     """Put the observations of one reading on a node of its own."""
     is_log, start_ns, end_ns = reading.is_log, reading.start_ns, reading.end_ns
@@ -320,7 +313,7 @@ def _folded(readings: Sequence[Reading]) -> Node:
     keyed.sort(key=_order)
     if any(former[0] == latter[0] for former, latter in pairwise(keyed)):
         # Where all else is alike, their contents decide; they may be long.
-        keyed.sort(key=lambda placed: (placed[0], _written(placed[1])))
+        keyed.sort(key=lambda placed: (placed[0], written_out(placed[1])))
     first, *logs = [reading for _, reading in keyed]
     node = _observed(first)
     # Made when there is another view of a call to be found, which is seldom.

@@ -7,8 +7,7 @@ from functools import cached_property
 from zlib import crc32
 
 from toolgauge.authoring.criteria_yaml import Commented, Written
-from toolgauge.model.recoveries import has_succeeded
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.trajectory import Trajectory, has_succeeded
 from toolgauge.report.terminal import counted
 from toolgauge.score.admissions import act_ideas
 from toolgauge.score.claimed_acts import acts_of

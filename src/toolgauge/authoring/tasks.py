@@ -12,8 +12,7 @@ from toolgauge.authoring.runs import Case, Fault, RecordedRun, RunReader, case_t
 from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.recoveries import recovered
-from toolgauge.model.trajectory import Trajectory, TrajectoryScope
+from toolgauge.model.trajectory import Trajectory, TrajectoryScope, recovered
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
 from toolgauge.report.terminal import shortened
 from toolgauge.score.criterion import Criterion

@@ -13,12 +13,11 @@ from toolgauge.authoring.criteria_yaml import Commented, Written, may_be_written
 from toolgauge.authoring.evidence import Evidence, Requirements
 from toolgauge.authoring.value_profiles import MIN_SOURCES, VARYING, Form, Profile, form_of, is_id_name
 from toolgauge.model.content import NotRecorded, Recorded
-from toolgauge.model.json import Json, JsonObject, leaves
+from toolgauge.model.json import Json, JsonObject, Leaf, leaves
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.equality import Leaf
 from toolgauge.score.error_texts import error_beginning, error_in, opened
 from toolgauge.score.origins.provenance import FromResults, ResultsOf, Subject
 from toolgauge.score.patterns import Globs, Place, Step
@@ -104,7 +103,8 @@ class ArgumentNode:
     def candidates(self) -> Iterator[Evidence]:
         """Yield the evidence of what the schemas of arguments ask for: types, and which keys within them are required."""
         for runs in self._forms.values():
-            yield self._of_single(runs, self._all.runs)
+            # That it is never seen, which a single run contradicts.
+            yield Evidence(self._all.runs, 1, list(runs)) if len(runs) == 1 else Evidence()
         if self._items is not None:
             yield from self._items.candidates()
         for key, member in (self.members or {}).items():
@@ -112,11 +112,6 @@ class ArgumentNode:
             if self._depth:
                 yield self.present[key]
             yield from member.candidates()
-
-    @staticmethod
-    def _of_single(runs: set[int], of: int) -> Evidence:
-        """Return the evidence that something is never seen, which a single run contradicts."""
-        return Evidence(of, len(runs), list(runs)) if len(runs) == 1 else Evidence()
 
     def schema(self, requirements: Requirements, definition: str) -> _Schema:
         """Write the JSON Schema of the values."""

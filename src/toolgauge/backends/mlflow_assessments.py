@@ -50,7 +50,22 @@ def write(scores: Sequence[Score]) -> Exchange[Rest]:
         known = msgspec.json.decode(answer.body, type=_Answer).trace.trace_info.assessments
         by_id = {each.metadata.get(_ID): each.assessment_id for each in known}
         for score in of_trace:
-            body: dict[str, Any] = {"assessment": _assessment(score)}
+            error = {"error_code": score.reason, "error_message": score.explanation}
+            session = {} if score.session_id is None else {"session": score.session_id}
+            body: dict[str, Any] = {
+                "assessment": {
+                    "assessment_name": score.name,
+                    "trace_id": f"tr-{score.trace_id}",
+                    **({"span_id": score.span_id} if score.level == "call" else {}),
+                    "source": {
+                        "source_type": "LLM_JUDGE" if score.by_judge else "CODE",
+                        "source_id": f"toolgauge/{score.evaluator}",
+                    },
+                    "feedback": {"error": error} if score.value is None else {"value": score.value},
+                    "rationale": score.explanation,
+                    "metadata": {**score.metadata, **session, "outcome": score.word, _ID: score.id},
+                }
+            }
             assessment_id = by_id.get(score.id)
             body["assessment"]["assessment_id"] = assessment_id or f"a-{score.id.replace('-', '')}"
             if assessment_id is None:
@@ -59,23 +74,6 @@ def write(scores: Sequence[Score]) -> Exchange[Rest]:
                 body["update_mask"] = _MASK
                 yield Request(method="PATCH", path=f"{path}/assessments/{assessment_id}", body=body)
     return Rest(late=late, left_out=len(scores) - len(wanted))
-
-
-def _assessment(score: Score) -> dict[str, Any]:
-    error = {"error_code": score.reason, "error_message": score.explanation}
-    session = {} if score.session_id is None else {"session": score.session_id}
-    return {
-        "assessment_name": score.name,
-        "trace_id": f"tr-{score.trace_id}",
-        **({"span_id": score.span_id} if score.level == "call" else {}),
-        "source": {
-            "source_type": "LLM_JUDGE" if score.by_judge else "CODE",
-            "source_id": f"toolgauge/{score.evaluator}",
-        },
-        "feedback": {"error": error} if score.value is None else {"value": score.value},
-        "rationale": score.explanation,
-        "metadata": {**score.metadata, **session, "outcome": score.word, _ID: score.id},
-    }
 
 
 class _Source(msgspec.Struct, frozen=True):

@@ -21,7 +21,6 @@ from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.recordings.comparison import (
     BASE,
     NEW,
-    Comparison,
     Filters,
     Versions,
     choose_versions,
@@ -29,7 +28,6 @@ from toolgauge.recordings.comparison import (
     set_beside,
 )
 from toolgauge.recordings.comparison_tables import (
-    ComparedRuns,
     RunUsages,
     comparison_object,
     conclusion,
@@ -48,7 +46,7 @@ from toolgauge.recordings.conversation_means import (
     grouping,
     observed_live,
 )
-from toolgauge.recordings.failure_changes import FailureChange, FailuresByVersion, failure_lines, failure_markdown
+from toolgauge.recordings.failure_changes import FailuresByVersion, failure_lines, failure_markdown
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.report.catalogue import Catalogue, CatalogueContent, catalogue_lines, catalogue_markdown
@@ -166,26 +164,9 @@ def command(**options: object) -> int:
     _check_filters(filters, observed, asked.live)
     question = Question(margin=asked.margin, confidence=asked.confidence, looks_often=asked.live is not None)
     compared = compare(observed, versions, filters, question, () if asked.by is None else grouping(asked.by))
-    return _printed(compared, usages.beside(versions), failures.beside(versions, filters), asked)
-
-
-def _observed(score: _Observe, asked: _Asked) -> tuple[Observed, Sequence[Versions]]:
-    try:
-        if asked.live is not None:
-            observed = observed_live(_fetched(asked.live, "/comparison", asked.token_file, LiveArms).arms)
-            return observed, _chosen(observed, asked.base, asked.new, VERSION)
-        if asked.by is None:
-            return _two_recordings(score, *asked.files)
-        return _split(score, asked.files, asked.by, asked.base, asked.new)
-    except ToolgaugeError as error:
-        # 1 would say that the release is worse.
-        raise ConfigError(error.message, hint=error.hint) from error
-
-
-def _printed(
-    compared: Comparison, runs: Sequence[ComparedRuns], changes: Sequence[FailureChange], asked: _Asked
-) -> int:
-    """Print the comparison; return the exit code."""
+    # Print the comparison; return the exit code.
+    runs = usages.beside(versions)
+    changes = failures.beside(versions, filters)
     style = terminal_style()
     if asked.as_json:
         lines = [
@@ -199,6 +180,19 @@ def _printed(
         echo(line)
     echo("\n".join(conclusion(compared)), err=True)
     return _EXIT_CODES[compared.answer]
+
+
+def _observed(score: _Observe, asked: _Asked) -> tuple[Observed, Sequence[Versions]]:
+    try:
+        if asked.live is not None:
+            observed = observed_live(_fetched(asked.live, "/comparison", asked.token_file, LiveArms).arms)
+            return observed, _chosen(observed, asked.base, asked.new, VERSION)
+        if asked.by is None:
+            return _two_recordings(score, *asked.files)
+        return _split(score, asked.files, asked.by, asked.base, asked.new)
+    except ToolgaugeError as error:
+        # 1 would say that the release is worse.
+        raise ConfigError(error.message, hint=error.hint) from error
 
 
 def _check_filters(filters: Filters, observed: Observed, live: str | None) -> None:

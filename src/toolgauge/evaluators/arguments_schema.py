@@ -23,8 +23,17 @@ from toolgauge.recognize.values import is_too_large
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.selection import has_run_well, nothing_to_judge, readable_arguments, shown, unseen_arguments
 from toolgauge.score.tool_offers import REGISTERED
-from toolgauge.score.tool_schemas import Steps, ToolSchema, ToolSchemas, UnknownArguments, is_masked, valid_share
-from toolgauge.score.violations import complaint, difference, where_in
+from toolgauge.score.tool_schemas import (
+    Steps,
+    ToolSchema,
+    ToolSchemas,
+    UnknownArguments,
+    complaint,
+    difference,
+    is_masked,
+    valid_share,
+    where_in,
+)
 
 # Less than a second for all calls of a trajectory that do not plainly fit.
 _STEPS = 300_000

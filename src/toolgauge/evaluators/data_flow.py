@@ -8,10 +8,10 @@ from msgspec import Struct
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from toolgauge.model.expected import Expected
+from toolgauge.model.json import Leaf
 from toolgauge.model.outcomes import Level, NotEvaluated
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.equality import Leaf
 from toolgauge.score.origins.provenance import (
     Check,
     EqualsAttribute,
@@ -27,9 +27,9 @@ from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule,
 from toolgauge.score.selection import (
     CallSelection,
     hidden_calls,
+    no_object,
     readable_arguments,
     shown,
-    unseen_arguments,
 )
 
 _MAX_RULES = 100
@@ -175,8 +175,7 @@ class DataFlow(CallSelection):
         flows = [(number, one) for number, one in enumerate(self._flows) if one.subject.place.tool.leads_to(call.name)]
         arguments = readable_arguments(call) if flows else {}
         if arguments is None:
-            unparsable = f"the arguments of {shown(call.name)} are no object"
-            return _Use(call, {}, unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable))
+            return _Use(call, {}, no_object(call))
         values = {number: found for number, flow in flows if (found := flow.subject.values(arguments))}
         return _Use(call, values) if values else None
 

@@ -7,17 +7,15 @@ from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
 
-from toolgauge.model.json import leaves
+from toolgauge.model.json import Leaf, canonical, leaves, tagged
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Needs
-from toolgauge.model.recoveries import has_succeeded
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
 from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
 from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
-from toolgauge.score.equality import Leaf, canonical, tagged
+from toolgauge.score.contracts import name_words
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.name_words import name_words
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
 from toolgauge.score.selection import CUT_SHORT, not_executed, nothing_to_judge, readable_arguments, shown, was_stopped
 
@@ -232,7 +230,7 @@ class _Answers:
 
     def _is_about(self, call: ToolCall, start: int, end: int) -> bool:
         """Return whether the answers claim success of this call, not of another act."""
-        name, worked = name_words(call.name), self._worked
+        name, worked = name_words(call.name), {word for one in self._worked_names for word in name_words(one)}
         start = max(start, end - _MAX_ANSWERS)
         readings = zip(self._messages[start:end], self._readings[start:end], strict=True)
         texts = [message.text for message, reading in readings if reading == "claims"]
@@ -253,11 +251,6 @@ class _Answers:
         """The tools that changed state at least once."""
         writing = self._trajectory.writing_tools
         return frozenset(call.name for call in self._trajectory.calls if call.name in writing and has_succeeded(call))
-
-    @cached_property
-    def _worked(self) -> frozenset[str]:
-        """The words of these tools."""
-        return frozenset(word for name in self._worked_names for word in name_words(name))
 
     def _after(self, call: ToolCall) -> int:
         """Return how many messages there are before, and with, a call."""

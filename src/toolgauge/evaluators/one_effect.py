@@ -16,13 +16,12 @@ from toolgauge.model.outcomes import EFFECT_RULE, Difference, Level, NotEvaluate
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import effects
-from toolgauge.score.effects import Effect, Effects
+from toolgauge.score.effects import Effect, Effects, Histories
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.histories import Histories
-from toolgauge.score.origins.delegated_texts import without_delegated
+from toolgauge.score.origins.gaps import without_delegated
 from toolgauge.score.origins.value_origin import place, values_of
 from toolgauge.score.recorded_values import result_value
-from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
+from toolgauge.score.selection import has_taken_effect, no_object, nothing_to_judge, readable_arguments, shown
 
 _SECOND = 1_000_000_000
 _UNITS = ((86_400, "days"), (3600, "h"), (60, "min"))
@@ -60,7 +59,10 @@ class OneEffect(FactsEvaluator):
                 outcome = conversation.outcome(call) if call.order in acts else conversation.take_back(call)
                 if outcome is not None:
                     is_any = True
-                    yield call, outcome if outcome is not _NEW else self._new(call.name)
+                    if outcome is _NEW:
+                        new = Scored(1.0, f"{shown(call.name)} {_NEW.explanation}")
+                        outcome = self._usual.get(call.name) or self._usual.keep(call.name, new)
+                    yield call, outcome
             facts.effects = conversation.remembered()
         if not is_any:
             yield None, nothing_to_judge(trajectory) if trajectory.hidden_turns else _NO_ACT
@@ -73,9 +75,6 @@ class OneEffect(FactsEvaluator):
         if not call.arguments or effects.has_idempotency_key(call.arguments):
             return None
         return f"{shown(call.name)} worked {call.effects} times with the same arguments"
-
-    def _new(self, name: str) -> Outcome:
-        return self._usual.get(name) or self._usual.keep(name, Scored(1.0, f"{shown(name)} {_NEW.explanation}"))
 
 
 _NO_ACT = NotEvaluated(
@@ -106,10 +105,7 @@ class _Conversation:
         if not has_worked and not effects.was_lost(call.error):
             return None
         if arguments is None:
-            unparsable = NotEvaluated(
-                reason="unparsable", explanation=f"the arguments of {shown(call.name)} are no object"
-            )
-            return unseen_arguments(call) or unparsable
+            return no_object(call)
         if effects.has_idempotency_key(arguments):
             return _NEW if has_worked else None
         self._hear(call.turn)

@@ -1,7 +1,7 @@
 """`order_rules`: were calls made in the order, and no more often, than rules allow? Needs no reference."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
@@ -94,6 +94,29 @@ class _Rule(BaseModel):
         """Enter the calls of all turns into the ledger, in one pass."""
 
 
+def _follow(
+    turns: Iterable[Sequence[ToolCall]],
+    ledger: Ledger,
+    bound: CallPattern,
+    other: CallPattern,
+    how: str,
+    *,
+    must_follow: bool,
+) -> None:
+    """Enter the calls of `bound`: a call of `other` that worked has to stand in a turn before theirs, or no call of it may."""
+    made = Match.NO
+    for turn in turns:
+        made_here = Match.NO
+        for call in turn:
+            match = ledger.match(other, call)
+            meets = made if must_follow else made.negated
+            # A call that both sides mean is not bound.
+            ledger.judge(call, bound=min(ledger.match(bound, call), match.negated), meets=meets, how=how)
+            if has_taken_effect(call) or not must_follow:
+                made_here = max(made_here, match)
+        made = max(made, made_here)
+
+
 class Before(_Rule):
     """Every call of `before` needs a call of `call` that worked in an earlier turn."""
 
@@ -105,15 +128,7 @@ class Before(_Rule):
 
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Remember whether the awaited call was made."""
-        made, how = Match.NO, f"without {self.call} before it"
-        for turn in turns:
-            made_here = Match.NO
-            for call in turn:
-                awaited = ledger.match(self.call, call)
-                ledger.judge(call, bound=min(ledger.match(self.before, call), awaited.negated), meets=made, how=how)
-                if has_taken_effect(call):
-                    made_here = max(made_here, awaited)
-            made = max(made, made_here)
+        _follow(turns, ledger, self.before, self.call, f"without {self.call} before it", must_follow=True)
 
 
 class After(_Rule):
@@ -127,16 +142,8 @@ class After(_Rule):
 
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Go backwards, and remember whether the call that has to follow was made."""
-        made, how = Match.NO, f"without {self.call} after it"
-        for turn in reversed(turns):
-            made_here = Match.NO
-            for call in turn:
-                if not has_taken_effect(call):
-                    continue
-                following = ledger.match(self.call, call)
-                ledger.judge(call, bound=min(ledger.match(self.after, call), following.negated), meets=made, how=how)
-                made_here = max(made_here, following)
-            made = max(made, made_here)
+        worked = ([call for call in turn if has_taken_effect(call)] for turn in reversed(turns))
+        _follow(worked, ledger, self.after, self.call, f"without {self.call} after it", must_follow=True)
         ledger.breaches.reverse()
 
 
@@ -150,15 +157,7 @@ class NeverBefore(_Rule):
 
     def review(self, turns: Sequence[Sequence[ToolCall]], ledger: Ledger, dialogue: Dialogue | None) -> None:  # noqa: ARG002 (calls alone decide)
         """Remember whether the early call was made."""
-        made, how = Match.NO, f"after {self.call}"
-        for turn in turns:
-            made_here = Match.NO
-            for call in turn:
-                early = ledger.match(self.call, call)
-                bound = min(ledger.match(self.never_before, call), early.negated)
-                ledger.judge(call, bound=bound, meets=made.negated, how=how)
-                made_here = max(made_here, early)
-            made = max(made, made_here)
+        _follow(turns, ledger, self.never_before, self.call, f"after {self.call}", must_follow=False)
 
 
 class Never(_Rule):

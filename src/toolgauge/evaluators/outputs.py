@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.left_out import is_cut
@@ -29,6 +28,7 @@ from toolgauge.score.selection import (
     first_notes,
     make_sides,
     not_executed,
+    recorded_result,
     shown,
     was_stopped,
 )
@@ -352,7 +352,7 @@ class _Weighing:
                 is_other = _expected_error(expected) is not None
                 how = "failed in another way" if is_other else "failed and has an error instead of an output"
                 return _Verdict(value, f"{name} {how}", (difference,))
-            case _Unseen():
+            case NotEvaluated():
                 return _Verdict(value, f"the output of {name} was not recorded")
             case _Returned():
                 comparison = compare(self._rule, _opened(expected.value), output.value, where=where)
@@ -362,12 +362,8 @@ class _Weighing:
         """Return the outcome for an output that could be an expected one and was not recorded."""
         names = {slot.name for slot in self._sides.slots if slot.output is not None}
         for call, output in zip(self._sides.calls, self._outputs, strict=True):
-            if isinstance(output, _Unseen) and call.name in names:
-                if output.reason == "not_executed":
-                    return not_executed(call)
-                words = {"results_not_recorded": "not recorded", "redacted": "redacted", "truncated": "cut off"}
-                explanation = f"the output of {shown(call.name)} was {words[output.reason]}"
-                return NotEvaluated(reason=output.reason, explanation=explanation)
+            if isinstance(output, NotEvaluated) and call.name in names:
+                return output
         return None
 
 
@@ -381,28 +377,15 @@ class _Failed(Struct, frozen=True):
     texts: tuple[str, ...]
 
 
-class _Unseen(Struct, frozen=True):
-    reason: Literal["results_not_recorded", "redacted", "truncated", "not_executed"]
-
-
-def _output(call: ToolCall) -> _Returned | _Failed | _Unseen:
+def _output(call: ToolCall) -> _Returned | _Failed | NotEvaluated:
     """Return the output of a call; a failed one has an error, even where an output was recorded, too."""
     if call.has_failed:
         error = call.error
         return _Failed(() if error is None else tuple(text for text in (error.kind, error.message) if text))
     if was_stopped(call):
-        return _Unseen("not_executed")
-    match call.result:
-        case Recorded(value=value):
-            return _Returned(_opened(value))
-        case Unparsed(reason="truncated"):
-            return _Unseen("truncated")
-        case Unparsed(text=text):
-            return _Returned(_opened(text))
-        case NotRecorded(reason="redacted"):
-            return _Unseen("redacted")
-        case NotRecorded():
-            return _Unseen("results_not_recorded")
+        return not_executed(call)
+    value = recorded_result(call, "the output")
+    return value if isinstance(value, NotEvaluated) else _Returned(_opened(value))
 
 
 def _expected_error(output: ExpectedOutput) -> str | bool | None:

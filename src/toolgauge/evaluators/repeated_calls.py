@@ -8,16 +8,15 @@ from msgspec import Struct
 from pydantic import Field
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import canonical
 from toolgauge.model.judging import Judged
 from toolgauge.model.notices import OpenCall
 from toolgauge.model.outcomes import Level, Scored
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import ToolKinds
-from toolgauge.score.effects import is_act
-from toolgauge.score.equality import canonical
+from toolgauge.score.effects import Histories, is_act
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.histories import Histories
 from toolgauge.score.recorded_values import Contents, lasting, result_value
 from toolgauge.score.selection import has_taken_effect, nothing_to_judge, readable_arguments, shown, unseen_arguments
 

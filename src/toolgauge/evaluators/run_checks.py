@@ -13,7 +13,7 @@ from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.judging import Judged
 from toolgauge.model.notices import OpenCall
-from toolgauge.model.observations import OTHER_ERROR, CallError, Ending
+from toolgauge.model.observations import OTHER_ERROR, Ending
 from toolgauge.model.outcomes import (
     OBSERVABLE,
     UNOBSERVED,
@@ -29,8 +29,8 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
+from toolgauge.score.contracts import name_words
 from toolgauge.score.facts import Facts, FactsEvaluator
-from toolgauge.score.name_words import name_words
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     CUT_SHORT,
@@ -382,7 +382,11 @@ class RunCompleted(BaseModel):
         for run in runs:
             ending = endings[run.span]
             if run.error is not None:
-                outcome = _failed(run, run.error, unanswered)
+                error, who = run.error, f"the run of {shown(run.agent)}" if run.agent else "the run"
+                kind = f": {shown(error.kind)}" if error.kind and error.kind != OTHER_ERROR else ""
+                message = Difference(where=run.agent or "run", rule="error", actual=Side(value=error.message))
+                explanation = f"{who} ended with an error{kind}{unanswered}"
+                outcome = Scored(0.0, explanation, differences=(message,) if error.message else ())
             elif ending is not None:
                 outcome = Scored(0.0, _ENDINGS[ending] + unanswered)
             else:
@@ -397,13 +401,6 @@ class RunCompleted(BaseModel):
         yield None, unseen or completed
 
 
-def _failed(run: Run, error: CallError, unanswered: str) -> Outcome:
-    who = f"the run of {shown(run.agent)}" if run.agent else "the run"
-    kind = f": {shown(error.kind)}" if error.kind and error.kind != OTHER_ERROR else ""
-    message = Difference(where=run.agent or "run", rule="error", actual=Side(value=error.message))
-    return Scored(0.0, f"{who} ended with an error{kind}{unanswered}", differences=(message,) if error.message else ())
-
-
 def _ending(run: Run, trajectory: Trajectory) -> Ending | None:
     """Return why a run has no whole answer; `None` for an empty one where content was not recorded or something else answered."""
     if run.ending != "empty":
@@ -411,14 +408,10 @@ def _ending(run: Run, trajectory: Trajectory) -> Ending | None:
     roles = [message.role for message in trajectory.messages if message.role != "system"]
     is_another = len(trajectory.agents) > 1 and roles[-1:] == ["assistant"]
     called = [call for call in trajectory.calls if run.start_ns <= call.start_ns <= run.end_ns]
-    is_tool = bool(called) and not _ANSWERING.isdisjoint(_words(called[-1].name))
-    return None if "user" not in roles or is_another or is_tool else "empty"
-
-
-def _words(name: str) -> tuple[str, ...]:
-    words = name_words(name)
+    words = name_words(called[-1].name) if called else ()
     # `slack_send` sends an answer, `send_certificate` something else.
-    return (*words, "message") if words[-1:] == ("send",) else words
+    is_tool = words[-1:] == ("send",) or not _ANSWERING.isdisjoint(words)
+    return None if "user" not in roles or is_another or is_tool else "empty"
 
 
 def _unseen_end(trajectory: Trajectory) -> NotEvaluated | None:

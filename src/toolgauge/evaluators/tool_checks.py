@@ -12,13 +12,12 @@ from msgspec.structs import replace
 from toolgauge import on_demand
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.judging import Judged
+from toolgauge.model.names import known_as
 from toolgauge.model.observations import OTHER_ERROR, UNKNOWN_TOOL
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.ports import Needs
 from toolgauge.model.records import SpanRef
-from toolgauge.model.recoveries import repaired_code
-from toolgauge.model.tool_names import known_as
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, repaired_code
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.error_texts import ERROR_OBJECT, ERROR_PAGE, ERROR_TEXT
 from toolgauge.score.facts import Facts, FactsEvaluator

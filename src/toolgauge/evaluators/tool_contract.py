@@ -4,15 +4,13 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar
 
-from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.errors import SchemaError
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, Leaf
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Side
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.contracts import Contract, Requirement
-from toolgauge.score.equality import Leaf
 from toolgauge.score.error_texts import FAILED_RESULT, failed_by, opened
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.origins.provenance import (
@@ -24,7 +22,7 @@ from toolgauge.score.origins.provenance import (
     Subject,
     Verdict,
     joined,
-    unseen_result,
+    unseen_part,
 )
 from toolgauge.score.patterns import Globs, Place, Step, read_path
 from toolgauge.score.rules import Exact
@@ -32,13 +30,13 @@ from toolgauge.score.selection import (
     first_notes,
     has_taken_effect,
     hidden_calls,
+    no_object,
     readable_arguments,
+    recorded_result,
     shown,
-    unseen_arguments,
     was_stopped,
 )
-from toolgauge.score.tool_schemas import Steps, ToolSchema, is_masked
-from toolgauge.score.violations import complaint, difference
+from toolgauge.score.tool_schemas import Steps, ToolSchema, complaint, difference, is_masked
 
 # Less than a second for all calls of a trajectory.
 _STEPS = 300_000
@@ -99,11 +97,21 @@ class _Review:
                 required = self._required[key] = _Required(requirement, call.name, self)
             yield from required.verdicts(call)
         if contract.arguments_schema is not None:
-            yield self._of_arguments(call, contract.arguments_schema)
+            arguments = readable_arguments(call)
+            if arguments is None:
+                yield no_object(call)
+            else:
+                yield self._broken("arguments", call, contract.arguments_schema, (arguments,))
         if contract.result_schema is not None and has_taken_effect(call):
             yield self._of_result(call, contract.result_schema)
         if contract.fails_when is not None and not was_stopped(call):
-            yield from self._failure(call, contract)
+            if call.error is None or call.error.kind != FAILED_RESULT:
+                yield None
+            elif call.order not in self._made_good:
+                where, message = failed_by(call, contract) or "", Side(value=call.error.message)
+                failing = Difference(where=f"{call.name}: {where}", rule="fails_when", actual=message)
+                note = f"`fails_when`: the result is a failure by its {shown(where)}"
+                yield Broken(note=note, differences=(failing,))
         for path in contract.personal or ():
             yield from self._stays_personal(call, path)
 
@@ -112,16 +120,10 @@ class _Review:
         calls = (readable_arguments(call) or {} for call, _ in self.judged if subject.place.tool.leads_to(call.name))
         return [value for arguments in calls for value in subject.values(arguments)]
 
-    def _of_arguments(self, call: ToolCall, schema: ToolSchema) -> Verdict:
-        arguments = readable_arguments(call)
-        if arguments is None:
-            return unseen_arguments(call) or _unreadable(call)
-        return self._broken("arguments", call, schema, (arguments,))
-
     def _of_result(self, call: ToolCall, schema: ToolSchema) -> Verdict:
-        if (unseen := unseen_result(call.name, call.result)) is not None or isinstance(call.result, NotRecorded):
-            return unseen
-        value = call.result.value if isinstance(call.result, Recorded) else call.result.text
+        value = unseen_part(call) or recorded_result(call)
+        if isinstance(value, NotEvaluated):
+            return value
         inner = opened(value)
         # A text may be meant as it is.
         return self._broken("result", call, schema, (inner,) if inner is value else (inner, value))
@@ -146,24 +148,12 @@ class _Review:
         differences = tuple([difference(call.name, violation) for violation in broken[:MAX_DIFFERENCES]])
         return Broken(note=f"`{clause}`: {', '.join(complaints)}", differences=differences)
 
-    def _failure(self, call: ToolCall, contract: Contract) -> Iterator[Verdict]:
-        is_failure = call.error is not None and call.error.kind == FAILED_RESULT
-        if not is_failure:
-            yield None
-        elif call.order not in self._made_good:
-            where = failed_by(call, contract)
-            message = Side(value="" if call.error is None else call.error.message)
-            note = f"`fails_when`: the result is a failure by its {shown(where or '')}"
-            yield Broken(
-                note=note, differences=(Difference(where=f"{call.name}: {where}", rule="fails_when", actual=message),)
-            )
-
     def _stays_personal(self, call: ToolCall, path: str) -> Iterator[Verdict]:
         subject = _subject(call.name, path)
         arguments = readable_arguments(call)
         values = [] if arguments is None else subject.values(arguments)
         if arguments is None:
-            yield unseen_arguments(call) or _unreadable(call)
+            yield no_object(call)
         elif values:
             key = (call.name, path)
             if key not in self._within:
@@ -193,7 +183,7 @@ class _Required:
             return
         arguments = readable_arguments(call)
         if self._same and arguments is None:
-            yield unseen_arguments(call) or _unreadable(call)
+            yield no_object(call)
             return
         found = [(origins, values) for one, origins in self._same if (values := one.values(arguments or {}))]
         for origins, values in found:
@@ -213,7 +203,3 @@ def _named(clause: str, verdict: Verdict) -> Verdict:
     if not isinstance(verdict, Broken):
         return verdict
     return Broken(note=f"`{clause}`: {verdict.note}", differences=verdict.differences)
-
-
-def _unreadable(call: ToolCall) -> NotEvaluated:
-    return NotEvaluated(reason="unparsable", explanation=f"the arguments of {shown(call.name)} are no object")

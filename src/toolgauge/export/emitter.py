@@ -31,8 +31,7 @@ from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard
 from toolgauge.model.records import SpanRef
-from toolgauge.model.regressions import Regression
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import Regression, ToolDefinitionChange
 from toolgauge.model.trajectory import ClosedBecause, ToolCall, Trajectory, TrajectoryScope
 from toolgauge.otlp.encode import (
     RequestWriter,

@@ -83,7 +83,18 @@ class KafkaSender:
         failed = [(message, error) for message, error in zip(messages, ended, strict=True) if error is not None]
         if any(error.fatal() for _, error in failed):
             await self.renew()
-        return _verdict(messages, failed)
+        if not failed:
+            return DELIVERED
+        codes = {error.code(): error for _, error in failed}
+        again = [error for code, error in codes.items() if code not in _TOO_LARGE]
+        if not again:
+            if len(failed) == len(messages):
+                return Permanent("too_large", is_about_content=True)
+            return Delivered(rejected=sum(message.count for message, _ in failed))
+        for error in again:
+            if error.code() in _NOT_ALLOWED:
+                return Permanent(_reason(error), is_lasting=True)
+        return Transient(_reason(again[0]))
 
     async def close(self) -> None:
         """Close the producer."""
@@ -131,21 +142,6 @@ class KafkaSender:
             return _Connection(properties)
         except KafkaException as error:
             raise StartError(f"`exporters.kafka` cannot be used: {error.args[0].str()}") from error
-
-
-def _verdict(messages: Sequence[TraceRequest], failed: Sequence[tuple[TraceRequest, KafkaError]]) -> Verdict:
-    if not failed:
-        return DELIVERED
-    codes = {error.code(): error for _, error in failed}
-    again = [error for code, error in codes.items() if code not in _TOO_LARGE]
-    if not again:
-        if len(failed) == len(messages):
-            return Permanent("too_large", is_about_content=True)
-        return Delivered(rejected=sum(message.count for message, _ in failed))
-    for error in again:
-        if error.code() in _NOT_ALLOWED:
-            return Permanent(_reason(error), is_lasting=True)
-    return Transient(_reason(again[0]))
 
 
 def _reason(error: KafkaError) -> str:

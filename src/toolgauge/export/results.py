@@ -333,7 +333,18 @@ class ResultWriter:
         # A pass that could not have been anything else says nothing by itself.
         record = self._records.get(word, b"") if result.can_fail or word != "pass" else b""
         if record:
-            text = _sentence(result, outcome, word, explanation)
+            match outcome:
+                case Scored(value=value):
+                    how = f"{word}, {value:.2f}"
+                case NotEvaluated(reason=reason):
+                    how = f"not evaluated, {reason[:_MAX_REASON]}"
+                case Errored(error_type=error_type):
+                    how = f"error, {error_words(error_type)[:_MAX_REASON]}"
+            of = "" if result.call is None else f" of {result.call.name[:_MAX_NAME]}"
+            why = with_cause(explanation, _MAX_WHY)
+            text = with_spaces(
+                fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
+            )
             record += LogRecord(body=AnyValue(string_value=text)).SerializeToString()
             record += elements(RECORD_ATTRIBUTES, attributes)
             # The digits of the subject follow.
@@ -376,21 +387,6 @@ def _trajectory_attributes(result: Result, outcome: Outcome, explanation: str) -
     if explanation:
         yield on_span(result.criterion, "explanation"), explanation
     yield on_span(result.criterion, "revision"), fit_text(result.revision, MAX_IDENTIFIER)
-
-
-def _sentence(result: Result, outcome: Outcome, word: OutcomeWord, explanation: str) -> str:
-    match outcome:
-        case Scored(value=value):
-            how = f"{word}, {value:.2f}"
-        case NotEvaluated(reason=reason):
-            how = f"not evaluated, {reason[:_MAX_REASON]}"
-        case Errored(error_type=error_type):
-            how = f"error, {error_words(error_type)[:_MAX_REASON]}"
-    of = "" if result.call is None else f" of {result.call.name[:_MAX_NAME]}"
-    why = with_cause(explanation, _MAX_WHY)
-    return with_spaces(
-        fit_text(f"{result.criterion[:MAX_IDENTIFIER]}{of}: {how}{f' ({why})' if why else ''}", _MAX_SENTENCE)
-    )
 
 
 def _begin_record(word: OutcomeWord) -> bytes:

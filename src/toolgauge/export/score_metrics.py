@@ -21,9 +21,8 @@ from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import OTHER_ERROR
 from toolgauge.model.outcomes import Observed, Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT, SpanRef
-from toolgauge.model.recoveries import recovered
-from toolgauge.model.tool_changes import ToolChangeKind, ToolDefinitionChange
-from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory
+from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
+from toolgauge.model.trajectory import CallState, ClosedBecause, Trajectory, recovered
 
 _ENFORCE = "toolgauge.enforce"
 _STATE = "toolgauge.state"
@@ -172,7 +171,16 @@ class ScoreMetrics:
                 agent = trajectory.agents[0] if trajectory.agents else None
                 who, _ = self._caps.find(whose, agent, None, rule=(), now_ns=now_ns)
                 self._unobserved.add(trajectory.hidden_turns, (*who[:-1], "no_content"))
-        self._count_results(scorecard, whose)
+        now_ns = scorecard.scored_at_ns
+        producer, nowhere = self._producer(whose), SpanRef(scorecard.trajectory.trace_id, "")
+        for verdict, subjects in scorecard.verdicts.items():
+            known = self._known.get((producer, verdict))
+            if known is not None:
+                self._count(known, len(subjects), subjects[-1].target or nowhere, now_ns)
+                continue
+            # Each by itself: what a cap folds is counted.
+            for subject in subjects:
+                self._count(self._series(producer, verdict, whose, now_ns), 1, subject.target or nowhere, now_ns)
         # Last: scores come first where labels are capped.
         self._runs.record(scorecard, whose)
 
@@ -255,18 +263,6 @@ class ScoreMetrics:
         if label_set is not None and OTHER not in who and error_type == fit_label(error):
             self._known_calls.keep(called, series, _size_bytes((agent, tool, error)))
         return series
-
-    def _count_results(self, scorecard: Scorecard, whose: Producer) -> None:
-        now_ns = scorecard.scored_at_ns
-        producer, nowhere = self._producer(whose), SpanRef(scorecard.trajectory.trace_id, "")
-        for verdict, subjects in scorecard.verdicts.items():
-            known = self._known.get((producer, verdict))
-            if known is not None:
-                self._count(known, len(subjects), subjects[-1].target or nowhere, now_ns)
-                continue
-            # Each by itself: what a cap folds is counted.
-            for subject in subjects:
-                self._count(self._series(producer, verdict, whose, now_ns), 1, subject.target or nowhere, now_ns)
 
     def _count(self, series: Iterable[_Evaluated], times: int, judged: SpanRef, now_ns: int) -> None:
         # As the counter's `add` does. One exemplar a cell and scorecard, that of the last call.

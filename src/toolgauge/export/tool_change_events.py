@@ -17,7 +17,7 @@ from toolgauge.export.score_metrics import TOOL_CHANGE_KIND
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import fit_label
 from toolgauge.model.records import ENVIRONMENT
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import ToolDefinitionChange
 from toolgauge.otlp.encode import RequestWriter, field, tag
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import MINUTE

@@ -130,7 +130,17 @@ class ProviderClient:
             raise _UnsupportedOutputError("unsupported_output", _unsupported_message(output)) from None
         except AgentRunError:
             raise JudgeCallError("invalid_response", "the provider sent a response that cannot be read") from None
-        return _reply(request.question, response, output)
+        verdict, problem = _verdict(request.question, response, output)
+        usage = response.usage
+        is_known = usage.input_tokens > 0
+        return Reply(
+            verdict=verdict,
+            problem=problem,
+            text="\n".join(map(_arguments, response.tool_calls)) or _text(response),
+            input_tokens=usage.input_tokens if is_known else None,
+            output_tokens=max(0, usage.output_tokens) if is_known else None,
+            raw=response,
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -266,20 +276,6 @@ def _objections(
     else:
         # Small models answer the library's own frame around it instead of the question.
         yield UserPromptPart(exchange.problem)
-
-
-def _reply(question: Question, response: ModelResponse, output: Output) -> Reply:
-    verdict, problem = _verdict(question, response, output)
-    usage = response.usage
-    is_known = usage.input_tokens > 0
-    return Reply(
-        verdict=verdict,
-        problem=problem,
-        text="\n".join(map(_arguments, response.tool_calls)) or _text(response),
-        input_tokens=usage.input_tokens if is_known else None,
-        output_tokens=max(0, usage.output_tokens) if is_known else None,
-        raw=response,
-    )
 
 
 def _verdict(question: Question, response: ModelResponse, output: Output) -> tuple[Json, str | None]:

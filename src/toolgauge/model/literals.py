@@ -111,7 +111,10 @@ def _json(value: object) -> Json:
         case list() | tuple():
             return [_json(item) for item in cast("list[object]", value)]
         case set():
-            return [_json(item) for item in sorted(cast("set[object]", value), key=_set_order)]
+            return [
+                _json(item)
+                for item in sorted(cast("set[object]", value), key=lambda item: (type(item).__name__, repr(item)))
+            ]
         case _:
             raise ValueError("not a literal")
 
@@ -128,10 +131,6 @@ def _key(key: object) -> str:
             return str(key)
         case _:
             raise ValueError("not a key")
-
-
-def _set_order(item: object) -> tuple[str, str]:
-    return type(item).__name__, repr(item)
 
 
 # A repr becomes an object of keyword arguments, token by token; the literal that comes out is checked, and nothing is called.

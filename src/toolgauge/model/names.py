@@ -1,9 +1,12 @@
-"""Names without the parts that are made anew for each run, such as `Agent-140234567890`.
+"""Names without the parts that are made anew for each run, such as `Agent-140234567890`, and the names of tools compared.
 
-Streams, metric series and pages are kept by the names of services, agents and tools: with an id in it, each run has its own.
+Streams, metric series and pages are kept by the names of services, agents and tools: with an id in it, each run has its own. Servers,
+gateways and providers' limits change how one and the same tool is called: an MCP server's `find_order` is `mcp__crm__find_order`,
+`crm.find_order` or `crm-find_order` to the model, with other characters replaced, and cut at 64.
 """
 
 import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from toolgauge.model.metrics import MAX_LABEL
@@ -35,3 +38,85 @@ def stable_name(name: str) -> str:
 def stable_tool(name: str) -> str:
     """Return the name under which a tool is counted; a call needs its whole name, which its definition has."""
     return stable_name(name) or _UNNAMED
+
+
+# Names this long are not names.
+_LONGEST = 256
+# Providers and gateways cut names at 60 to 64 characters.
+_LEAST_CUT, _LONGEST_CUT = 56, 64
+# So much of a name that was cut is needed to tell it from others.
+_LEAST_LEFT, _LEAST_TAIL = 4, 16
+# The Gemini CLI leaves out the middle.
+_LEFT_OUT = "___"
+_BETWEEN, _REPLACED = re.compile(r"[\W_]+"), re.compile(r"[^A-Za-z0-9]+")
+# Between the name of a server and that of its tool; a single `_` separates words as well.
+_OF_SERVER = re.compile(r"__|[./:-]")
+_MCP = re.compile(r"mcp(?![A-Za-z0-9])", re.IGNORECASE)
+# What stands at the end of a name that was cut, so that two such names differ.
+_HASH = re.compile(r"[^A-Za-z0-9]?(?=[0-9A-Za-z]{0,11}[0-9])[0-9A-Za-z]{4,12}$")
+
+
+def fold_name(name: str) -> str:
+    """Reduce a tool name to what all spellings of it share (`Delegate work` and `delegate_work`)."""
+    folded = name.casefold()
+    return folded if folded.isalnum() else _BETWEEN.sub("", folded) or name
+
+
+def is_same_tool(one: str, other: str, *, loosely: bool = False) -> bool:
+    """Return whether two names may be of one tool: they differ in spelling, in a server's prefix, or one was cut.
+
+    `loosely`: a single `_` may end a prefix as well (`crm_find_order`), which some evidence beside the names has to show.
+    """
+    is_replaced = one.isascii() != other.isascii()
+    return one == other or _is_same(one, other, _bare if is_replaced else fold_name, loosely=loosely)
+
+
+def known_as(name: str, offered: Iterable[str]) -> str | None:
+    """Return the first tool on offer that is called so by a server, a gateway or a limit; other letters are another tool."""
+    return next((one for one in offered if _is_same(name, one, _replaced)), None)
+
+
+def _bare(name: str) -> str:
+    return _REPLACED.sub("", name).casefold()
+
+
+def _replaced(name: str) -> str:
+    return _REPLACED.sub("_", name)
+
+
+@lru_cache(maxsize=4096)
+def _is_same(one: str, other: str, spelled: Callable[[str], str], *, loosely: bool = False) -> bool:
+    if not one or not other or len(one) > _LONGEST or len(other) > _LONGEST:
+        return False
+    if not (one.isascii() or other.isascii()):
+        spelled = fold_name
+    first, second = spelled(one), spelled(other)
+    if first == second:
+        return True
+    for name, written, tool in ((one, first, second), (other, second, first)):
+        if written.endswith(tool) and _is_behind_prefix(name, tool, spelled, loosely=loosely):
+            return True
+        if _LEAST_CUT <= len(name) <= _LONGEST_CUT and _is_cut(name, tool, spelled):
+            return True
+    return False
+
+
+def _is_behind_prefix(name: str, tool: str, spelled: Callable[[str], str], *, loosely: bool) -> bool:
+    for between in _BETWEEN.finditer(name):
+        if between.start() and spelled(name[between.end() :]) == tool:
+            return loosely or _MCP.match(name) is not None or _OF_SERVER.search(between[0]) is not None
+    return False
+
+
+def _is_cut(name: str, tool: str, spelled: Callable[[str], str]) -> bool:
+    """Return whether the name is that of the tool, behind a prefix or not, cut to a provider's limit."""
+    _, middle, tail = name.rpartition(_LEFT_OUT)
+    if middle and len(tail) >= _LEAST_TAIL and tool.endswith(spelled(tail)):
+        return True
+    hashed = _HASH.search(name)
+    for left in (name,) if hashed is None else (name, name[: hashed.start()]):
+        for place in (0, *(between.end() for between in _BETWEEN.finditer(left))):
+            rest = spelled(left[place:])
+            if len(rest) >= _LEAST_LEFT and tool.startswith(rest) and (len(rest) < len(tool) or left is not name):
+                return True
+    return False

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.metrics import MAX_LABEL
 from toolgauge.model.names import stable_tool
@@ -217,10 +217,6 @@ def _verdict(agent: str | None, tool: str | None, *findings: Finding) -> Verdict
     return Verdict(agent, tool, findings)
 
 
-def _rule(one: Result) -> Rule:
-    return one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail
-
-
 def finding_of(rule: Rule, outcome: Outcome) -> Finding:
     """Return what was found."""
     word: OutcomeWord = "error"
@@ -263,7 +259,13 @@ class Scorecard(Struct, frozen=True, kw_only=True, dict=True):
     def _subject(self, results: list[Result]) -> Subject:
         call, agents = results[0].call, self.trajectory.agents
         agent, tool = (agents[0] if agents else None, None) if call is None else (call.agent, call.name)
-        findings = [one.finding or finding_of(_rule(one), one.outcome) for one in results]
+        findings = [
+            one.finding
+            or finding_of(
+                (one.criterion, one.revision, one.level, one.enforce, one.is_binary, one.can_fail), one.outcome
+            )
+            for one in results
+        ]
         # Cut as labels are: it must not hold a megabyte of somebody's name.
         verdict = _verdict(agent and agent[:MAX_LABEL], tool and stable_tool(tool)[:MAX_LABEL], *findings)
         return Subject(call, results[0].target, verdict, results)
@@ -300,6 +302,17 @@ UNOBSERVED: tuple[Reason, ...] = (
 )
 
 
+def unseen(content: Content, absent: Reason) -> Reason | None:
+    """Return why a content cannot be read, `absent` where it was not recorded; `None` for one that can."""
+    match content:
+        case Recorded():
+            return None
+        case NotRecorded(reason=reason):
+            return "redacted" if reason == "redacted" else absent
+        case Unparsed(reason=reason):
+            return reason
+
+
 class Observed:
     """What was observed of the calls of one trajectory; results and messages are not looked at, as they are not always read."""
 
@@ -318,26 +331,12 @@ class Observed:
         is_described = self._has_schema is not None and self._has_schema.get(call.name, True)
         if is_described and call.state == "executed" and isinstance(call.arguments, Recorded):
             return ()
-        found = self._arguments(call), self._end(call), self._definition(call)
-        return tuple([reason for reason in found if reason is not None])
-
-    def _arguments(self, call: ToolCall) -> Reason | None:
-        match call.arguments:
-            case Recorded():
-                return None
-            case NotRecorded(reason="redacted"):
-                return "redacted"
-            case NotRecorded():
-                return "arguments_not_recorded"
-            case Unparsed(reason=reason):
-                return reason
-
-    def _end(self, call: ToolCall) -> Reason | None:
-        is_open = call.state == "requested_only" and call.error is None
-        return "results_not_recorded" if is_open and isinstance(call.result, NotRecorded) else None
-
-    def _definition(self, call: ToolCall) -> Reason | None:
+        found: list[Reason | None] = [unseen(call.arguments, "arguments_not_recorded")]
+        if call.state == "requested_only" and call.error is None and isinstance(call.result, NotRecorded):
+            found.append("results_not_recorded")
         if self._has_schema is None:
-            return "no_tool_offer"
+            found.append("no_tool_offer")
         # Of a tool that was not on offer all is known.
-        return None if self._has_schema.get(call.name, True) else "no_schema"
+        elif not self._has_schema.get(call.name, True):
+            found.append("no_schema")
+        return tuple([reason for reason in found if reason is not None])

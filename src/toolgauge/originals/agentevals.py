@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, Key
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.equality import Key, PythonEquality
+from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import first_without, kind_of, plain_expected
 from toolgauge.score.selection import calls_by_turn, hidden_calls, not_observable, readable_arguments, shown
 

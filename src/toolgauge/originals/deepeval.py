@@ -7,14 +7,14 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import JsonObject
+from toolgauge.model.json import JsonObject, Key
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.align import Item, align
-from toolgauge.score.equality import Key, PythonEquality
+from toolgauge.score.equality import PythonEquality
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Writer, only, question, unusable
 from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
 from toolgauge.score.prompts import user_input

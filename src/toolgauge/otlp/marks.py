@@ -102,7 +102,12 @@ def span_marks(
     keys = _keys(marks, wanted)
     if not objects:
         return Marks(b"J" + _LENGTH + _KEY + keys, _KEY + keys) if keys else Marks(b"", b"")
-    text = _LONG + rb"\[?(?:" + b"|".join(map(_spaced, objects)) + b")"
+    text = (
+        _LONG
+        + rb"\[?(?:"
+        + b"|".join([_SPACE.join(map(re.escape, _TOKEN.findall(json.encode()))) for json in objects])
+        + b")"
+    )
     # Keys of other namespaces are not walked: with them, a span without a mark takes 6 % more CPU instead of 1 %.
     long = _LONG + rb"\n[\x01-\x7f](?:" + _unlike(_OTHERS) + rb")[!-~]*\x12" + _LONG + rb"\n" + text
     labels = _labels(words)
@@ -116,7 +121,11 @@ def _labels(words: Sequence[str]) -> list[bytes]:
     """Match a short attribute with a word in its key, or in the value of a kind, type or operation."""
     if not words:
         return []
-    named = rb"(?:" + b"|".join(re.escape(form.encode()) for word in words for form in _forms(word)) + b")"
+    named = (
+        rb"(?:"
+        + b"|".join(re.escape(form.encode()) for word in words for form in (word, word.upper(), word.capitalize()))
+        + b")"
+    )
     key = _SHORT + _KEY + _SHORT + b"(?:" + _unlike(_OTHERS) + rb")[!-~]*"
     return [
         key
@@ -130,14 +139,6 @@ def _labels(words: Sequence[str]) -> list[bytes]:
         + named
         + b")"
     ]
-
-
-def _forms(word: str) -> tuple[str, ...]:
-    return word, word.upper(), word.capitalize()
-
-
-def _spaced(json: str) -> bytes:
-    return _SPACE.join(map(re.escape, _TOKEN.findall(json.encode())))
 
 
 def _unlike(prefixes: Collection[str]) -> bytes:

@@ -105,7 +105,15 @@ def _answer(recorded: Content) -> Answer | None:
     data = message_fields(returned)
     if "tool_call_id" in data and "content" in data and data.keys() <= _MESSAGE:
         return message_answer(data)
-    return _blocks(returned)
+    # Read `{"content": [...], "state": ...}`: the text of the blocks, and whether the call failed.
+    content, state = returned.get("content"), returned.get("state")
+    if not isinstance(content, list) or not isinstance(state, str):
+        return None
+    texts = [values.as_object(block).get("text") for block in content]
+    text = "\n".join(one for one in texts if isinstance(one, str))
+    failed = CallError(kind=OTHER_ERROR, message=text) if state.lower() in ("error", "failed") else None
+    whole = bool(texts) and all(isinstance(one, str) for one in texts)
+    return Answer(result=values.result(text) if whole else Recorded(content), error=failed)
 
 
 def _tool_message(value: Json) -> JsonObject | None:
@@ -124,15 +132,3 @@ def _repr(text: str) -> Answer | None:
         return None
     data = values.as_object(read[0] if isinstance(read, list) and len(read) == 1 else read)
     return message_answer(data) if "content" in data else None
-
-
-def _blocks(returned: JsonObject) -> Answer | None:
-    """Read `{"content": [...], "state": ...}`: the text of the blocks, and whether the call failed."""
-    content, state = returned.get("content"), returned.get("state")
-    if not isinstance(content, list) or not isinstance(state, str):
-        return None
-    texts = [values.as_object(block).get("text") for block in content]
-    text = "\n".join(one for one in texts if isinstance(one, str))
-    failed = CallError(kind=OTHER_ERROR, message=text) if state.lower() in ("error", "failed") else None
-    whole = bool(texts) and all(isinstance(one, str) for one in texts)
-    return Answer(result=values.result(text) if whole else Recorded(content), error=failed)

@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from toolgauge.model import damaged_json, masks
+from toolgauge.model import masks
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value, nests_too_deep
 from toolgauge.model.literals import clean, finite, parse_literal
@@ -279,9 +279,9 @@ def _parse_slowly(text: str) -> Json:
 def _unreadable(text: str, stripped: str) -> Content:
     # Damage in transit is not the model's: JSON that is valid but for masks is redacted, JSON that is valid up to the limit that
     # cut it is truncated.
-    if masks.is_redacted(stripped) or damaged_json.is_broken_by_mask(stripped):
+    if masks.is_redacted(stripped) or masks.is_broken_by_mask(stripped):
         return NotRecorded("redacted")
-    if damaged_json.was_cut(text):
+    if masks.was_cut(text):
         return Unparsed(text, "truncated")
     return Unparsed(text)
 

@@ -21,7 +21,7 @@ from toolgauge.model.names import stable_tool
 from toolgauge.model.observations import UNKNOWN_TOOL
 from toolgauge.model.outcomes import Scorecard, Verdict
 from toolgauge.model.records import ENVIRONMENT
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import ToolDefinitionChange
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.html import duration, moment
 from toolgauge.report.markdown import code

@@ -14,7 +14,7 @@ from cachetools import Cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.weight import memory_of
+from toolgauge.assemble.memory import memory_of
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.trajectory import Trajectory

@@ -15,8 +15,7 @@ from toolgauge.model.json import Json, kind
 from toolgauge.model.outcomes import Difference, Observed, OutcomeWord, Result, Scored, outcome_word
 from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, reason_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
-from toolgauge.model.recoveries import recovered
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, recovered
 from toolgauge.report.explanations import OriginWriter, ShownVerdict, VerdictWriter
 from toolgauge.score.failing_calls import argument_of, differences_by_call
 from toolgauge.score.origins.value_origin import failing_chains

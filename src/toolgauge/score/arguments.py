@@ -12,7 +12,7 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.align import MAX_PAIRS, Alignment, Order, Pair, align
+from toolgauge.score.align import Alignment, Order, Pair, align
 from toolgauge.score.compare import Comparison, compare, is_omissible, path, quick_agreement
 from toolgauge.score.patterns import Globs
 from toolgauge.score.rules import (
@@ -229,7 +229,7 @@ class ArgumentComparer:
             return False
         return not any(map(terms.schemas.has_defaults, {slot.name for slot in self.sides.slots}))
 
-    def aligned(self, *, order: Order = "any", whole: bool = False, max_pairs: int = MAX_PAIRS) -> Alignment:
+    def aligned(self, *, order: Order = "any", whole: bool = False) -> Alignment:
         """Pair the calls for the greatest sum of what `weigh` returns; with `whole`, only those that meet in all."""
         alignment = align(
             self.sides.slot_items,
@@ -237,7 +237,6 @@ class ArgumentComparer:
             (lambda slot, call: 1.0 if self.weigh(slot, call) == 1.0 else None) if whole else self.weigh,
             order=order,
             peel=self.may_peel,
-            max_pairs=max_pairs,
         )
         self._is_limited = False
         if not self.is_cut_short:

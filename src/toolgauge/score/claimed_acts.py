@@ -14,7 +14,7 @@ from msgspec import Struct
 from toolgauge.model.left_out import marked
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.admissions import Idea, act_ideas, act_words, is_plain_claim, names_any, sentences_of
-from toolgauge.score.name_words import hands_over, name_words
+from toolgauge.score.contracts import hands_over, name_words
 from toolgauge.score.origins.grounding import Seen
 from toolgauge.score.patterns import Pattern
 
@@ -135,7 +135,10 @@ def claimed_acts(texts: Iterable[str], tools: Sequence[Acts], worked: Collection
                 is_anybodys = not is_sure and _YOURS.search(sentence) is None
                 if not is_own and (is_anybodys or participle in _REPORTS):
                     continue
-                if not is_participle(participle) or participle == "confirmed" or _may_mean(participle, worked):
+                if not is_participle(participle) or participle == "confirmed":
+                    continue
+                is_possible = _is_brought_along(participle)
+                if any(is_possible or one.is_generic or one.has(participle) for one in worked):
                     continue
                 tool = next((one for one in tools if _can_mean(participle, sentence, one)), None)
                 if tool is not None and is_plain_claim(sentence, line):
@@ -161,9 +164,3 @@ def _is_brought_along(participle: str) -> bool:
     """Return whether other acts bring an act along: a booking is paid and confirmed by mail, too."""
     brought = frozenset[Idea]().union(*map(act_ideas, act_words("brought_along")))
     return participle in _COMPLETED or _is_common(participle) or not brought.isdisjoint(act_ideas(participle))
-
-
-def _may_mean(participle: str, worked: Collection[Acts]) -> bool:
-    """Return whether a claimed act may be that of a tool that worked, or be brought along by one."""
-    is_possible = _is_brought_along(participle)
-    return any(is_possible or tool.is_generic or tool.has(participle) for tool in worked)

@@ -13,9 +13,9 @@ from typing import TypeAlias, TypeGuard
 
 from msgspec import Struct
 
-from toolgauge.model.json import Json, kind
+from toolgauge.model.json import Json, Key, canonical, kind
 from toolgauge.model.outcomes import Difference, Side
-from toolgauge.score.equality import Key, agreement, canonical, same
+from toolgauge.score.equality import agreement, same
 from toolgauge.score.rules import (
     ABSENT,
     Absent,
@@ -74,7 +74,19 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
             value=min(value, _JUST_BELOW_ONE) if _is_graded(scope.rule) else 0.0, differences=(difference,)
         )
     tally = _Tally(is_mean=_is_graded(scope.rule))
-    _walk(tally, scope, expected, actual, where=where)
+    stack: list[_Steps] = [iter((_Pair(expected, actual, where, scope),))]
+    while stack and not tally.is_decided:
+        pair = next(stack[-1], None)
+        if pair is None:
+            stack.pop()
+            continue
+        tally.work += _WORK_PER_STEP
+        if not _decided_as_a_whole(tally, pair):
+            below = _below(tally, pair)
+            if below is None:
+                tally.work += _compare_leaves(tally, pair)
+            else:
+                stack.append(below)
     return tally.comparison()
 
 
@@ -175,22 +187,6 @@ class _Pair(Struct):
 
 
 _Steps: TypeAlias = Iterator[_Pair]
-
-
-def _walk(tally: _Tally, scope: Scope, expected: Json, actual: Json, *, where: str) -> None:
-    stack: list[_Steps] = [iter((_Pair(expected, actual, where, scope),))]
-    while stack and not tally.is_decided:
-        pair = next(stack[-1], None)
-        if pair is None:
-            stack.pop()
-            continue
-        tally.work += _WORK_PER_STEP
-        if not _decided_as_a_whole(tally, pair):
-            below = _below(tally, pair)
-            if below is None:
-                tally.work += _compare_leaves(tally, pair)
-            else:
-                stack.append(below)
 
 
 def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:

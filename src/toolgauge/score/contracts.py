@@ -1,5 +1,8 @@
-"""Contracts of tools, as section `tools` has them. The words of a name decide where a contract leaves something open."""
+"""Contracts of tools, as section `tools` has them. The words of a name decide where a contract leaves something open: that the tool reads,
+hands over, answers, thinks, waits or asks how far something is.
+"""
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Literal, TypeAlias, cast
@@ -17,22 +20,74 @@ from pydantic import (
 
 from toolgauge.model.errors import ConfigError, SchemaError
 from toolgauge.model.json import Json
-from toolgauge.score.answer_tools import ANSWER_NAMES, ANSWER_PREFIX
 from toolgauge.score.equality import same
-from toolgauge.score.name_words import (
-    MAX_KNOWN,
-    NEUTRAL_NAMES,
-    READ_LENGTH,
-    READING_VERBS,
-    begins,
-    hands_over,
-    name_words,
-    polls,
-    waits,
-)
+from toolgauge.score.final_answers import ANSWER_NAMES, ANSWER_PREFIX
 from toolgauge.score.patterns import Globs, Step, is_wild, read_path, values_at
 from toolgauge.score.tool_schemas import ToolSchema
 from toolgauge.settings import Section
+
+# What a tool's name begins with when the tool only looks. Everything else may change something.
+READING_VERBS = frozenset(
+    (
+        *("analyze", "browse", "calculate", "check", "compare", "compute", "count", "describe", "estimate", "explain"),
+        *("fetch", "filter", "find", "get", "grep", "inspect", "list", "look", "lookup", "peek", "preview", "query"),
+        *("read", "retrieve", "search", "show", "summarize", "think", "verify", "view"),
+    )
+)
+# What the name of a tool begins with that hands over to another agent or to a person, ...
+_HAND_OFFS = (("handoff",), ("hand", "off"), ("escalate",), ("delegate",))
+# ... also in front of the agent's name, which may look like a tool's in a namespace (`transfer_to_billing.eu`).
+_HAND_OFFS_TO = tuple((*words, "to") for words in (("transfer",), ("transfer", "back"), *_HAND_OFFS))
+# Answering and thinking change nothing outside of the agents: the whole names of such tools. Handing over neither.
+NEUTRAL_NAMES = frozenset(
+    (
+        *ANSWER_NAMES,
+        *(("respond",), ("finish",), ("submit",), ("think",), ("plan",), ("calculate",)),
+    )
+)
+# What the name of a tool begins with that waits, ...
+_WAITING = (("wait",), ("await",), ("sleep",), ("poll",))
+# ... and of one that asks how far something is, where it ends with `status`.
+_ASKING = (("get",), ("check",))
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# MCP servers, agents and namespaces stand in front of a tool's own name.
+_NAMESPACE = re.compile(r"__|[./:]")
+READ_LENGTH = 256
+MAX_KNOWN = 1000
+
+
+def hands_over(name: str) -> bool:
+    """Return whether the name of a tool shows that it hands over, or back, to another agent or to a person."""
+    own = name_words(name)
+    return begins(own, (*_HAND_OFFS, *_HAND_OFFS_TO)) or begins(_split(name[:READ_LENGTH]), _HAND_OFFS_TO)
+
+
+def waits(name: str) -> bool:
+    """Return whether the name of a tool shows that it waits: `wait_for_job`, `sleep`, `pollQueue`."""
+    return begins(name_words(name), _WAITING)
+
+
+def polls(name: str) -> bool:
+    """Return whether the name shows a tool to be called again until something is done: one that waits, `get_job_status`."""
+    own = name_words(name)
+    return begins(own, _WAITING) or (begins(own, _ASKING) and own[-1] == "status")
+
+
+def begins(words: tuple[str, ...], beginnings: Iterable[tuple[str, ...]]) -> bool:
+    """Return whether the words begin with any of these."""
+    return any(words[: len(beginning)] == beginning for beginning in beginnings)
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """Split the name of a tool into lower-case words, without its namespace."""
+    return _split(_NAMESPACE.split(name[-READ_LENGTH:])[-1])
+
+
+# Agents call the same few tools all day long.
+@lru_cache(maxsize=MAX_KNOWN)
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(word.lower() for word in _WORD.findall(text))
+
 
 ToolKind: TypeAlias = Literal["writes", "reads", "neutral"]
 MAX_CONTRACTS = 1000
@@ -174,19 +229,15 @@ class Contract(Section):
 _NOTHING = Contract()
 
 
-def _exactness(name: str) -> tuple[bool, int]:
-    return not is_wild(name), len(name.replace("*", "").replace("?", ""))
-
-
 # Each key is that of the most exact entry that has it: a name before globs, of globs the one with more letters.
 class ToolKinds:
     """The kinds of tools by their names: contracts decide first, else words."""
 
-    __slots__ = ("_entries", "_known", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal")
+    __slots__ = ("_entries", "_kind", "contracts", "has_failures", "judges", "may_repeat", "of", "pauses", "personal")
 
     def __init__(self, contracts: Mapping[str, Contract] | None = None) -> None:
         self.contracts: Mapping[str, Contract] = contracts or {}
-        ordered = sorted(self.contracts, key=_exactness)
+        ordered = sorted(self.contracts, key=lambda name: (not is_wild(name), len(re.sub("[*?]", "", name))))
         self._entries = [(Globs((name,)), self.contracts[name]) for name in ordered]
         # Whether any contract judges single calls, and whether any has failures.
         self.judges = any(one.judges for one in self.contracts.values())
@@ -196,7 +247,7 @@ class ToolKinds:
         self.personal = Globs(personal) if personal else None
         # Agents call the same few tools again and again.
         known = lru_cache(maxsize=MAX_KNOWN)
-        self._known, self.of = known(self._decided), known(self._merged)
+        self.of, self._kind = known(self._merged), known(self._decided)
         self.pauses, self.may_repeat = known(self._pauses), known(self._may_repeat)
 
     def _merged(self, name: str) -> Contract:
@@ -212,8 +263,8 @@ class ToolKinds:
 
     def writing(self, names: Iterable[str]) -> frozenset[str]:
         """Return the tools that change state. All on offer are asked for with each trajectory."""
-        known, decided = self._known, self._decided
-        return frozenset([one for one in names if (known if len(one) <= READ_LENGTH else decided)(one) == "writes"])
+        kind = self._kind
+        return frozenset([one for one in names if kind(one) == "writes"])
 
     def is_neutral(self, name: str) -> bool:
         """Return whether the tool hands over, answers or thinks."""
@@ -240,9 +291,6 @@ class ToolKinds:
         """Return whether the tool is called again and again on purpose, or hands over."""
         declared = self.of(name).polls
         return (polls(name) if declared is None else declared) or self.hands_over(name)
-
-    def _kind(self, name: str) -> ToolKind:
-        return self._known(name) if len(name) <= READ_LENGTH else self._decided(name)
 
     def _decided(self, name: str) -> ToolKind:
         contract = self.of(name)

@@ -20,10 +20,10 @@ from toolgauge.model.outcomes import Enforce, Finding, NotEvaluated, Outcome, Re
 from toolgauge.model.ports import Evaluator, Needs, needs_of
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
-from toolgauge.score.answer_tools import answering_tools
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.equality import same
 from toolgauge.score.facts import Facts, FactsEvaluator
+from toolgauge.score.final_answers import answering_tools
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import without_code
 from toolgauge.score.verdicts import MakeResult, Marks

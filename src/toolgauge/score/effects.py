@@ -1,6 +1,7 @@
 """The effects of calls: which tools act, whether a result names another effect, and whether a user may have asked for one more.
 
-What is remembered over the traces of a conversation holds hashes in place of values.
+What is remembered over the traces of a conversation holds hashes in place of values. `Histories` are the agent runs of a trajectory
+that share a history: what one of them did, the next one can know.
 """
 
 import re
@@ -14,14 +15,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, canonical
 from toolgauge.model.left_out import UserText
 from toolgauge.model.observations import CallError
-from toolgauge.model.trajectory import ToolCall
-from toolgauge.score.contracts import ToolKinds
-from toolgauge.score.equality import canonical
+from toolgauge.model.records import SpanRef
+from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.score.contracts import READING_VERBS, ToolKinds, name_words
 from toolgauge.score.facts import Facts
-from toolgauge.score.name_words import READING_VERBS, name_words
 from toolgauge.score.origins import value_forms
 from toolgauge.score.origins.value_origin import Value, is_id, values_of
 from toolgauge.score.recorded_values import is_epoch, is_passing, without_passing
@@ -270,11 +270,6 @@ def _sentences(text: str) -> list[list[bytes]]:
     return [[word.strip(b"-.'/") for word in _split(part.encode(errors="replace"))] for part in parts]
 
 
-def _known(word: bytes, words: Collection[int]) -> bool:
-    """Return whether a word, in the form for one or for several, is one of these."""
-    return crc32(word) in words or crc32(word + b"s") in words or (word[-1:] == b"s" and crc32(word[:-1]) in words)
-
-
 def asks_for_another(text: str, words: Collection[int]) -> bool:
     """Return whether a user's text may ask for an effect once more, going by its words; in other languages any may.
 
@@ -282,8 +277,13 @@ def asks_for_another(text: str, words: Collection[int]) -> bool:
     anything, or is short; (b) one such as "another" beside a word of the effect, where it asks or is short; (c) a verb of the
     tool where people ask ("please cancel"), or any verb there and a value of the call; (d) that something did not arrive.
     """
+
+    def is_known(word: bytes) -> bool:
+        # In the form for one or for several.
+        return crc32(word) in words or crc32(word + b"s") in words or (word[-1:] == b"s" and crc32(word[:-1]) in words)
+
     return value_forms.is_foreign(value_forms.folded(text[:_MAX_TEXT])) or any(
-        _asks(sentence, [_known(word, words) for word in sentence]) for sentence in _sentences(text) if sentence
+        _asks(sentence, [*map(is_known, sentence)]) for sentence in _sentences(text) if sentence
     )
 
 
@@ -407,3 +407,33 @@ class Effects:
                     effects[digest] = replace(one, may_be_asked=True)
             self._heard += 1
         self.user_texts.clear()
+
+
+class Histories:
+    """Rule: each outermost run of a trace is a run of its own, unless it continues the history of the one before."""
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        # The first of the runs that share a history with it, by run; `None` for the first outermost one of a trace, which
+        # may continue an earlier trace of its conversation.
+        self._first: dict[SpanRef, SpanRef | None] = {}
+        self._above: dict[SpanRef, SpanRef] = {}
+        newest: dict[str, SpanRef | None] = {}
+        for run in trajectory.runs:
+            if run.above is not None:
+                self._above[run.span] = run.above
+                self._first[run.span] = run.span
+                continue
+            trace = run.span.trace_id
+            first = newest.get(trace) if run.has_history or trace not in newest else run.span
+            self._first[run.span] = newest[trace] = first
+
+    def of(self, call: ToolCall) -> SpanRef | None:
+        """Return the first run that shares a history with that of the call; an inner run has one of its own."""
+        return None if call.run is None else self._first.get(call.run)
+
+    def outermost(self, call: ToolCall) -> SpanRef | None:
+        """Return the first run that shares a history with the outermost run around the call."""
+        run = call.run
+        for _ in self._above:
+            run = self._above.get(run, run) if run is not None else None
+        return None if run is None else self._first.get(run)

@@ -8,13 +8,12 @@ of ISO 8601 and RFC 3339: no week or ordinal dates, no leap seconds, no month na
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import TypeAlias, TypeGuard
+from typing import TypeGuard
 
 from toolgauge import on_demand
-from toolgauge.model.json import Json, JsonObject, is_large, spelled
+from toolgauge.model.json import Json, JsonObject, Key, Leaf, canonical, flat, is_large, spelled, tagged
 from toolgauge.score.rules import ZONE, Casefold, Contains, DateTime, LeafRule, Numeric, Similarity, offset
 
 _MAX_LENGTH = 64
@@ -78,8 +77,6 @@ def _second(hour: str, minute: str, second: str, fraction: str) -> int | None:
     return hours * 3600 + minutes * 60 + seconds if hours < 24 and minutes < 60 and seconds < 60 else None
 
 
-Leaf: TypeAlias = bool | int | float | str | None
-
 # Beyond this many cells the edit distance takes milliseconds, and the cheaper bound below is used.
 _MAX_EDIT_CELLS = 50_000_000
 _EDIT_CELLS_PER_UNIT = 20_000
@@ -91,20 +88,6 @@ _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 def same(first: Json, second: Json) -> bool:
     """Return whether two single values (no containers) are the same."""
     return not (isinstance(first, list | dict) or isinstance(second, list | dict)) and tagged(first) == tagged(second)
-
-
-def tagged(value: Leaf) -> list[str | int | float]:
-    """Return tokens that are equal for equal values: the tags keep true from 1 and "1", and make NaN equal itself."""
-    if value is None:
-        return ["null"]
-    if isinstance(value, bool):
-        return ["true" if value else "false"]
-    if isinstance(value, str):
-        return ["text", value]
-    # Only NaN differs from itself.
-    if value != value:
-        return ["nan"]
-    return ["large", spelled(value)] if is_large(value) else ["number", value]
 
 
 def agreement(rule: LeafRule, expected: Leaf, actual: Leaf) -> tuple[float, int]:
@@ -196,38 +179,11 @@ def _is_number(value: Json) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_Token: TypeAlias = str | int | float
-# Flat and injective.
-Key: TypeAlias = tuple[_Token, ...]
-
 # Named once: a union would be made anew each time that it is asked for.
 _CONTAINERS = (list, dict)
 _CONTAINER_TYPES = frozenset(_CONTAINERS)
 # So many values of two containers are compared one by one.
 _FEW = 60
-
-
-def canonical(value: Json) -> Key:
-    """Turn a value into a key that is equal for equal values only."""
-    return _flat(value, tagged)
-
-
-def _flat(value: Json, of_leaf: Callable[[Leaf], Iterable[_Token]]) -> Key:
-    key: list[_Token] = []
-    left = [value]
-    while left:
-        node = left.pop()
-        # The number of members, and the names, tell to which container each value behind them belongs.
-        if isinstance(node, dict):
-            names = sorted(node)
-            key += ("{", len(names), *names)
-            left += map(node.__getitem__, names)
-        elif isinstance(node, list):
-            key += ("[", len(node))
-            left += node
-        else:
-            key += of_leaf(node)
-    return tuple(key)
 
 
 class Identities:
@@ -273,7 +229,7 @@ class PythonEquality:
             return tuple(_as_python(value))
         known = self._known.get(id(value))
         if known is None:
-            number = self._numbers.setdefault(_flat(value, _as_python), len(self._numbers))
+            number = self._numbers.setdefault(flat(value, _as_python), len(self._numbers))
             known = self._known[id(value)] = (value, ("#", number))
         return known[1]
 

@@ -21,8 +21,7 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.error_objects import SIGNS, reported_failure
 from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.observations import CallError
-from toolgauge.model.recoveries import has_succeeded
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
 from toolgauge.score.contracts import Contract, ToolKinds
 from toolgauge.score.recorded_values import result_value
 
@@ -233,7 +232,11 @@ def _error_kind(text: str) -> str | None:
     if ("rror" in head or "RROR" in head) and _TITLED.search(head) is not None:
         return ERROR_PAGE
     ends = (text[:_MAX_HEAD], text[-_MAX_HEAD:]) if len(text) > 2 * _MAX_HEAD else (text,)
-    return ERROR_TEXT if _ERROR.match(ends[0]) is not None or any(map(_shows_exit_code, ends)) else None
+    if _ERROR.match(ends[0]) is not None:
+        return ERROR_TEXT
+    # Settled by the two words for nearly all texts, in a twentieth of the time.
+    may_show_code = any(word in end.lower() for end in ends for word in ("exit", "return"))
+    return ERROR_TEXT if may_show_code and any(map(_EXIT_CODE.search, ends)) else None
 
 
 def opened(value: Json) -> Json:
@@ -248,12 +251,6 @@ def opened(value: Json) -> Json:
         except (ValueError, RecursionError):
             return value
     return value
-
-
-def _shows_exit_code(text: str) -> bool:
-    # Settles nearly all texts, in a twentieth of the time.
-    lower = text.lower()
-    return ("exit" in lower or "return" in lower) and _EXIT_CODE.search(text) is not None
 
 
 def _has_exit_code(value: JsonObject) -> bool:

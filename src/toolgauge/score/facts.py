@@ -12,8 +12,7 @@ from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
 from toolgauge.model.ports import Evaluation, Needs
-from toolgauge.model.recoveries import made_good
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory, made_good
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.error_texts import ErrorTexts, with_error_texts
 from toolgauge.score.final_answers import LONGEST_ANSWER, answers
@@ -73,7 +72,10 @@ class Facts:
 
     def _is_other(self, failed: ToolCall, success: ToolCall) -> bool:
         """Return whether a read after a failed one is of another thing, which was known before: it is no retry."""
-        wanted, found = (_values(call) for call in (failed, success))
+        wanted, found = (
+            {value for leaf in leaves(readable_arguments(call)) if (value := written(leaf))}
+            for call in (failed, success)
+        )
         if failed.name in self.trajectory.writing_tools or not wanted or not found or wanted & found:
             return False
         turn = failed.turn
@@ -87,10 +89,6 @@ class Facts:
     def offers(self) -> RunOffers:
         """The tools that each call is judged by."""
         return RunOffers(self.trajectory)
-
-
-def _values(call: ToolCall) -> set[str]:
-    return {value for leaf in leaves(readable_arguments(call)) if (value := written(leaf))}
 
 
 class FactsEvaluator(CallSelection):

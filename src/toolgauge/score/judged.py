@@ -17,7 +17,7 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side, unseen
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
@@ -293,15 +293,10 @@ def question(prompt: Prompt, sections: Sequence[str], writer: Writer, *, instruc
 
 def unreadable_arguments(call: ToolCall) -> NotEvaluated | None:
     """Return the outcome of a call whose arguments cannot be judged; `None` when they can."""
-    match call.arguments:
-        case Recorded():
-            return None
-        case Unparsed(reason=reason):
-            return NotEvaluated(reason=reason, explanation=f"the arguments are {reason}")
-        case NotRecorded(reason="redacted"):
-            return NotEvaluated(reason="redacted", explanation="the arguments were redacted")
-        case NotRecorded():
-            return NotEvaluated(reason="arguments_not_recorded", explanation="the arguments were not recorded")
+    reason = unseen(call.arguments, "arguments_not_recorded")
+    words = {"arguments_not_recorded": "were not recorded", "redacted": "were redacted"}
+    explanation = f"the arguments {words.get(reason or '', f'are {reason}')}"
+    return None if reason is None else NotEvaluated(reason=reason, explanation=explanation)
 
 
 def labelled(verdict: JsonObject, value_of: Callable[[str], float | None]) -> Outcome:

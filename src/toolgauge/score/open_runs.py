@@ -10,12 +10,12 @@ from typing import cast
 from msgspec import Struct
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import canonical
 from toolgauge.model.notices import Counts, LooksAtOpenRuns, Notice, OpenCall
 from toolgauge.model.observations import CallExecuted, Reading
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.effects import does_once_more
-from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Globs
 from toolgauge.score.recorded_values import Contents, lasting, result_value
 
@@ -72,7 +72,11 @@ class OpenRuns:
 
     def __init__(self, criteria: Sequence[Criterion], kinds: ToolKinds) -> None:
         self._kinds = kinds
-        self._rules = [_rule(criterion) for criterion in criteria if looks_at_open_runs(criterion)]
+        self._rules: list[_Rule] = []
+        for criterion in filter(looks_at_open_runs, criteria):
+            evaluator, when = cast("LooksAtOpenRuns", criterion.evaluator), criterion.when
+            service, agent = (None if glob is None else Globs([glob]) for glob in (when.service, when.agent))
+            self._rules.append(_Rule(criterion, evaluator.while_open, service, agent))
         self._runs: dict[str, dict[str, _Run]] = {}
         # Criteria that were announced, by trace.
         self._announced: dict[str, set[str]] = {}
@@ -159,14 +163,6 @@ class OpenRuns:
                     is_open=True,
                     is_marked=criterion.notify,
                 )
-
-
-def _rule(criterion: Criterion) -> _Rule:
-    evaluator = cast("LooksAtOpenRuns", criterion.evaluator)  # `looks_at_open_runs` has asked
-    service, agent = (
-        None if glob is None else Globs([glob]) for glob in (criterion.when.service, criterion.when.agent)
-    )
-    return _Rule(criterion, evaluator.while_open, service, agent)
 
 
 def _arguments(content: Content) -> int | None:

@@ -18,21 +18,17 @@ from msgspec import Struct
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 
-# What RE2 takes where nothing else is asked for.
-_MAX_BYTES = 8 * 2**20
-
 
 class Pattern:
     """A compiled RE2 pattern; `.` matches line ends too."""
 
     __slots__ = ("_compiled", "text")
 
-    def __init__(self, text: str, *, max_bytes: int = _MAX_BYTES) -> None:
-        """Compile to at most so many bytes, or raise `ConfigError`."""
+    def __init__(self, text: str) -> None:
+        """Compile, or raise `ConfigError`."""
         options = re2.Options()
         options.dot_nl = True
         options.log_errors = False
-        options.max_mem = max_bytes
         self.text = text
         try:
             self._compiled = re2.compile(_encodable(text), options)

@@ -11,13 +11,13 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject, kind
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
+from toolgauge.score.selection import hidden_calls, recorded_result, shown, unseen_arguments
 
 
 # `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool for those with kinds.
@@ -102,7 +102,9 @@ def plain_calls(
         args = None if is_null and isinstance(call.arguments, NotRecorded) else _arguments(call)
         # Mostly nobody asks for what was not recorded.
         is_recorded = not isinstance(call.result, NotRecorded) or (looked.outputs and is_looked_at)
-        output = _output(call) if is_recorded and not (is_null and isinstance(call.result, NotRecorded)) else None
+        output = (
+            recorded_result(call) if is_recorded and not (is_null and isinstance(call.result, NotRecorded)) else None
+        )
         if is_looked_at:
             if looked.arguments and isinstance(args, NotEvaluated):
                 return args
@@ -126,21 +128,6 @@ def _arguments(call: ToolCall) -> JsonObject | NotEvaluated | None:
         return content.value
     explanation = f"the arguments of {shown(call.name)} are no object, and the original takes only those"
     return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=explanation)
-
-
-def _output(call: ToolCall) -> Json | NotEvaluated:
-    match call.result:
-        case Recorded(value=value):
-            return value
-        case NotRecorded(reason="redacted"):
-            return NotEvaluated(reason="redacted", explanation=f"the result of {shown(call.name)} was redacted")
-        case NotRecorded():
-            explanation = f"the result of {shown(call.name)} was not recorded"
-            return NotEvaluated(reason="results_not_recorded", explanation=explanation)
-        case Unparsed(reason="truncated"):
-            return NotEvaluated(reason="truncated", explanation=f"the result of {shown(call.name)} was cut off")
-        case Unparsed(text=text):
-            return text
 
 
 def kind_of(value: Json) -> str:

@@ -13,10 +13,9 @@ from cachetools import LRUCache
 
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, is_large, leaves
+from toolgauge.model.json import Json, Leaf, canonical, is_large, leaves
 from toolgauge.model.mcp_results import block_value, mcp_result
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.equality import Leaf, canonical
 from toolgauge.score.patterns import Pattern
 
 _LONGEST_NAME = 64
@@ -260,7 +259,12 @@ class Conversation:
                 return share
         values = self._values.of(expected)
         if values and self._text is None:
-            self._text = "\n".join(_recorded_texts(self._trajectory))
+            texts = [message.text for message in self._trajectory.messages if message.role != "system"]
+            for call in self._trajectory.calls:
+                for content in (call.arguments, call.result):
+                    found = map(written, islice(result_leaves(content), _MAX_LEAVES))
+                    texts += filter(None, found)
+            self._text = "\n".join(texts).casefold()
         seen = unseen = 0
         for value in values if self._text else ():
             is_seen = _occurs(value, self._text or "") or self._trajectory.left_out.holds(value)
@@ -269,15 +273,6 @@ class Conversation:
         share = seen / (seen + unseen) if seen or unseen else None
         self._shares.append((expected, share))
         return share
-
-
-def _recorded_texts(trajectory: Trajectory) -> list[str]:
-    texts = [message.text.casefold() for message in trajectory.messages if message.role != "system"]
-    for call in trajectory.calls:
-        for content in (call.arguments, call.result):
-            found = islice(result_leaves(content), _MAX_LEAVES)
-            texts += [text for leaf in found if (text := written(leaf).casefold())]
-    return texts
 
 
 def result_leaves(result: Content) -> Iterator[Leaf]:

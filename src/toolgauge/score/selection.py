@@ -14,10 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict
 
-from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.json import JsonObject
-from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Reason, Scored, unseen
 from toolgauge.model.plain_words import with_spaces
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import CASE_DIALECT, CallState, ClosedBecause, ToolCall, Trajectory
@@ -150,20 +150,37 @@ def unfinished(trajectory: Trajectory) -> NotEvaluated | None:
     return None
 
 
+_UNSEEN: Mapping[Reason, str] = {
+    "redacted": "redacted",
+    "truncated": "cut off",
+    "arguments_not_recorded": "not recorded",
+    "results_not_recorded": "not recorded",
+}
+
+
 def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
     """Return the outcome of a call without recorded arguments; `None` when they were recorded, readable or not."""
-    match call.arguments:
-        case Recorded():
-            return None
-        case NotRecorded(reason="redacted"):
-            return NotEvaluated(reason="redacted", explanation=f"the arguments of {shown(call.name)} were redacted")
-        case NotRecorded():
-            explanation = f"the arguments of {shown(call.name)} were not recorded"
-            return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
-        case Unparsed(reason="truncated"):
-            return NotEvaluated(reason="truncated", explanation=f"the arguments of {shown(call.name)} were cut off")
-        case Unparsed():
-            return None
+    reason = unseen(call.arguments, "arguments_not_recorded")
+    if reason is None or reason not in _UNSEEN:
+        return None
+    return NotEvaluated(reason=reason, explanation=f"the arguments of {shown(call.name)} were {_UNSEEN[reason]}")
+
+
+def recorded_result(call: ToolCall, name: str = "the result") -> Json | NotEvaluated:
+    """Return the value of a result, a text where it is no JSON, or the outcome where it was not recorded as a whole."""
+    result = call.result
+    if isinstance(result, Recorded):
+        return result.value
+    if isinstance(result, Unparsed) and result.reason == "unparsable":
+        return result.text
+    reason = unseen(result, "results_not_recorded") or "results_not_recorded"
+    return NotEvaluated(reason=reason, explanation=f"{name} of {shown(call.name)} was {_UNSEEN[reason]}")
+
+
+def no_object(call: ToolCall) -> NotEvaluated:
+    """Return the outcome of a call whose arguments cannot be read as an object."""
+    explanation = f"the arguments of {shown(call.name)} are no object"
+    return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=explanation)
 
 
 def was_stopped(call: ToolCall) -> bool:

@@ -1,4 +1,4 @@
-"""Compiles each tool's schema once, and finds violations in arguments with `jsonschema-rs`.
+"""Compiles each tool's schema once, finds violations in arguments with `jsonschema-rs`, and writes them down.
 
 It runs in C, cannot be interrupted and follows a recursive schema as often as it is written: a walk over schema and arguments
 first counts the work that would take too long.
@@ -18,7 +18,10 @@ from toolgauge import on_demand
 from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.masks import is_digest, is_mask
+from toolgauge.model.outcomes import Difference, Side
+from toolgauge.score.compare import path
 from toolgauge.score.schema_reader import PATTERN_BYTES, SchemaReader, compiled, schema_text
+from toolgauge.score.selection import shown
 
 _J = TypeVar("_J", bound=Json)
 _Error: TypeAlias = "on_demand.jsonschema_rs.ValidationError"
@@ -397,3 +400,60 @@ def _encodable(value: _J) -> _J:
     """Replace lone surrogates, which cannot be written as UTF-8."""
     written = json.dumps(value, ensure_ascii=False)
     return value if written.isascii() else json.loads(written.encode("utf-8", "replace"))
+
+
+_WORDS: Mapping[Kind, str] = {
+    "unknown_arguments": "is not an argument of the tool",
+    "missing_required": "is missing",
+    "wrong_type": "has the wrong type",
+    "enum": "is not among the allowed values",
+    "range": "is out of range",
+    "other": "breaks the rule",
+}
+
+# The expectation by keyword, in words without any value of the schema.
+_ALLOWED: Mapping[str, str] = {
+    "maximum": "a number not above the maximum",
+    "exclusiveMaximum": "a number below the maximum",
+    "minimum": "a number not below the minimum",
+    "exclusiveMinimum": "a number above the minimum",
+    "maxLength": "shorter text",
+    "minLength": "longer text",
+    "maxItems": "a list of fewer items",
+    "minItems": "a list of more items",
+    "pattern": "text that matches the pattern",
+}
+
+
+def complaint(violation: Violation) -> str:
+    """Write a violation for an explanation, without values."""
+    rule = f" `{violation.rule}`" if violation.kind == "other" else ""
+    return f"{shown(where_in('', violation))} {_WORDS[violation.kind]}{rule}"
+
+
+def difference(name: str, violation: Violation) -> Difference:
+    """Return a violation as a difference; `name` is that of the tool."""
+    return Difference(
+        where=where_in(f"{name}:", violation),
+        rule=violation.rule,
+        expected=_allowed(violation),
+        actual=None if violation.is_missing else Side(value=violation.actual),
+    )
+
+
+def _allowed(violation: Violation) -> Side | None:
+    allowed, rule = violation.allowed, violation.rule
+    words = _ALLOWED.get(rule, f"what `{rule}` allows")
+    if rule == "type":
+        words = " or ".join(map(str, allowed if isinstance(allowed, list) else (allowed,)))
+    elif isinstance(allowed, list) and violation.kind == "enum":
+        words = f"one of the {len(allowed)} allowed values" if len(allowed) > 1 else "the only allowed value"
+    return None if allowed is None else Side(value=allowed, words=words)
+
+
+def where_in(start: str, violation: Violation) -> str:
+    """Write the place of a violation."""
+    where = start
+    for step in violation.path:
+        where = f"{where}[{step}]" if isinstance(step, int) else path(where, step)
+    return where or "the whole"

@@ -21,8 +21,7 @@ from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans, trace
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Regression
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import Regression, ToolDefinitionChange
 from toolgauge.pipeline.stages import ignore_split
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics

@@ -17,8 +17,7 @@ from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice
-from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus, ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.settings import HOUR, MINUTE

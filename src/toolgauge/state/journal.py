@@ -65,6 +65,7 @@ class Journal:
         try_again_s: float = 5.0,
     ) -> None:
         self._store = store
+        self.begin_work = store.note_work
         self._settings = settings
         self._metrics = metrics
         self._clock = clock
@@ -109,10 +110,6 @@ class Journal:
     def next_id(self) -> int:
         """Return the id of the next entry: ids rise, over restarts too."""
         return next(self._ids)
-
-    def begin_work(self, subject: str) -> None:
-        """Note what is read or evaluated next, for the process after a crash."""
-        self._store.note_work(subject)
 
     @property
     def refusal(self) -> tuple[str, str] | None:
@@ -251,7 +248,6 @@ class Journal:
             self._thread.join(within_s)
             if self._thread.is_alive():
                 _LOG.error("the journal could not be closed within %d s: the disk does not answer", within_s)
-                return
 
     def _work(self) -> None:
         try:

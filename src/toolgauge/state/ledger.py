@@ -33,7 +33,7 @@ class JournalWriter(Protocol):
         ...
 
     def begin_work(self, subject: str) -> None:
-        """Note what is read or evaluated next, for the process after a crash."""
+        """Note the run or request that is taken up next, for a process after a crash."""
         ...
 
 
@@ -61,7 +61,7 @@ class Ledger:
         return len(self._claims)
 
     def begin_work(self, subject: str) -> None:
-        """Note what is read or evaluated next, for the process after a crash."""
+        """Note the run or request that is taken up next, for a process after a crash."""
         self._journal.begin_work(subject)
 
     def keeps(self, entries: Sequence[Source]) -> bool:

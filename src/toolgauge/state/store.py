@@ -173,7 +173,7 @@ class StateStore:
                 self._write_note(self._note.written, self._note.entries)
 
     def note_work(self, subject: str) -> None:
-        """Note what is begun, for the next process to find where this one ends by it."""
+        """Note the run or request that is taken up next, for a process after a crash."""
         if not self._is_closed:
             self._write_work(blake2b(subject.encode(errors="replace"), digest_size=_WORK_BYTES).digest())
 

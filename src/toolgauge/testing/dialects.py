@@ -51,7 +51,19 @@ def check_dialect(dialect: Dialect, records: Sequence[Record]) -> None:
             f"dialect `{dialect.name}` claims {_shown(record)}, which has none of its grounds: "
             "in a running toolgauge it would not be asked about that span"
         )
-        read += len(_observations(dialect, record))
+        before = _everything(record)
+        found = tuple(dialect.read(record))
+        assert _everything(record) == before, f"dialect `{dialect.name}` changes {_shown(record)} while reading it"
+        assert tuple(dialect.read(record)) == found, (
+            f"dialect `{dialect.name}` reads {_shown(record)} differently the second time: it keeps a memory of records"
+        )
+        for observation in found:
+            _check_observation(dialect, record, observation)
+        positions = [observation.position for observation in found if isinstance(observation, CallRequested)]
+        assert len(positions) == len(set(positions)), (
+            f"dialect `{dialect.name}` gives two requests of {_shown(record)} the same position: {positions}"
+        )
+        read += len(found)
     assert read, f"dialect `{dialect.name}` yields nothing for any of the {len(claimed)} records that it claims"
     for record in records:
         assert dialect.attribute(record, _ABSENT) is None, (
@@ -99,22 +111,6 @@ def _is_decoded_for(dialect: Dialect, record: Record) -> bool:
     if isinstance(record, LogRecord) and record.event_name.startswith(dialect.marks):
         return True
     return any(key.startswith(dialect.marks) for key in record.attributes)
-
-
-def _observations(dialect: Dialect, record: Record) -> tuple[Observation, ...]:
-    before = _everything(record)
-    found = tuple(dialect.read(record))
-    assert _everything(record) == before, f"dialect `{dialect.name}` changes {_shown(record)} while reading it"
-    assert tuple(dialect.read(record)) == found, (
-        f"dialect `{dialect.name}` reads {_shown(record)} differently the second time: it keeps a memory of records"
-    )
-    for observation in found:
-        _check_observation(dialect, record, observation)
-    positions = [observation.position for observation in found if isinstance(observation, CallRequested)]
-    assert len(positions) == len(set(positions)), (
-        f"dialect `{dialect.name}` gives two requests of {_shown(record)} the same position: {positions}"
-    )
-    return found
 
 
 def _check_observation(dialect: Dialect, record: Record, observation: Observation) -> None:

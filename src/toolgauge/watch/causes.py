@@ -68,16 +68,13 @@ class _Column(Struct, array_like=True):
             return
         # Not again for each of a thousand values.
         if len(values) >= _MORE_VALUES - 1 and was_listed and value not in values:
-            self._drop_unused()
+            used = sorted(set(self.places) - {_ABSENT, _MORE_VALUES})
+            moved = {old: new for new, old in enumerate(used, 1)}
+            values[:] = [values[old - 1] for old in used]
+            self.places[:] = bytes([moved.get(place, place) for place in self.places])
         if value not in values and len(values) < _MORE_VALUES - 1:
             values.append(value)
         self.place = values.index(value) + 1 if value in values else _MORE_VALUES
-
-    def _drop_unused(self) -> None:
-        used = sorted(set(self.places) - {_ABSENT, _MORE_VALUES})
-        moved = {old: new for new, old in enumerate(used, 1)}
-        self.values[:] = [self.values[old - 1] for old in used]
-        self.places[:] = bytes([moved.get(place, place) for place in self.places])
 
     def name(self, place: int) -> str:
         return self.values[place - 1] if place <= len(self.values) else _OTHER

@@ -139,26 +139,6 @@ class Stratum:
         mean = (self.accepted_sum + 0.5) / (self.accepted + 1)
         return mean - shading(mean, self.accepted, kappa) if kappa else mean
 
-    def accept(self, score: float) -> None:
-        """Add an observation to the baseline."""
-        self.accepted += 1
-        self.accepted_sum += score
-
-    def hold(self, score: float) -> None:
-        """Add an observation to those that wait."""
-        self.pending += 1
-        self.pending_sum += score
-
-    def accept_pending(self) -> None:
-        """Add those that wait to the baseline."""
-        self.accepted += self.pending
-        self.accepted_sum += self.pending_sum
-        self.drop_pending()
-
-    def drop_pending(self) -> None:
-        """Forget those that wait."""
-        self.pending = self.pending_sum = 0.0
-
 
 def fraction_kept(count: float, scores: float, expected: float, kappa: float) -> float:
     """The part of the baseline that is left since an onset, shaded upwards, at most half of the way back."""
@@ -331,7 +311,8 @@ class Detector:
 
     def _learn(self, parts: list[_Part]) -> None:
         for stratum, total, count in parts:
-            stratum.accept(total / count)
+            stratum.accepted += 1
+            stratum.accepted_sum += total / count
 
     def _watch(self, parts: list[_Part]) -> bool:
         known, score, expected, predicted = self._known(parts)
@@ -345,13 +326,16 @@ class Detector:
             # An observation waits while the guard is up: a drop must not drag the baseline down before it is noticed.
             self._pending += 1
             for stratum, total, count in known:
-                stratum.hold(total / count)
+                stratum.pending += 1
+                stratum.pending_sum += total / count
         else:
             self._learn(known)
             self.observations += 1 + self._pending
             if self._pending:
                 for stratum in self._strata.values():
-                    stratum.accept_pending()
+                    stratum.accepted += stratum.pending
+                    stratum.accepted_sum += stratum.pending_sum
+                    stratum.pending = stratum.pending_sum = 0.0
                 self._pending = 0
         if self._down.evidence < _THRESHOLD or self._down.ratio < SUSPICION:
             return False
@@ -371,7 +355,7 @@ class Detector:
         if self._up.evidence >= _RETURN_THRESHOLD and self._up.ratio >= SUSPICION:
             self.state = "recovered"
             for stratum in self._strata.values():
-                stratum.drop_pending()
+                stratum.pending = stratum.pending_sum = 0.0
             self._pending = 0
             self._onset = self._return = _NONE
             self._down, self._up = Bets(), Bets()

@@ -120,7 +120,11 @@ class FeedbackAgreement:
         if not scorecard.results:
             return
         trajectory = scorecard.trajectory
-        found = self._found(scorecard)
+        applied = judged = failed = 0
+        for verdict in scorecard.verdicts:
+            bits = self._bits(verdict)
+            applied, judged, failed = applied | bits[0], judged | bits[1], failed | bits[2]
+        found = _Outcomes(scorecard.scored_at_ns, applied, judged, failed)
         keys = [bytes.fromhex(trajectory.trace_id)] if trajectory.scope == "trace" else []
         if trajectory.conversation_id is not None:
             keys.append(_conversation_key(trajectory.conversation_id))
@@ -143,13 +147,6 @@ class FeedbackAgreement:
         """Compare all verdicts that wait: no more outcomes will come."""
         while self._waiting:
             self._compare(next(iter(self._waiting)))
-
-    def _found(self, scorecard: Scorecard) -> _Outcomes:
-        applied = judged = failed = 0
-        for verdict in scorecard.verdicts:
-            bits = self._bits(verdict)
-            applied, judged, failed = applied | bits[0], judged | bits[1], failed | bits[2]
-        return _Outcomes(scorecard.scored_at_ns, applied, judged, failed)
 
     def _bits_of(self, verdict: Verdict) -> tuple[int, int, int]:
         """Return the bits of the criteria that applied to a subject, that scored it, and that failed it."""

@@ -49,7 +49,9 @@ def fingerprint(trajectory: Trajectory) -> dict[str, str]:
         keys = _keys(calls)
         # A set of thousands of keys is not remembered.
         described = _of_tool if keys is None or len(keys) <= _MOST_KEYS else _of_tool.__wrapped__
-        found.update(described(tool, contract.schema, contract.words, keys, _errors(calls)))
+        failed = [call.state if call.error is None else call.error.kind for call in calls if call.has_failed]
+        errors = _short(failed) if failed else NO_ERROR
+        found.update(described(tool, contract.schema, contract.words, keys, errors))
     if (text := _first_text(trajectory, "user")) is not None:
         size = bisect_left(_SIZES, len(text))
         found[MESSAGE_SIZE] = f"at most {_SIZES[size]}" if size < len(_SIZES) else f"above {_SIZES[-1]}"
@@ -117,11 +119,6 @@ def _of_tool(
     shape = "unreadable" if keys is None else _short(typed)
     texts = {TOOL_SCHEMA: schema, TOOL_DESCRIPTION: words, TOOL_ARGUMENTS: shape, TOOL_ERRORS: errors}
     return {_name(prop, tool): text for prop, text in texts.items() if text or prop == TOOL_ERRORS}
-
-
-def _errors(calls: Iterable[ToolCall]) -> str:
-    failed = [call for call in calls if call.has_failed]
-    return _short([call.state if call.error is None else call.error.kind for call in failed]) if failed else NO_ERROR
 
 
 def _short(words: Iterable[str]) -> str:

@@ -13,10 +13,9 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from toolgauge.model.tool_changes import ToolChangeKind, ToolDefinitionChange
+from toolgauge.model.regressions import ToolChangeKind, ToolDefinitionChange
 from toolgauge.settings import HOUR
-from toolgauge.watch.offers import Contract, Offer, contract, definition_of
-from toolgauge.watch.schema_changes import difference
+from toolgauge.watch.offers import Contract, Offer, contract, definition_of, difference
 
 # So many runs in a row without a tool that all runs had, or with one that none had.
 RUNS_TO_DECIDE = 20

@@ -16,8 +16,15 @@ from msgspec.structs import astuple, replace
 
 from toolgauge.model.metrics import Exemplar, Labels, fit_label
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamState, StreamStatus
-from toolgauge.model.tool_changes import ToolDefinitionChange
+from toolgauge.model.regressions import (
+    Arm,
+    Regression,
+    Stream,
+    StreamHistory,
+    StreamState,
+    StreamStatus,
+    ToolDefinitionChange,
+)
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.watch.detector import Detector
@@ -194,10 +201,15 @@ class Watcher:
             if tool is not None and tool not in properties:
                 properties[tool] = of_tool(conversation.fingerprint, tool)
             # Taken out and put back: the dict stays in the order of use.
-            stream = self._streams.pop(key, None) or self._new_stream(key)
+            stream = self._streams.pop(key, None)
+            least = self._settings.baseline_min or least_baseline(run_length)
+            if stream is None:
+                if len(self._streams) >= self._settings.max_streams:
+                    self._evict()
+                detector = Detector(run_length, least, self._settings.baseline)
+                stream = WatchedStream(key, detector, measure=self._measure(key))
             self._streams[key] = stream
-            stream.detector.arl = run_length
-            stream.detector.needed = self._settings.baseline_min or least_baseline(run_length)
+            stream.detector.arl, stream.detector.needed = run_length, least
             regression = stream.add(tally, conversation, properties[tool], now_ns, self._incident)
             self._changed_streams[key] = None
             self._unshown[key] = None
@@ -207,13 +219,6 @@ class Watcher:
                     self._metrics.alarms.add(1, _labels(key), worst)
                 self._show(stream)
                 yield regression
-
-    def _new_stream(self, key: StreamKey) -> WatchedStream:
-        if len(self._streams) >= self._settings.max_streams:
-            self._evict()
-        least = self._settings.baseline_min or least_baseline(self._budget.run_length)
-        detector = Detector(self._budget.run_length, least, self._settings.baseline)
-        return WatchedStream(key, detector, measure=self._measure(key))
 
     def _evict(self) -> None:
         # One in alarm stays as long as there is another: its alarm would never be seen to end.
@@ -332,7 +337,9 @@ class Watcher:
         conversations: list[_SavedConversation] = []
         for row, sealed in rows.items():
             try:
-                saved = _unsealed(row, sealed)
+                saved = sealed[_CHECKSUM_BYTES:]
+                if _sealed(row, saved) != sealed:
+                    raise ValueError("the row is damaged")
                 if row == _BUDGET:
                     self._budget = msgspec.msgpack.decode(saved, type=Budget)
                 elif row.startswith(b"s"):
@@ -397,10 +404,3 @@ def _row(kind: bytes, key: StreamKey | ConversationKey | AgentKey) -> bytes:
 def _sealed(row: bytes, saved: bytes) -> bytes:
     """Put a checksum in front: a changed byte on the disk would be read as other figures."""
     return crc32(saved, crc32(row)).to_bytes(_CHECKSUM_BYTES) + saved
-
-
-def _unsealed(row: bytes, sealed: bytes) -> bytes:
-    saved = sealed[_CHECKSUM_BYTES:]
-    if _sealed(row, saved) != sealed:
-        raise ValueError("the row is damaged")
-    return saved

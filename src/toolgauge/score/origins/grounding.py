@@ -19,8 +19,7 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import NotEvaluated, Reason
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins import value_forms
-from toolgauge.score.origins.delegated_texts import without_delegated
-from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found, shows_screen
+from toolgauge.score.origins.gaps import NO_USER, gap_of, holds_picture, not_found, shows_screen, without_delegated
 from toolgauge.score.origins.value_forms import Day
 from toolgauge.score.recorded_values import result_parts
 from toolgauge.score.selection import has_taken_effect, shown
@@ -199,10 +198,6 @@ _known_shares = lru_cache(maxsize=64)(value_forms.shares)
 _known_examples = lru_cache(maxsize=256)(partial(_EXAMPLES.sub, rb"\1"))
 
 
-def _without_examples(text: bytes) -> bytes:
-    return _known_examples(text) if len(text) <= _LONGEST_DEFINITION else _EXAMPLES.sub(rb"\1", text)
-
-
 def _stands_alone(word: bytes, content: bytes, joints: frozenset[int]) -> bool | None:
     """Return whether a text has a whole word; `None` after too many hits inside longer words."""
     start = content.find(word)
@@ -368,7 +363,10 @@ class Seen:
             known = self._schemas[name] = Texts()
             if (tool := self._definitions.get(name)) is not None:
                 texts = value_forms.folded(tool.description or ""), folded_json(tool.parameters) or b""
-                known.contents += [_without_examples(text) for text in texts]
+                known.contents += [
+                    (_known_examples if len(text) <= _LONGEST_DEFINITION else _known_examples.__wrapped__)(text)
+                    for text in texts
+                ]
         return known
 
     def word(self, word: bytes, tool: str) -> Source | None:

@@ -14,12 +14,12 @@ from typing import Protocol, TypeAlias, TypeGuard
 
 from msgspec import Struct
 
-from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, is_large, kind, leaves
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.json import Json, JsonObject, Leaf, is_large, kind, leaves, tagged
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.equality import Leaf, agreement, fold_key, moment, tagged
+from toolgauge.score.equality import agreement, fold_key, moment
 from toolgauge.score.patterns import Globs, Place, Step, values_at
 from toolgauge.score.recorded_values import result_parts, result_value, written
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, rule_name
@@ -28,6 +28,7 @@ from toolgauge.score.selection import (
     has_taken_effect,
     hidden_calls,
     readable_arguments,
+    recorded_result,
     shown,
     unseen_arguments,
 )
@@ -91,7 +92,11 @@ class ValueSearch:
         if not self._missing:
             return
         for size, phrases in self._phrases.items():
-            for phrase in phrases.keys() & _runs(self._tokens(text), size):
+            tokens = self._tokens(text)
+            copies = tee(tokens, size)
+            for place, copy in enumerate(copies):
+                next(islice(copy, place, place), None)
+            for phrase in phrases.keys() & zip(*copies, strict=False):
                 for key in phrases.pop(phrase):
                     self._note(key, mark)
 
@@ -137,13 +142,6 @@ class ValueSearch:
         if isinstance(self._rule, Casefold):
             text = fold_key(text)
         return map(itemgetter(0), _TOKEN.finditer(text))
-
-
-def _runs(tokens: Iterator[str], size: int) -> Iterator[tuple[str, ...]]:
-    copies = tee(tokens, size)
-    for place, copy in enumerate(copies):
-        next(islice(copy, place, place), None)
-    return zip(*copies, strict=False)
 
 
 MAX_DIFFERENCES = 20
@@ -325,7 +323,7 @@ class _Trail:
                 pass
         if not isinstance(call.result, NotRecorded):
             self._turns.append(turn)
-        gap = unseen_result(call.name, call.result)
+        gap = unseen_part(call)
         if gap is not None and self._gap is None:
             self._gap = (turn, gap)
 
@@ -354,18 +352,12 @@ def values_and_keys(value: Json) -> Iterator[Leaf]:
             yield node
 
 
-def unseen_result(tool: str, result: Content) -> NotEvaluated | None:
+def unseen_part(call: ToolCall) -> NotEvaluated | None:
     """Return the outcome where there was more in a result than can be seen."""
-    match result:
-        case NotRecorded(reason="redacted"):
-            return NotEvaluated(reason="redacted", explanation=f"a result of {shown(tool)} was redacted")
-        case NotRecorded():
-            explanation = f"a result of {shown(tool)} was not recorded"
-            return NotEvaluated(reason="results_not_recorded", explanation=explanation)
-        case Unparsed(text=text, reason=reason) if reason == "truncated" or is_cut(text):
-            return NotEvaluated(reason="truncated", explanation=f"a result of {shown(tool)} was cut off")
-        case _:
-            return None
+    if isinstance(call.result, Unparsed) and is_cut(call.result.text):
+        return NotEvaluated(reason="truncated", explanation=f"a result of {shown(call.name)} was cut off")
+    found = recorded_result(call, "a result")
+    return found if isinstance(found, NotEvaluated) else None
 
 
 class EqualsAttribute:

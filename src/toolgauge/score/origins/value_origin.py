@@ -6,7 +6,7 @@ them. Bounded, as people wait for it and spans are hostile.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice, product
 from typing import Literal, TypeAlias
 
@@ -389,78 +389,72 @@ class _Tracer:
         if not steps or not self._calls_left:
             return CallOrigins(call=call, values=(), more=len(values))
         self._calls_left -= 1
-        search = _Search(self._trajectory, call)
+        seen = Seen(self._trajectory)
+        seen.before(call)
+        results: list[tuple[ToolCall, Seen]] | None = None
         found: list[ValueOrigin] = []
         looked_at = 0
         for value in values[:_MAX_VALUES]:
             if len(found) == most:
                 break
             looked_at += 1
-            source = search.source(value)
+            source = _source(value, call, seen)
             # Behind the call they say nothing about its values.
             if source == "common" and most != _MAX_VALUES:
                 continue
-            before = search.holder(value) if source == "result" else None
+            before = None
+            if source == "result":
+                results = self._results_before(call) if results is None else results
+                before = _holder(value, call, seen, results)
             result_of = None if before is None else self.origins(before, steps - 1, _MAX_VALUES_BEHIND)
             found.append(ValueOrigin(path=value.path, value=value.content, source=source, result_of=result_of))
         made = CallOrigins(call=call, values=tuple(found), more=len(values) - looked_at)
         self._known[call.order] = made
         return made
 
-
-class _Search:
-    """Looks for the values of one call in what came before it."""
-
-    def __init__(self, trajectory: Trajectory, call: ToolCall) -> None:
-        self._trajectory = trajectory
-        self._call = call
-        self._seen = Seen(trajectory)
-        self._seen.before(call)
-
-    def source(self, value: Value) -> ValueSource:
-        content = value.content
-        if content is True or not content or (isinstance(content, str) and not content.strip()):
-            return "common"
-        found = None if _is_long(value) else origin(value, self._call.name, self._seen, is_whole=True)
-        if found == "free" or _is_long(value):
-            # Look for words that an agent may choose freely: they are somebody else's only where they stand as they are.
-            is_short = not isinstance(value.content, str) or len(value.content.strip()) < _SHORTEST_IN_RESULTS
-            seen, schema = self._seen, self._seen.schema(self._call.name)
-            places: tuple[tuple[ValueSource, Texts], ...] = (
-                ("user", seen.user),
-                *(() if is_short else (("result", seen.results), ("system", seen.system), ("schema", schema))),
-            )
-            for source, texts in places:
-                if _stands_in(value, texts):
-                    return source
-            if is_short:
-                return "common"
-            return "unknown" if seen.gap is not None else "model"
-        if found is None:
-            is_masked = isinstance(content, str) and is_mask(content)
-            return "unknown" if self._seen.gap is not None or is_masked else "model"
-        return "system" if found == "known" else found
-
-    def holder(self, value: Value) -> ToolCall | None:
-        """Return the first call whose result held a value; `None` where no single one holds all of it."""
-        is_words = _is_long(value) or origin(value, self._call.name, self._seen) == "free"
-        for call, seen in self._results:
-            if is_words and _stands_in(value, seen.results):
-                return call
-            if not is_words and origin(value, self._call.name, seen, is_whole=True) == "result":
-                return call
-        return None
-
-    @cached_property
-    def _results(self) -> list[tuple[ToolCall, Seen]]:
-        """What could be known of each earlier call's result alone."""
-        earlier = [one for one in self._trajectory.calls if one.order < self._call.order]
+    def _results_before(self, call: ToolCall) -> list[tuple[ToolCall, Seen]]:
+        """Return what could be known of each earlier call's result alone."""
+        earlier = [one for one in self._trajectory.calls if one.order < call.order]
         alone = replace(self._trajectory, messages=(), runs=(), tools_offered=None, left_out=NOTHING_LEFT_OUT)
         alone = replace(alone, registered_tools={})
         found = [(one, Seen(replace(alone, calls=(one,)))) for one in earlier[-_MAX_RESULTS:]]
         for _, seen in found:
-            seen.before(self._call)
+            seen.before(call)
         return found
+
+
+def _source(value: Value, call: ToolCall, seen: Seen) -> ValueSource:
+    content = value.content
+    if content is True or not content or (isinstance(content, str) and not content.strip()):
+        return "common"
+    found = "free" if _is_long(value) else origin(value, call.name, seen, is_whole=True)
+    if found == "free":
+        # Look for words that an agent may choose freely: they are somebody else's only where they stand as they are.
+        is_short = not isinstance(content, str) or len(content.strip()) < _SHORTEST_IN_RESULTS
+        places: list[tuple[ValueSource, Texts]] = [("user", seen.user)]
+        if not is_short:
+            places.extend((("result", seen.results), ("system", seen.system), ("schema", seen.schema(call.name))))
+        for source, texts in places:
+            if _stands_in(value, texts):
+                return source
+        if is_short:
+            return "common"
+        return "unknown" if seen.gap is not None else "model"
+    if found is None:
+        is_masked = isinstance(content, str) and is_mask(content)
+        return "unknown" if seen.gap is not None or is_masked else "model"
+    return "system" if found == "known" else found
+
+
+def _holder(value: Value, call: ToolCall, seen: Seen, results: Sequence[tuple[ToolCall, Seen]]) -> ToolCall | None:
+    """Return the first call whose result held a value; `None` where no single one holds all of it."""
+    is_words = _is_long(value) or origin(value, call.name, seen) == "free"
+    for one, alone in results:
+        if is_words and _stands_in(value, alone.results):
+            return one
+        if not is_words and origin(value, call.name, alone, is_whole=True) == "result":
+            return one
+    return None
 
 
 def _single_values(arguments: JsonObject) -> Iterator[Value]:

@@ -57,7 +57,22 @@ def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, s
         moved = sum(_move(source, targets, divider) for source in sources)
         for source in sources:
             _move_closed(source, targets, divider)
-        _copy_times(sources, targets)
+        # Have new journals know since when nothing is missing.
+        times: list[tuple[int | None, int | None]] = []
+        for source in sources:
+            with source.reading() as connection:
+                times.append(connection.execute("SELECT since_ns, alive_ns FROM process").fetchone())
+        since = [since_ns for since_ns, alive_ns in times if since_ns is not None and alive_ns is not None]
+        alive = [alive_ns for _, alive_ns in times if alive_ns is not None]
+        for target in targets:
+            with target.transaction() as connection:
+                if len(since) < len(alive):
+                    # Entries of a damaged journal may be missing in any of them.
+                    journal_rows.write_loss(connection)
+                elif since:
+                    connection.execute(
+                        "UPDATE process SET since_ns = ?, alive_ns = ? WHERE since_ns IS NULL", (max(since), max(alive))
+                    )
         if moved:
             _LOG.info("divided the requests in the journals between %d workers: %d", workers, moved)
     for path in set(found).difference(wanted):
@@ -171,22 +186,3 @@ def _move_closed(source: StateStore, targets: Sequence[StateStore], divider: Div
         with source.transaction() as connection:
             connection.execute("DELETE FROM closed")
             connection.execute("DELETE FROM shown")
-
-
-def _copy_times(sources: Sequence[StateStore], targets: Sequence[StateStore]) -> None:
-    """Have new journals know since when nothing is missing."""
-    times: list[tuple[int | None, int | None]] = []
-    for source in sources:
-        with source.reading() as connection:
-            times.append(connection.execute("SELECT since_ns, alive_ns FROM process").fetchone())
-    since = [since_ns for since_ns, alive_ns in times if since_ns is not None and alive_ns is not None]
-    alive = [alive_ns for _, alive_ns in times if alive_ns is not None]
-    for target in targets:
-        with target.transaction() as connection:
-            if len(since) < len(alive):
-                # Entries of a damaged journal may be missing in any of them.
-                journal_rows.write_loss(connection)
-            elif since:
-                connection.execute(
-                    "UPDATE process SET since_ns = ?, alive_ns = ? WHERE since_ns IS NULL", (max(since), max(alive))
-                )

@@ -329,9 +329,6 @@ class WorkerProcess:
         except TimeoutError:
             life.process.kill()
             code = await life.process.wait()
-        self._bury(life, code)
-
-    def _bury(self, life: _Life, code: int) -> None:
         reason = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         if life.is_hung:
             reason = f"did not respond for {round(self._tick_s * max(life.beat_ticks, life.frame_ticks))} s, was killed"

@@ -58,12 +58,11 @@ def _is_output(seen: Observation) -> bool:
 
 
 class ConventionsReader:
-    """Reads records; remembers tools, instructions and histories by `whose` id, so that only new history is read."""
+    """Reads records; remembers tools and histories by `whose` id, so that only new history is read."""
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
         self._histories = HistoryReader()
-        self._instructions = conventions.InstructionsReader()
 
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
@@ -161,7 +160,7 @@ class ConventionsReader:
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
         seen: list[Observation] = [*self.offered(_definitions(attributes))]
-        seen += self._instructions.read(attributes.get(conventions.SYSTEM))
+        seen += conventions.system(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)
         if received is not None:
             seen += self._histories.received(received, (whose, agent))
@@ -173,7 +172,7 @@ class ConventionsReader:
     def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
         """Read an agent's messages for their text: the calls among them repeat those of its model calls."""
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
-        seen += self._instructions.read(attributes.get(conventions.SYSTEM))
+        seen += conventions.system(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)
         if received is not None:
             seen += conventions.newest_user_text(read_messages(received, "user"))

@@ -1,7 +1,7 @@
 """Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -79,77 +79,33 @@ class Candidates:
 
 
 # Reading what we sent ourselves and what other scorers sent would score scores.
-_OWN_SCOPE = "toolgauge"
-_OPENINFERENCE_KIND = "openinference.span.kind"
-_EVALUATOR = "EVALUATOR"
+_OWN_SCOPES = re.compile(r"toolgauge(?:\.|$)")
+_OPENINFERENCE_KIND, _EVALUATOR = "openinference.span.kind", "EVALUATOR"
 
 Scalar = str | int | float | bool
 
 
-class _Scores:
-    """Claims the scores of toolgauge and of other scorers before any dialect does, and reads nothing from them."""
-
-    name = "scores"
-    rank = 0
-    marks: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
-    grounds = Grounds(values=((_OPENINFERENCE_KIND, _EVALUATOR),), scopes=(_OWN_SCOPE,))
-
-    def claims(self, record: Record) -> bool:
-        scope = record.scope.name
-        if scope.startswith(_OWN_SCOPE) and (scope == _OWN_SCOPE or scope.startswith(_OWN_SCOPE + ".")):
-            return True
-        return record.attributes.get(_OPENINFERENCE_KIND) == _EVALUATOR
-
-    def read(self, record: Record) -> Iterator[Observation]:  # noqa: ARG002 - it reads nothing
-        return iter(())
-
-    def attribute(self, record: Record, key: str) -> Value:  # noqa: ARG002 - it reads nothing
-        return None
-
-
 class Recognizer:
-    """Has the first dialect by rank that claims a record read it; one with the attribute keys `wanted` is read for these too."""
+    """Has the first dialect by rank that claims a record read it; one with the attribute keys `wanted` is read for these too.
+
+    A record is worth decoding with an attribute key or event name that begins as one of `marks`, one of the keys `wanted`, a scope
+    that begins as one of `scopes` or has one of `scope_words` in its name, JSON that begins as one of `objects` (written without
+    spaces), or one of `words` in a key or in the value of a kind.
+    """
 
     def __init__(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> None:
         self._dialects = tuple(sorted(dialects, key=lambda dialect: (dialect.rank, dialect.name)))
-        self._scores: Dialect = _Scores()
-        self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
-        self._candidates = Candidates(self._asked)
+        self._candidates = Candidates(self._dialects)
         self._completing = next((one for one in self._dialects if isinstance(one, Completing)), None)
         self._remembering = {one.name: one for one in self._dialects if isinstance(one, Remembering)}
         self._metrics = metrics
-        self._wanted = tuple(sorted(set(wanted)))
+        self.wanted = tuple(sorted(set(wanted)))
+        self.marks = _shortest(self._declared("marks"))
+        self.scopes = _shortest(self._declared("scopes"))
+        self.objects, self.scope_words, self.words = map(self._declared, ("objects", "scope_words", "words"))
 
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """Prefixes of attribute keys and event names that make a record worth decoding, beside `wanted`."""
-        return _shortest([mark for dialect in self._dialects for mark in dialect.marks])
-
-    @property
-    def wanted(self) -> tuple[str, ...]:
-        """Attribute keys that make a record worth decoding by themselves."""
-        return self._wanted
-
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """Prefixes of scope names whose records are always decoded."""
-        return _shortest([scope for dialect in self._dialects for scope in dialect.scopes])
-
-    @property
-    def objects(self) -> tuple[str, ...]:
-        """How objects in JSON begin that make a span worth decoding, written without spaces."""
-        return tuple(text for dialect in self._dialects for text in getattr(dialect, "objects", ()))
-
-    @property
-    def scope_words(self) -> tuple[str, ...]:
-        """Words in names of scopes whose records are always decoded."""
-        return tuple(word for dialect in self._dialects for word in getattr(dialect, "scope_words", ()))
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Words in a key, or in the value of a kind, that make a span worth decoding."""
-        return tuple(word for dialect in self._dialects for word in getattr(dialect, "words", ()))
+    def _declared(self, name: str) -> tuple[str, ...]:
+        return tuple(text for dialect in self._dialects for text in getattr(dialect, name, ()))
 
     def found_by(self, span: Span) -> str | None:
         """Return the key by which spans like this one are found; `None` where nothing of it is read. Never raises."""
@@ -162,11 +118,15 @@ class Recognizer:
     def read(self, record: Record) -> Reading | None:
         """Read the record; `None` when no dialect claims it and it has no wanted attribute. Never raises."""
         ref = record.ref
-        if ref is None:
+        if (
+            ref is None
+            or _OWN_SCOPES.match(record.scope.name)
+            or record.attributes.get(_OPENINFERENCE_KIND) == _EVALUATOR
+        ):
             return None
         dialect: Dialect | None = None
         observations: tuple[Observation, ...] = ()
-        for one in self._candidates.of(record) if isinstance(record, Span) else self._asked:
+        for one in self._candidates.of(record) if isinstance(record, Span) else self._dialects:
             try:
                 if one.claims(record):
                     observations = tuple(one.read(record))
@@ -181,9 +141,7 @@ class Recognizer:
             except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
                 self._count(error, one.name)
                 break
-        if dialect is self._scores:
-            return None
-        attributes = self._attributes(record, dialect) if self._wanted else ()
+        attributes = self._attributes(record, dialect) if self.wanted else ()
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
         return _reading(record, ref, dialect, observations, attributes)
@@ -206,7 +164,7 @@ class Recognizer:
 
     def _attributes(self, record: Record, dialect: Dialect | None) -> tuple[tuple[str, Scalar], ...]:
         found: list[tuple[str, Scalar]] = []
-        for key in self._wanted:
+        for key in self.wanted:
             value: Value = None
             try:
                 value = record.attributes.get(key) if dialect is None else dialect.attribute(record, key)

@@ -224,12 +224,12 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield found
     elif source == "haystack" and run is not None:
         yield from agents.haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-    elif source == "ag2" and (text := values.as_str(values.decoded_object(span.attributes.get(INPUT)).get("message"))):
-        yield MessageSeen(role="user", text=text)
+    elif source == "ag2":
+        yield from conventions.text_seen("user", values.decoded_object(span.attributes.get(INPUT)).get("message"))
     elif source == "claude_agent_sdk" and kind == "AGENT":
         text = span.attributes.get(INPUT)
-        if isinstance(text, str) and text and not text.startswith(("{", "[")):
-            yield MessageSeen(role="user", text=text)
+        if isinstance(text, str) and not text.startswith(("{", "[")):
+            yield from conventions.text_seen("user", text)
 
 
 SPAN_TYPE = "span_type"
@@ -269,10 +269,10 @@ class UiPath(PlainDialect):
             yield from _uipath_tool(span)
         elif kind == "AGENT":
             yield AgentRun(agent=span.name)
-            text = values.as_str(span.attributes.get(INPUT))
+            text = span.attributes.get(INPUT)
             # A function's arguments are no text of a user.
-            if text is not None and not text.startswith(("{", "[", '"')):
-                yield MessageSeen(role="user", text=text)
+            if isinstance(text, str) and not text.startswith(("{", "[", '"')):
+                yield from conventions.text_seen("user", text)
 
 
 def _uipath_tool(span: Span) -> Iterator[Observation]:

@@ -17,10 +17,8 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     CallExecuted,
-    MessageSeen,
     ModelCall,
     Observation,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
@@ -87,7 +85,8 @@ class Haystack(PlainDialect):
                 yield from _answers(output.get("tool_messages"))
         elif span.name == AGENT_RUN:
             yield AgentRun(agent=None)
-            yield from self._offered(span.attributes.get(AGENT_TOOLS))
+            tools = _definitions(values.decoded(span.attributes.get(AGENT_TOOLS)))
+            yield from self._conventions.offered([*tools])
             given = _decoded_messages(span.attributes.get("haystack.agent.input")).get("messages")
             yield from conventions.newest_user_text(_messages(given))
 
@@ -95,16 +94,11 @@ class Haystack(PlainDialect):
         given = values.first(span.attributes, _MODEL_INPUTS)
         return _messages(_decoded_messages(given).get("messages"))
 
-    def _model(self, span: Span, prefix: str) -> Iterator[Observation]:
-        yield ModelCall()
+    def _model(self, span: Span, prefix: str) -> list[Observation]:
         given = _decoded_messages(span.attributes.get(prefix + ".input"))
-        yield from self._offered(given.get("tools"))
-        yield from conventions.received(_messages(given.get("messages")))
         replies = _decoded_messages(span.attributes.get(prefix + ".output")).get("replies")
-        yield from conventions.written(_messages(replies, "assistant"), None)
-
-    def _offered(self, value: Value) -> Iterator[ToolsOffered]:
-        yield from self._conventions.offered(list(_definitions(values.decoded(value))))
+        tools, messages = [*_definitions(given.get("tools"))], _messages(given.get("messages"))
+        return self._model_call(ModelCall(), messages, _messages(replies, "assistant"), tools)
 
 
 def _definitions(value: Json) -> Iterator[Json]:
@@ -224,19 +218,15 @@ class LiveKit(PlainDialect):
             yield replace(call, agent=values.as_str(attributes.get(conventions.AGENT)))
         elif _OFFERED in attributes and conventions.OPERATION not in attributes:
             # The step around a model's request: it has the same content.
-            yield ModelCall(may_repeat=True)
             yield from named_tools(values.plain(attributes.get(_OFFERED)))
-            yield from conventions.received(self._given(span) or [])
-            calls = values.decoded(attributes.get(_REQUESTED))
-            text = attributes.get(_TEXT)
-            yield from conventions.written(
-                [Message({"tool_calls": calls, "content": values.plain(text)}, "assistant")], None
-            )
+            calls, text = values.decoded(attributes.get(_REQUESTED)), values.plain(attributes.get(_TEXT))
+            written = Message({"tool_calls": calls, "content": text}, "assistant")
+            yield from self._model_call(ModelCall(may_repeat=True), self._given(span), [written])
         else:
             for seen in self._conventions.read_span(span):
                 yield seen
-                if isinstance(seen, AgentRun) and (asked := values.as_str(attributes.get(_ASKED))):
-                    yield MessageSeen(role="user", text=asked)
+                if isinstance(seen, AgentRun):
+                    yield from conventions.text_seen("user", attributes.get(_ASKED))
 
     def _given(self, span: Span) -> list[Message] | None:
         items = values.as_list(values.opened_object(span.attributes.get(_CONTEXT)).get("items"))
@@ -276,16 +266,14 @@ class LlamaIndex(PlainDialect):
         of_class, _, method = span.name.partition(".")
         if start is not None:
             sent, received = (conventions.token_count(end.get(key)) for key in _TOKENS)
-            yield ModelCall(input_tokens=sent, output_tokens=received)
-            yield from self._conventions.offered(start.get(_TOOLS))
-            yield from conventions.received(self._given(span))
             # Streamed outputs have no event: their calls come from the history of the next model call.
             message: dict[str, Json] = {
                 "blocks": values.decoded(end.get(_MESSAGE + "blocks")),
                 "additional_kwargs": {"tool_calls": values.decoded(end.get(_MESSAGE + "additional_kwargs.tool_calls"))},
             }
-            written = provider_messages.written({"message": message})
-            yield from conventions.written(messages_of([*written], "assistant"), None)
+            written = messages_of([*provider_messages.written({"message": message})], "assistant")
+            call = ModelCall(input_tokens=sent, output_tokens=received)
+            yield from self._model_call(call, self._given(span), written, start.get(_TOOLS))
         elif "Tool" in of_class and method in _TOOL_METHODS:
             found = _CALL.match(values.as_str(span.attributes.get(_STEP)) or "")
             if found is not None:
@@ -347,7 +335,6 @@ _FUNCTION_TOOLS = "function_tools"
 _PYDANTIC_AGENT = "agent_name"
 _AGENT_SPAN = "agent run"
 _TOOL_SPAN = "running tool"
-_MAX_EVENTS = 10_000
 _REPAIR = "\n\nFix the errors and try again."
 _VALIDATED = re.compile(r"\d{1,6} validation errors?: \[")
 
@@ -411,7 +398,7 @@ class PydanticAI(PlainDialect):
             elif _lists_waiting(attributes.get(_FINAL)):
                 # Calls for which the run stopped: a person has to approve them, or they are carried out elsewhere.
                 requests = values.decoded_object(attributes.get(_FINAL))
-                waiting = [item for key in _WAITING for item in values.as_list(requests.get(key))[:_MAX_EVENTS]]
+                waiting = [item for key in _WAITING for item in values.as_list(requests.get(key))]
                 for call in map(values.as_object, waiting):
                     call_id, name = values.as_str(call.get("tool_call_id")), values.as_str(call.get("tool_name"))
                     if call_id is not None:
@@ -433,8 +420,7 @@ def _lists_waiting(final: Value) -> bool:
 
 
 def _events(attributes: Mapping[str, Value]) -> list[JsonObject]:
-    recorded = values.as_list(values.decoded(attributes.get(_EVENTS)))
-    return [values.as_object(event) for event in recorded[-_MAX_EVENTS:]]
+    return [*map(values.as_object, values.as_list(values.decoded(attributes.get(_EVENTS))))]
 
 
 def _with_refusal(seen: Observation) -> Observation:

@@ -14,7 +14,6 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     ConversationSeen,
-    MessageSeen,
     ModelCall,
     Observation,
 )
@@ -70,12 +69,12 @@ class Langfuse(PlainDialect):
         elif kind == "generation":
             agent = _metadata(span, "lc_agent_name")
             sent, received = conventions.token_counts(span.attributes.get(USAGE))
-            yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
+            call = ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
             given, tools = _given(values.decoded_or_text(span.attributes.get(INPUT)))
-            yield from self._conventions.offered([*tools])
-            yield from conventions.received(langchain.messages_of(given, "user"))
             written = provider_messages.written(values.decoded_or_text(span.attributes.get(OUTPUT)))
-            yield from conventions.written(langchain.messages_of(written, "assistant"), agent)
+            yield from self._model_call(
+                call, langchain.messages_of(given, "user"), langchain.messages_of(written, "assistant"), tools
+            )
         elif kind in ("agent", "chain", "span"):
             labelled = kind == "agent" and not _PART.match(span.name)
             metadata: JsonObject = {key: value for key in _RUN_METADATA if (value := _metadata(span, key)) is not None}
@@ -84,9 +83,7 @@ class Langfuse(PlainDialect):
                 run = langchain.agent_run(span.name, metadata, labelled=labelled)
             if run is not None:
                 yield run
-                asked = values.decoded_or_text(span.attributes.get(INPUT))
-                if isinstance(asked, str) and asked:
-                    yield MessageSeen(role="user", text=asked)
+                yield from conventions.text_seen("user", values.decoded_or_text(span.attributes.get(INPUT)))
             elif not labelled:
                 yield from langchain.node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
                 # A generation's output leaves out the calls that LangChain could not parse; its node's has them.
@@ -203,13 +200,12 @@ class LangSmith(PlainDialect):
             yield langchain.as_requested(_tool(span))
         elif kind == "llm":
             agent = values.as_str(span.attributes.get(_LANGSMITH_METADATA + "lc_agent_name"))
-            yield conventions.model_call(attributes, agent)
-            given = values.decoded_or_text(attributes.get(PROMPT))
-            tools = values.as_list(values.as_object(given).get("tools"))
-            yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS) or tools)
-            yield from conventions.received(langchain.messages_of(provider_messages.given(given), "user"))
+            prompt = values.decoded_or_text(attributes.get(PROMPT))
+            tools = attributes.get(conventions.DEFINITIONS) or values.as_list(values.as_object(prompt).get("tools"))
+            given = langchain.messages_of(provider_messages.given(prompt), "user")
             written = provider_messages.written(values.decoded_or_text(attributes.get(COMPLETION)))
-            yield from conventions.written(langchain.messages_of(written, "assistant"), agent)
+            messages = langchain.messages_of(written, "assistant")
+            yield from self._model_call(conventions.model_call(attributes, agent), given, messages, tools)
         else:
             named = ((key, values.as_str(attributes.get(_LANGSMITH_METADATA + key))) for key in _RUN_METADATA)
             metadata: JsonObject = {key: value for key, value in named if value is not None}

@@ -373,19 +373,22 @@ def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
     return False
 
 
+def text_seen(role: Literal["system", "user", "assistant"], text: Value) -> tuple[MessageSeen, ...]:
+    """Return the text of a message as an observation; nothing where there is none."""
+    return (MessageSeen(role=role, text=text),) if isinstance(text, str) and text else ()
+
+
 def system(value: Value) -> tuple[MessageSeen, ...]:
     """Read system instructions."""
     if isinstance(value, str) and len(value) <= _MAX_KNOWN_TEXT:
         return _instructions(value)
-    text = read_text(value) if value is not None else ""
-    return (MessageSeen(role="system", text=text),) if text else ()
+    return text_seen("system", read_text(value)) if value is not None else ()
 
 
 # They repeat with each model call. Without it, chat spans of 20 KB take 3 % more CPU, and each has its own in memory.
 @lru_cache(maxsize=64)
 def _instructions(written: str) -> tuple[MessageSeen, ...]:
-    text = read_text(written)
-    return (MessageSeen(role="system", text=text),) if text else ()
+    return text_seen("system", read_text(written))
 
 
 def received(messages: Messages) -> list[Observation]:
@@ -397,8 +400,8 @@ def instructions_and_answers(messages: Messages) -> list[Observation]:
     """Read the instructions and the answers to calls, message by message."""
     seen: list[Observation] = []
     for message in messages:
-        if message.role == "system" and (text := message.text):
-            seen.append(MessageSeen(role="system", text=text))
+        if message.role == "system":
+            seen += text_seen("system", message.text)
         seen += message.answers()
     return seen
 

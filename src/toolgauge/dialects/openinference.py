@@ -90,7 +90,8 @@ class OpenInference(PlainDialect):
             return []
         source = agents.instrumentation(span.scope)
         metadata = _metadata(span)
-        seen = _conversation(span, metadata)
+        sessions = [span.attributes.get(SESSION)], [metadata.get(key) for key in _METADATA_SESSIONS]
+        seen: list[Observation] = [*(conversation_of(*sessions) or own_conversation(span.attributes, _AI_SDK_SESSIONS))]
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
         is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:
@@ -124,11 +125,6 @@ class OpenInference(PlainDialect):
 def _metadata(record: Record) -> JsonObject:
     written = record.attributes.get(METADATA)
     return {} if written is None else values.decoded_object(written)
-
-
-def _conversation(span: Span, metadata: JsonObject) -> list[Observation]:
-    found = conversation_of([span.attributes.get(SESSION)], [metadata.get(key) for key in _METADATA_SESSIONS])
-    return [*(found or own_conversation(span.attributes, _AI_SDK_SESSIONS))]
 
 
 def _openinference_tool(

@@ -13,7 +13,6 @@ from toolgauge.model.observations import (
     AgentRun,
     CallError,
     CallExecuted,
-    ConversationSeen,
     ModelCall,
     Observation,
 )
@@ -59,7 +58,9 @@ class Langfuse(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         kind = span.attributes.get(TYPE)
-        yield from _conversation(span)
+        keys = (prefix + key for key in _METADATA_SESSIONS for prefix in (_LANGFUSE_METADATA, TRACE_METADATA))
+        others = map(values.unquoted, map(span.attributes.get, keys))
+        yield from conversation_of(map(span.attributes.get, SESSIONS), others)
         if kind == "tool":
             call_id = _metadata(span, "tool_call_id")
             answer = langchain.tool_answer(span.attributes.get(OUTPUT))
@@ -109,12 +110,6 @@ class Langfuse(PlainDialect):
             if value is None:
                 value = values.unquoted(record.attributes.get(prefix + key))
         return value
-
-
-def _conversation(span: Span) -> list[ConversationSeen]:
-    keys = (prefix + key for key in _METADATA_SESSIONS for prefix in (_LANGFUSE_METADATA, TRACE_METADATA))
-    sessions = map(span.attributes.get, SESSIONS)
-    return conversation_of(sessions, map(values.unquoted, map(span.attributes.get, keys)))
 
 
 def _metadata(span: Span, key: str) -> str | None:

@@ -331,8 +331,8 @@ def unquoted(value: Value) -> Value:
 
 
 def decoded_or_text(value: Value) -> Json:
-    """Read any attribute value; a text that is neither JSON nor a Python literal is itself."""
-    match content(value):
+    """Read what `envelope` reads; a text that is neither JSON nor a Python literal is itself."""
+    match envelope(value):
         case Recorded(found):
             return found
         case Unparsed(text, "unparsable"):

@@ -69,6 +69,7 @@ _CALLED = re.compile(r"\.(?:__call__|acall|aforward|forward)$")
 # The tool and the span of a hand-off in JavaScript; in Python it has no tool's name, and texts in place of objects.
 _HANDOFF = "handoff_to_"
 _HANDOFF_SPAN = "handoff to "
+_AGENT_RUN = "invoke_agent "
 
 
 class OpenInference(PlainDialect):
@@ -114,7 +115,7 @@ class OpenInference(PlainDialect):
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return flattened.past_calls(flattened.read_messages(span.attributes).input)
+        return messages.past_calls(flattened.read_messages(span.attributes).input)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a member of the JSON text that producers put all metadata into."""
@@ -167,7 +168,7 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
     agent = langchain.agent_name(metadata) if source == "langchain" else None
     read = flattened.read_messages(span.attributes)
     recorded = span.attributes.get(OUTPUT)
-    if flattened.is_shared_by_agent(span, source):
+    if source == "google_adk" and span.name.startswith(_AGENT_RUN):
         seen: list[Observation] = [*flattened.requested_in_run(read, span.attributes)]
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         seen = [*made]
@@ -182,17 +183,20 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
             seen += calls
             seen += ran
         else:
-            found = flattened.requests(read.output)
+            found = [call for message in read.output for call in messages.calls_of(message)]
             complete = flattened.with_raw_output if source == "langchain" else flattened.with_response
             seen += flattened.observed(complete(found, recorded), agent)
     if flattened.is_empty(read, span.attributes) and not any(isinstance(one, CallRequested) for one in seen):
         seen = [replace(one, ending=one.ending or "empty") if isinstance(one, ModelCall) else one for one in seen]
     seen += _answers(span, source, read)
-    seen += flattened.texts(read)
+    spoken = [text for message in read.input if message.role == "system" and (text := message.text)]
+    seen += conventions.text_seen("system", spoken[-1] if spoken else None)
+    seen += conventions.newest_user_text(read.input)
+    seen += conventions.written_text(read.output)
     return seen
 
 
-def _answers(span: Span, source: str, read: flattened.Messages) -> Iterable[CallAnswered]:
+def _answers(span: Span, source: str, read: flattened.FlatMessages) -> Iterable[CallAnswered]:
     """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
     given = span.attributes.get(INPUT)
     provided = provider_answers(given)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.literals import CLASS, parse_repr
+from toolgauge.model.literals import parse_repr
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
@@ -25,6 +25,7 @@ from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
 from toolgauge.recognize.messages import AnyMessage, Message, Messages, messages_of, read_messages
+from toolgauge.recognize.provider_messages import haystack_messages
 
 AGENT_RUN = "haystack.agent.run"
 STEP_MODEL = "haystack.agent.step.llm"
@@ -88,17 +89,17 @@ class Haystack(PlainDialect):
             tools = _definitions(values.decoded(span.attributes.get(AGENT_TOOLS)))
             yield from self._conventions.offered([*tools])
             given = _decoded_messages(span.attributes.get("haystack.agent.input")).get("messages")
-            yield from conventions.newest_user_text(_messages(given))
+            yield from conventions.newest_user_text(haystack_messages(given))
 
     def _given(self, span: Span) -> list[Message]:
         given = values.first(span.attributes, _MODEL_INPUTS)
-        return _messages(_decoded_messages(given).get("messages"))
+        return haystack_messages(_decoded_messages(given).get("messages"))
 
     def _model(self, span: Span, prefix: str) -> list[Observation]:
         given = _decoded_messages(span.attributes.get(prefix + ".input"))
         replies = _decoded_messages(span.attributes.get(prefix + ".output")).get("replies")
-        tools, messages = [*_definitions(given.get("tools"))], _messages(given.get("messages"))
-        return self._model_call(ModelCall(), messages, _messages(replies, "assistant"), tools)
+        tools, messages = [*_definitions(given.get("tools"))], haystack_messages(given.get("messages"))
+        return self._model_call(ModelCall(), messages, haystack_messages(replies, "assistant"), tools)
 
 
 def _definitions(value: Json) -> Iterator[Json]:
@@ -144,42 +145,8 @@ def _decoded_messages(value: Value) -> JsonObject:
             return {}
 
 
-def _messages(written: Json, default_role: str = "") -> list[Message]:
-    return [_message(item, default_role) for item in values.as_list(written)]
-
-
-def _message(item: Json, default_role: str) -> Message:
-    if isinstance(item, str):
-        return Message({"role": default_role, "content": item}, default_role)
-    message = values.as_object(item)
-    # An enumeration's member keeps its class's name where it was written as text.
-    role = (values.as_str(message.get("role", message.get("_role"))) or "").rpartition(".")[2]
-    content = message.get("content", message.get("_content"))
-    if not isinstance(content, list):
-        return Message({"role": role, "parts": [{"type": "text", "content": content}]}, default_role)
-    return Message({"role": role, "parts": [_part(values.as_object(part)) for part in content]}, default_role)
-
-
-def _part(part: JsonObject) -> JsonObject:
-    """Turn a part into one of the conventions: `{"tool_call": ..}`, or the Python repr of its class."""
-    kind = values.as_str(part.get(CLASS))
-    call = part if kind == "ToolCall" else part.get("tool_call")
-    if isinstance(call, dict):
-        given: JsonObject = {} if call.get("arguments") is None else {"arguments": call["arguments"]}
-        return {"type": "tool_call", "id": call.get("id"), "name": call.get("tool_name"), **given}
-    returned = part if kind == "ToolCallResult" else part.get("tool_call_result")
-    if isinstance(returned, dict):
-        origin = values.as_object(returned.get("origin"))
-        call_id, name = values.as_str(origin.get("id")), values.as_str(origin.get("tool_name"))
-        if call_id is None and name is None:
-            return {}
-        answer: JsonObject = {"type": "tool_call_response", "id": call_id, "name": name}
-        return {**answer, "response": returned.get("result"), "is_error": returned.get("error")}
-    return {"type": "text", "content": part.get("text")}
-
-
 def _answers(messages: Json) -> Iterator[CallAnswered]:
-    for message in _messages(messages):
+    for message in haystack_messages(messages):
         yield from message.answers()
 
 

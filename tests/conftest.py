@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from tests.captures import all_captures, sample
+from tests.captures import all_captures, few, sample
 from tests.groups import is_installed, missing_group, reason
 from tests.leaks import grpc_keeps_its_sockets, leaves_no_socket_and_no_thread, leaves_no_task
 from tests.rows import Row, marked, parametrize, run_rows
@@ -61,10 +61,11 @@ def pytest_configure(config: pytest.Config):
 
 def pytest_generate_tests(metafunc: pytest.Metafunc):
     long = bool(metafunc.config.getoption("--long"))
-    if "captured" in metafunc.fixturenames:
-        found = all_captures() if long else sample()
-        rows = (Row(folder, {"captured": each}) for folder, each in found.items())
-        parametrize(metafunc, ["captured"], rows, each=long)
+    for fixture, some in (("captured", sample), ("few_captured", few)):
+        if fixture in metafunc.fixturenames:
+            found = all_captures() if long else some()
+            rows = (Row(folder, {fixture: each}) for folder, each in found.items())
+            parametrize(metafunc, [fixture], rows, each=long)
     for mark in metafunc.definition.iter_markers("rows"):
         names, of_mark = marked(mark, long=long)
         parametrize(metafunc, names, of_mark, each=long)

@@ -10,6 +10,7 @@ not rebuilt: the table shows a user what to expect.
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
@@ -37,8 +38,12 @@ _PREFERRED = re.compile(
 
 def rows() -> dict[str, tuple[Sequence[Truth], dict[str, Cell]]]:
     """Compare every producer's captures with their truth."""
-    folders = sorted(folder for folder in CORPUS.iterdir() if folder.is_dir())
-    return {folder.name: (truths_of(folder), cells(_of(folder), _COLUMNS)) for folder in folders}
+    return {folder.name: row_of(folder) for folder in sorted(CORPUS.iterdir()) if folder.is_dir()}
+
+
+def row_of(folder: Path) -> tuple[Sequence[Truth], dict[str, Cell]]:
+    """Compare the captures of one producer with their truth."""
+    return truths_of(folder), cells(_of(folder), _COLUMNS)
 
 
 def table(found: Mapping[str, tuple[Sequence[Truth], dict[str, Cell]]]) -> str:
@@ -112,6 +117,7 @@ def _version(truths: Sequence[Truth], folder: str) -> str:
     return f"{best} {versions[best]}"
 
 
+@lru_cache(maxsize=1)
 def trajectories(*paths: Path) -> dict[str, list[Trajectory]]:
     found: dict[str, list[Trajectory]] = {}
     recording = read(find_files([*map(str, paths)]), _no_progress)

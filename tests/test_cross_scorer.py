@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.cross_scorer import MEASURED_ONLY, OTHERS, OURS, Scorer, measured_cases, outcome, table, written
+from tests.cross_scorer import OTHERS, OURS, Scorer, measured_cases, outcome, table, written
 from tests.rows import each_row
 from toolgauge.model.outcomes import Scored
 
@@ -20,11 +20,6 @@ def test_the_originals_say_what_was_measured(scorer: Scorer):
     measured = {name: case["scores"][scorer.measured] for name, case in CASES.items()}
     # Measured scores are written with three decimals.
     assert {name: value_of(scorer, name) for name in CASES} == pytest.approx(measured, abs=0.0006)
-
-
-def test_every_measured_scorer_is_in_the_table():
-    shown = {scorer.measured for scorer in (*OTHERS, *MEASURED_ONLY)}
-    assert shown == {name for case in CASES.values() for name in case["scores"]}
 
 
 @each_row(

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from opentelemetry._logs import LoggerProvider as ApiLoggerProvider
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
@@ -193,19 +192,6 @@ def test_without_an_exporter_everything_of_ours_goes_to_the_destination_of_the_e
         exporter.shutdown()
 
 
-def test_around_an_exporter_a_configured_destination_gets_what_has_no_provider():
-    memory = InMemorySpanExporter()
-    with receiving() as destination:
-        to_receiver = f"exporters.otlp.endpoint=127.0.0.1:{destination.grpc_port}"
-        exporter = ToolgaugeSpanExporter(memory, overrides=[to_receiver, "events=scored"])
-        make_run(provider_with(exporter))
-        exporter.shutdown()
-        assert len(own(memory.get_finished_spans())) == 1
-        assert not destination.bodies("traces")
-        assert len(destination.events()) == 3
-        assert "toolgauge.evaluation.score" in destination.metrics()
-
-
 def test_a_drop_of_the_scores_is_an_event_and_a_line_of_the_log(caplog: pytest.LogCaptureFixture):
     records = InMemoryLogRecordExporter()
     logs = LoggerProvider(shutdown_on_exit=False)
@@ -265,19 +251,6 @@ def test_events_and_metrics_leave_through_the_providers_that_are_given():
     exporter.shutdown()
     meters.shutdown()
     logs.shutdown()
-
-
-def test_a_provider_that_does_nothing_is_not_asked_for_a_logger():
-    class Silent(ApiLoggerProvider):
-        def get_logger(self, *_arguments: object, **_more: object):  # pyright: ignore[reportIncompatibleMethodOverride]
-            raise AssertionError("asked")
-
-    Silent.__module__ = "opentelemetry._logs"
-    memory = InMemorySpanExporter()
-    exporter = ToolgaugeSpanExporter(memory, logger_provider=Silent())
-    make_run(provider_with(exporter))
-    assert exporter.force_flush()
-    exporter.shutdown()
 
 
 def test_criteria_of_files_are_scored(tmp_path: Path):
@@ -358,17 +331,6 @@ def test_a_flush_ends_in_time_when_the_wrapped_exporter_hangs():
     stuck.go_on.set()
     assert exporter.force_flush()
     assert len(own(stuck.spans)) == 1
-    exporter.shutdown()
-
-
-def test_a_wrapped_exporter_that_says_nothing_of_its_flush_has_flushed():
-    class Silent(InMemorySpanExporter):
-        def force_flush(self, timeout_millis: int = 0) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            """Return nothing, as the SDK's base class does."""
-
-    exporter = ToolgaugeSpanExporter(Silent())
-    make_run(provider_with(exporter))
-    assert exporter.force_flush() is True
     exporter.shutdown()
 
 
@@ -482,20 +444,6 @@ def test_a_span_that_cannot_be_encoded_is_exported_and_costs_the_others_nothing(
     exporter.shutdown()
     assert len(memory.get_finished_spans()) == 4
     assert scorecards.told()["default.tool_success", "get_weather"] == "pass"
-
-
-def test_what_is_no_span_at_all_raises_nothing_of_ours():
-    exporter = ToolgaugeSpanExporter()
-    nothing: Sequence[ReadableSpan] = (object(),)  # pyright: ignore[reportAssignmentType] - hostile
-    assert exporter.export(nothing) is SpanExportResult.SUCCESS
-    assert exporter.export(()) is SpanExportResult.SUCCESS
-    # Alone in its batch, and last in one.
-    assert exporter.force_flush()
-    assert exporter.export((*some_spans(), *nothing)) is SpanExportResult.SUCCESS
-    assert exporter.force_flush()
-    make_run(provider_with(exporter))
-    assert exporter.force_flush()
-    exporter.shutdown()
 
 
 def test_spans_go_on_at_once_while_scoring_hangs_and_the_queue_is_bounded():
@@ -621,19 +569,6 @@ FORKING = """
     if child:
         assert os.waitpid(child, 0)[1] == 0
 """
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
-def test_parent_and_child_both_reach_a_destination_over_http():
-    with receiving() as destination:
-        printed = run_application(
-            FORKING,
-            OTEL_EXPORTER_OTLP_ENDPOINT=f"http://localhost:{destination.http_port}",
-            OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
-        )
-        assert printed == ["flushed True", "scored before", "scored in_child", "scored in_parent"]
-        assert len(destination.scorecards()) == 3
-        assert len(destination.events()) == 6
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

@@ -7,7 +7,6 @@ from typing import Protocol
 import pytest
 
 from toolgauge import plugins
-from toolgauge.dialects.genai import GenAI
 from toolgauge.model.errors import ConfigError
 from toolgauge.service.criteria_factory import load_configuration
 from toolgauge.service.destinations import announced_destinations, destination_names
@@ -52,11 +51,6 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         importlib.invalidate_caches()
 
     return install_package
-
-
-def test_our_dialects_are_found_by_name():
-    assert "genai" in plugins.names(plugins.DIALECTS)
-    assert plugins.load(plugins.DIALECTS, "genai") is GenAI
 
 
 def test_dialects_come_in_the_order_in_which_they_are_asked(install: Install):

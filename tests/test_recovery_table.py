@@ -1,4 +1,4 @@
-"""The page of producers has, for each framework, how much of its captured runs is really rebuilt, and its badge."""
+"""The page of producers has, for each framework, how much of its captured runs is really rebuilt, and its badge; and values are right."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,33 @@ import msgspec
 import pytest
 
 from tests.captures import CORPUS, switches
-from tests.recovery_table import BADGES, badge, rows, table, written
+from tests.corpus_values import NEEDED, SILENT, Compared, shares_of, values_of
+from tests.recovery_table import BADGES, badge, row_of, table, written
 from toolgauge.recordings.conformance import COLUMNS, Cell, Truth
 
 Rows = dict[str, tuple[Sequence[Truth], dict[str, Cell]]]
 
 
 @pytest.fixture(scope="module")
-def found() -> Rows:
-    return rows()
+def rebuilt() -> tuple[Rows, list[Compared]]:
+    """Read each producer once, for the table and for the values."""
+    rows: Rows = {}
+    values: list[Compared] = []
+    for folder in sorted(folder for folder in CORPUS.iterdir() if folder.is_dir()):
+        rows[folder.name] = row_of(folder)
+        values += values_of(folder) if folder.name not in SILENT else ()
+    return rows, values
+
+
+@pytest.fixture
+def found(rebuilt: tuple[Rows, list[Compared]]) -> Rows:
+    return rebuilt[0]
+
+
+def test_values_of_captured_calls_are_those_of_the_tools(rebuilt: tuple[Rows, list[Compared]]):
+    shares, wrong = shares_of(rebuilt[1])
+    assert set(shares) == {"results", "failed", "messages", "kinds", "offers", "prompts", "replies"}
+    assert {column: share for column, share in shares.items() if share < NEEDED} == {}, wrong
 
 
 def test_the_table_and_the_badges_are_made_from_the_captures(found: Rows):

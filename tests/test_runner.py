@@ -67,52 +67,12 @@ def test_tests_of_a_group_that_is_not_installed_skip_and_name_the_command(words:
     assert "3 skipped" in printed
 
 
-WITHOUT_PRODUCERS = """
-import sys
-from tests import groups
-
-groups.is_installed = lambda group: group != "producers"
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "pydantic_ai":
-            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
-
-sys.meta_path.insert(0, Finder())
-"""
-
-
-def test_a_test_that_imports_such_a_test_skips_too(tmp_path: Path):
-    (tmp_path / "lacking.py").write_text(WITHOUT_PRODUCERS)
-    tests = ("tests/deploy/test_helm_topologies.py", "tests/kafka/test_topology.py")
-    printed = pytest_of("-p", "lacking", "--collect-only", "-rsE", *tests, path=tmp_path)
-    assert len(re.findall(r"SKIPPED .* needs the group `producers`", printed)) == 2, printed
-
-
 def test_they_fail_where_every_group_must_be_installed(words: list[str], tmp_path: Path):
     printed = pytest_of("--every-group", "--continue-on-collection-errors", *words, path=tmp_path)
     assert "1 failed, 2 errors" in printed
 
 
 # -- words --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "groups", "pytest_words"),
-    [
-        ("", [], []),
-        ("--long", [], []),
-        ("-k align", [], ["-k", "align"]),
-        ("--long tests/property -n 2", [], ["tests/property", "-n", "2"]),
-        ("--with kafka --with mcp tests/wire", ["kafka", "mcp"], ["tests/wire"]),
-    ],
-)
-def test_words_that_are_not_ours_go_to_pytest(
-    given: str, groups: list[str], pytest_words: list[str], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(sys, "argv", ["tests", *given.split()])
-    options, words = RUNNER["arguments"]()
-    assert (options.groups, words) == (groups, pytest_words)
 
 
 @pytest.mark.parametrize(
@@ -193,19 +153,6 @@ def test_all_rows_of_a_table_are_tried_in_one_test_and_each_that_fails_is_named(
     assert printed.count("in row 1: number=2, double=5") == 2
     assert printed.count("in row 3: number=4, double=9") == 2
     assert "in row 0" not in printed
-
-
-def test_a_row_that_skips_does_not_hide_the_others(tmp_path: Path):
-    source = "import pytest\nfrom tests.rows import each_row\n@each_row('number', [1, 2])\ndef test_it(number):\n"
-    (tmp_path / "test_table.py").write_text(source + "    pytest.skip() if number == 1 else pytest.fail('it does')\n")
-    printed = pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", str(tmp_path))
-    assert "1 failed" in printed
-    assert "2 of 2 rows fail" in printed
-
-
-def test_each_row_is_a_test_of_its_own_where_time_is_no_matter(tmp_path: Path):
-    (tmp_path / "test_table.py").write_text(ROWS)
-    assert "4 failed, 4 passed" in pytest_of("-c", "pyproject.toml", "-p", "tests.conftest", "--long", str(tmp_path))
 
 
 # -- repeats ------------------------------------------------------------------------------------------------------------

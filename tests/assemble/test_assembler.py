@@ -16,7 +16,7 @@ from tests.assemble.support import (
 )
 from tests.rows import each_row
 from toolgauge.assemble.assembler import Assembler
-from toolgauge.assemble.settings import AssembleSettings, LateMemory
+from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.model.observations import MessageSeen, Reading
 from toolgauge.model.trajectory import Trajectory
 
@@ -48,16 +48,6 @@ def test_spans_within_the_grace_do_not_prolong_it():
     box.add(reading("tool", executed("search"), parent="run"), 5 * SECOND_NS)
     due_ns, trajectory = run_out(box)
     assert (due_ns, len(trajectory.calls)) == (6 * SECOND_NS, 1)
-
-
-def test_the_end_of_a_sub_agent_does_not_close():
-    box, _ = assembler()
-    box.add(reading("sub", agent("expert"), parent="tool"), 0)
-    box.add(reading("tool", executed("ask_expert"), parent="run"), 1 * SECOND_NS)
-    assert box.next_due_ns() == 1 * SECOND_NS + 15 * MINUTE_NS
-    box.add(reading("run", agent("boss")), 60 * SECOND_NS)
-    due_ns, trajectory = run_out(box)
-    assert (due_ns, trajectory.closed_because, trajectory.agents) == (66 * SECOND_NS, "run_ended", ("boss", "expert"))
 
 
 @each_row("order", [(0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 0, 3, 1)])
@@ -101,14 +91,6 @@ def test_a_remote_parent_that_never_comes_counts_as_idle():
     assert (due_ns, trajectory.closed_because) == (30 * SECOND_NS, "idle")
 
 
-def test_a_remote_parent_that_comes_completes_the_chain():
-    box, _ = assembler()
-    box.add(reading("run", agent("a"), parent="caller", is_remote=True), 0)
-    box.add_heads([head("caller")], 5 * SECOND_NS)
-    due_ns, trajectory = run_out(box)
-    assert (due_ns, trajectory.closed_because) == (11 * SECOND_NS, "run_ended")
-
-
 def test_a_trace_that_never_rests_closes_at_the_longest_duration():
     box, _ = assembler(AssembleSettings(max_duration=MINUTE_NS))
     for second in range(0, 60, 10):
@@ -133,16 +115,6 @@ def test_log_records_wait_for_their_span():
     assert (due_ns, only_call(trajectory).arguments) == (35 * SECOND_NS, args(n=1))
 
 
-def test_duplicates_count_once():
-    box, _ = assembler()
-    for now_ns in range(3):
-        box.add(reading("tool", executed("search"), parent="run"), now_ns)
-        box.add(log("ask", requested("f", args(n=1))), now_ns)
-        box.add_heads([head("h", parent="run")], now_ns)
-    (trajectory,) = box.close_all(9)
-    assert sorted(call.name for call in trajectory.calls) == ["f", "search"]
-
-
 def test_late_span_is_counted_and_not_rescored():
     box, metrics = assembler()
     box.add(reading("run", agent("shopper")), 0)
@@ -153,16 +125,6 @@ def test_late_span_is_counted_and_not_rescored():
     box.add_heads([head("h")], 9 * SECOND_NS)
     assert (metrics.late.cells[()].count, metrics.late.cells[()].sum) == (2, 5.0)
     assert list(box.close_all(60 * SECOND_NS)) == []
-
-
-def test_who_keeps_coming_late_stays_late():
-    box, metrics = assembler(AssembleSettings(late_memory=LateMemory().model_copy(update={"for_": 60 * SECOND_NS})))
-    box.add(reading("run", agent("shopper")), 0)
-    assert len(list(box.closed(6 * SECOND_NS))) == 1
-    for number in range(1, 10):
-        assert not box.add(reading(f"tool{number}", executed("search"), parent="run"), number * 50 * SECOND_NS)
-    assert (metrics.late.cells[()].count, box.open_count) == (9, 0)
-    assert box.add(reading("tool", executed("search"), parent="run"), 600 * SECOND_NS)
 
 
 def test_oldest_trace_is_evicted_when_too_many_are_open():
@@ -201,23 +163,6 @@ def test_bytes_that_no_longer_fit_leave_at_once_too():
     box.adopt(AssembleSettings(max_open_bytes=12_000), conversations=False)
     assert [one.closed_because for one in box.closed(3)] == ["max_open_bytes"] * 2
     assert (box.open_count, box.next_due_ns()) == (1, 2 + 15 * MINUTE_NS)
-
-
-def test_limits_that_still_fit_make_nothing_due():
-    box, _ = assembler()
-    box.add(reading("run", agent("a"), parent="far"), 0)
-    box.adopt(AssembleSettings(max_open=1), conversations=False)
-    assert box.next_due_ns() == 15 * MINUTE_NS
-    box.add(reading("run", agent("a"), parent="far", trace="f" * 32), 1)
-    assert (box.open_count, len(box.eviction)) == (1, 1)
-
-
-def test_what_was_evicted_is_due_since_then_however_much_comes_after_it():
-    box, _ = assembler(AssembleSettings(max_open=1))
-    for number in range(3):
-        box.add(reading("run", agent("a"), parent="far", trace=f"{number:032x}"), number * SECOND_NS)
-    box.add_heads([head("more", trace=f"{2:032x}")], 9 * SECOND_NS)
-    assert (len(box.eviction), box.next_due_ns()) == (2, 1 * SECOND_NS)
 
 
 def test_oldest_trace_is_evicted_when_open_traces_take_too_much():
@@ -276,19 +221,3 @@ def test_a_clock_that_is_set_back_is_ignored():
     assert len(list(box.closed(106 * SECOND_NS))) == 1
     box.add(reading("run", agent("b"), trace="f" * 32), 1 * SECOND_NS)
     assert box.next_due_ns() == 112 * SECOND_NS
-
-
-def test_ids_that_are_no_hex_are_ids_all_the_same():
-    box, _ = assembler()
-    box.add(reading("run", agent("a"), trace="trace one"), 0)
-    (trajectory,) = box.close_all(1)
-    assert trajectory.trace_id == "trace one"
-
-
-def test_what_was_due_and_not_asked_for_stays_due():
-    box, _ = assembler()
-    for number in range(3):
-        box.add(reading("run", agent("a"), trace=f"{number:032x}"), 0)
-    first, second = (next(box.closed(10 * SECOND_NS)) for _ in range(2))
-    assert (first.trace_id, second.trace_id) == (f"{0:032x}", f"{1:032x}")
-    assert [one.trace_id for one in box.closed(10 * SECOND_NS)] == [f"{2:032x}"]

@@ -93,13 +93,6 @@ def test_a_run_that_had_to_give_way_is_half_a_run(because: ClosedBecause):
     assert (given_way.closed_because, given_way.incomplete is not None) == (because, True)
 
 
-def test_a_run_that_was_given_up_because_memory_is_short_is_half_a_run():
-    box = Box()
-    box.add(call(1), call(2))
-    box.assembler.eviction.shed(box.now_ns)
-    assert box.wait(0)[0].incomplete is not None
-
-
 def test_a_run_that_has_ended_is_whole_at_shutdown_whatever_is_missing_above_it():
     box = Box()
     box.add(call(1), run(1), call(2), run(2, parent="request"))
@@ -111,13 +104,6 @@ def test_the_end_of_a_sub_agent_is_not_the_end_of_the_run():
     inner = reading("inner", agent("helper"), parent="run", start=6, end=8)
     box.add(reading("model", model(), parent="run", start=1), inner, reading("tool", executed("find"), parent="inner"))
     assert only(box.shut_down()).incomplete is not None
-
-
-def test_what_is_filtered_out_between_a_run_and_its_calls_is_no_half():
-    box = Box()
-    # The span between the run and the tool never comes: the tool ran while the run was going on.
-    box.add(call(parent="chain"), run())
-    assert only(box.shut_down()).incomplete is None
 
 
 def test_a_whole_trace_without_an_agent_is_whole_at_shutdown():
@@ -159,15 +145,6 @@ def test_where_parents_come_one_that_does_not_is_a_run_that_died():
     died = only(box.wait())
     assert died.incomplete == "a span that contains others of it had not arrived when it was closed (open_idle)"
     assert box.reported == []
-
-
-def test_traces_of_one_span_do_not_show_that_parents_come():
-    box = Box()
-    for number in range(3):
-        box.add(reading("tool", executed("find"), trace=f"{number:032x}"))
-    box.wait()
-    box.add(call(9, parent="request"))
-    assert only(box.wait()).incomplete is None
 
 
 def test_services_are_told_apart():
@@ -309,13 +286,6 @@ def test_a_conversation_whose_histories_hold_calls_that_no_span_shows_is_half_a_
     box.add(asking(1, "a", "b"))
     half = of_conversation([*box.wait(), *box.wait()])
     assert half.incomplete == "a model was given answers to calls of earlier turns, of which no span came"
-
-
-def test_a_conversation_of_which_all_calls_were_seen_is_whole():
-    box = Box(conversations=True)
-    first = reading("first", model(), conversation("c"), requested("find", id="a"), trace=f"{1:032x}")
-    box.add(first, asking(2, "a"))
-    assert of_conversation([*box.wait(), *box.wait()]).incomplete is None
 
 
 def test_a_call_that_no_span_shows_in_a_conversation_with_its_beginning_is_how_it_is_recorded():

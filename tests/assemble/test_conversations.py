@@ -8,8 +8,6 @@ from tests.assemble.support import (
     assembler,
     conversation,
     executed,
-    functions_called,
-    joined,
     model,
     reading,
     requested,
@@ -61,13 +59,6 @@ def test_a_conversation_joins_the_calls_of_its_traces():
     assert (box.open_count, box.open_bytes) == (0, 0)
 
 
-def test_nobody_asks_for_conversations_then_none_are_kept():
-    box, _ = assembler(conversations=False)
-    feed(box, 0, *turn(ONE, "first", start=0))
-    assert [one.scope for _, one in all_closed(box, 60 * MINUTE_NS)] == ["trace"]
-    assert box.open_bytes == 0
-
-
 def test_an_answer_is_found_in_a_later_trace():
     box, _ = assembler(conversations=True)
     feed(box, 0, reading("ask1", model(), conversation("talk"), requested("f", args(n=1), id="1"), trace=ONE, start=0))
@@ -75,29 +66,6 @@ def test_an_answer_is_found_in_a_later_trace():
     trace_one, trace_two, whole = (one for _, one in all_closed(box, 60 * MINUTE_NS))
     assert (trace_one.calls[0].state, trace_two.calls) == ("executed", ())
     assert (whole.scope, whole.calls[0].state, whole.calls[0].result) == ("conversation", "executed", Recorded("fine"))
-
-
-class Looked(str):
-    """An id that calls a function each time that somebody looks whether it is another one."""
-
-    __slots__ = ()
-    __hash__ = str.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return str.__eq__(self, other)
-
-
-def test_an_id_that_is_used_in_each_of_many_traces_takes_about_as_much_time_in_each():
-    def talk(turns: int) -> list[Reading]:
-        traces = [Looked(f"{turn:032x}") for turn in range(2 * turns)]
-        asked = [requested("look", id="0")] * turns + [answered("0")] * turns
-        return [
-            reading("ask", model(), one, trace=trace, start=start)
-            for start, (trace, one) in enumerate(zip(traces, asked, strict=True))
-        ]
-
-    few, many = (functions_called(lambda turns=turns: joined(*talk(turns))) for turns in (50, 200))
-    assert many < 5 * few
 
 
 def test_a_conversation_waits_for_its_turn_that_is_still_running():

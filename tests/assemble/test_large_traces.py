@@ -28,17 +28,6 @@ def all_log_records_of_one_span_ask(count: int) -> list[Reading]:
     return [log("run", requested("look", args(n=number), id=f"c{number}"), start=number) for number in range(count)]
 
 
-def all_log_records_of_one_span_show_calls(count: int) -> list[Reading]:
-    return [log("run", executed("look", args(n=number), id=f"c{number}"), start=number) for number in range(count)]
-
-
-def spans_that_are_no_models_ask(count: int) -> list[Reading]:
-    return [
-        reading(f"{number}", requested("look", args(n=number), id=f"c{number}"), parent="run", start=number)
-        for number in range(count)
-    ]
-
-
 def a_model_span_sums_up_those_within_it(count: int) -> list[Reading]:
     asked = [requested("look", args(n=number), id=f"c{number}", position=number) for number in range(count)]
     return [
@@ -46,13 +35,6 @@ def a_model_span_sums_up_those_within_it(count: int) -> list[Reading]:
             "sum", model(), *[requested("book", id=f"b{number}") for number in range(count)], parent="run", end=9000
         ),
         *[reading(f"{one.position}", model(), one, parent="sum", start=one.position + 1) for one in asked],
-    ]
-
-
-def tool_spans_of_one_time_have_ids_of_their_own(count: int) -> list[Reading]:
-    return [
-        reading(f"{number}", executed("look", args(n=number), id=f"c{number}"), parent="run", end=9000)
-        for number in range(count)
     ]
 
 
@@ -77,15 +59,6 @@ def all_calls_share_one_id(count: int) -> list[Reading]:
     ]
 
 
-def calls_of_one_id_have_results_alone(count: int) -> list[Reading]:
-    ran = [executed("look", id="c", result=Recorded(number)) for number in range(count)]
-    return [
-        reading("m", model(), *[requested("look", id="c", position=number) for number in range(count)], parent="run"),
-        *[reading(f"{number}", one, parent="run", start=number + 1) for number, one in enumerate(reversed(ran))],
-        reading("next", model(), *[answered("c", number) for number in range(count)], parent="run", start=9000),
-    ]
-
-
 def equal_calls_wait(count: int) -> list[Reading]:
     waits = executed("look", args(n=1), error=CallError(kind=PAUSED, message=""))
     return [
@@ -101,13 +74,9 @@ def equal_calls_wait(count: int) -> list[Reading]:
 @each_row(
     "ask",
     [
-        tool_spans_of_one_time_have_ids_of_their_own,
         many_tool_spans_come_twice,
         all_calls_share_one_id,
-        calls_of_one_id_have_results_alone,
         all_log_records_of_one_span_ask,
-        all_log_records_of_one_span_show_calls,
-        spans_that_are_no_models_ask,
         a_model_span_sums_up_those_within_it,
         equal_calls_wait,
     ],
@@ -126,11 +95,6 @@ def copies_of_the_error_of_a_tool(count: int) -> list[Reading]:
     ]
 
 
-def runs_that_failed(count: int) -> list[Reading]:
-    errors = [SpanFailed(error=CallError(kind="ValueError", message=f"{number}")) for number in range(count)]
-    return [reading(f"r{number}", agent("shop"), error, start=10 * number) for number, error in enumerate(errors)]
-
-
 def requests_below_a_long_chain(count: int) -> list[Reading]:
     return [
         *[reading(f"d{number}", model(), parent=f"d{number - 1}" if number else "run") for number in range(count)],
@@ -138,15 +102,6 @@ def requests_below_a_long_chain(count: int) -> list[Reading]:
             reading(f"m{number}", model(), requested("pay", id=f"c{number}"), parent=f"d{count - 1}", start=9)
             for number in range(count)
         ],
-    ]
-
-
-def tools_below_a_long_chain_beside_a_run(count: int) -> list[Reading]:
-    return [
-        *[reading(f"d{number}", model(), parent=f"d{number - 1}" if number else None) for number in range(count)],
-        *[reading(f"t{number}", executed("pay"), parent=f"d{count - 1}", start=9) for number in range(count)],
-        reading("tool", executed("ask_shop"), parent="d0", start=9000),
-        reading("inner", agent("shop"), parent="tool", start=9001),
     ]
 
 
@@ -158,21 +113,10 @@ def steps_of_code_and_calls_that_failed(count: int) -> list[Reading]:
     ]
 
 
-@each_row(
-    ("readings", "whole"),
-    [
-        (copies_of_the_error_of_a_tool, True),
-        (runs_that_failed, False),
-        (requests_below_a_long_chain, True),
-        (tools_below_a_long_chain_beside_a_run, False),
-        (steps_of_code_and_calls_that_failed, True),
-    ],
-)
-def test_four_times_as_many_failures_take_about_four_times_the_lines(
-    readings: Callable[[int], list[Reading]], *, whole: bool
-):
-    run = [reading("run", agent("boss"), end=10_000)] if whole else []
-    few, many = (_lines_run([*run, *readings(count)]) for count in (50, 200))
+@each_row("readings", [copies_of_the_error_of_a_tool, requests_below_a_long_chain, steps_of_code_and_calls_that_failed])
+def test_four_times_as_many_failures_take_about_four_times_the_lines(readings: Callable[[int], list[Reading]]):
+    run = reading("run", agent("boss"), end=10_000)
+    few, many = (_lines_run([run, *readings(count)]) for count in (50, 200))
     assert many < 5 * few
 
 

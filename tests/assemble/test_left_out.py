@@ -127,8 +127,8 @@ def test_a_number_that_was_cut_in_two_is_not_held_in_parts():
 
 @each_row(
     "text",
-    ["1 " * 500_000, "a:" * 500_000, "a-1:" * 250_000, "9" * 1_000_000, "x" * 1_000_000],
-    ids=["numbers", "joints", "joined", "one number", "one word"],
+    ["1 " * 500_000, "a-1:" * 250_000, "9" * 1_000_000],
+    ids=["numbers", "joined", "one number"],
 )
 def test_a_hostile_text_of_a_megabyte_costs_little_time_and_memory(text: str):
     collected = TruncatedIndex(1 << 20)

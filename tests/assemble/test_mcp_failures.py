@@ -37,15 +37,6 @@ def test_an_answer_reports_a_failure_that_the_tool_span_does_not_have():
     assert only_call(trajectory).error == ERROR
 
 
-def test_an_answer_without_tool_spans_reports_a_failure():
-    trajectory = joined(
-        reading("ask", model(), requested("find", args(), id="1"), start=0),
-        reading("next", model(), answered("1", json.dumps(FAILED)), start=5),
-    )
-    call = only_call(trajectory)
-    assert (call.state, call.error) == ("executed", ERROR)
-
-
 @each_row(
     "text",
     [
@@ -90,8 +81,3 @@ def test_an_error_without_a_message_has_the_text_of_the_blocks():
     error = CallError(kind="tool_error", message="")
     call = only_call(joined(reading("tool", executed("find", result=Recorded(FAILED["content"]), error=error))))
     assert call.error == CallError(kind="tool_error", message="no such order")
-
-
-@each_row("value", [{"isError": True}, {"error": "no such order"}, {"isError": True, "note": "x"}])
-def test_a_value_that_a_tool_returned_is_no_failure(value: Json):
-    assert only_call(joined(reading("tool", executed("find", result=Recorded(value))))).error is None

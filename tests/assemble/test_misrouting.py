@@ -1,5 +1,6 @@
 """A loop or a split is suspected from a high share of repeated spans or of signs, and only from that."""
 
+from tests.rows import each_row
 from toolgauge.assemble.misrouting import LoopDetector, SplitDetector
 from toolgauge.model.records import SpanRef
 
@@ -23,24 +24,23 @@ def suspected(*groups: tuple[list[SpanRef], int]) -> bool:
     return seen.loop_suspected
 
 
-def test_spans_that_all_come_twice_are_suspicious():
-    assert suspected((refs(200), MINUTE), (refs(200), MINUTE + 1))
-
-
-def test_spans_that_come_again_in_the_next_minute_are_suspicious():
-    assert suspected((refs(200), MINUTE), (refs(200), 2 * MINUTE + 1))
-
-
-def test_a_retried_request_is_not():
-    assert not suspected((refs(2000), MINUTE), (refs(500), MINUTE + 1))
-
-
-def test_a_loop_is_suspected_at_a_rate_beyond_the_memory_too():
-    assert suspected((refs(100_000), MINUTE), (refs(100_000), MINUTE + 1))
-
-
-def test_a_handful_of_spans_says_nothing():
-    assert not suspected((refs(20), MINUTE), (refs(20), MINUTE + 1))
+@each_row(
+    ("spans", "repeated", "at_ns", "is_suspected"),
+    [
+        (200, 200, MINUTE + 1, True),
+        # The next minute.
+        (200, 200, 2 * MINUTE + 1, True),
+        # A request that was sent again.
+        (2000, 500, MINUTE + 1, False),
+        # Beyond the memory.
+        (100_000, 100_000, MINUTE + 1, True),
+        (20, 20, MINUTE + 1, False),
+    ],
+)
+def test_a_loop_is_suspected_where_a_large_share_comes_twice(
+    spans: int, repeated: int, at_ns: int, *, is_suspected: bool
+):
+    assert suspected((refs(spans), MINUTE), (refs(repeated), at_ns)) is is_suspected
 
 
 def test_a_suspicion_ends_with_the_repetition():

@@ -1,6 +1,5 @@
 """When something is due, and what is remembered of closed traces and conversations."""
 
-import tracemalloc
 import weakref
 
 from toolgauge.assemble.open_trajectories import ClosedIds, Schedule
@@ -31,14 +30,6 @@ def test_what_moved_earlier_is_due_earlier():
         "b",
         None,
     )
-
-
-def test_of_those_that_are_due_together_the_first_noted_comes_first():
-    due = {"z": 20, "a": 20, "m": 20}
-    schedule = Schedule(due.get)
-    for key in due:
-        schedule.note(key, 10)
-    assert [schedule.pop_due(20) for _ in due] == ["z", "a", "m"]
 
 
 def test_what_is_gone_is_not_due():
@@ -92,26 +83,6 @@ def test_what_was_given_back_is_closed_no_more():
     closed.add(TRACE, 0)
     closed.remove(TRACE)
     assert not closed.holds(TRACE, 0)
-
-
-def test_ids_of_conversations_are_told_apart_however_alike_they_look():
-    alike = (TRACE, TRACE.upper(), TRACE + " ", TRACE[:30] + "  ", "", "talk", "talk\ud800", "x" * 32, "x" * 100_000)
-    closed = ClosedIds(100, 60)
-    for number, name in enumerate(alike):
-        assert not any(closed.holds(other, 0) for other in alike[number:])
-        closed.add(name, 0)
-        assert closed.holds(name, 0)
-
-
-def test_a_hundred_bytes_and_a_half_are_enough_for_each():
-    closed = ClosedIds(100_000, 60)
-    tracemalloc.start(1)
-    try:
-        for number in range(20_000):
-            closed.add(f"{number:032x}", 1_800_000_000_000_000_000 + number % 60)
-        assert tracemalloc.get_traced_memory()[0] < 150 * 20_000
-    finally:
-        tracemalloc.stop()
 
 
 def test_never_more_are_remembered_than_allowed_and_nearly_as_many():

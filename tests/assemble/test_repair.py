@@ -6,13 +6,7 @@ from msgspec.structs import replace
 from tests.assemble.support import TRACE, agent, answered, args, executed, model, reading, requested, span_id
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.content import Content, Unparsed
-from toolgauge.model.observations import (
-    CallRequested,
-    MessageSeen,
-    Reading,
-    ToolDefinition,
-    ToolsOffered,
-)
+from toolgauge.model.observations import CallRequested, MessageSeen, Reading, ToolDefinition, ToolsOffered
 from toolgauge.model.trajectory import ToolCall
 
 Past = CallRequested | MessageSeen
@@ -55,13 +49,6 @@ RUN = reading("run", agent("a"), start=0, end=100)
 
 def shown(found: Sequence[ToolCall]) -> list[tuple[int, int, str, str | None]]:
     return [(call.turn, call.position, call.name, call.call_id) for call in found]
-
-
-def test_no_history_is_read_where_nothing_is_damaged():
-    readings = [RUN, asking("m1", 1, requested("find", args(q="x"), id="c1")), given("m2", 10, "c1")]
-    found, read = calls(readings, {"m2": [QUESTION, past("find", "c1", 0, q="x")]})
-    assert shown(found) == [(0, 0, "find", "c1")]
-    assert read == []
 
 
 def test_an_output_that_was_lost_is_taken_from_the_next_input():

@@ -16,7 +16,7 @@ from tests.assemble.support import (
     requested,
     span_id,
 )
-from toolgauge.assemble.join import GatheredTrace, join
+from tests.rows import each_row
 from toolgauge.model.observations import (
     CallAnswered,
     Ending,
@@ -24,7 +24,6 @@ from toolgauge.model.observations import (
     ModelCall,
     Reading,
     ToolDefinition,
-    ToolDescribed,
     ToolsOffered,
 )
 from toolgauge.model.records import SpanRef
@@ -112,10 +111,7 @@ def test_each_trace_of_a_conversation_has_its_own_runs():
         reading("run", agent("shop"), said("user", "second"), start=10, end=15, trace=other),
         reading("tool", executed("search"), parent="run", start=11, end=12, trace=other),
     )
-    assert [(run.span, run.prompt) for run in trajectory.runs] == [
-        (ref("run"), "first"),
-        (ref("run", other), "second"),
-    ]
+    assert [(run.span, run.prompt) for run in trajectory.runs] == [(ref("run"), "first"), (ref("run", other), "second")]
     assert only_call(trajectory).run == ref("run", other)
 
 
@@ -143,14 +139,6 @@ def test_a_workflow_around_agents_says_what_they_were_asked_and_answered():
     assert (clerk.prompt, clerk.response) == ("please", "Done")
 
 
-def test_a_trace_that_was_gathered_twice_tells_the_runs_of_both_times_once_each():
-    earlier, later = reading("run", agent("shop")), reading("again", agent("shop"), start=5)
-    gathered = [GatheredTrace(trace_id=TRACE, readings=(one,), parents={}) for one in (earlier, later)]
-    trajectory = join(gathered, scope="conversation", closed_because="conversation_idle")
-    assert trajectory is not None
-    assert [run.span for run in trajectory.runs] == [ref("run"), ref("again")]
-
-
 def asking(*inputs: tuple[MessageSeen | CallAnswered, ...]) -> Trajectory:
     """One model call after the other, each with what its input held."""
     return joined(
@@ -167,23 +155,23 @@ def asking(*inputs: tuple[MessageSeen | CallAnswered, ...]) -> Trajectory:
 FIRST, LATER = MessageSeen(role="user", text="first"), MessageSeen(role="user", text="later", follows=True)
 
 
-def test_a_first_input_without_earlier_messages_is_the_beginning_where_inputs_repeat_them():
-    assert asking((FIRST,), (FIRST, answered("c0")), (LATER, answered("c0"))).has_beginning is True
-
-
-def test_a_first_input_with_earlier_messages_is_none():
-    assert asking((LATER,), (LATER, answered("c0"))).has_beginning is False
-
-
-def test_inputs_that_hold_only_what_is_new_do_not_show_where_they_begin():
-    assert asking((FIRST,), (answered("c0"),)).has_beginning is None
-    assert asking((answered("c0"),)).has_beginning is None
-
-
-def test_a_first_input_with_answers_to_calls_of_other_traces_is_no_beginning():
-    assert asking((FIRST, answered("earlier"))).has_beginning is False
-    # An answer that another trace brought later is of the model's own call.
-    assert asking((FIRST, answered("c0"))).has_beginning is True
+@each_row(
+    ("inputs", "beginning"),
+    [
+        (((FIRST,), (FIRST, answered("c0")), (LATER, answered("c0"))), True),
+        (((LATER,), (LATER, answered("c0"))), False),
+        # Inputs that hold only what is new do not show where they begin.
+        (((FIRST,), (answered("c0"),)), None),
+        (((answered("c0"),),), None),
+        (((FIRST, answered("earlier")),), False),
+        # An answer that another trace brought later is of the model's own call.
+        (((FIRST, answered("c0")),), True),
+    ],
+)
+def test_the_first_input_shows_whether_it_is_the_beginning(
+    inputs: tuple[tuple[MessageSeen | CallAnswered, ...], ...], *, beginning: bool | None
+):
+    assert asking(*inputs).has_beginning is beginning
 
 
 def test_a_run_that_a_tool_started_is_another_one_under_any_name():
@@ -210,15 +198,6 @@ def test_whoever_calls_an_agent_as_a_tool_is_no_part_of_its_run():
     (run,) = trajectory.runs
     assert (run.span, run.tools_offered) == (ref("sub"), (SEARCH,))
     assert [call.run for call in trajectory.calls] == [ref("tool"), ref("sub")]
-
-
-def test_a_call_has_the_definition_on_the_span_of_its_tool():
-    full = ToolDefinition(name="search", parameters={"type": "object"})
-    trajectory = joined(
-        reading("run", agent("shop"), start=0, end=20),
-        reading("tool", executed("search"), ToolDescribed(tool=full), parent="run", start=1, end=2),
-    )
-    assert only_call(trajectory).definition == full
 
 
 EMPTY, CUT = ModelCall(ending="empty"), ModelCall(ending="length")

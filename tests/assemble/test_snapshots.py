@@ -77,18 +77,6 @@ def test_a_run_that_has_only_begun_is_not_scored_as_finished():
     )
 
 
-def test_a_sub_agent_that_ends_below_a_call_that_goes_on_ends_nothing():
-    box, _ = assembler()
-    outer = reading("outer", executed("ask_expert"), parent="run", start=2, end=8)
-    for one in (begun(RUN), begun(outer), reading("sub", agent("expert"), parent="outer", start=3, end=4)):
-        box.add(one, 0)
-    assert list(box.closed(60 * SECOND_NS)) == []
-    box.add(outer, 61 * SECOND_NS)
-    box.add(RUN, 62 * SECOND_NS)
-    (trajectory,) = box.closed(68 * SECOND_NS)
-    assert (trajectory.closed_because, trajectory.agents) == ("run_ended", ("shopper", "expert"))
-
-
 def test_a_call_that_goes_on_when_its_run_stops_has_neither_run_nor_failed():
     box, _ = assembler()
     for one in (begun(RUN), MODEL, begun(TOOL)):

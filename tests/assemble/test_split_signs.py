@@ -106,12 +106,6 @@ def test_parents_that_are_filtered_out_are_none():
     assert in_steps(lost=False, filtered=True) is None
 
 
-def test_missing_parents_of_a_run_whose_own_parent_never_came_are_none():
-    below = reading("run", agent("clerk"), parent="request", start=0, end=100)
-    asked = reading("m1", model(), requested("find", id="c1"), parent="step1", start=1, end=10)
-    assert sign(below, asked, FIRST_TOOL) is None
-
-
 def test_parents_in_another_service_are_none():
     away = reading("t2", executed("find", id="c2"), parent="client", start=31, end=32, service="tools")
     marked = reading("t2", executed("find", id="c2"), parent="client", start=31, end=32, is_remote=True)

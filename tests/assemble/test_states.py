@@ -23,11 +23,6 @@ def test_a_missing_definition_and_broken_arguments_are_no_evidence_of_a_rejectio
     assert (call.state, call.error) == ("requested_only", None)
 
 
-def test_arguments_that_we_cut_are_not_the_models_fault():
-    call = only_call(joined(reading("ask", model(), requested("f", Unparsed('{"city": ', reason="truncated")))))
-    assert (call.state, call.error) == ("requested_only", None)
-
-
 @pytest.mark.parametrize(("with_tool_spans", "state"), [(False, "executed"), (True, "rejected")])
 def test_an_error_in_the_answer_means_rejected_only_where_tools_have_spans(with_tool_spans: bool, state: CallState):  # noqa: FBT001 - the value under test
     told = CallError(kind="retry", message="no such city")
@@ -142,15 +137,6 @@ def test_a_request_that_nobody_answered_is_only_requested():
         reading("ask").ref,
     )
     assert (call.start_ns, call.end_ns) == (7_000_000, 7_000_000)
-
-
-def test_the_tool_span_tells_the_result_before_the_history_does():
-    trajectory = joined(
-        reading("ask", model(), requested("f", args(), id="1"), start=0),
-        reading("tool", executed("f", id="1", result=Recorded({"n": 1})), start=1),
-        reading("next", model(), answered("1", '{"n": 1}'), start=5),
-    )
-    assert only_call(trajectory).result == Recorded({"n": 1})
 
 
 def test_answers_without_ids_go_by_name_from_the_newest_back():
@@ -284,10 +270,3 @@ def test_free_text_that_its_tool_could_not_use_failed_and_was_not_rejected():
     )
     call = only_call(joined(*spans))
     assert (call.state, call.error) == ("executed", error)
-
-
-def test_a_tool_with_an_empty_name_is_not_there():
-    asked = reading("model", model(), OFFER, requested("", args(k=1), id="1"), start=0, end=1)
-    told = reading("again", model(), answered("1", "Tool  not found"), start=2, end=3)
-    call = only_call(joined(asked, told))
-    assert (call.name, call.state, call.error and call.error.kind) == ("", "rejected", "unknown_tool")

@@ -93,15 +93,6 @@ def test_tokens_that_are_0_everywhere_were_not_recorded():
     assert sums(joined(reading("m", call(0, 0)), reading("n", call(3, 1), start=2))) == Tokens(input=3, output=1)
 
 
-def test_parallel_calls_of_one_instrumentation_are_as_many():
-    trajectory = joined(
-        reading("a", call(10, 5), end=9, scope="first"),
-        reading("b", call(10, 5), end=9, scope="first"),
-        reading("c", call(3, 1), start=10, scope="second"),
-    )
-    assert sums(trajectory) == Tokens(input=23, output=11)
-
-
 def test_a_log_record_of_the_span_fills_in_what_the_span_lacks_and_repeats_the_rest():
     assert sums(joined(reading("m", model()), log("m", call(10, 5)))) == Tokens(input=10, output=5)
     asked = ModelCall(stopped_for_tools=True, input_tokens=10, output_tokens=5)

@@ -2,17 +2,7 @@
 
 from msgspec.structs import replace
 
-from tests.assemble.support import (
-    agent,
-    conversation,
-    executed,
-    joined,
-    log,
-    model,
-    only_call,
-    reading,
-    requested,
-)
+from tests.assemble.support import agent, conversation, executed, joined, log, model, only_call, reading, requested
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.observations import CallExecuted, MessageSeen, ToolDefinition, ToolsOffered
 from toolgauge.model.trajectory import Message

@@ -62,14 +62,6 @@ def test_a_servers_span_without_arguments_fails_the_call_that_the_model_asked_fo
     assert (call.name, call.error, call.arguments) == ("mcp__crm__refund", FAILED, X)
 
 
-@each_row("outer", ["mcp__crm__find", "crm.find", "crm_find"])
-def test_the_failure_of_a_servers_span_below_fails_its_call(outer: str):
-    tool = reading("tool", executed(outer, X, id="1"), parent="run", start=3, end=6)
-    served = reading("served", executed("find", error=FAILED, mcp=True), parent="tool", start=4, end=5)
-    call = only_call(of(asked(requested(outer, X, id="1")), tool, served))
-    assert (call.name, call.error) == (outer, FAILED)
-
-
 @each_row("client", ["crm.find", "crm_find", "mcp__crm__find"])
 def test_a_servers_span_beside_its_call_is_no_other_one(client: str):
     tool = reading("tool", executed(client, X, id="1"), parent="run", start=3, end=6)

@@ -1,8 +1,6 @@
 """What a reading weighs where no memory can be measured. See `tests/walk/test_memory.py`."""
 
-import tracemalloc
-
-from tests.assemble.support import args, assembler, executed, log, reading, requested
+from tests.assemble.support import args, executed, reading
 from tests.rows import each_row
 from toolgauge.assemble.weight import Scale
 from toolgauge.model.content import Recorded
@@ -93,16 +91,3 @@ def test_what_is_remembered_of_shared_objects_is_bounded_in_bytes():
         weighed(scale, one)
     assert scale.shared_bytes <= 100_000
     assert weighed(scale, first) > 10 * 1000
-
-
-def test_log_records_take_what_they_weigh_however_much_each_of_them_tells():
-    box, _ = assembler()
-    tracemalloc.start()
-    try:
-        for number in range(500):
-            told = [requested(f"f{number}", id=f"c{number}-{position}", position=position) for position in range(30)]
-            box.add(log(f"{number}", *told, start=number), 0)
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert 0.95 * taken < box.open_bytes < 1.5 * taken

@@ -29,7 +29,7 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Errored, NotEvaluated, Scorecard
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 Json = Any
 KEY = "sk-very-private-key-1234567890"
@@ -148,7 +148,7 @@ class Sending:
 
 @asynccontextmanager
 async def sending(
-    settings: BackendSettings, backend: Backend, ledger: Ledger | None = None, **changes: object
+    settings: BackendSettings, backend: Backend, ledger: Ledger = NO_LEDGER, **changes: object
 ) -> AsyncGenerator[Sending]:
     """Run the destination of these settings, with quick retries."""
     metrics = SelfMetrics(MetricRegistry())

@@ -1,7 +1,6 @@
 """Assessments of MLflow."""
 
-from tests.backends.fakes import Asked, Reply, card, in_turn, sending, serving
-from tests.export.fakes import until
+from tests.backends.fakes import Asked, Reply, card, sending, serving
 from tests.export.scorecards import TOOL_SPAN, TRACE
 from toolgauge.backends.settings import MlflowSettings
 
@@ -51,13 +50,3 @@ async def test_what_was_not_evaluated_is_left_out():
     async with serving(tracking.answer) as mlflow, sending(MlflowSettings(), mlflow, results="all") as out:
         out.put(card())
         assert await out.settled() == {"accepted": 5, "delivered": 4, "left_out": 1}
-
-
-async def test_a_page_that_is_no_answer_of_mlflow_is_no_delivery():
-    async with serving(in_turn(Reply(text="<html>sign in</html>"))) as other, sending(MlflowSettings(), other) as out:
-        out.put(card())
-        await until(lambda: out.destination.health.now() is not None)
-        outage = out.destination.health.now()
-        assert outage is not None
-        assert outage.reason == "unreadable_answer"
-        assert out.destination.waiting == 3

@@ -10,6 +10,7 @@ import pytest
 from tests.cli.command import run
 from tests.http_server import Quiet, answering
 from tests.walk.support import MemoryJournal, Walk
+from toolgauge.state.ledger import NO_LEDGER
 
 SWITCH = "exporters.phoenix.results=null"
 RUN = str(Path(__file__).parent.parent / "corpus" / "pydantic-ai" / "one_call.otlp.pb")
@@ -23,7 +24,7 @@ def test_scores_that_were_not_confirmed_are_sent_by_the_next_process_as_they_wer
     journal = MemoryJournal()
     first = Walk(SWITCH, journal=journal)
     # Nothing is confirmed.
-    first.bag.ledger = None
+    first.bag.ledger = NO_LEDGER
     first.send_folder("pydantic-ai", "one_call")
     first.wait(60)
     assert len(scores(first)) == 1

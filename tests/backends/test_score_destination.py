@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.backends.fakes import KEY, Asked, Reply, card, in_turn, sending, serving
 from tests.export.fakes import FAST, until
-from tests.export.scorecards import call, call_result, failed, passed, scorecard, shadow, trajectory_result
+from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory_result
 from tests.walk.support import MemoryJournal
 from toolgauge.backends.settings import PhoenixSettings, ScoreQueueSettings
 from toolgauge.export.destination import otlp_destination
@@ -155,16 +155,6 @@ async def test_the_journal_keeps_what_was_not_confirmed_and_nothing_else():
         late.clear()
         await out.settled()
         assert not journal.left()
-
-
-async def test_choices_are_those_of_the_settings():
-    async with serving(in_turn(FOUND)) as backend:
-        async with sending(SETTINGS, backend, results="failed", criteria=("refund-*",)) as out:
-            out.put(card(), scorecard(shadow(call_result(failed()))))
-            assert await out.settled() == {"accepted": 1, "delivered": 1}
-        async with sending(SETTINGS, backend, results="all") as out:
-            out.put(card())
-            assert await out.settled() == {"accepted": 5, "delivered": 5}
 
 
 async def test_a_second_backend_leaves_out_what_only_the_first_one_wants():

@@ -62,7 +62,7 @@ def test_a_key_in_a_file_is_read_when_the_destination_is_made(tmp_path: Path):
     assert langsmith.with_key.authorization == {"x-api-key": KEY}
     file.unlink()
     with pytest.raises(ConfigError, match="cannot read the token file"):
-        backend_destination("langsmith", langsmith, SelfMetrics(MetricRegistry()), "toolgauge/1", None)
+        backend_destination("langsmith", langsmith, SelfMetrics(MetricRegistry()), "toolgauge/1")
 
 
 async def test_a_reload_replaces_the_backends_that_changed_and_no_other():

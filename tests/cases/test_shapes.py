@@ -1,7 +1,5 @@
 """What a case says was done and expected, in every documented shape."""
 
-import json
-
 import pytest
 
 from tests.rows import each_row
@@ -13,31 +11,10 @@ from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Message
-from toolgauge.score.prompts import had_ended
 
 
 def read(text: str) -> Case | Unreadable:
     return parse(Line(place="cases.jsonl:7", content=text.encode()))
-
-
-def test_one_and_one_point_zero_and_true_stay_three_values():
-    case = read('{"id": "c", "evaluator": "e", "actual": {"calls": [{"name": "a", "args": {"x": [1, 1.0, true]}}]}}')
-    assert isinstance(case, Case)
-    (call,) = trajectory_of(case.actual).calls
-    assert isinstance(call.arguments, Recorded)
-    assert repr(call.arguments.value) == "{'x': [1, 1.0, True]}"
-
-
-def test_a_case_has_defaults():
-    assert read('{"id": "c", "evaluator": "e", "expected": null, "config": null, "actual": {}}') == Case(
-        place="cases.jsonl:7", name="c", evaluator="e", config={}, expected={}, actual={}, pass_at=1.0, verdicts=()
-    )
-
-
-def test_criteria_keys_may_be_spelt_as_uipath_does():
-    case = read('{"id": "c", "evaluator": "e", "expected": {"toolCalls": []}, "actual": {}}')
-    assert isinstance(case, Case)
-    assert case.expected == {"tool_calls": []}
 
 
 @each_row(
@@ -52,7 +29,6 @@ def test_criteria_keys_may_be_spelt_as_uipath_does():
         ('{"id": "c", "evaluator": "e"}', "case `c`: there is no `actual`"),
         ('{"id": "c", "evaluator": "e", "actual": [1]}', "case `c`: `actual` must be an object"),
         ('{"id": "c", "evaluator": "e", "actual": {}, "config": [1]}', "case `c`: `config` must be an object"),
-        ('{"id": "c", "evaluator": "e", "actual": {}, "verdicts": 1}', "case `c`: `verdicts` must be a list"),
         (
             '{"id": "c", "evaluator": "e", "actual": {}, "pass_at": true}',
             "case `c`: `pass_at` must be a number from 0 to 1",
@@ -62,16 +38,8 @@ def test_criteria_keys_may_be_spelt_as_uipath_does():
             "case `c`: `pass_at` must be a number from 0 to 1",
         ),
         (
-            '{"id": "c", "evaluator": "e", "actual": {}, "threshold": 0.8}',
-            "case `c`: unknown key `threshold`; did you mean `pass_at`?",
-        ),
-        (
             '{"id": "c", "evaluator": "e", "actual": {}, "pas_at": 0.8}',
             "case `c`: unknown key `pas_at`; did you mean `pass_at`?",
-        ),
-        (
-            '{"id": "c", "evaluator": "e", "actual": {}, "expects": {}}',
-            "case `c`: unknown key `expects`; did you mean `expected`?",
         ),
     ],
 )
@@ -131,14 +99,14 @@ def test_invocations_are_user_turns_on_both_sides():
     assert expected_of({"invocations": turns}) == Expected(
         turns=((ExpectedCall(name="a", args={}), ExpectedCall(name="b")), (), (ExpectedCall(name="c"),)), per_turn=True
     )
-    assert expected_of({"invocations": None}) is None
 
 
 def test_items_of_a_trajectory_are_names_calls_or_stand_for_themselves():
     story = trajectory_of({"trajectory": ["a", {"name": "b", "args": {"x": 1}}, 5, None]})
     assert [call.name for call in story.calls] == ["a", "b", "5", "null"]
+    numbers = trajectory_of({"trajectory": [1, 1.0, True, {"n": [2.0]}]})
+    assert [call.name for call in numbers.calls] == ["1", "1", "1", '{"n": [2]}']
     assert story.calls[1].arguments == Recorded({"x": 1})
-    assert trajectory_of({"trajectory": None}).calls == ()
 
 
 def tool(span_id: str, start: float, end: float, parent: str = "root") -> JsonObject:
@@ -170,27 +138,8 @@ def test_a_call_of_a_trace_knows_what_had_ended_when_it_started():
     assert session.calls[0].run == session.runs[0].span
 
 
-def test_calls_without_times_keep_their_order_and_show_no_duration():
-    first, second = trajectory_of({"calls": [{"name": "a"}, {"name": "b"}]}).calls
-    assert [(call.start_ns, call.end_ns, call.executed_by) for call in (first, second)] == [(0, 0, None)] * 2
-    assert (had_ended(first, second), had_ended(second, first)) == (True, False)
-
-
-def test_several_traces_are_a_conversation():
-    session = trajectory_of({"traces": [{"spans": [tool("a", 1, 2, "")]}, {"spans": [tool("b", 1, 2, "")]}]})
-    assert session.scope == "conversation"
-    assert [call.span.trace_id for call in session.calls] == [f"{1:032x}", f"{2:032x}"]
-    assert [call.turn for call in session.calls] == [0, 1]
-
-
-def test_a_circle_of_parents_ends():
-    circle = [tool("a", 1, 2, "b"), tool("b", 1, 2, "a")]
-    assert [call.run for call in trajectory_of({"traces": [{"spans": [*circle]}]}).calls] == [None, None]
-
-
 SHAPELESS: list[tuple[JsonObject, str]] = [
     ({}, "`actual` has none of the known keys"),
-    ({"call": []}, "`actual` has none of the known keys"),
     ({"calls": {}}, "`calls` must be a list of objects"),
     ({"calls": ["a"]}, "`calls` must be a list of objects"),
     ({"calls": [{"name": "a"}, {"args": {}}]}, "`actual.calls[1].name` must be a text"),
@@ -201,7 +150,7 @@ SHAPELESS: list[tuple[JsonObject, str]] = [
     ),
     ({"messages": [{"role": "robot"}]}, "`role` of a message must be"),
     ({"trajectory": {"a": 1}}, "`trajectory` must be a list"),
-    ({"traces": [1]}, "`traces` must be a list of objects"),
+    ({"trajectory": None}, "`trajectory` must be a list"),
     ({"traces": [{"spans": [{"type": "x"}]}]}, "`type` of a span of a trace must be agent or tool"),
     ({"traces": [{"spans": [{"type": "tool", "start": "1", "end": 2}]}]}, "`start` of a span of a trace"),
     ({"traces": [{"spans": [{"type": "tool", "start": 1, "end": 1e999}]}]}, "`end` of a span of a trace"),
@@ -226,10 +175,6 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
         Expected(turns=((ExpectedCall(name="a", output=ExpectedOutput(value=None)),),)),
     ),
     (
-        {"tool_calls_order": ["a", "b"]},
-        Expected(turns=((ExpectedCall(name="a"), ExpectedCall(name="b")),)),
-    ),
-    (
         {"tool_calls_count": {"a": ["=", 0], "b": [">", 1], "c": ["<", 3]}},
         Expected(
             turns=(
@@ -244,15 +189,11 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
     ({"expected_output": {"x": 1}}, Expected(turns=(), answer=ExpectedOutput(value={"x": 1}))),
     (
         {"calls": [{"name": "a", "input_parameters": {"x": 1}, "type": "MCP", "reasoning": "r"}]},
-        Expected(turns=((ExpectedCall(name="a", args={"x": 1}),),)),
+        Expected(turns=((ExpectedCall(name="a", args={"x": 1}, tool_type="MCP"),),)),
     ),
     (
         {"messages": [{"tool_calls": [{"function": {"name": "a", "arguments": '{"x": 1}'}}, {"name": "b"}]}]},
-        Expected(turns=((ExpectedCall(name="a", args={"x": 1}, group=0), ExpectedCall(name="b", group=0)),)),
-    ),
-    (
-        {"trajectory": ["a"], "output": "o"},
-        Expected(turns=((ExpectedCall(name="a"),),), answer=ExpectedOutput(value="o")),
+        Expected(turns=((ExpectedCall(name="a", args={"x": 1}, group=0), ExpectedCall(name="b", group=0)),), texts=()),
     ),
     (
         {
@@ -269,7 +210,8 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
                     ExpectedCall(name="b", args={}, group=1),
                     ExpectedCall(name="c", args={}),
                 ),
-            )
+            ),
+            texts=(("user", 0),),
         ),
     ),
 ]
@@ -278,24 +220,6 @@ SHAPES: list[tuple[JsonObject, Expected | None]] = [
 @each_row(("written", "expected"), SHAPES)
 def test_every_shape_is_what_evaluators_compare_with(written: JsonObject, expected: Expected | None):
     assert expected_of(written) == expected
-
-
-@each_row(
-    "written",
-    [
-        {"tool_call": []},
-        {"tool_calls": {}},
-        {"tool_calls": [{"name": "a", "args": [1]}]},
-        {"tool_calls_order": [1]},
-        {"tool_calls_count": []},
-        {"tool_calls_count": {"a": ["~", 1]}},
-        {"tool_calls_count": {"a": ["!=", 1]}},
-        {"tool_calls_count": {"a": ["<", 0]}},
-    ],
-)
-def test_what_no_evaluator_could_compare_with_is_a_problem(written: JsonObject):
-    with pytest.raises(CaseError):
-        expected_of(json.loads(json.dumps(written)))
 
 
 @each_row(
@@ -309,17 +233,10 @@ def test_what_no_evaluator_could_compare_with_is_a_problem(written: JsonObject):
         ({"calls": [{"name": "a"}, [{"name": "b"}, {"id": "c"}]]}, "`expected.calls[1][1].name` must be a text"),
         ({"invocations": [{"calls": [{"id": "b"}]}]}, "`expected.invocations[0].calls[0].name` must be a text"),
         ({"messages": [{"tool_calls": [{"id": "b"}]}]}, "`expected.messages[0].tool_calls[0].name` must be a text"),
-        ({"tool_outputs": 1}, "`tool_outputs` must be a list"),
         ({"calls": [{"name": "a", "arguments": "{x"}]}, "the arguments of expected call `a` are no JSON object"),
         (
             {"trajectory": [{"name": "a", "args": {"x": 1}, "input": {"x": 1}}]},
             "expected call `a` has `args` and `input`, of which only one can hold",
-        ),
-        ({"calls": [{"name": "a", "optional": "yes"}]}, "`optional` of expected call `a` must be true or false"),
-        (
-            {"calls": [{"name": "a", "with": {"x": 1}}]},
-            "unknown key `with` of expected call `a` (known: `args`, `arguments`, `id`, `input`, `input_parameters`, `name`, "
-            "`optional`, `output`, `parameters`, `repeat`, `tool_args`, `tool_input`)",
         ),
         (
             {"calls": [], "expectd_output": "done"},

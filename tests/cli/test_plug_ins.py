@@ -63,10 +63,6 @@ def test_what_a_plug_in_prints_goes_to_standard_error(act: str, place: str, tmp_
         ("raise SystemExit(0)", "SystemExit"),
         ("raise GeneratorExit", "GeneratorExit"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("os._exit(0)", "SystemExit"),
-        ("signal.setitimer(signal.ITIMER_REAL, 0.1); time.sleep(100_000)", "timeout"),
-        ("sys.stdout = sys.stderr = None; raise ValueError", "ValueError"),
-        ("trajectory.calls[0].arguments.value.clear()", "changed_trajectory"),
     ],
 )
 def test_an_evaluator_costs_its_own_score_alone(act: str, reason: str, tmp_path: Path):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from toolgauge.config.load import load
 from toolgauge.config.model import Config
-from toolgauge.service.reload import changed_keys, waits_for_start
+from toolgauge.service.reload import changed_keys
 
 
 def read(text: str, folder: Path) -> Config:
@@ -36,10 +36,3 @@ def test_keys_are_named_as_deep_as_they_differ(tmp_path: Path):
         "hold.timeout",
     )
     assert changed_keys(new, new.model_copy(update={"hold": Config().hold})) == ("hold.timeout",)
-
-
-def test_what_is_bound_or_sized_at_the_start_waits_for_it():
-    at_once = ("criteria", "exporters.otlp", "assemble.idle_timeout", "metrics.interval", "judge.model", "log.level")
-    later = ("exporters.prometheus.endpoint", "admin", "memory.limit", "metrics.max_tools", "assemble.late_memory.for")
-    assert [key for key in at_once if waits_for_start(key)] == []
-    assert [key for key in later if not waits_for_start(key)] == []

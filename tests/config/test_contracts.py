@@ -2,13 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.config.files import loaded, refused, write
 from tests.rows import each_row
-from toolgauge.config.load import shown
-from toolgauge.model.errors import ConfigError
-from toolgauge.score.contracts import Contract, Requirement
+from toolgauge.score.contracts import Contract
 from toolgauge.service.criteria_factory import load_for_replay
 
 
@@ -23,19 +19,6 @@ def test_contracts_are_read_from_files_and_later_ones_win_key_by_key(tmp_path: P
     assert loaded(write(tmp_path / "one.yaml", "tools: more/b.yaml\n")).tools == {"refund": Contract(idempotent=False)}
 
 
-def test_contracts_beside_criteria_count_below_those_of_the_configuration(tmp_path: Path):
-    beside = write(
-        tmp_path / "learned.yaml",
-        "tools: {refund: {polls: true, requires: {call: find}}}\ncriteria: [{name: a, evaluator: tool_use}]\n",
-    )
-    path = write(tmp_path / "toolgauge.yaml", "criteria_files: [learned.yaml]\ntools: {refund: {polls: false}}\n")
-    wanted = {"refund": Contract(polls=False, requires=(Requirement(call=("find",)),))}
-    assert loaded(path).tools == wanted
-    config, criteria = load_for_replay([], ["tools.refund.polls=false"], [str(beside)], {})
-    assert config.tools == wanted
-    assert {"a", "default.tool_contract"} <= {one.name for one in criteria}
-
-
 def test_the_default_criterion_is_there_where_a_contract_judges_calls_and_changes_with_it(tmp_path: Path):
     def revisions(tools: str) -> list[str]:
         path = write(tmp_path / "toolgauge.yaml", f"tools: {{pay: {tools}}}\n")
@@ -45,12 +28,6 @@ def test_the_default_criterion_is_there_where_a_contract_judges_calls_and_change
     assert revisions("{polls: true}") == []
     assert len(revisions("{personal: to}")) == 1
     assert revisions("{personal: to}") != revisions("{personal: mail}")
-
-
-def test_contracts_are_printed_so_that_they_can_be_read_again(tmp_path: Path):
-    path = write(tmp_path / "a.yaml", "tools: {pay: {requires: {call: find}, fails_when: {status: no}}}\n")
-    text = shown(loaded(path))
-    assert loaded(write(tmp_path / "b.yaml", text)).tools == loaded(path).tools
 
 
 @each_row(
@@ -69,17 +46,3 @@ def test_contracts_are_printed_so_that_they_can_be_read_again(tmp_path: Path):
 )
 def test_what_is_wrong_with_a_contract_is_an_error_with_its_place(tmp_path: Path, text: str, message: str):
     assert message in refused(write(tmp_path / "a.yaml", text)).message
-
-
-@each_row(
-    ("criterion", "message"),
-    [
-        ("{name: a, evaluator: tool_success, failures: {match: [a]}}", "`failures` is now `tools: {NAME: {fails_when:"),
-        ("{name: a, evaluator: repeated_calls, polling: [a]}", "`polling` is now `tools: {NAME: {polls: true}}`"),
-    ],
-)
-def test_keys_of_criteria_that_a_contract_has_are_refused_with_its_key(tmp_path: Path, criterion: str, message: str):
-    write(tmp_path / "criteria.yaml", f"criteria: [{criterion}]")
-    with pytest.raises(ConfigError) as raised:
-        load_for_replay([], [], [str(tmp_path / "criteria.yaml")], {})
-    assert message in raised.value.message

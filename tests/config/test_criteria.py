@@ -15,7 +15,6 @@ from toolgauge.config.criteria import (
 from toolgauge.config.problems import config_error, suggestion
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
-from toolgauge.service.criteria_factory import make_criterion
 
 
 def read(path: Path, text: str) -> CriterionConfig:
@@ -73,15 +72,6 @@ def test_a_full_criterion_is_read(tmp_path: Path):
     assert criterion.where == f"{tmp_path}/criteria.yaml:2"
 
 
-def test_a_short_criterion_has_the_defaults(tmp_path: Path):
-    criterion = read(tmp_path, "criteria: [{name: a, evaluator: e}]")
-    assert criterion.when.model_dump() == {"service": None, "agent": None, "attributes": {}, "case": None}
-    assert (criterion.scope, criterion.pass_at, criterion.sample, criterion.enforce) == ("trace", 1.0, 1.0, "live")
-    assert criterion.expected is None
-    assert criterion.references is None
-    assert criterion.parameters == {}
-
-
 def test_expected_items_keep_what_was_given_apart_from_what_was_not(tmp_path: Path):
     criterion = read(
         tmp_path,
@@ -109,13 +99,6 @@ def test_expected_items_keep_what_was_given_apart_from_what_was_not(tmp_path: Pa
                 repeat=(0, 3),
             ),
         ),
-    )
-
-
-def test_expected_turns_are_one_list_a_turn(tmp_path: Path):
-    criterion = read(tmp_path, "- {name: a, evaluator: e, expected_turns: [[x, y], [], [{name: z}]]}")
-    assert criterion.expected == Expected(
-        turns=((ExpectedCall(name="x"), ExpectedCall(name="y")), (), (ExpectedCall(name="z"),)), per_turn=True
     )
 
 
@@ -187,29 +170,6 @@ def test_what_is_wrong_with_a_criterion_is_said_with_its_place(tmp_path: Path, t
     assert said in message
 
 
-def test_problems_of_several_criteria_and_files_are_reported_together(tmp_path: Path):
-    first = write(tmp_path / "a.yaml", "- {name: A, evaluator: e}\n- {name: b, evaluator: e, pass_at: 2}\n")
-    second = write(tmp_path / "b.yaml", "- {name: c, evaluator: e, reference: {file: none.jsonl, key: k}}\n")
-    with pytest.raises(ConfigError) as caught:
-        load_criteria_files([first, second], {})
-    lines = caught.value.message.splitlines()
-    assert len(lines) == 4
-    assert lines[0] == "3 problems in the configuration"
-    assert lines[1].startswith(f"  {first}:1: ")
-    assert lines[2].startswith(f"  {first}:2: ")
-    assert lines[3] == f"  {second}:1: cannot read `{tmp_path}/none.jsonl`: No such file or directory"
-
-
-def test_a_name_given_twice_is_an_error_that_names_both_places(tmp_path: Path):
-    write(tmp_path / "more" / "a.yaml", "\n- {name: x, evaluator: e}\n")
-    path = write(tmp_path / "c.yaml", "criteria:\n  - {name: x, evaluator: e}\ncriteria_files: ['more/*.yaml']\n")
-    with pytest.raises(ConfigError) as caught:
-        load_criteria(loaded(path), {})
-    assert caught.value.message == (
-        f"{tmp_path}/more/a.yaml:2: criterion `x` is given twice, first at {tmp_path}/c.yaml:2"
-    )
-
-
 def test_criteria_files_are_globs_relative_to_the_file_that_names_them(tmp_path: Path):
     write(tmp_path / "etc" / "criteria" / "b.yaml", "- {name: b, evaluator: e}\n")
     write(tmp_path / "etc" / "criteria" / "a.yaml", "criteria: [{name: a, evaluator: e}]\n")
@@ -220,25 +180,6 @@ def test_criteria_files_are_globs_relative_to_the_file_that_names_them(tmp_path:
     deep = write(tmp_path / "etc" / "deep.yaml", "criteria_files: ['criteria/**/*.yaml', criteria/a.yaml]\n")
     assert [entry.name for entry in load_criteria(loaded(flat), {})] == ["z", "a", "b"]
     assert [entry.name for entry in load_criteria(loaded(deep), {})] == ["a", "b", "c"]
-
-
-def test_a_folder_with_brackets_in_its_name_is_no_pattern(tmp_path: Path):
-    write(tmp_path / "[x]" / "a.yaml", "- {name: a, evaluator: e}\n")
-    path = write(tmp_path / "[x]" / "c.yaml", "criteria_files: ['a.yaml']\n")
-    assert [entry.name for entry in load_criteria(loaded(path), {})] == ["a"]
-
-
-def test_a_glob_without_a_hit_is_an_error(tmp_path: Path):
-    path = write(tmp_path / "c.yaml", "criteria_files: ['criteria/*.yaml']\n")
-    with pytest.raises(ConfigError) as caught:
-        load_criteria(loaded(path), {})
-    assert caught.value.message == f"no criteria file matches `{tmp_path}/criteria/*.yaml`"
-
-
-def test_criteria_given_on_the_command_line_are_read():
-    config = loaded(overrides=("criteria=[{name: a, evaluator: e}]",))
-    (criterion,) = load_criteria(config, {})
-    assert criterion.where == "--set criteria"
 
 
 def test_references_are_read_relative_to_the_criteria_file(tmp_path: Path):
@@ -293,12 +234,6 @@ def test_every_broken_line_of_a_reference_file_is_named(tmp_path: Path):
     assert lines[7] == "  cases.jsonl:7: a reference must be a mapping of keys to values"
 
 
-def test_a_reference_file_without_a_case_is_an_error(tmp_path: Path):
-    write(tmp_path / "cases.jsonl", "\n")
-    message = complaint(tmp_path, "- name: a\n  evaluator: e\n  reference:\n    file: cases.jsonl\n    key: k\n")
-    assert message == "criteria.yaml:4: `cases.jsonl` holds no reference"
-
-
 def test_the_canonical_form_depends_on_meaning_not_on_spelling(tmp_path: Path):
     short = read(tmp_path / "1", "- {name: a, evaluator: e, expected: [x]}")
     long = read(
@@ -339,16 +274,6 @@ def test_the_canonical_form_changes_with_what_decides_about_a_score(tmp_path: Pa
     assert read(tmp_path / "2", text).canonical() != before.canonical()
 
 
-def test_the_canonical_form_changes_with_the_content_of_the_reference_file(tmp_path: Path):
-    text = "- {name: a, evaluator: e, reference: {file: cases.jsonl, key: k}}"
-    write(tmp_path / "1" / "cases.jsonl", '{"case": "1", "expected": ["a"]}\n')
-    write(tmp_path / "2" / "cases.jsonl", '{"case": "1", "expected": ["b"]}\n')
-    write(tmp_path / "3" / "cases.jsonl", '{"expected":  ["a"], "case": "1"}\n\n')
-    first, second, third = (read(tmp_path / folder, text).canonical() for folder in ("1", "2", "3"))
-    assert first != second
-    assert first == third
-
-
 class Strict(BaseModel):
     """An evaluator's parameters."""
 
@@ -375,14 +300,6 @@ def test_a_wrong_parameter_is_reported_in_the_same_way_as_a_wrong_key(tmp_path: 
     ]
 
 
-def test_an_unknown_evaluator_is_reported_where_it_is_named(tmp_path: Path):
-    criterion = read(tmp_path, "- name: x\n  evaluator: tool_call_arg\n")
-    with pytest.raises(ConfigError) as refused:
-        make_criterion(criterion)
-    assert refused.value.message == f"{tmp_path}/criteria.yaml:2: no evaluator called `tool_call_arg` in criterion `x`"
-    assert refused.value.hint == "did you mean `tool_call_args`?"
-
-
 @pytest.mark.parametrize(
     ("key", "ours"),
     [
@@ -399,21 +316,6 @@ def test_a_key_of_another_package_is_answered_with_ours(tmp_path: Path, key: str
     with pytest.raises(ValidationError) as caught:
         Strict.model_validate(criterion.parameters)
     assert config_error(parameter_problems(criterion, Strict, caught.value)).hint == f"did you mean `{ours}`?"
-
-
-@pytest.mark.parametrize("key", ["metric", "evaluator_name", "type"])
-def test_another_packages_word_for_the_evaluator_is_found_where_it_is_missing(tmp_path: Path, key: str):
-    said = complaint(tmp_path, f"- {{name: x, {key}: tool_call_f1}}")
-    assert said == f"criteria.yaml:1: `evaluator` in criterion `x` is missing [is `{key}` meant to be `evaluator`?]"
-
-
-@pytest.mark.parametrize(
-    ("key", "ours"),
-    [("arguments", "args"), ("input_parameters", "args"), ("toolInput", "args"), ("tool_call_id", "id")],
-)
-def test_another_packages_key_of_an_expected_call_is_answered_with_ours(tmp_path: Path, key: str, ours: str):
-    said = complaint(tmp_path, f"- {{name: x, evaluator: e, expected: [{{name: a, {key}: b}}]}}")
-    assert said == f"criteria.yaml:1: unknown key `expected[0].{key}` in criterion `x` [did you mean `{ours}`?]"
 
 
 def test_a_near_match_wins_over_another_packages_word():

@@ -78,31 +78,6 @@ def test_the_documented_default_file_says_what_holds_without_a_file(tmp_path: Pa
     assert loaded(write(tmp_path / "default.yaml", DEFAULT_FILE)) == loaded() == Config()
 
 
-def test_durations_are_nanoseconds_and_sizes_bytes():
-    config = loaded()
-    assert config.assemble.run_end_grace == 6_000_000_000
-    assert config.assemble.idle_timeout == 30_000_000_000
-    assert config.assemble.open_idle_timeout == 900_000_000_000
-    assert config.assemble.conversation_idle_timeout == 600_000_000_000
-    assert config.assemble.max_duration == 14_400_000_000_000
-    assert config.assemble.late_memory.for_ == 600_000_000_000
-    assert config.assemble.max_open_bytes == 268_435_456
-    assert config.assemble.max_content_bytes == 1_048_576
-    assert config.hold.timeout == 30_000_000_000
-    assert config.hold.max_bytes == 67_108_864
-    assert config.metrics.interval == 15_000_000_000
-    assert config.receivers.otlp.protocols.grpc.max_recv_msg_size == 67_108_864
-    assert config.receivers.otlp.protocols.http.max_request_body_size == 67_108_864
-    assert config.inbox.max_bytes == 67_108_864
-    assert config.memory.limit == 536_870_912
-
-
-def test_more_workers_have_more_memory_unless_a_limit_is_given():
-    assert Config().memory.limit_of(1) == 512 << 20
-    assert Config().memory.limit_of(3) == 768 << 20
-    assert Config.model_validate({"memory": {"limit": "512MiB"}}).memory.limit_of(3) == 512 << 20
-
-
 def test_print_config_writes_the_default_file_with_its_units():
     written: Json = yaml.safe_load(shown(Config()))
     assert _without_rarer_keys(written, yaml.safe_load(DEFAULT_FILE)) == yaml.safe_load(DEFAULT_FILE)
@@ -185,20 +160,6 @@ def test_a_pattern_to_mask_that_cannot_be_used_is_named(pattern: str, complaint:
     assert error.message.startswith(f"--set redact.patterns: `redact.patterns[1]` {complaint}")
 
 
-def test_the_defaults_of_a_destination_are_those_of_the_collector():
-    (exporter,) = loaded(overrides=("exporters.otlp.endpoint=collector:4317",)).exporters.otlp
-    assert exporter.protocol == "grpc"
-    assert exporter.compression == "gzip"
-    assert exporter.headers == {}
-    assert exporter.timeout == 10_000_000_000
-    assert exporter.retry.initial_interval == 5_000_000_000
-    assert exporter.retry.multiplier == 1.5
-    assert exporter.retry.randomization_factor == 0.5
-    assert exporter.retry.max_interval == 30_000_000_000
-    assert exporter.retry.max_elapsed_time == 300_000_000_000
-    assert exporter.queue.max_bytes == 67_108_864
-
-
 def test_a_list_of_one_destination_is_that_destination():
     (exporter,) = loaded(overrides=("exporters.otlp=[{endpoint: 'a:1'}]",)).exporters.otlp
     assert exporter.endpoint == "a:1"
@@ -207,13 +168,6 @@ def test_a_list_of_one_destination_is_that_destination():
 def test_a_section_left_empty_has_its_defaults(tmp_path: Path):
     path = write(tmp_path / "c.yaml", "receivers:\n  otlp:\n    protocols:\n      grpc:\n      http:\nhold:\n")
     assert loaded(path) == Config()
-
-
-@pytest.mark.parametrize("written", ["{url: 'http://a:9093'}", "[{url: 'http://a:9093'}]"])
-def test_one_webhook_is_a_list_of_one(written: str):
-    (webhook,) = loaded(overrides=(f"exporters.webhook={written}",)).exporters.webhook
-    assert (webhook.url, webhook.timeout) == ("http://a:9093", 10_000_000_000)
-    assert webhook.retry.max_elapsed_time == 300_000_000_000
 
 
 def test_the_format_of_a_webhook_was_removed():

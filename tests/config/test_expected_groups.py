@@ -35,24 +35,6 @@ def test_calls_of_a_nested_list_share_a_group(tmp_path: Path):
     )
 
 
-def test_each_user_turn_may_hold_groups(tmp_path: Path):
-    assert turns(tmp_path, "- {name: a, evaluator: e, expected_turns: [[s, [b, c]], [[d, e]]]}") == (
-        (ExpectedCall(name="s"), ExpectedCall(name="b", group=0), ExpectedCall(name="c", group=0)),
-        (ExpectedCall(name="d", group=0), ExpectedCall(name="e", group=0)),
-    )
-
-
-def test_reference_lines_may_hold_groups(tmp_path: Path):
-    (tmp_path / "cases.jsonl").write_text('{"case": "1", "expected": ["s", ["b", {"name": "c"}]]}\n')
-    criterion = read(tmp_path, "- {name: a, evaluator: e, reference: {file: cases.jsonl, key: k}}")
-    assert criterion.references is not None
-    assert criterion.references.cases["1"].calls == (
-        ExpectedCall(name="s"),
-        ExpectedCall(name="b", group=0),
-        ExpectedCall(name="c", group=0),
-    )
-
-
 def test_the_revision_knows_a_group_only_where_one_was_written(tmp_path: Path):
     expected = read(tmp_path, "- {name: a, evaluator: e, expected: [s, [b]]}").expected
     assert expected is not None
@@ -82,9 +64,3 @@ def test_a_group_that_cannot_be_is_refused_where_it_stands(tmp_path: Path, expec
     with pytest.raises(ConfigError) as error:
         read(tmp_path, f"- {{name: a, evaluator: e,\n   expected: {expected}}}")
     assert complaint in error.value.message
-
-
-def test_a_group_that_cannot_be_is_refused_in_a_reference_line(tmp_path: Path):
-    (tmp_path / "cases.jsonl").write_text('{"case": "1", "expected": ["s"]}\n{"case": "2", "expected": ["s", []]}\n')
-    with pytest.raises(ConfigError, match=r"cases.jsonl:2: `expected\[1\]` of a reference is an empty group"):
-        read(tmp_path, "- {name: a, evaluator: e, reference: {file: cases.jsonl, key: k}}")

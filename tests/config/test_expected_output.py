@@ -25,14 +25,6 @@ def test_an_answer_alone_is_expected_without_calls(tmp_path: Path):
     assert not expected.names_calls
 
 
-def test_an_answer_stands_beside_calls_and_turns(tmp_path: Path):
-    answer = ExpectedOutput(value="Paris")
-    beside = read(tmp_path, "- {name: a, evaluator: e, expected: [x], expected_output: Paris}").expected
-    assert beside == Expected(turns=((ExpectedCall(name="x"),),), answer=answer)
-    turns = read(tmp_path, "- {name: a, evaluator: e, expected_turns: [[x], []], expected_output: Paris}").expected
-    assert turns == Expected(turns=((ExpectedCall(name="x"),), ()), per_turn=True, answer=answer)
-
-
 def test_an_expected_null_differs_from_no_answer(tmp_path: Path):
     null = read(tmp_path, "- {name: a, evaluator: e, expected: [], expected_output: null}").expected
     assert null == Expected(turns=((),), answer=ExpectedOutput(value=None))
@@ -53,13 +45,6 @@ def test_reference_lines_hold_answers(tmp_path: Path):
     }
 
 
-def test_an_answer_beside_a_reference_file_is_an_error(tmp_path: Path):
-    (tmp_path / "cases.jsonl").write_text('{"case": "2", "expected_output": "hi"}\n')
-    with pytest.raises(ConfigError) as caught:
-        read(tmp_path, "- {name: a, evaluator: e, expected_output: hi, reference: {file: cases.jsonl, key: k}}")
-    assert "it stands in each line of the file" in caught.value.message
-
-
 def test_the_revision_holds_the_answer_only_where_one_is_given():
     call = ExpectedCall(name="x")
     assert expected_json(Expected(turns=((call,),))) == {
@@ -77,10 +62,3 @@ def test_an_evaluator_of_answers_needs_one(tmp_path: Path):
         load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
     assert "criterion `a` has nothing that evaluator `json_similarity` could compare with" in caught.value.message
     assert caught.value.hint == "give `expected_output` or `reference`"
-
-
-def test_an_evaluator_of_calls_needs_calls(tmp_path: Path):
-    (tmp_path / "criteria.yaml").write_text("- {name: a, evaluator: tool_call_f1, expected_output: hi}")
-    with pytest.raises(ConfigError) as caught:
-        load_for_replay((), (), (str(tmp_path / "criteria.yaml"),), {})
-    assert caught.value.hint == "give `expected`, `expected_turns` or `reference`"

@@ -19,22 +19,6 @@ def test_what_strangers_can_reach_needs_a_guard_or_a_word(section: str, endpoint
     )
 
 
-@pytest.mark.parametrize(
-    "guard",
-    [
-        "{endpoint: 'gateway:7', insecure: true}",
-        "{endpoint: 'gateway:7', auth: {token: x}}",
-        "{endpoint: 'gateway:7', auth: {filename: /etc/tokens}}",
-        "{endpoint: 'gateway:7', tls: {cert_file: a, key_file: b, client_ca_file: c}}",
-        "{endpoint: 'localhost:7'}",
-        "{endpoint: '[::1]:7'}",
-    ],
-)
-@pytest.mark.parametrize("section", [GRPC, HTTP, "exporters.prometheus"])
-def test_a_guarded_or_local_listener_is_fine(section: str, guard: str):
-    loaded(overrides=(f"{section}={guard}",))
-
-
 def test_a_certificate_alone_keeps_nobody_out():
     error = refused(overrides=(f"{GRPC}={{endpoint: 'gateway:7', tls: {{cert_file: a, key_file: b}}}}",))
     assert "anybody who reaches it gets in" in error.message

@@ -38,13 +38,6 @@ def test_what_is_shown_reads_as_the_same_configuration(tmp_path: Path):
     ]
 
 
-def test_a_criterion_keeps_its_values_through_print_config(tmp_path: Path):
-    path = write(tmp_path / "c.yaml", "criteria: [{name: a, evaluator: e, x: 'true', y: true, z: '1', d: $$1}]\n")
-    again = loaded(write(tmp_path / "again.yaml", shown(loaded(path))))
-    (criterion,) = load_criteria(again, {})
-    assert criterion.parameters == {"x": "true", "y": True, "z": "1", "d": "$1"}
-
-
 def test_secrets_are_not_shown():
     config = loaded(
         overrides=("exporters.otlp={endpoint: 'http://user:hunter2@c:4317', headers: {authorization: Bearer hunter3}}",)

@@ -1,6 +1,5 @@
 """The files of a configuration are found in what is written, whether it is right or not."""
 
-import os
 from pathlib import Path
 
 from tests.config.files import write
@@ -45,37 +44,3 @@ def test_criteria_references_and_definitions_of_tools_are_sources(tmp_path: Path
 def test_overrides_name_sources_too(tmp_path: Path):
     pattern = str(tmp_path / "*.yaml")
     assert found(overrides=(f"criteria_files=[{pattern}]",)).patterns == (pattern,)
-
-
-def test_what_is_wrong_names_what_can_be_read(tmp_path: Path):
-    config = write(tmp_path / "a.yaml", "criteria_files: [b.yaml, c.yaml, 7]\nannotate: never\ntools: 3\n")
-    write(tmp_path / "b.yaml", "criteria: [")
-    write(tmp_path / "c.yaml", "criteria: [7, {reference: 7}, {reference: {file: 7}}, {reference: {file: d.jsonl}}]")
-    sources = found(config)
-    assert sources.files == (config, tmp_path / "d.jsonl")
-    assert sources.patterns == (str(tmp_path / "b.yaml"), str(tmp_path / "c.yaml"))
-    write(config, "criteria_files: [")
-    assert found(config) == Sources((config,), ())
-    assert found(tmp_path / "missing.yaml") == Sources((tmp_path / "missing.yaml",), ())
-
-
-def test_a_pipe_is_not_read(tmp_path: Path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    sources = found(pipe)
-    assert sources == Sources((pipe,), ())
-    assert sources.states() == {pipe: None}
-
-
-def test_a_state_is_that_of_the_file_behind_all_links(tmp_path: Path):
-    write(tmp_path / "v1/config.yaml", "{}")
-    write(tmp_path / "v2/config.yaml", "{}")
-    os.utime(tmp_path / "v1/config.yaml", ns=(1, 1))
-    os.utime(tmp_path / "v2/config.yaml", ns=(1, 1))
-    (tmp_path / "data").symlink_to("v1")
-    (tmp_path / "config.yaml").symlink_to("data/config.yaml")
-    sources = found(tmp_path / "config.yaml")
-    before = sources.states()
-    (tmp_path / "data").unlink()
-    (tmp_path / "data").symlink_to("v2")
-    assert sources.states() != before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgauge.config.load import load, shown
+from toolgauge.config.load import load
 from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json, JsonObject
@@ -54,19 +54,6 @@ def test_yaml_is_read_and_its_dollar_signs_stay(tmp_path: Path):
     assert found == {"properties": {"key": {"pattern": "^$$|^${env:HOME}$"}}}
 
 
-def test_globs_are_relative_to_the_file_they_stand_in(tmp_path: Path):
-    (tmp_path / "mcp").mkdir()
-    (tmp_path / "mcp" / "a.json").write_text(json.dumps([{"name": "a"}]))
-    (tmp_path / "mcp" / "b.json").write_text(json.dumps([{"name": "b"}]))
-    assert list(registered(tmp_path, "mcp/*.json", "mcp/b.json")) == ["a", "b"]
-
-
-def test_print_config_writes_globs_that_can_be_read_from_anywhere(tmp_path: Path):
-    (tmp_path / "toolgauge.yaml").write_text("{tool_definitions: [mcp/*.json], annotate: off}")
-    text = shown(load((tmp_path / "toolgauge.yaml",), (), {}))
-    assert f"tool_definitions:\n- {tmp_path}/mcp/*.json\n" in text
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -101,22 +88,8 @@ def test_what_is_wrong_is_named_with_its_place(content: Json | str, message: str
     assert problem(tmp_path, content) == message
 
 
-def test_problems_in_yaml_have_their_line(tmp_path: Path):
-    text = "tools:\n- name: a\n- name: b\n- name: a\n"
-    assert problem(tmp_path, text, "tools.yaml") == (
-        "/tools.yaml:4: `tools[2]`: tool `a` is given twice, first at /tools.yaml:2"
-    )
-
-
 def test_broken_yaml_is_named_with_its_line(tmp_path: Path):
     assert problem(tmp_path, "tools:\n- [\n", "tools.yaml").startswith("/tools.yaml:3: not valid YAML")
-
-
-def test_all_problems_of_all_files_are_listed(tmp_path: Path):
-    (tmp_path / "tools1.json").write_text("{}")
-    (tmp_path / "tools2.json").write_text('[{"name": ""}]')
-    with pytest.raises(ConfigError, match="2 problems in the configuration"):
-        registered(tmp_path)
 
 
 def test_a_glob_without_a_file_is_an_error(tmp_path: Path):

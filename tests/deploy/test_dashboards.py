@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -95,20 +94,6 @@ def test_every_expression_names_the_job_and_grafanas_rate_interval(file: Path):
         assert all('job=~"$job"' in selector for selector in selectors), expr
         assert not re.search(r"\b[a-z_]+_(total|bucket|sum|count)\b(?!\{)(?![\w ]*\()", expr), expr
         assert set(re.findall(r"(?:rate|increase)\([^\[]*\[([^\]]+)\]", expr)) <= {"$__rate_interval"}
-
-
-@each_dashboard
-def test_panels_do_not_overlap_and_have_ids_of_their_own(file: Path):
-    every = read(file)["panels"]
-    assert len({panel["id"] for panel in every}) == len(every)
-    for panel in every:
-        place = panel["gridPos"]
-        assert place["x"] + place["w"] <= 24
-    for one, other in combinations([panel["gridPos"] for panel in every], 2):
-        beside = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
-        above = one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"]
-        assert beside or above, (one, other)
-    assert all(one["gridPos"]["y"] <= other["gridPos"]["y"] for one, other in pairwise(every))
 
 
 @each_dashboard

@@ -3,7 +3,6 @@
 # pyright: reportUnknownMemberType=false
 
 import json
-import tarfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -366,17 +365,6 @@ def test_a_cluster_without_the_operator_gets_annotations_in_place_of_its_resourc
     assert of_kind(manifests, "PodMonitor", "PrometheusRule") == []
     annotations = workloads(manifests)["toolgauge"]["template"]["metadata"]["annotations"]
     assert annotations == {"prometheus.io/scrape": "true", "prometheus.io/port": "9464"}
-
-
-def test_the_package_holds_the_linked_files(helm: str, tmp_path: Path):
-    done = run(helm, "package", str(CHART), "--destination", str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    with tarfile.open(tmp_path / f"toolgauge-{METADATA['version']}.tgz") as package:
-        for name, source in (("alerts.yaml", "prometheus/alerts.yaml"), ("rules.yaml", "prometheus/rules.yaml")):
-            held = package.extractfile(f"toolgauge/files/{name}")
-            assert held is not None
-            assert held.read() == (DEPLOY / source).read_bytes()
-        assert not [member.name for member in package.getmembers() if member.issym()]
 
 
 def test_what_is_set_reaches_the_configuration_and_the_rest_stays(helm: str):

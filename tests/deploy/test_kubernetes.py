@@ -95,24 +95,6 @@ def is_in(address: str, block: dict[str, Any]) -> bool:
     return where in ip_network(block["cidr"]) and not excluded
 
 
-@each_row("kind", WORKLOADS)
-def test_the_container_may_do_nothing_but_serve_and_reload(kind: str):
-    pod = WORKLOADS[kind]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert pod["automountServiceAccountToken"] is False
-    assert pod["terminationGracePeriodSeconds"] > 30
-    assert container["resources"]["limits"] == {"memory": "1Gi"}
-    assert "--watch-config" in container["args"]
-    # The kubelet never changes what is mounted with a path inside of the volume.
-    assert [mount for mount in container["volumeMounts"] if "subPath" in mount] == []
-
-
 def test_the_two_workloads_differ_by_the_state_alone():
     stateful = json.loads(json.dumps(STATEFUL_SET["template"]["spec"]))
     (container,) = stateful["containers"]

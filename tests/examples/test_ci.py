@@ -115,10 +115,6 @@ def test_the_scoring_step_passes_with_its_defaults(folder: Path):
     assert (ended.returncode, "::" in ended.stderr) == (0, False)
 
 
-def test_the_scoring_step_without_conditions_fails_nothing(folder: Path):
-    assert action(folder, files="runs with blanks", criteria="criteria.yaml", fail_on="nothing").returncode == 0
-
-
 def test_the_script_of_the_gitlab_job_records_and_fails(folder: Path):
     job: Any = yaml.safe_load((CI / "gitlab.yml").read_text())["tool-calls"]
     record, check = job["script"]

@@ -26,7 +26,7 @@ from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scorecard
 from toolgauge.model.trajectory import Run, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import SECOND
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 # The last 14 digits of a trace id are its randomness: HIGH is kept by every share above 1/16, LOW by none below 15/16.
 HIGH, LOW = "0" * 18 + "f" * 14, "0" * 17 + "1" + "0" * 14
@@ -50,7 +50,7 @@ class Keeping:
         self.now_ns = 1_800_000_000 * SECOND
         self.metrics = SelfMetrics(MetricRegistry(lambda: self.now_ns))
         self.queue = SendQueue(max_bytes=queue_bytes, own_reserve_bytes=1 << 20)
-        self.ledger = None if journal is None else Ledger(journal)
+        self.ledger = NO_LEDGER if journal is None else Ledger(journal)
         self.journal = journal
         chosen = KeepSettings.model_validate({"passed": 0.5, **settings})
         self.keep = Keep("backend", chosen, self.queue, self.metrics, self.ledger)
@@ -67,7 +67,7 @@ class Keeping:
         body = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
         written = body.SerializeToString()
         outgoing = Outgoing(signal="traces", body=written, spans=len(traces), own=False, is_read=is_read)
-        if self.ledger is not None and self.journal is not None:
+        if self.journal is not None:
             entry = self.ledger.new_entry("traces", outgoing.body, self.now_ns, own=False)
             self.journal.submit(JournalChange(appended=(entry,)))
             self.ledger.claim_deliveries((entry.id,))
@@ -94,8 +94,7 @@ class Keeping:
         taken = self.queue.leftovers()
         for one in taken:
             self.queue.release(one)
-            if self.ledger is not None:
-                self.ledger.settle(one.entries)
+            self.ledger.settle(one.entries)
         return taken
 
     def spans(self) -> list[Span]:
@@ -429,7 +428,7 @@ def say(keeping: Keeping, *traces: str) -> bool:
     spans = [Span(trace_id=bytes.fromhex(one), span_id=b"9" * 8, name="card") for one in traces]
     body = ExportTraceServiceRequest(resource_spans=[ResourceSpans(scope_spans=[ScopeSpans(spans=spans)])])
     outgoing = Outgoing(signal="traces", body=body.SerializeToString(), spans=0, own=True, of_traces=True)
-    if keeping.ledger is not None and keeping.journal is not None:
+    if keeping.journal is not None:
         entry = keeping.ledger.new_entry("traces", outgoing.body, keeping.now_ns, own=True)
         keeping.ledger.close((), (), (entry,))
         keeping.ledger.claim_deliveries((entry.id,))

@@ -37,11 +37,6 @@ def inputs() -> dict[str, list[bytes]]:
     return sound_inputs()
 
 
-def test_every_target_is_run(targets: dict[str, Target], inputs: dict[str, list[bytes]]):
-    assert sorted(targets) == sorted(NAMES)
-    assert sorted(inputs) == sorted(NAMES)
-
-
 @pytest.mark.parametrize("file", sorted(SEEDS.glob("*/*")), ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_what_was_once_found_does_no_harm(file: Path, targets: dict[str, Target]):
     assert faults_of(targets[file.parent.name], file.read_bytes()) is None

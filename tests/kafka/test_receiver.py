@@ -252,19 +252,3 @@ def test_a_topic_that_is_gone_is_shown_until_it_is_back(broker: Broker, tmp_path
             assert_each_scored_once(destination, more)
             until(lambda: committed_all(broker), "everything to be committed")
             assert toolgauge.said().count(f"{TOPIC}; trying again") == 1, toolgauge.said()
-
-
-def test_a_broker_that_comes_back_without_its_data_is_read_from_the_beginning(broker: Broker, tmp_path: Path):
-    runs, more = some_runs(10), some_runs(20, first=10)
-    with receiving() as destination, serving(tmp_path, *consuming(tmp_path, broker.address, destination)) as toolgauge:
-        Writer(broker.address).write(runs)
-        assert_each_scored_once(destination, runs)
-        until(lambda: committed_all(broker), "everything to be committed")
-        broker.forget()
-        until(lambda: "kafka: the brokers do not answer" in toolgauge.said(), "the broker to be missed")
-        broker.start()
-        broker.create_topic(TOPIC)
-        Writer(broker.address).write(more)
-        assert_each_scored_once(destination, more)
-        until(lambda: "otlp_spans was deleted and made again" in toolgauge.said(), "the line in the log")
-        until(lambda: committed_all(broker), "everything to be committed")

@@ -13,11 +13,6 @@ def test_json_that_ends_at_a_known_limit_was_cut(size: int):
     assert was_cut(WHOLE[:size])
 
 
-@each_row("size", [60, 1021, 1337, 4093])
-def test_json_that_ends_at_any_other_length_was_not(size: int):
-    assert not was_cut(WHOLE[:size])
-
-
 def test_a_limit_counts_characters_bytes_or_utf_16_units():
     umlauts = '{"name": "' + "\u00fc" * 5_000
     emoji = '{"note": "' + "\U0001f389" * 3 + "z" * 5_000
@@ -27,28 +22,11 @@ def test_a_limit_counts_characters_bytes_or_utf_16_units():
     assert not was_cut(emoji[: 4_096 - 2])
 
 
-def test_a_limit_in_bytes_stops_before_a_character_that_does_not_fit():
-    text = '{"name":"' + "\u00fc" * 5_000
-    fits = text.encode()[:4_096].decode(errors="ignore")
-    assert len(fits.encode()) == 4_095
-    assert was_cut(fits)
-    three_bytes = '{"n": "' + "\u20ac" * 5_000
-    fits = three_bytes.encode()[:2_000].decode(errors="ignore")
-    assert len(fits.encode()) == 1_999
-    assert was_cut(fits)
-
-
 def test_a_limit_in_utf_16_units_stops_before_an_emoji_that_does_not_fit():
     # 1027 and 1023 units.
     assert was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 508])
     assert was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 506])
     assert not was_cut(('{"note": "x' + "\U0001f389" * 5_000)[: 11 + 510])
-
-
-def test_half_a_character_at_the_end_shows_a_cut():
-    for half in ("\ufffd", chr(0xD83C)):
-        assert was_cut('{"note": "party ' + half)
-        assert not was_cut('{"note": party ' + half)
 
 
 @each_row(
@@ -141,28 +119,6 @@ def test_json_that_is_wrong_before_its_end_is_broken(text: str):
 )
 def test_json_that_is_valid_but_for_masks_is_broken_by_them(text: str):
     assert is_broken_by_mask(text)
-
-
-@each_row(
-    "text",
-    [
-        '{"email": "****", "n": }',
-        '{"email": "****"',
-        '{"email": "[REDACTED]", n: 1}',
-        '{"to": nobody}',
-        '{"to": <UNKNOWN>}',
-        '{"to": [name]}',
-        '{"n": 10**-10}',
-        '{"to": "****", "n": 1, "q": "a}',
-        '{"to": "****", "n": 1 "q": "****"}',
-        "[INFO] started",
-        "[see the notes ****]",
-        "**** {}",
-        "****",
-    ],
-)
-def test_masks_beside_the_damage_are_no_excuse(text: str):
-    assert not is_broken_by_mask(text)
 
 
 @each_row(

@@ -4,9 +4,8 @@ from collections.abc import Callable, Hashable
 
 import pytest
 
-from tests.rows import each_row
 from toolgauge.assemble.canonical import value_key
-from toolgauge.model.json import Json, is_large, spelled
+from toolgauge.model.json import Json, spelled
 from toolgauge.score.equality import Identities, PythonEquality, canonical
 
 # Its multiples have the hash 0.
@@ -64,12 +63,3 @@ def test_large_numbers_are_equal_where_they_were(keys: Callable[[], Callable[[Js
     assert key(10**22) == key(1e22)
     assert key(-(10**22)) == key(-1e22)
     assert len({key(value) for value in (10**22, -(10**22), 10**22 + 1, spelled(10**22), float("inf"), 10**400)}) == 6
-
-
-@each_row(
-    ("number", "large"),
-    [(0, False), (2**64 - 1, False), (2**64, True), (-1e300, True), (10**400, True), (float("inf"), False)],
-)
-def test_what_sixty_four_bits_hold_is_not_large(number: float, large: bool):  # noqa: FBT001 (a table)
-    assert is_large(number) is large
-    assert not is_large(float("nan"))

@@ -34,16 +34,6 @@ def test_anything_else_is_refused(text: str):
         parse_repr(text)
 
 
-def test_fields_of_a_printed_object_become_an_object():
-    text = "content='it\\'s' kwargs={'a': [1, None]} calls=[Call(name='x', id='1')] status='error'"
-    assert parse_fields(text) == {
-        "content": "it's",
-        "kwargs": {"a": [1, None]},
-        "calls": [{"__class__": "Call", "name": "x", "id": "1"}],
-        "status": "error",
-    }
-
-
 @each_row("text", ["", "'a'", "plain text", "a=", "a='b", "a=1 'b'", "a=" * 60_000])
 def test_anything_else_has_no_fields(text: str):
     with pytest.raises(ValueError, match=r"."):

@@ -1,8 +1,8 @@
 """`bfcl.ast`: what the checker of bfcl-eval 2026.3.23 gave for these cases, and what a trajectory makes of them."""
 
-import pytest
 from msgspec.structs import replace
 
+from tests.originals.support import result
 from tests.rows import each_row
 from tests.score.support import expect, expected, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Unparsed
@@ -26,7 +26,7 @@ def error_type(
     calls: list[Json], allowed: list[Json], functions: list[Json], evaluator: Ast | None = None
 ) -> str | None:
     """Return the type of the error; `None` when the calls are accepted."""
-    said = (evaluator or Ast()).score_case({"allowed": allowed}, {"calls": calls, "functions": functions})
+    said = result(evaluator or Ast(), {"allowed": allowed}, {"calls": calls, "functions": functions})
     assert isinstance(said.outcome, Scored)
     details = said.original["details"]
     assert isinstance(details, dict)
@@ -142,29 +142,6 @@ def test_the_category_names_the_checker():
     assert error_type([call("f")], [call("g")], functions) == "simple_function_checker:wrong_func_name"
 
 
-RAISED: list[tuple[list[Json], list[Json], list[Json], type[Exception]]] = [
-    ([call()], [call("g")], [function("f"), function("h")], TypeError),
-    ([call(x=1)], [call(x=[1])], [function(x="number")], KeyError),
-    ([call(x=[1])], [call(x=[[1]])], [function(x="array")], KeyError),
-    ([call(x={})], [call(x=[{"k": 5}])], [function(x="dict")], TypeError),
-    ([call()], [], [function()], IndexError),
-]
-
-
-@each_row(("calls", "allowed", "functions", "raised"), RAISED)
-def test_what_the_original_raises_is_raised(
-    calls: list[Json], allowed: list[Json], functions: list[Json], raised: type[Exception]
-):
-    with pytest.raises(raised):
-        error_type(calls, allowed, functions)
-
-
-def test_a_case_without_accepted_values_is_refused():
-    outcome = Ast().score_case({"tool_calls": []}, {"calls": [], "functions": []}).outcome
-    assert isinstance(outcome, Errored)
-    assert outcome.error_type == "invalid_case"
-
-
 # -- live -----------------------------------------------------------------------------------------------------------
 
 SCHEMA: JsonObject = {
@@ -255,18 +232,3 @@ def test_calls_that_cannot_be_read_or_are_not_there_are_not_accepted():
     assert scored(Ast(), offering(), wanted).explanation == "simple_function_checker:wrong_count"
     (outcome,) = judge(Ast(), offering(), expected(expect("book", optional=True)))
     assert isinstance(outcome, Errored)
-
-
-def test_schemas_that_refer_to_themselves_end():
-    parameters: JsonObject = {**SCHEMA, "properties": {"city": {"$ref": "#/$defs/Round"}}}
-    judged = offering(tool_call("book", {"city": "Rome"}), parameters=parameters)
-    assert scored(Ast(), judged, expected(expect("book", {"city": "rome"}))).value == 1
-
-
-def test_large_values_are_compared():
-    text = "Rome, " * 200_000
-    tags: list[Json] = [f"tag {number}" for number in range(10_000)]
-    judged = offering(tool_call("book", {"city": text, "tags": tags}))
-    wanted = expected(expect("book", {"city": text.upper(), "tags": [*tags]}))
-    outcomes = list(Ast().evaluate(judged, wanted))
-    assert outcomes == [(None, Scored(value=1.0, explanation="the calls are accepted"))]

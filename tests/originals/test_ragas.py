@@ -1,44 +1,9 @@
 """`ragas.*`: what Ragas 0.4.3 scores, habits included; the values were measured with the package."""
 
-from tests.rows import each_row
 from tests.score.support import expect, expected, not_evaluated, scored, tool_call, trajectory
 from toolgauge.model.content import NotRecorded, Unparsed
-from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Errored
 from toolgauge.originals.ragas import ToolCallAccuracy, ToolCallF1
-
-
-def f1(wanted: Json, found: Json) -> float:
-    return scored(ToolCallF1(), trajectory(tool_call("a", {"x": found})), expected(expect("a", {"x": wanted}))).value
-
-
-def accuracy(wanted: Json, found: Json) -> float:
-    called = trajectory(tool_call("a", {"x": found}))
-    return scored(ToolCallAccuracy(), called, expected(expect("a", {"x": wanted}))).value
-
-
-# Expected, actual, equal to F1, equal to accuracy.
-VALUES: list[tuple[Json, Json, float, float]] = [
-    (1, 1.0, 1.0, 0.0),
-    (1, True, 1.0, 0.0),
-    (1, "1", 0.0, 1.0),
-    (None, "None", 0.0, 1.0),
-    (True, "true", 0.0, 0.0),
-    ([1, 2], "[1, 2]", 0.0, 1.0),
-    ({"p": 1, "q": [None, {}]}, {"q": [None, {}], "p": 1}, 1.0, 0.0),
-    ({"p": "it's"}, """{'p': "it's"}""", 0.0, 1.0),
-    (float("nan"), float("nan"), 0.0, 1.0),
-    (1e16, "1e+16", 0.0, 1.0),
-    ([], {}, 0.0, 0.0),
-]
-
-
-@each_row(("wanted", "found", "as_python", "as_text"), VALUES)
-def test_f1_compares_values_as_python_does_and_accuracy_their_texts(
-    wanted: Json, found: Json, as_python: float, as_text: float
-):
-    assert f1(wanted, found) == as_python
-    assert accuracy(wanted, found) == as_text
 
 
 def test_f1_takes_repeats_for_one_call_and_rounds():

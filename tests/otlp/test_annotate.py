@@ -27,29 +27,12 @@ def test_annotated_recorded_spans_are_the_originals_with_attributes_added():
             assert Span.FromString(annotate(annotate(raw, FAILED), ATTRIBUTES)) == expected
 
 
-def test_unknown_fields_and_groups_survive():
-    unknown = stock.field(200, b"future") + b"\xc3\x0c\x08\x01\xc4\x0c"
-    raw = stock.span(stock.key_value("a")).SerializeToString() + unknown
-    assert annotate(raw, ATTRIBUTES).startswith(raw)
-    # The second time the span is written anew.
-    again = annotate(annotate(raw, ATTRIBUTES), ATTRIBUTES)
-    assert unknown in again
-    assert keys(again) == ["a", "toolgauge.eval.x.score", "toolgauge.outcome"]
-
-
 def test_attributes_of_another_toolgauge_are_replaced_and_not_doubled():
     span = stock.span(
         stock.key_value("toolgauge.old"), stock.key_value("a"), stock.key_value("toolgauge.outcome", "fail")
     )
     annotated = annotate(span.SerializeToString(), ATTRIBUTES)
     assert list(Span.FromString(annotated).attributes) == [stock.key_value("a"), SCORE, OUTCOME]
-
-
-def test_attribute_whose_value_cannot_be_parsed_survives_the_removal():
-    odd = stock.field(9, stock.field(1, b"odd") + stock.field(2, b"\x0a\x7fcut off"))
-    raw = odd + stock.field(9, stock.key_value("toolgauge.old").SerializeToString())
-    annotated = annotate(raw, Span(attributes=[OUTCOME]).SerializeToString())
-    assert annotated == odd + stock.field(9, OUTCOME.SerializeToString())
 
 
 def test_key_that_only_begins_like_ours_and_what_is_broken_are_kept():

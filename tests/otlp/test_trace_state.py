@@ -4,9 +4,6 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from tests.rows import each_row
 from toolgauge.otlp.trace_state import NEVER, request_with_sampling, sampling_of, threshold_of, with_sampling
 
-# The example of the specification: 1 % of all traces, with five digits.
-ONE_PERCENT = 0xFD70A400000000
-
 
 def span(trace_state: str = "") -> bytes:
     return Span(trace_id=b"1" * 16, span_id=b"2" * 8, name="chat", trace_state=trace_state).SerializeToString()
@@ -26,10 +23,6 @@ def test_a_share_has_the_threshold_below_which_the_others_fall(share: float, thr
     assert threshold_of(share) == threshold
 
 
-def test_a_span_without_a_tracestate_gets_the_threshold_without_its_last_zeros():
-    assert state_of(with_sampling(span(), ONE_PERCENT, None)) == "ot=th:fd70a4"
-
-
 def test_randomness_that_is_not_the_trace_s_own_is_written_beside_the_threshold():
     written = with_sampling(span(), threshold_of(0.5), 0xAB)
     assert state_of(written) == "ot=th:8;rv:000000000000ab"
@@ -47,11 +40,6 @@ def test_a_tracestate_keeps_to_the_32_members_that_it_may_have():
     before = ",".join(f"v{number}=1" for number in range(40))
     members = state_of(with_sampling(span(before), threshold_of(0.5), None)).split(",")
     assert (len(members), members[0], members[-1]) == (32, "ot=th:8", "v30=1")
-
-
-@each_row("state", ["ot=th:zz", "ot=th:", "ot=th:123456789abcdef", "ot=rv:12", "foot=th:8", ",,,"])
-def test_text_that_is_no_sampling_is_none(state: str):
-    assert sampling_of(span(state)) == (None, None)
 
 
 def test_broken_spans_and_those_that_were_sampled_more_strictly_stay_as_they_are():

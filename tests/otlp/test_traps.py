@@ -2,7 +2,6 @@
 
 import gc
 
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
@@ -26,15 +25,6 @@ def viewed_attributes(raw: bytes) -> dict[str, Value]:
     [viewed] = decode(raw).viewed
     assert viewed.raw == raw
     return dict(viewed.span.attributes)
-
-
-def test_resource_and_scope_present_but_empty_stay_present():
-    body = stock.request_of([MARKED])
-    decoded = stock.read_traces(Decoder(["gen_ai."], []), body)
-    assert encode_spans([(decoded.viewed[0].container, decoded.viewed[0].raw)]) == body
-    group = ExportTraceServiceRequest.FromString(body).resource_spans[0]
-    assert group.HasField("resource")
-    assert group.scope_spans[0].HasField("scope")
 
 
 def test_resource_and_scope_twice_are_merged_as_the_stock_class_merges_them():
@@ -108,29 +98,6 @@ def test_bad_utf8_in_name_value_and_status_becomes_replacement_characters():
     assert viewed.raw == raw
 
 
-# A map entry with an unknown field in it goes to the unknown fields of the span as a whole.
-def test_attribute_with_an_unknown_field_reads_as_missing_and_goes_on_untouched():
-    wrong_wire_type = stock.field(9, stock.field(1, b"gen_ai.a") + b"\x10\x05")
-    future_field = stock.field(9, stock.key_value("gen_ai.b").SerializeToString() + stock.field(9, b"future"))
-    assert viewed_attributes(MARKED + wrong_wire_type + future_field) == {"gen_ai.tool.name": "search"}
-
-
-def test_field_order_does_not_matter():
-    raw = stock.field(9, stock.key_value("gen_ai.a", "b").SerializeToString())
-    raw += stock.field(4, stock.PARENT_ID) + stock.field(2, stock.SPAN_ID) + stock.field(1, stock.TRACE_ID)
-    [viewed] = decode(raw).viewed
-    assert (viewed.span.ref.trace_id, viewed.span.ref.span_id) == (stock.TRACE_ID.hex(), stock.SPAN_ID.hex())
-    assert viewed.span.parent_span_id == stock.PARENT_ID.hex()
-    [viewed] = decode(MARKED + stock.field(1, bytes(range(100, 116)))).viewed
-    assert viewed.span.ref.trace_id == bytes(range(100, 116)).hex()
-
-
-def test_empty_span_is_counted_and_goes_on():
-    decoded = decode(b"", MARKED)
-    assert (decoded.span_count, len(decoded.viewed), decoded.heads) == (2, 1, ())
-    assert decoded.body([(0, 0, 1)]) == stock.request_of([b""])
-
-
 NO_IDS = {
     "no ids": Span(),
     "no span id": Span(trace_id=stock.TRACE_ID),
@@ -159,21 +126,6 @@ def test_the_last_of_two_values_keys_or_equal_attributes_wins_and_a_missing_key_
     key_index = stock.field(9, b"\x18\x05" + one)
     value_index = stock.field(9, stock.field(1, b"k") + stock.field(2, b"\x40\x05"))
     assert viewed_attributes(MARKED + key_index + value_index) == {"gen_ai.tool.name": "search", "k": None}
-
-
-def test_padded_lengths_in_the_envelope_are_read():
-    scope_group = b"\x12" + bytes([len(MARKED) | 0x80, 0x80, 0x00]) + MARKED
-    group = b"\x12" + bytes([len(scope_group) | 0x80, 0x80, 0x00]) + scope_group
-    body = b"\x0a" + bytes([len(group) | 0x80, 0x80, 0x00]) + group
-    assert len(group) < 128
-    [viewed] = stock.read_traces(Decoder(["gen_ai."], []), body).viewed
-    assert viewed.raw == MARKED
-
-
-def test_parent_id_that_is_none_reads_as_no_parent():
-    for parent in (bytes(8), b"short", b""):
-        [viewed] = decode(MARKED + stock.field(4, parent)).viewed
-        assert viewed.span.parent_span_id is None
 
 
 def test_a_held_span_keeps_nothing_of_its_request_alive():

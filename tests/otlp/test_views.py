@@ -1,7 +1,6 @@
 """Views give what the stock classes give, one look-up at a time."""
 
 import math
-import struct
 from collections.abc import Mapping
 
 import pytest
@@ -11,10 +10,9 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 
 from tests.otlp import stock
 from tests.rows import each_row
-from toolgauge.model.json import Value
 from toolgauge.model.records import Resource, Scope, Span
 from toolgauge.otlp.decoder import Decoder
-from toolgauge.otlp.views import Attributes, Values, Views, value
+from toolgauge.otlp.views import Attributes, Values, Views
 
 KINDS = ["unspecified", "internal", "server", "client", "producer", "consumer"]
 STATUS_CODES = ["unset", "ok", "error"]
@@ -22,10 +20,6 @@ STATUS_CODES = ["unset", "ok", "error"]
 
 def view(raw: bytes) -> Span:
     return Views([]).span(raw, Resource(service=None, attributes={}), Scope(name="", version=""))
-
-
-def view_of(*entries: KeyValue) -> dict[str, Value]:
-    return dict(view(stock.span(*entries).SerializeToString()).attributes)
 
 
 def test_view_equals_the_stock_classes_for_all_recorded_spans():
@@ -62,18 +56,6 @@ def test_types_of_values_stay_apart_also_where_they_are_remembered():
             assert (type(found), found) == (type(expected), expected)
 
 
-@each_row("number", [0, 127, 128, 16_384, 2**31, 2**63 - 1, -1, -(2**63)])
-def test_integers_of_every_size_are_read(number: int):
-    assert value(AnyValue(int_value=number).SerializeToString()) == number
-
-
-def test_nested_values_become_lists_and_dicts():
-    inner = KeyValueList(values=[KeyValue(key="b", value=AnyValue(bool_value=False)), KeyValue(key="none")])
-    array = ArrayValue(values=[AnyValue(int_value=2), AnyValue(kvlist_value=inner), AnyValue()])
-    entries = (KeyValue(key="z", value=AnyValue(array_value=array)), KeyValue(key="a", value=AnyValue(string_value="")))
-    assert list(view_of(*entries).items()) == [("a", ""), ("z", [2, {"b": False, "none": None}, None])]
-
-
 def test_looking_up_a_missing_key_changes_nothing():
     attributes = view(stock.span(stock.key_value("here")).SerializeToString()).attributes
     assert attributes.get("missing") is None
@@ -107,10 +89,6 @@ def test_value_nested_too_deep_reads_as_none_and_is_counted():
     assert str(attributes["fine"]) == "[" * 48 + "1" + "]" * 48
 
 
-def test_bad_utf8_in_a_value_becomes_replacement_characters():
-    assert value(stock.field(1, b"caf\xe9")) == "caf\ufffd"
-
-
 LARGE_VALUES = {
     "list": AnyValue(array_value=ArrayValue(values=[AnyValue()] * 105_000)),
     "object": AnyValue(kvlist_value=KeyValueList(values=[KeyValue(key="a")] * 53_000)),
@@ -133,31 +111,6 @@ def test_cut_off_event_is_left_out_and_counted():
     assert [event.name for event in events] == ["good"]
     assert events[0].time_ns == 5
     assert views.values.undecodable == 1
-
-
-def test_unknown_kind_and_status_read_as_unspecified_and_unset():
-    raw = stock.span().SerializeToString() + b"\x30\x63" + stock.field(15, b"\x18\x63")
-    viewed = view(raw)
-    assert (viewed.kind, viewed.status) == ("unspecified", "unset")
-
-
-@each_row(("flags", "expected"), [(0, None), (1, None), (0x101, False), (0x301, True), (0x201, None)])
-def test_remote_parent_is_known_only_when_the_flags_say_so(*, flags: int, expected: bool | None):
-    raw = stock.span(parent=stock.PARENT_ID).SerializeToString() + b"\x85\x01" + struct.pack("<I", flags)
-    assert view(raw).parent_is_remote is expected
-
-
-def test_service_and_scope_are_read():
-    resource = stock.field(1, stock.key_value("service.name", "shop").SerializeToString())
-    scope = stock.field(1, b"my.scope") + stock.field(2, b"1.2")
-    raw = stock.span(stock.key_value("gen_ai.a")).SerializeToString()
-    body = stock.field(1, stock.field(1, resource) + stock.field(2, stock.field(1, scope) + stock.field(2, raw)))
-    decoder = Decoder(["gen_ai."], [])
-    first, second = (stock.read_traces(decoder, body).viewed[0].span for _ in range(2))
-    assert (first.resource.service, first.resource.attributes) == ("shop", {"service.name": "shop"})
-    assert (first.scope.name, first.scope.version) == ("my.scope", "1.2")
-    # They are the same objects where they come again.
-    assert (first.resource is second.resource, first.scope is second.scope) == (True, True)
 
 
 def labels_of(*attributes: KeyValue, keys: tuple[str, ...] = ()) -> Mapping[str, str]:

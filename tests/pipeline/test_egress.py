@@ -1,5 +1,5 @@
 from toolgauge.export.fan_out import FanOut
-from toolgauge.model.delivery import Accepted, Outgoing, Signal
+from toolgauge.model.delivery import NO_ENTRY, Accepted, Outgoing, Signal
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.records import SpanRef
 from toolgauge.otlp.envelope import Container, parse_request
@@ -37,7 +37,7 @@ def of_one_request() -> Container:
 
 def held(raw: bytes, container: Container | None = None) -> HeldSpan[Container]:
     ref = SpanRef(trace_id="0" * 31 + "1", span_id="0" * 15 + "1")
-    return HeldSpan(ref, container or of_one_request(), raw, 0)
+    return HeldSpan(ref, container or of_one_request(), raw, 0, NO_ENTRY)
 
 
 def egress() -> tuple[Egress, Admission, Room]:
@@ -111,14 +111,6 @@ def test_a_span_that_is_larger_than_any_request_leaves_alone():
 def spans_of(body: bytes) -> list[bytes]:
     request = parse_request(body)
     return [raw for group in request.resource_groups for scope in group.scope_groups for raw in scope.items]
-
-
-def test_a_few_spans_may_wait_for_others_and_many_may_not():
-    leaving, _, _ = egress()
-    leaving.release([held(SPAN)] * 500)
-    assert not leaving.is_pressing
-    leaving.release([held(SPAN)])
-    assert leaving.is_pressing
 
 
 def test_nothing_waits_for_others_that_senders_wait_for():

@@ -52,7 +52,6 @@ class Lives:
 
     @property
     def ledger(self) -> Ledger:
-        assert self.walk.bag.ledger is not None
         return self.walk.bag.ledger
 
     def _next(self) -> Walk:

@@ -32,8 +32,8 @@ def calls_after(recording: Recording, trace_id: str, span_id: str, damage: Damag
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_one_damaged_output_changes_no_call(captured: Captured, damage: Damage):
-    for recording in recordings(captured):
+def test_one_damaged_output_changes_no_call(few_captured: Captured, damage: Damage):
+    for recording in recordings(few_captured):
         whole = BENCH.joined(recording.requests, recording.logs)
         for output in repeated_outputs(BENCH, recording.requests):
             # Without its first output, a trace begins with an input whose calls may be of an earlier turn.
@@ -74,8 +74,8 @@ def test_recordings_as_they_are_need_no_repair(captured: Captured):
             }, recording.name
 
 
-def test_whatever_spans_are_missing_repair_invents_no_call(captured: Captured):
-    for recording in recordings(captured):
+def test_whatever_spans_are_missing_repair_invents_no_call(few_captured: Captured):
+    for recording in recordings(few_captured):
         whole = BENCH.joined(recording.requests, recording.logs)
         for seed in range(_SEEDS):
             chance = random.Random(seed)  # noqa: S311 - nothing is kept secret

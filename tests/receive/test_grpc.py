@@ -19,7 +19,6 @@ from tests.receive.fakes import (
     FakeConsumer,
     call,
     call_once,
-    gzipped,
     receiving,
 )
 from toolgauge.model.delivery import Invalid, Refused, Unsupported
@@ -31,14 +30,6 @@ from toolgauge.selfmetrics import SelfMetrics
 
 RECORDED = sorted(Path("tests/corpus/openai-agents").glob("**/*.otlp.pb"))[0].read_bytes()
 Code = grpc.StatusCode
-
-
-async def test_recorded_request_arrives_byte_for_byte_with_the_time():
-    async with receiving() as receivers:
-        told = await call_once(receivers.grpc.port, RECORDED)
-    assert (told.code, told.response) == (Code.OK, b"")
-    assert receivers.consumer.taken == [("traces", RECORDED)]
-    assert receivers.outcomes() == {("grpc", "traces", "accepted"): 1}
 
 
 @pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
@@ -67,12 +58,6 @@ async def test_the_consumer_can_tell_connections_apart():
     one, again, other = receivers.consumer.senders
     assert one == again
     assert one != other
-
-
-async def test_unknown_method_is_unimplemented():
-    async with receiving() as receivers:
-        told = await call_once(receivers.grpc.port, b"\n\0", method=TRACES.replace("Export", "Import"))
-    assert told.code is Code.UNIMPLEMENTED
 
 
 async def test_refused_request_is_unavailable_with_the_time_to_come_back():
@@ -139,13 +124,6 @@ async def test_request_that_grows_over_the_limit_is_exhausted_for_good_and_count
     assert told.details is not None
     assert not Status.FromString(told.details).details
     assert receivers.outcomes() == {("grpc", "traces", "too_large"): 1}
-
-
-async def test_gzip_cut_short_is_an_invalid_argument():
-    async with receiving() as receivers:
-        told = await call_once(receivers.grpc.port, gzipped(RECORDED)[:-20])
-    assert told.code is Code.INVALID_ARGUMENT
-    assert receivers.outcomes() == {("grpc", "traces", "invalid"): 1}
 
 
 async def test_uncompressed_request_that_begins_like_zlib_is_left_alone():
@@ -222,20 +200,6 @@ async def test_sender_that_goes_away_in_the_middle_of_a_message_is_counted_as_un
     assert receivers.outcomes() == {("grpc", "traces", "accepted"): 1, ("grpc", "traces", "unread"): 1}
 
 
-async def test_sender_that_goes_away_while_its_message_is_read_is_counted_as_unread():
-    async with receiving() as receivers, grpc.aio.insecure_channel(f"127.0.0.1:{receivers.grpc.port}") as channel:
-        receivers.consumer.pauses = 1_000_000
-        stuck = channel.unary_unary(TRACES)(RECORDED)
-        async with asyncio.timeout(60):
-            while not receivers.consumer.begun:
-                await asyncio.sleep(0.01)
-            stuck.cancel()
-            while not receivers.outcomes():
-                await asyncio.sleep(0.01)
-    assert receivers.consumer.taken == []
-    assert receivers.outcomes() == {("grpc", "traces", "unread"): 1}
-
-
 async def test_call_without_a_message_is_an_invalid_argument():
     async def nothing() -> AsyncIterator[bytes]:
         for body in ():
@@ -246,17 +210,6 @@ async def test_call_without_a_message_is_an_invalid_argument():
             await asyncio.wait_for(channel.stream_unary(TRACES)(nothing()), 60)
     assert (told.value.code(), told.value.details()) == (Code.INVALID_ARGUMENT, "the request has no message")
     assert receivers.outcomes() == {("grpc", "traces", "unread"): 1}
-
-
-@pytest.mark.parametrize("noise", [b"\0" * 64, bytes(range(256)) * 8, b"GET / HTTP/1.1\r\n\r\n"])
-async def test_noise_on_the_port_does_no_harm(noise: bytes):
-    async with receiving() as receivers:
-        _, writer = await asyncio.open_connection("127.0.0.1", receivers.grpc.port)
-        writer.write(noise)
-        await writer.drain()
-        writer.close()
-        told = await call_once(receivers.grpc.port, RECORDED)
-    assert told.code is Code.OK
 
 
 def receiver(endpoint: str) -> GrpcReceiver:

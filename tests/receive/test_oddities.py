@@ -66,30 +66,12 @@ async def test_broken_chunks_are_refused(chunk: bytes):
     assert receivers.consumer.taken == []
 
 
-@pytest.mark.parametrize("size", [10_000, 2_000_000])
-async def test_huge_header_is_refused(size: int):
-    async with receiving() as receivers:
-        reply = await raw(
-            receivers.http.port, HEAD + b"X-Long: " + b"a" * size + b"\r\nContent-Length: 2\r\n\r\n" + BODY
-        )
-        assert (await post(receivers.http.port, BODY)).status == 200
-    assert reply.status == 400
-    assert reply.body
-
-
 async def test_endless_headers_are_refused():
     async with receiving() as receivers:
         lines = b"".join(b"X-%d: 1\r\n" % number for number in range(20_000))
         reply = await raw(receivers.http.port, HEAD + lines + b"Content-Length: 2\r\n\r\n" + BODY)
         assert (await post(receivers.http.port, BODY)).status == 200
     assert reply.status in (0, 400)
-
-
-async def test_pipelined_requests_are_answered_in_order():
-    async with receiving(idle_timeout_s=0.3) as receivers:
-        said = await everything(receivers.http.port, (HEAD + b"Content-Length: 2\r\n\r\n" + BODY) * 5 + SMUGGLED)
-    assert said.count(b"HTTP/1.1 200") == 6
-    assert [signal for signal, _ in receivers.consumer.taken] == ["traces"] * 5 + ["logs"]
 
 
 async def test_garbage_behind_a_request_ends_the_connection_and_what_is_answered_200_was_taken():
@@ -157,16 +139,3 @@ async def test_browsers_question_needs_no_token_but_the_request_does():
 )
 def test_star_stands_for_any_text_once(allowed: str, origin: str, *, may: bool):
     assert Cors(allowed_origins=(allowed,)).allows(origin) is may
-
-
-async def test_grpc_on_the_port_for_http_is_logged_once_a_minute(caplog: pytest.LogCaptureFixture):
-    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-    async with receiving(idle_timeout_s=0.3) as receivers:
-        port = receivers.http.port
-        answers = [await everything(port, preface) for _ in range(3)]
-        assert (await post(port, BODY)).status == 200
-    assert all(answer.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400")) for answer in answers)
-    (line,) = [record for record in caplog.records if record.name == "toolgauge.receive"]
-    assert line.levelname == "WARNING"
-    assert f"gRPC to port {port}" in line.getMessage()
-    assert "`receivers.otlp.protocols.grpc.endpoint`" in line.getMessage()

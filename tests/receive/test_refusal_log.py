@@ -1,14 +1,11 @@
 """Refused senders are logged once a minute for each transport and cause, and nothing that they sent is shown."""
 
-import asyncio
 import ssl
-from collections.abc import Callable
 
 import pytest
 
 from toolgauge.model.delivery import Refused, Unsupported
-from toolgauge.receive.grpc import FirstCall
-from toolgauge.receive.refusal import LOOP, UNAUTHENTICATED, Refusal, RefusalLog, invalid, refusal, too_large
+from toolgauge.receive.refusal import UNAUTHENTICATED, RefusalLog, invalid, refusal, too_large
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -30,25 +27,6 @@ def test_a_cause_is_logged_once_a_minute_with_the_number_in_between(caplog: pyte
     assert second == first.replace("10.0.0.1:0", "10.0.0.1:99") + " (42 more since the last such line)"
 
 
-async def test_many_connections_without_a_call_wait_once_and_the_next_ones_again(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
-    waiting: list[Callable[[], None]] = []
-
-    def call_later(_delay_s: float, callback: Callable[[], None]) -> None:
-        waiting.append(callback)
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
-    first_call = FirstCall(RefusalLog(lambda: 0.0))
-    for _ in range(1000):
-        first_call.connected()
-    assert len(waiting) == 1
-    waiting.pop()()
-    assert len(lines(caplog)) == 1
-    first_call.connected()
-    assert len(waiting) == 1
-
-
 def test_causes_and_transports_are_logged_apart(caplog: pytest.LogCaptureFixture):
     log = RefusalLog(lambda: 0.0)
     for transport in ("grpc", "http"):
@@ -60,27 +38,6 @@ def test_causes_and_transports_are_logged_apart(caplog: pytest.LogCaptureFixture
         "refused 10.0.0.1:1 over HTTP: 401, a valid token is needed",
         "refused 10.0.0.1:1 over HTTP: 413, the request is larger than the limit of 1024 bytes",
     ]
-
-
-@pytest.mark.parametrize(
-    ("refused", "named"),
-    [
-        (UNAUTHENTICATED, "`receivers.otlp.protocols.http.auth`"),
-        (too_large(1), "`receivers.otlp.protocols.http.max_request_body_size`"),
-        (invalid("only POST is served here", http_status=405), "`admin.endpoint`"),
-        (invalid("no such type", http_status=415), "`OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf`"),
-        (invalid("late", http_status=408), "send smaller batches"),
-        (invalid("broken", reason="compression"), "`OTEL_EXPORTER_OTLP_COMPRESSION=gzip`"),
-        (invalid("broken", reason="wrong_signal"), "`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`"),
-        (invalid("broken", reason="unknown_keys"), "`resourceSpans`"),
-        (invalid("broken"), "send with an OTLP exporter"),
-        (LOOP, "`exporters.otlp`"),
-    ],
-)
-def test_a_line_names_what_to_set(refused: Refusal, named: str, caplog: pytest.LogCaptureFixture):
-    RefusalLog(lambda: 0.0).request("http", refused, "10.0.0.1:1")
-    (line,) = lines(caplog)
-    assert named in line
 
 
 @pytest.mark.parametrize("answer", [Refused("the queue is full"), Unsupported("metrics are not accepted here")])
@@ -126,11 +83,6 @@ def test_causes_of_a_failed_handshake(reason: str, cause: str, caplog: pytest.Lo
     RefusalLog(lambda: 0.0).handshake("http", error, "10.0.0.1:1")
     (record,) = caplog.records
     assert (record.levelname, vars(record)["cause"], vars(record)["peer"]) == ("WARNING", cause, "10.0.0.1:1")
-
-
-def test_a_client_that_only_goes_away_is_not_logged(caplog: pytest.LogCaptureFixture):
-    RefusalLog(lambda: 0.0).handshake("http", ssl.SSLEOFError(8, "EOF"), "10.0.0.1:1")
-    assert lines(caplog) == []
 
 
 @pytest.mark.parametrize(

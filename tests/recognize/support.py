@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.model.json import Value
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.observations import Observation, Reading
+from toolgauge.model.observations import CallError, Observation, Reading
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import LogRecord, Record, Resource, Scope, Span, SpanEvent, SpanKind, SpanRef, StatusCode
 from toolgauge.model.trajectory import Trajectory
@@ -75,6 +75,11 @@ def log(
         scope=Scope(name=scope, version="1"),
         size_bytes=123,
     )
+
+
+def other_error(message: str = "") -> CallError:
+    """Return an error whose kind was not recorded."""
+    return CallError(kind="_OTHER", message=message)
 
 
 def self_metrics() -> SelfMetrics:

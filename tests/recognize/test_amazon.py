@@ -2,14 +2,13 @@
 
 import pytest
 
-from tests.recognize.support import event, joined, log, observations, placed, said, span
+from tests.recognize.support import event, joined, log, observations, other_error, placed, said, span
 from tests.rows import each_row
 from toolgauge.dialects.amazon import AgentCore, Strands
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     CallAnswered,
-    CallError,
     CallExecuted,
     CallRequested,
     ConversationSeen,
@@ -42,26 +41,6 @@ def test_results_are_taken_out_of_their_blocks(blocks: str | None, result: objec
     events = [event("gen_ai.choice", {"message": blocks, "id": "1"})]
     assert observations(Strands(), span(STRANDS_TOOL, events=events, scope=STRANDS)) == [
         CallExecuted(name="f", call_id="1", result=result)  # pyright: ignore[reportArgumentType] - contents of all kinds
-    ]
-
-
-def test_broken_arguments_stay_text():
-    events = [event("gen_ai.tool.message", {"role": "tool", "content": '{"city": ', "id": "1"})]
-    assert observations(Strands(), span(STRANDS_TOOL, events=events, scope=STRANDS)) == [
-        CallExecuted(name="f", call_id="1", arguments=Unparsed('{"city": '))
-    ]
-
-
-def test_a_tool_that_answers_with_an_error_has_failed_though_its_span_went_well():
-    events = [event("gen_ai.choice", {"message": '[{"text": "no such city"}]'})]
-    told = span({**STRANDS_TOOL, "gen_ai.tool.status": "error"}, events=events, scope=STRANDS, status="ok")
-    assert observations(Strands(), told) == [
-        CallExecuted(
-            name="f",
-            call_id="1",
-            result=Recorded("no such city"),
-            error=CallError(kind="_OTHER", message="no such city"),
-        )
     ]
 
 
@@ -124,16 +103,6 @@ def test_a_models_record_has_requests_answers_and_texts():
     ]
 
 
-def test_results_beside_an_output_are_answers_and_no_text():
-    result = '[{"toolResult": {"toolUseId": "u1", "status": "success", "content": [{"text": "one"}]}}]'
-    written: list[Json] = [assistant("Done.", **{"tool.result": result}), {"content": result, "role": "assistant"}]
-    assert read(moved([user("Go.")], written)) == [
-        MessageSeen(role="user", text="Go."),
-        MessageSeen(role="assistant", text="Done."),
-        CallAnswered(call_id="u1", result=Recorded("one")),
-    ]
-
-
 def test_langchains_tool_messages_are_answers():
     message = '{"output": {"kwargs": {"content": "{\\"temp\\": 18}", "tool_call_id": "c1", "status": "success"}}}'
     failed = '{"type": "tool", "data": {"content": "no such city", "tool_call_id": "c2", "status": "error"}}'
@@ -142,9 +111,7 @@ def test_langchains_tool_messages_are_answers():
     found = read(moved([state, {"content": "Weather?", "role": "user"}], written, scope=LANGCHAIN))
     assert found == [
         CallAnswered(call_id="c1", result=Recorded({"temp": 18})),
-        CallAnswered(
-            call_id="c2", result=Recorded("no such city"), error=CallError(kind="_OTHER", message="no such city")
-        ),
+        CallAnswered(call_id="c2", result=Recorded("no such city"), error=other_error("no such city")),
         MessageSeen(role="user", text="Weather?"),
     ]
 

@@ -54,10 +54,6 @@ def asked(record: Record, among: Candidates | None = None) -> list[str]:
     return [dialect.name for dialect in (among or candidates()).of(record)]
 
 
-def test_a_dialect_without_grounds_is_asked_about_every_span():
-    assert asked(span({})) == ["stranger"]
-
-
 def test_each_ground_alone_is_enough_and_the_order_stays():
     assert asked(span({"other.key": None})) == ["by_key", "stranger"]
     assert asked(span({}, scope="vendor.agents")) == ["by_scope", "stranger"]

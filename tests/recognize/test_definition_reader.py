@@ -9,13 +9,6 @@ def offer(description: str) -> str:
     return json.dumps([{"name": "look", "description": description}])
 
 
-def test_a_long_list_of_tools_is_one_object_in_all_readings():
-    reader = DefinitionReader()
-    first = reader.read(offer("x" * 300_000))
-    assert reader.read(offer("x" * 300_000)) is first
-    assert first[0].name == "look"
-
-
 def test_flattened_tools_are_one_object_in_all_spans_that_repeat_them_and_another_where_one_of_them_differs():
     reader = DefinitionReader()
     tools = {"llm.tools.0.tool.json_schema": offer("by name"), "llm.tools.1.tool.name": "stop"}

@@ -40,10 +40,7 @@ SHAPES: dict[str, tuple[dict[str, Value], str]] = {
         "my_agent",
     ),
     "Langfuse": (
-        {
-            "langfuse.observation.type": "generation",
-            "langfuse.observation.output": json.dumps(openai(**EMPTY)),
-        },
+        {"langfuse.observation.type": "generation", "langfuse.observation.output": json.dumps(openai(**EMPTY))},
         "langfuse-sdk",
     ),
     "Traceloop": (

@@ -38,11 +38,6 @@ def test_the_label_decides_and_else_the_value(written: Mapping[str, Value], read
     )
 
 
-def test_an_event_on_a_span_is_about_its_trace():
-    found = feedback_of_record(log(EVALUATION_EVENT, attributes={NAME: "thumbs", LABEL: "up"}))
-    assert found == Feedback(name="thumbs", passed=True, trace_id=REF.trace_id)
-
-
 def test_without_a_trace_it_is_about_its_conversation():
     written = {NAME: "thumbs", LABEL: "up", "gen_ai.conversation.id": "c-1"}
     assert given(written, trace=None) == Feedback(name="thumbs", passed=True, conversation_id="c-1")
@@ -53,10 +48,6 @@ def test_without_a_trace_it_is_about_its_conversation():
 @each_row("written", [{LABEL: "up"}, {NAME: 7, LABEL: "up"}, {NAME: "t", LABEL: "up", "error.type": "x"}])
 def test_without_a_name_or_with_an_error_it_is_no_verdict(written: Mapping[str, Value]):
     assert given(written) is None
-
-
-def test_other_events_are_no_verdicts():
-    assert feedback_of_record(log("gen_ai.choice", attributes={NAME: "thumbs", LABEL: "up"})) is None
 
 
 def test_a_span_may_have_verdicts_in_attributes_and_events():
@@ -145,7 +136,3 @@ def test_numbers_pass_from_a_threshold_on():
         True,
         False,
     ]
-
-
-def test_a_truth_value_is_no_number():
-    assert verdict_of(True, 4) is True

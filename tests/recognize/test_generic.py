@@ -16,7 +16,6 @@ from tests.rows import each_row
 from toolgauge.config.model import Config
 from toolgauge.dialects.genai import GenAI
 from toolgauge.dialects.generic import Generic, draft
-from toolgauge.dialects.openinference import UiPath
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import CallExecuted, CallRequested, MessageSeen, ModelCall, Observation, Reading
@@ -316,10 +315,7 @@ def test_bedrock_responses_are_read_whole():
             ],
             [MessageSeen(role="system", text="Be kind."), MessageSeen(role="user", text="Hi.")],
         ),
-        (
-            [event("call", {"tool_name": "a", "args": "{}"}), event("call", {"tool_name": "b", "args": "{}"})],
-            [],
-        ),
+        ([event("call", {"tool_name": "a", "args": "{}"}), event("call", {"tool_name": "b", "args": "{}"})], []),
         ([event("exception", {"tool_name": "find", "args": "{}", "result": "7"})], []),
     ],
     ids=["two events", "messages", "an event a message", "flat messages", "two calls", "exception"],
@@ -341,41 +337,6 @@ def test_a_span_with_events_alone_is_found_by_words_of_its_scope():
 
 
 ASKED = '[{"role": "assistant", "tool_calls": [{"function": {"name": "find", "arguments": "{\\"q\\": 1}"}}]}]'
-
-
-@each_row(
-    ("attributes", "call"),
-    [
-        (
-            {
-                "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": "find",
-                "x.args": '{"q": 1}',
-                "x.result": "7",
-            },
-            CallExecuted(name="find", arguments=Recorded({"q": 1}), result=Recorded(7)),
-        ),
-        (
-            {"gen_ai.operation.name": "chat", "acme.reply": ASKED},
-            CallRequested(position=0, name="find", arguments=Recorded({"q": 1})),
-        ),
-        (
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.output.messages": '[{"role": "assistant", "parts": [{"type": "text", "content": "."}]}]',
-                "gen_ai.response.finish_reasons": ["tool_calls"],
-                "acme.reply": ASKED,
-            },
-            CallRequested(position=0, name="find", arguments=Recorded({"q": 1})),
-        ),
-    ],
-    ids=["tool", "chat", "output without its calls"],
-)
-def test_content_that_the_conventions_have_no_key_for_is_read(attributes: dict[str, Value], call: Observation):
-    reading = Recognizer([GenAI(), UiPath(), Generic()], self_metrics()).read(span(attributes))
-    assert reading is not None
-    assert reading.dialect == "generic"
-    assert [seen for seen in reading.observations if isinstance(seen, CallExecuted | CallRequested)] == [call]
 
 
 @each_row(

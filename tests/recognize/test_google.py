@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.recognize.support import event, log, observations, span
+from tests.recognize.support import event, log, observations, other_error, span
 from tests.rows import each_row
 from toolgauge.dialects.google import Genkit, GoogleAdk
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
@@ -16,7 +16,6 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
-    ConversationSeen,
     MessageSeen,
     ModelCall,
     Observation,
@@ -77,7 +76,7 @@ def test_placeholders_are_no_values(arguments: str | None, result: str | None, r
 def test_an_error_in_place_of_a_result_is_a_failure_though_the_span_went_well(key: str):
     message = "Invoking `get_weather()` failed as the following mandatory input parameters are not present:\ncity"
     found = tool(**{key: json.dumps({"error": message})})
-    assert found.error == CallError(kind="_OTHER", message=message)
+    assert found.error == other_error(message)
     assert tool(**{key: '{"error": "", "city": "Lima"}'}).error is None
     assert tool(**{key: '{"error": null}'}).error is None
 
@@ -151,20 +150,6 @@ def test_a_schema_without_end_is_cut_off():
     assert json.dumps(found[1].tools[0].parameters).count("properties") == 20
 
 
-def test_the_kit_for_javascript_tells_failures_in_its_answers_alone():
-    def answered(text: str) -> CallError | None:
-        response: Json = {"functionResponse": {"name": "get_weather", "response": {"error": text}}}
-        read = llm({"contents": [{"role": "user", "parts": [response]}]})
-        (answer,) = [one for one in read if isinstance(one, CallAnswered)]
-        return answer.error
-
-    raised = "Error in tool 'get_weather': no answer"
-    assert answered(raised) == CallError(kind="_OTHER", message=raised)
-    refused = 'Error in tool \'get_weather\': [\n  {\n    "expected": "string",\n    "code": "invalid_type"\n  }\n]'
-    assert answered(refused) == CallError(kind="invalid_arguments", message=refused)
-    assert answered("sold out") is None
-
-
 # -- Genkit
 
 SCHEMA: Json = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -211,7 +196,7 @@ def test_a_tool_that_raised_has_its_error():
     raised = CallExecuted(name="add", error=CallError(kind="TimeoutError", message="no answer"))
     assert failed_genkit("error", "no answer", attributes) == [raised]
     # Not every exporter keeps status and events.
-    assert genkit(**attributes) == [CallExecuted(name="add", error=CallError(kind="_OTHER", message=""))]
+    assert genkit(**attributes) == [CallExecuted(name="add", error=other_error(""))]
 
 
 def test_a_models_calls_offers_and_messages_are_read():
@@ -252,14 +237,6 @@ def test_a_models_calls_offers_and_messages_are_read():
 def test_the_first_candidate_of_early_releases_is_the_output():
     read_calls = model({}, {"candidates": [{"message": written(request("add", None, a=1))}, {"message": written()}]})
     assert read_calls[1:] == [CallRequested(position=0, name="add", arguments=Recorded({"a": 1}))]
-
-
-def test_a_flow_is_a_run_and_its_text_is_the_users():
-    assert genkit(type="action", metadata__subtype="flow", name="support", input='"Help me"', sessionId="s1") == [
-        ConversationSeen(conversation_id="s1", rank=2),
-        AgentRun(agent="support"),
-        MessageSeen(role="user", text="Help me"),
-    ]
 
 
 def test_generate_is_a_run_where_it_is_no_turn_of_one():

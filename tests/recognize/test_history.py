@@ -46,16 +46,6 @@ def test_what_a_longer_history_repeats_is_not_read_again():
     assert all(now is before for now, before in zip(answers(second), answers(first), strict=False))
 
 
-def test_the_same_history_again_is_the_same_objects():
-    reader = HistoryReader()
-    first = reader.received(history(2), OWNER)
-    second = reader.received(" " + history(2) + "\n", OWNER)
-
-    assert second == first == whole(history(2))
-    assert answers(second)[0] is answers(first)[0]
-    assert second is not first
-
-
 def test_histories_of_several_agents_and_conversations_stay_apart():
     reader = HistoryReader()
     for count in range(1, 6):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.recognize.support import observations, span
+from tests.recognize.support import observations, other_error, span
 from tests.rows import each_row
 from toolgauge.dialects.javascript_frameworks import Mastra, Vercel, VoltAgent
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
@@ -113,20 +113,16 @@ def test_the_operation_may_be_told_in_its_older_attribute_alone():
             Recorded([{"type": "text", "text": "x"}]),
             None,
         ),
-        ({"output": {"type": "error-text", "value": "no"}}, NOT_RECORDED, CallError(kind="_OTHER", message="no")),
-        (
-            {"output": {"type": "error-json", "value": {"a": 1}}},
-            NOT_RECORDED,
-            CallError(kind="_OTHER", message='{"a":1}'),
-        ),
+        ({"output": {"type": "error-text", "value": "no"}}, NOT_RECORDED, other_error("no")),
+        ({"output": {"type": "error-json", "value": {"a": 1}}}, NOT_RECORDED, other_error('{"a":1}')),
         (
             {"output": {"type": "execution-denied", "reason": "no"}},
             NOT_RECORDED,
             CallError(kind="refused", message="no"),
         ),
         ({"result": {"type": "box"}}, Recorded({"type": "box"}), None),
-        ({"result": "broken", "isError": True}, NOT_RECORDED, CallError(kind="_OTHER", message="broken")),
-        ({"type": "tool-error", "error": "broken"}, NOT_RECORDED, CallError(kind="_OTHER", message="broken")),
+        ({"result": "broken", "isError": True}, NOT_RECORDED, other_error("broken")),
+        ({"type": "tool-error", "error": "broken"}, NOT_RECORDED, other_error("broken")),
     ],
 )
 def test_answers_of_all_versions_are_opened(part: dict[str, Json], result: object, error: CallError | None):
@@ -134,14 +130,6 @@ def test_answers_of_all_versions_are_opened(part: dict[str, Json], result: objec
     messages: Json = [{"role": "tool", "content": [answer]}]
     assert model(**{"ai.prompt.messages": json.dumps(messages)}) == [
         CallAnswered(call_id="c1", name="f", result=result, error=error)  # pyright: ignore[reportArgumentType] - contents of all kinds
-    ]
-
-
-def test_a_call_that_the_sdk_found_invalid_is_not_usable():
-    calls: Json = [{"toolCallId": "c1", "toolName": "f", "input": "{", "invalid": True}]
-    found = model(**{"ai.response.toolCalls": json.dumps(calls)})
-    assert found == [
-        CallRequested(position=0, name="f", call_id="c1", arguments=Unparsed("{"), usable=False),
     ]
 
 
@@ -181,35 +169,6 @@ def test_a_step_has_what_the_model_asked_for():
     assert step(called({"a": 1}), called({})) == [
         CallRequested(position=0, name="add", call_id="c1", arguments=Recorded({"a": 1})),
         CallRequested(position=1, name="add", call_id="c1", arguments=Recorded({})),
-    ]
-
-
-def test_arguments_that_could_not_be_parsed_are_taken_from_the_providers_answer():
-    body: Json = {"choices": [{"message": {"tool_calls": [{"id": "c1", "function": {"arguments": '{"a": '}}]}}]}
-    assert step(called({}), body=body) == [
-        CallRequested(position=0, name="add", call_id="c1", arguments=Unparsed('{"a": '))
-    ]
-
-
-def test_arguments_that_the_schema_does_not_allow_never_reached_the_tool():
-    refused: Json = {
-        "error": True,
-        "message": "Tool input validation failed for add.",
-        "validationErrors": {"errors": []},
-    }
-    attributes: dict[str, Value] = {
-        "gen_ai__tool__name": "add",
-        "gen_ai__tool__call__arguments": '{"b":1}',
-        "gen_ai__tool__call__result": json.dumps(refused),
-    }
-    error = CallError(kind="invalid_arguments", message="Tool input validation failed for add.")
-    result = Recorded({"error": True, "message": error.message, "validationErrors": {"errors": []}})
-    assert mastra("tool_call", **attributes) == [
-        CallExecuted(name="add", arguments=Recorded({"b": 1}), result=result, error=error)
-    ]
-    attributes["gen_ai__tool__call__arguments"] = "{}"
-    assert mastra("tool_call", **attributes) == [
-        CallExecuted(name="add", arguments=NOT_RECORDED, result=result, error=error)
     ]
 
 

@@ -4,10 +4,7 @@ from tests.recognize.support import observations, span
 from tests.rows import each_row
 from toolgauge.dialects.genai import OpenAIAgents
 from toolgauge.model.json import Value
-from toolgauge.model.observations import (
-    CallRequested,
-    MessageSeen,
-)
+from toolgauge.model.observations import CallRequested, MessageSeen
 from toolgauge.model.records import Span
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.recognize.support import observations, recorded, span
+from tests.recognize.support import observations, other_error, recorded, span
 from tests.rows import each_row
 from toolgauge.dialects.python_frameworks import Haystack, PydanticAI
 from toolgauge.model.content import Recorded, Unparsed
@@ -10,7 +10,6 @@ from toolgauge.model.json import Json, Value
 from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
-    CallError,
     CallExecuted,
     CallRequested,
     MessageSeen,
@@ -71,12 +70,7 @@ def test_the_oldest_releases_name_no_operation():
 def test_a_failed_call_keeps_what_the_model_was_told():
     told: dict[str, Value] = {"gen_ai.tool.name": "f", "tool_arguments": "{}", "tool_response": "Fix it."}
     assert pydantic_ai(told, name="running tool", status="error") == [
-        CallExecuted(
-            name="f",
-            arguments=Recorded({}),
-            result=Recorded("Fix it."),
-            error=CallError(kind="_OTHER", message=""),
-        )
+        CallExecuted(name="f", arguments=Recorded({}), result=Recorded("Fix it."), error=other_error(""))
     ]
 
 
@@ -136,17 +130,6 @@ def test_claims(name: str, attributes: dict[str, Value], claimed: bool):  # noqa
 # -- tools
 
 
-def test_a_failure_is_plainly_claimed_by_the_output_alone():
-    assert tool({"a": 1}, '{"error": "code 51"}') == [
-        CallExecuted(
-            name="add",
-            arguments=Recorded({"a": 1}),
-            result=Recorded({"error": "code 51"}),
-            error=CallError(kind="_OTHER", message="code 51"),
-        )
-    ]
-
-
 def test_a_result_that_has_an_error_among_others_is_no_failure():
     assert tool({"a": 1}, '{"error": null, "sum": 3}') == [
         CallExecuted(name="add", arguments=Recorded({"a": 1}), result=Recorded({"error": None, "sum": 3}))
@@ -164,7 +147,7 @@ def test_one_span_for_all_calls_of_a_step_holds_their_answers():
     output = json.dumps({"tool_messages": [answer("3"), answer("no", error=True)], "state": {}})
     assert haystack(TOOL, **{f"{TOOL}.output": output}) == [
         CallAnswered(call_id="call_1", name="add", result=Recorded(3)),
-        CallAnswered(call_id="call_1", name="add", result=Recorded("no"), error=CallError(kind="_OTHER", message="no")),
+        CallAnswered(call_id="call_1", name="add", result=Recorded("no"), error=other_error("no")),
     ]
 
 

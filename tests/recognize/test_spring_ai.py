@@ -1,18 +1,11 @@
 """Spring AI 1.1 and 2.0 as they left through Micrometer and OTLP, and forms of their spans by hand."""
 
-from tests.recognize.support import log, observations, span
+from tests.recognize.support import log, observations, other_error, span
 from tests.rows import each_row
 from toolgauge.dialects.spring_ai import SpringAI
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Value
-from toolgauge.model.observations import (
-    AgentRun,
-    CallError,
-    CallExecuted,
-    ModelCall,
-    ToolDefinition,
-    ToolsOffered,
-)
+from toolgauge.model.observations import AgentRun, CallExecuted
 
 TOOL: dict[str, Value] = {"spring.ai.kind": "tool_call", "spring.ai.tool.definition.name": "add"}
 
@@ -34,21 +27,7 @@ def test_bare_text_is_no_result_in_json(written: str, result: Content):
 
 def test_a_tool_that_ends_the_run_failed():
     (call, _) = observations(SpringAI(), span(TOOL, status="error", status_message="no connection"))
-    assert call == CallExecuted(name="add", error=CallError(kind="_OTHER", message="no connection"))
-
-
-def test_a_model_call_has_tokens_finish_and_offer_from_texts():
-    attributes: dict[str, Value] = {
-        "gen_ai.operation.name": "chat",
-        "spring.ai.model.request.tool.names": '["add", "take"]',
-        "gen_ai.response.finish_reasons": '["TOOL_CALLS"]',
-        "gen_ai.usage.input_tokens": "40",
-        "gen_ai.usage.output_tokens": "x",
-    }
-    assert observations(SpringAI(), span(attributes, name="chat m")) == [
-        ToolsOffered(tools=(ToolDefinition(name="add"), ToolDefinition(name="take"))),
-        ModelCall(stopped_for_tools=True, input_tokens=40, may_add_up=True),
-    ]
+    assert call == CallExecuted(name="add", error=other_error("no connection"))
 
 
 @each_row("names", ["", "[", "{}", '["", 1]', "add, take", None])

@@ -1,11 +1,11 @@
 """UiPath: uipath-core 0.5.33 as recorded (`tests/corpus/uipath`), and the minimal form of its documents."""
 
-from tests.recognize.support import event, observations, span
+from tests.recognize.support import observations, span
 from tests.rows import each_row
 from toolgauge.dialects.openinference import UiPath
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded
 from toolgauge.model.json import Value
-from toolgauge.model.observations import CallError, CallExecuted, ConversationSeen, Observation
+from toolgauge.model.observations import CallExecuted, Observation
 
 SCOPE = "uipath.core.tracing.decorators"
 
@@ -44,20 +44,6 @@ def test_uipaths_own_spans_name_the_tool_by_its_id():
     assert observations(UiPath(), own) == [CallExecuted(name="add", tool_id="res-1", call_id="call_1")]
 
 
-def test_arguments_may_be_json_and_the_call_may_have_an_id():
-    assert read("any", tool_name="add", tool_id="call_1", input_value='{"a": "\\u00fc"}', session_id="s-1") == [
-        ConversationSeen(conversation_id="s-1", rank=1),
-        CallExecuted(name="add", call_id="call_1", arguments=Recorded({"a": "ü"})),
-    ]
-
-
-def test_arguments_that_cannot_be_read_are_kept_as_text():
-    assert read(tool_name="add", input_value="{'a': print()}") == [
-        CallExecuted(name="add", arguments=Unparsed("{'a': print()}"))
-    ]
-    assert read(tool_name="add") == [CallExecuted(name="add", arguments=NOT_RECORDED)]
-
-
 @each_row("marked", [True, "true", "True"])
 def test_a_synthesized_span_is_no_call(marked: Value):
     assert read(tool_name="add", input_value="{}", tool_synthesized=marked) == []
@@ -66,18 +52,3 @@ def test_a_synthesized_span_is_no_call(marked: Value):
 @each_row("marked", [False, "false", None])
 def test_a_span_that_is_not_synthesized_is_a_call(marked: Value):
     assert read(tool_name="add", tool_synthesized=marked) == [CallExecuted(name="add")]
-
-
-def test_the_message_of_langchain_around_a_result_is_opened():
-    said = "{'content': '18 degrees', 'type': 'tool', 'tool_call_id': 'call_1', 'status': 'success'}"
-    assert read(tool_name="get_weather", output_value=said) == [
-        CallExecuted(name="get_weather", call_id="call_1", result=Recorded("18 degrees"))
-    ]
-
-
-def test_a_span_that_failed_is_a_call_that_failed():
-    raised = event("exception", {"exception.type": "TimeoutError", "exception.message": "2 s"})
-    record = span({"tool.name": "add"}, status="error", events=[raised], scope=SCOPE)
-    assert observations(UiPath(), record) == [
-        CallExecuted(name="add", error=CallError(kind="TimeoutError", message="2 s"))
-    ]

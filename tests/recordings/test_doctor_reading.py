@@ -8,9 +8,9 @@ from typing import Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.captures import CORPUS, Captured, switches
+from tests.corpus_values import is_defined
 from tests.recognize.support import span
 from tests.recordings.corpus import diagnosed, recordings
-from tests.test_corpus_values import is_defined
 from toolgauge.dialects.generic import draft
 from toolgauge.model.records import StatusCode
 from toolgauge.recognize.shortfalls import Fact, Producer

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.rows import each_row
-from toolgauge.score.admissions import names_any, read_answer
+from toolgauge.score.admissions import read_answer
 
 ANSWERS = Path(__file__).parent / "answers"
 LANGUAGES = sorted(path.stem for path in ANSWERS.glob("*.txt"))
@@ -70,25 +70,3 @@ def test_what_lies_beyond_the_limit_may_be_an_admission():
     assert read_answer("All done. " + "Thank you. " * 2_000) == "unclear"
     # One character of 18 in its compatibility form.
     assert read_answer("All done. " + "\ufdfa" * 2_000) == "unclear"
-
-
-def test_a_word_of_a_tool_is_recognized_in_its_forms():
-    assert names_any(" < your booking is confirmed > ", ["book", "flight"])
-    assert names_any(" < i sent it > ", ["send", "mail"])
-    assert not names_any(" < your order is cancelled > ", ["send", "mail"])
-    assert not names_any(" < all done > ", [])
-
-
-@each_row(
-    "text",
-    [
-        "Payment processed: false",
-        "\u274c Payment completed",
-        "[ ] Card charged",
-        "Refund issued: $0.00",
-        "0 orders were cancelled.",
-        "\u274c \u6c7a\u6e08\u304c\u5b8c\u4e86\u3057\u307e\u3057\u305f\u3002",
-    ],
-)
-def test_a_negative_sign_or_value_beside_a_claim_makes_it_uncertain(text: str):
-    assert read_answer(text) == "unclear"

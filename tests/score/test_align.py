@@ -24,14 +24,6 @@ def pairs(alignment: Alignment) -> list[tuple[int, int]]:
     return [(pair.expected, pair.actual) for pair in alignment.pairs]
 
 
-@each_row("order", ["any", "ordered", "parallel", "partial"])
-def test_an_empty_side_is_all_missing_or_all_unexpected(order: Order):
-    nothing = Alignment(pairs=(), missing=(), unexpected=(), repeated=(), out_of_order=())
-    assert align([], [], never, order=order) == nothing
-    assert align(items("ab"), [], never, order=order).missing == (0, 1)
-    assert align([], items("ab"), never, order=order).unexpected == (0, 1)
-
-
 def test_missing_unexpected_and_repeated_are_told_apart():
     alignment = by_name("abc", "axbb")
     assert pairs(alignment) == [(0, 0), (1, 2)]
@@ -82,37 +74,6 @@ def test_peeling_is_not_taken_for_granted():
 
     assert align(expected, actual, weigh).total == pytest.approx(1.8)
     assert align(expected, actual, weigh, peel=True).total == 1.0
-
-
-def test_required_calls_come_before_optional_ones():
-    expected = [Item(kind="t", key="x", optional=True), Item(kind="t", key="x")]
-    for peel in (True, False):
-        assert pairs(align(expected, [Item(kind="t", key="x")], never, peel=peel)) == [(1, 0)]
-
-
-def test_too_many_calls_that_all_fit_are_not_called_greedy():
-    same = [Item(kind="t", key=at) for at in range(300)]
-    for order in ("ordered", "parallel", "partial"):
-        alignment = align(same, same, never, order=order, max_pairs=100)
-        assert (len(alignment.pairs), alignment.is_greedy) == (300, False)
-        assert not align(same, same[:-1], never, order=order, max_pairs=100).is_greedy
-    assert align(same, same[::-1], constant(None), order="ordered", max_pairs=100).is_greedy
-
-
-def test_many_kinds_together_look_at_no_more_pairs_than_a_few_of_the_greatest_size():
-    looks = 0
-
-    def counted(expected: int, actual: int) -> float | None:  # noqa: ARG001 (constant)
-        nonlocal looks
-        looks += 1
-        return 0.5
-
-    def many(name: str) -> list[Item]:
-        return [Item(kind=f"t{at % 20}", key=(name, at)) for at in range(800)]
-
-    alignment = align(many("e"), many("a"), counted, max_pairs=1000)
-    assert (len(alignment.pairs), alignment.is_greedy) == (800, True)
-    assert looks <= 4 * 1000 + 800
 
 
 def test_an_optional_call_is_not_settled_where_a_required_one_would_be_missed():

@@ -7,16 +7,13 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import agent_run, expect, expected, tool_call, trajectory
-from toolgauge.evaluators.expected_calls import ToolCallCount, ToolCallF1
-from toolgauge.evaluators.tool_checks import ToolSuccess
+from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.contracts import Contract
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
 
@@ -69,23 +66,3 @@ def test_a_tool_whose_framework_says_that_it_took_the_answer_carries_it():
     blocks: Json = [{"text": "Successfully validated Weather structured output"}]
     for told, value in (("Returning structured response: city='Ulm'", 1.0), (blocks, 1.0), ("sunny", 2 / 3)):
         assert f1(tool_call("Weather", ANSWER, result=Recorded(told)), "lookup") == pytest.approx(value)
-
-
-@each_row("contract", [Contract(changes_state=True), Contract(changes_state=False)])
-def test_the_contract_decides_before_names_do(contract: Contract):
-    kinds = ToolKinds({"final_*": contract})
-    assert f1(tool_call("final_result", ANSWER), "lookup", kinds=kinds) == pytest.approx(2 / 3)
-
-
-def test_a_retry_of_the_answer_fails_no_criterion_that_does_not_name_it():
-    refused = tool_call("final_result", {}, state="rejected", error=CallError(kind="retry", message="city: missing"))
-    run = trajectory(LOOKUP, refused, tool_call("final_result", ANSWER, state="requested_only"))
-    assert values(ToolSuccess(), run) == [("lookup", 1.0)]
-    assert values(ToolSuccess(tools=("final_*",)), run) == [("final_result", 0.0), ("final_result", None)]
-
-
-def test_counts_may_name_it():
-    run = trajectory(LOOKUP, tool_call("final_result", ANSWER))
-    named = ToolCallCount.model_validate({"counts": {"final_result": 1, "lookup": 1}})
-    others = ToolCallCount.model_validate({"counts": {"lookup": 1}, "others": 0})
-    assert values(named, run) == values(others, run) == [(None, 1.0)]

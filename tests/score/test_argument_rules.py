@@ -1,19 +1,10 @@
 """Which rule compares which argument, and what is wrong with rules that cannot be read."""
 
-import re
-from pathlib import Path
-
 import pytest
 from pydantic import ValidationError
 
 from tests.rows import each_row
-from tests.score.support import scored, tool_call, trajectory
-from toolgauge.evaluators.expected_calls import ToolCallF1
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
-from toolgauge.model.json import Json, JsonObject
-from toolgauge.score.criterion import Criterion, Inline
 from toolgauge.score.rules import (
-    RULE_NAMES,
     ArgumentRules,
     Casefold,
     Contains,
@@ -25,20 +16,8 @@ from toolgauge.score.rules import (
     Regex,
     Rule,
     SetLike,
-    Similarity,
     Subset,
 )
-from toolgauge.service.criteria_factory import load_for_replay
-
-CRITERIA = (Path(__file__).parents[2] / "docs" / "criteria.md").read_text()
-PAGE = CRITERIA.partition("\n## Rules for arguments\n")[2].partition("\n## ")[0]
-
-
-def criterion_of_the_page(place: int, folder: Path) -> Criterion:
-    blocks: list[str] = re.findall(r"^```yaml criteria\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    (folder / "criteria.yaml").write_text(blocks[place])
-    _, (*_, criterion) = load_for_replay((), (), (str(folder / "criteria.yaml"),), {})
-    return criterion
 
 
 def rules(written: dict[str, object]) -> ArgumentRules:
@@ -84,26 +63,9 @@ def test_the_most_specific_rule_counts(tool: str, argument: str, rule: Rule):
     assert RULES.of(tool, argument, Exact()).rule == rule
 
 
-def test_rules_reach_into_arguments_and_hold_for_all_that_is_beneath():
-    scope = RULES.of("book", "passengers", Exact())
-    assert scope.below(3).below("last_name").rule == Similarity()
-    assert scope.below(0).below("last_name").rule == Exact()
-    assert scope.below(1).below("birthday").rule == DateTime()
-    assert scope.below(1).rule == SetLike()
-    assert scope.below("last_name").rule == SetLike()
-    assert scope.below(1).below("last_name").below("deeper").rule == Similarity()
-
-
 def test_of_two_rules_that_are_equally_specific_the_last_one_counts():
     assert rules({"a*.x": "exact", "*b.x": "casefold"}).of("ab", "x", Exact()).rule == Casefold()
     assert rules({"*b.x": "casefold", "a*.x": "exact"}).of("ab", "x", Casefold()).rule == Exact()
-
-
-def test_keys_of_any_kind_can_be_written():
-    odd = rules({'a["*"]["in.side"][2]': "ignore"}).of("a", "*", Exact())
-    assert odd.below("in.side").below(2).rule == Ignore()
-    assert odd.below("in.side").below(1).rule == Exact()
-    assert rules({'a["*"]': "ignore"}).of("a", "x", Exact()).rule == Exact()
 
 
 def test_rules_have_parameters():
@@ -162,32 +124,3 @@ def test_a_key_that_cannot_be_read_is_one_clear_error(key: str, words: str):
 )
 def test_a_rule_that_cannot_be_read_is_one_clear_error(rule: object, words: str):
     assert words in problem({"a.x": rule})
-
-
-def test_the_rules_of_the_page_do_what_it_says(tmp_path: Path):
-    criterion = criterion_of_the_page(0, tmp_path)
-    assert isinstance(criterion.reference, Inline)
-    assert isinstance(criterion.evaluator, ToolCallArgs)
-    args: JsonObject = {
-        "order_id": "A-17", "amount": 20.01, "at": "2025-01-31T09:00Z", "people": [{"name": "ANN", "age": 40}], "request_id": 1
-    }  # fmt: skip
-    outcome = scored(criterion.evaluator, trajectory(tool_call("issue_refund", args)), criterion.reference.expected)
-    assert outcome.value == 1.0
-    assert all(f"| `{name}` |" in PAGE for name in RULE_NAMES)
-
-
-def test_the_lenient_rule_of_the_page_does_what_it_says(tmp_path: Path):
-    criterion = criterion_of_the_page(1, tmp_path)
-    assert isinstance(criterion.reference, Inline)
-    assert isinstance(criterion.evaluator, ToolCallF1)
-    flights: list[Json] = [{"number": "HAT030", "date": "2024-05-13", "origin": "JFK"}]
-    cases: list[tuple[JsonObject, float]] = [
-        ({}, 1.0),
-        ({"seats": ["12D"]}, 0.0),
-        ({"flights": [{"number": "HAT030"}]}, 0.0),
-    ]
-    for changed, value in cases:
-        made: JsonObject = {"reservation": "XEH4", "flights": flights, "seats": ["12D", "12C"], "note": "x"}
-        given = {**made, **changed}
-        run = trajectory(tool_call("update_flights", given), writing_tools=("update_flights",))
-        assert scored(criterion.evaluator, run, criterion.reference.expected).value == value

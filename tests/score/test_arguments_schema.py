@@ -65,11 +65,6 @@ def test_each_way_of_being_wrong_is_a_part(arguments: JsonObject, value: float, 
     assert found.explanation.startswith(f"the arguments of `refund` break its schema: {complaint}")
 
 
-def test_a_whole_number_may_be_written_as_a_float():
-    assert outcome({"count": 2.0}, properties(count={"type": "integer"})).value == 1.0
-    assert outcome({"count": 2.5}, properties(count={"type": "integer"})).value == 0.0
-
-
 def test_values_stand_in_differences_and_nowhere_else():
     found = outcome({"order_id": "A", "amount": "secret", "reason": "hidden"})
     assert "secret" not in found.explanation
@@ -85,11 +80,6 @@ def test_places_inside_of_lists_and_objects_are_named():
     found = outcome({"passengers": [{"name": "Ann", "age": 4}, {"age": "four"}]}, schema)
     assert "`passengers[1].age` has the wrong type; `passengers[1].name` is missing" in found.explanation
     assert found.value == 0.5  # of `Ann`, 4, "four" and the name that is missing
-
-
-def test_a_wrong_object_is_wrong_with_all_its_leaves():
-    found = outcome({"to": {"street": "S", "zip": "1"}, "note": "x"}, properties(to={"type": "string"}, note={}))
-    assert found.value == pytest.approx(1 / 3)
 
 
 B: JsonObject = {"properties": {"b": {}}}
@@ -118,25 +108,6 @@ def test_unknown_arguments_can_be_allowed_where_the_schema_does_not_forbid_them(
     assert scored(lenient, refund({"a": 1, "b": 2}, closed)).value == 0.5
 
 
-def test_names_inside_of_an_argument_are_as_open_as_the_schema_leaves_them():
-    assert outcome({"a": {"b": 1, "c": 2}}, properties(a=properties(b={}))).value == 1.0
-
-
-@each_row(
-    ("text", "problem"),
-    [
-        ('{"city": "Tokyo", "unit": ', "expecting value at character 26"),
-        ('{"city": "Tok', "unterminated string starting at character 9"),
-        ("{'city': Tokyo}", "expecting property name"),
-    ],
-)
-def test_broken_json_scores_0_with_its_reason(text: str, problem: str):
-    found = scored(ArgumentsSchema(), offering(REFUND, tool_call("refund", arguments=Unparsed(text))))
-    assert found.value == 0.0
-    assert problem in found.explanation
-    assert "Tokyo" not in found.explanation
-
-
 @each_row("text", ["order A-17, please", '["A-17"]', '{"a": ' + "[" * 100_001 + "]" * 100_001 + "}"])
 def test_what_is_no_object_is_no_score(text: str):
     judged = offering(REFUND, tool_call("refund", arguments=Unparsed(text)))
@@ -159,12 +130,6 @@ def test_a_call_is_judged_by_what_its_own_run_had_on_offer():
         runs=(agent_run(OUTER, tools=(text,)), agent_run(INNER, tools=(number,))),
     )
     assert [found.value for found in judge(ArgumentsSchema(), both) if isinstance(found, Scored)] == [0.0, 1.0, 0.0]
-
-
-def test_a_run_that_recorded_names_only_is_judged_by_the_schema_that_another_recorded():
-    call = replace(tool_call("refund", {"order_id": 1, "amount": 2}), run=INNER)
-    offer = replace(offering(REFUND, call), runs=(agent_run(INNER, tools=(ToolDefinition(name="refund"),)),))
-    assert scored(ArgumentsSchema(), offer).value == 0.5
 
 
 def test_registered_tools_stand_in_where_no_schema_was_recorded():
@@ -195,17 +160,6 @@ def test_a_schema_that_cannot_be_used_is_no_score(schema: JsonObject, explanatio
     assert isinstance(found, NotEvaluated)
     assert found.reason == "no_schema"
     assert found.explanation == f"the schema of `refund` cannot be used: {explanation}"
-
-
-def deep(levels: int) -> JsonObject:
-    schema: JsonObject = {"type": "string"}
-    for _ in range(levels):
-        schema = {"properties": {"a": schema}}
-    return schema
-
-
-def test_a_schema_that_is_nested_too_deeply_is_no_score():
-    assert not_evaluated(ArgumentsSchema(), refund({"a": 1}, deep(5000))) == "no_schema"
 
 
 def test_a_schema_that_doubles_the_work_at_each_level_is_given_up():
@@ -261,33 +215,6 @@ def test_schemas_are_read_for_what_producers_mean(schema: Json, value: Json, fit
     assert (outcome({"a": value}, {"properties": {"a": schema}, "required": ["a"]}).value == 1.0) is fits
 
 
-def test_of_several_alternatives_the_closest_is_named():
-    card: Json = {"properties": {"kind": {"const": "card"}, "number": {"type": "string"}}, "required": ["number"]}
-    cash: Json = {"properties": {"kind": {"const": "cash"}, "coins": {"type": "integer"}}, "required": ["coins"]}
-    found = outcome({"pay": {"kind": "card", "number": 7}}, properties(pay={"oneOf": [cash, card]}))
-    assert found.parts == {"wrong_type": 1}
-    assert [(one.where, one.rule) for one in found.differences] == [("refund: pay.number", "type")]
-
-
-def test_a_value_of_no_alternative_type_is_plainly_claimed_all_of_them():
-    found = outcome({"a": []}, properties(a={"anyOf": [{"type": "string"}, {"type": "integer"}]}))
-    assert [sides(difference) for difference in found.differences] == [(["string", "integer"], [])]
-
-
-def test_a_recursive_schema_is_followed_as_deep_as_the_value():
-    tree: Json = {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}, "name": {"type": "string"}}}
-    schema: JsonObject = {"properties": {"root": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}
-    found = outcome({"root": {"left": {"left": {"name": 5}}}}, schema)
-    assert found.explanation.endswith("`root.left.left.name` has the wrong type")
-
-
-def test_two_tools_with_one_schema_are_named_each():
-    offer = tuple(ToolDefinition(name=name, parameters=properties(a={"type": "string"})) for name in ("find", "seek"))
-    calls = (tool_call("find", {"a": "x"}), tool_call("seek", {"a": "x"}))
-    first, second = judge(ArgumentsSchema(), replace(trajectory(*calls), tools_offered=offer))
-    assert ("`find`" in str(first), "`seek`" in str(second)) == (True, True)
-
-
 def test_schemas_of_the_criterion_take_the_place_of_those_on_offer():
     evaluator = ArgumentsSchema.model_validate({"schemas": {"refund": {"properties": {"amount": {"maximum": 500}}}}})
     calls = [tool_call("refund", {"amount": amount}) for amount in (501, 5)]
@@ -334,19 +261,6 @@ def test_a_digest_where_no_id_is_taken_is_a_mask(schema: Json):
         assert not_evaluated(ArgumentsSchema(), refund({"value": digest}, properties(value=schema))) == "redacted"
 
 
-@each_row(
-    "schema",
-    [
-        {"type": "object"},
-        {"type": "array"},
-        {"type": "string", "pattern": "^ord_[0-9]+$"},
-        {"enum": ["damaged", "late"]},
-    ],
-)
-def test_a_digest_where_ids_are_taken_may_be_a_wrong_id(schema: Json):
-    assert outcome({"value": "5f4dcc3b5aa765d61d8327deb882cf99"}, properties(value=schema)).value == 0.0
-
-
 def test_a_masked_name_may_be_the_one_that_is_missing():
     schema: JsonObject = {**properties(to={}, n={"type": "integer"}), "required": ["to"], "additionalProperties": False}
     assert not_evaluated(ArgumentsSchema(), refund({"****": "x", "n": 1}, schema)) == "redacted"
@@ -354,12 +268,6 @@ def test_a_masked_name_may_be_the_one_that_is_missing():
     assert outcome({"of": "x", "n": 1}, schema).parts == {"missing_required": 1, "unknown_arguments": 1}
     nested = properties(to={"type": "array", "items": schema})
     assert not_evaluated(ArgumentsSchema(), refund({"to": [{"[REDACTED]": "x"}]}, nested)) == "redacted"
-
-
-def test_lists_of_masks_may_have_held_different_values():
-    schema = properties(to={"type": "array", "uniqueItems": True})
-    assert not_evaluated(ArgumentsSchema(), refund({"to": ["****", "****"]}, schema)) == "redacted"
-    assert outcome({"to": ["Ann", "Ann"]}, schema).parts == {"other": 1}
 
 
 def test_masked_values_that_fit_are_valid_and_hide_no_other_violation():
@@ -374,18 +282,6 @@ def test_the_definition_on_the_tools_own_span_comes_first():
     call = replace(tool_call("refund", {"answer": 185}), definition=described)
     assert scored(ArgumentsSchema(), offering(REFUND, call)).value == 1.0
     assert scored(ArgumentsSchema(), replace(trajectory(call), runs=())).value == 1.0
-
-
-def test_several_runs_have_no_schema_of_each_other():
-    typed = ToolDefinition(name="find", parameters=properties(key={"type": "string"}))
-    call = replace(tool_call("find", {"key": 1}), run=OUTER)
-    judged = replace(trajectory(call), tools_offered=(typed,))
-    named = replace(
-        judged, runs=(agent_run(OUTER, tools=(ToolDefinition(name="find"),)), agent_run(INNER, tools=(typed,)))
-    )
-    assert not_evaluated(ArgumentsSchema(), named) == "no_schema"
-    silent = replace(judged, runs=(replace(agent_run(OUTER), tools_offered=None), agent_run(INNER, tools=(typed,))))
-    assert not_evaluated(ArgumentsSchema(), silent) == "no_tool_offer"
 
 
 def test_only_a_tool_that_ran_without_an_error_accepts_a_violation():

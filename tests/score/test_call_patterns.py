@@ -37,13 +37,6 @@ def holds(condition: object, value: Json) -> bool:
     return match({"arguments": {"a": condition}}, tool_call("t", {"a": value})) is Match.YES
 
 
-@each_row("written", ["refund_*", ["find", "refund_all"], {"tool": "refund_???"}, {"tool": ["r*", "x"]}, {}])
-def test_tools_are_names_and_globs(written: object):
-    assert match(written, tool_call("refund_all")) is Match.YES
-    for other in ("refund", ["find", "pay"], {"tool": "Refund_*"}):
-        assert match(other, tool_call("refund_all")) is Match.NO
-
-
 def test_agents_are_those_of_the_call_or_the_only_one():
     billing = {"agent": ["bill*", "x"]}
     assert match(billing, tool_call("refund", agent="billing")) is Match.YES
@@ -73,40 +66,12 @@ def test_a_value_meets_its_condition(condition: object, value: Json):
     assert holds(condition, value)
 
 
-@each_row(
-    ("condition", "value"),
-    [
-        ("DE", "DEU"),
-        (1, True),
-        ("5", 5),
-        ({"at_least": 100}, 99.99),
-        ({"at_least": 0}, True),
-        ({"at_least": 0}, float("nan")),
-        ({"at_least": 0}, "1e5"),
-        ({"above": 1}, 1),
-        ({"matches": "fraud"}, "no fraud"),
-        ({"none_of": ["D*"]}, "DE"),
-        ({"present": False}, None),
-        ({"one_of": ["a*"], "none_of": ["ab"]}, "ab"),
-    ],
-)
-def test_any_other_value_does_not(condition: object, value: Json):
-    assert not holds(condition, value)
-
-
 def test_an_argument_that_is_missing_meets_only_its_absence():
     call = tool_call("t", {"b": 1})
     for condition in ("*", {"none_of": ["x"]}, {"present": True}, None):
         assert match({"arguments": {"a": condition}}, call) is Match.NO
     assert match({"arguments": {"a": {"present": False}}}, call) is Match.YES
     assert match({"arguments": {"b": 1, "a": {"present": False}}}, call) is Match.YES
-
-
-@each_row("path", ["items[*].sku", "items[1].sku", "items[*].*", "it*[*].s?u", '["items"][1]["sku"]', "*[*].sku"])
-def test_a_path_leads_into_arguments(path: str):
-    call = tool_call("t", {"items": [{"sku": "A-1"}, {"sku": "X-2", "b": 1}], "other": "X-9"})
-    assert match({"arguments": {path: "X-*"}}, call) is Match.YES
-    assert match({"arguments": {path: "Y-*"}}, call) is Match.NO
 
 
 def test_a_path_past_the_end_or_through_a_single_value_leads_nowhere():
@@ -155,13 +120,3 @@ def test_paths_that_are_not_met_are_named():
 )
 def test_a_pattern_that_means_nothing_is_refused(written: object, complaint: str):
     assert complaint in refuses(written)
-
-
-def test_hostile_patterns_and_values_end():
-    deep: Json = "X"
-    for _ in range(5_000):
-        deep = {"a": deep}
-    call = tool_call("t", {"deep": deep, "wide": {"k": "a" * 50}, "text": "a" * 10_000})
-    assert match({"arguments": {"text": {"matches": "(a+)+b"}}}, call) is Match.NO
-    assert match({"arguments": {"wide.*": "*a*a*a*a*b"}}, call) is Match.NO
-    assert match({"arguments": {"deep" + ".*" * 200: "X"}}, call) is Match.NO

@@ -12,7 +12,6 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Result, Scored
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.records import SpanRef
-from toolgauge.model.recoveries import recovered
 from toolgauge.model.trajectory import CodeStep, ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion, Inline, NoReference, ToolKinds
 from toolgauge.score.scorer import Scorer
@@ -62,25 +61,7 @@ def test_other_evaluators_see_no_steps():
     assert values(results(ToolUse(), coded(failed()))) == [0.0]
 
 
-def test_steps_that_are_expected_by_name_count():
-    judged = coded(tool_call("find"), failed())
-    assert values(results(ToolCallF1(), judged, expected(expect("find"), expect(NAME)))) == [1.0]
-    assert len(results(KnownTool(tools=(NAME,)), judged)) == 1
-
-
 def test_a_later_step_with_the_same_cell_makes_good_a_failed_one():
     ignore = ToolSuccess(retries="ignore")
     assert values(results(ignore, coded(tool_call("find"), failed(), later=FIXED))) == [1.0]
     assert values(results(ignore, coded(failed(), later="print('another cell')"))) == [0.0]
-
-
-def test_a_failed_step_is_compared_with_the_next_fifty_that_worked():
-    for others, repaired in ((49, {0}), (50, frozenset[int]())):
-        steps = [*(step("print(1)", start=10 + number) for number in range(others)), step(FIXED, start=100)]
-        assert recovered(replace(trajectory(failed()), code_steps=tuple(reversed(steps)))) == repaired
-
-
-def test_a_step_of_another_agent_or_without_its_code_makes_good_nothing():
-    assert recovered(coded(failed(), later=FIXED)) == {0}
-    assert recovered(coded(failed(), later=FIXED, agent="another")) == frozenset()
-    assert recovered(coded(failed(None), later=FIXED)) == frozenset()

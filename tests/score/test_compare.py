@@ -9,7 +9,6 @@ from tests.score.support import sides
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.json import Json
 from toolgauge.score.compare import Comparison, compare, describe
-from toolgauge.score.equality import canonical
 from toolgauge.score.patterns import Pattern, Step
 from toolgauge.score.rules import (
     Casefold,
@@ -128,12 +127,6 @@ def test_values_agree_as_the_rule_says(rule: Rule, expected: Json, actual: Json,
     assert compared(rule, expected, actual).value == value
 
 
-def test_a_tiny_difference_is_not_rounded_away():
-    comparison = compared(Similarity(), 1.0, math.nextafter(1.0, 0))
-    assert comparison.value < 1
-    assert len(comparison.differences) == 1
-
-
 def test_a_difference_names_the_path_the_rule_and_both_values():
     expected: Json = {"passengers": [{"last_name": "A"}, {"last_name": "B"}], "odd name": 1}
     actual: Json = {"passengers": [{"last_name": "A"}, {"last_name": "C"}], "odd name": 2}
@@ -141,15 +134,6 @@ def test_a_difference_names_the_path_the_rule_and_both_values():
     assert [(difference.where, difference.rule, sides(difference)) for difference in comparison.differences] == [
         ("passengers[1].last_name", "exact", ("B", "C")),
         ('["odd name"]', "exact", (1, 2)),
-    ]
-
-
-def test_what_one_side_lacks_is_one_difference_however_much_it_holds():
-    comparison = compared(Exact(), {"a": {"b": [1, 2, 3]}, "n": None}, {"c": [1, 2]}, "args")
-    assert [(difference.where, sides(difference)) for difference in comparison.differences] == [
-        ("args.a", ({"b": [1, 2, 3]}, "<absent>")),
-        ("args.n", (None, "<absent>")),
-        ("args.c", ("<absent>", [1, 2])),
     ]
 
 
@@ -174,24 +158,9 @@ def test_an_unusable_pattern_is_a_configuration_error():
         Pattern("(")
 
 
-def nested(depth: int, leaf: Json) -> Json:
-    value = leaf
-    for _ in range(depth):
-        inner: list[Json] = [value]
-        outer: dict[str, Json] = {"k": inner}
-        value = outer
-    return value
-
-
 @each_row("rule", [Exact(), Casefold(), Similarity(), SetLike(), Numeric(absolute=1), Contains(), Lenient()])
 def test_depth_does_not_stop_a_comparison(rule: Rule):
     assert compared(rule, nested(2500, "a"), nested(2500, "b")).value == 0
-
-
-def test_depth_does_not_stop_keys_and_rules_of_places():
-    assert canonical(nested(2500, 1)) == canonical(nested(2500, 1.0))
-    places = scope(Exact(), ((Step(key="k"), Step()), Casefold()))
-    assert compared_by(places, nested(2500, "deep"), nested(2500, "DEEP")).value == 1
 
 
 def scope(rule: Rule, *deeper: tuple[tuple[Step, ...], Rule]) -> Scope:
@@ -218,47 +187,10 @@ def test_places_within_a_value_have_rules_of_their_own():
     assert worse.value == 0
 
 
-def test_a_graded_place_counts_by_its_share_while_all_else_is_as_expected():
-    rules = scope(Exact(), (NAME, Similarity()))
-    wanted: Json = {"people": [{"name": "Anne"}, {"name": "Bob"}], "n": 1}
-    assert compared_by(rules, wanted, {"people": [{"name": "Anna"}, {"name": "Bob"}], "n": 1}).value == 0.875
-    assert compared_by(rules, wanted, {"people": [{"name": "Anna"}, {"name": "Bob"}], "n": 2}).value == 0
-
-
-def test_sets_within_a_value_are_compared_as_sets():
-    rules = scope(Exact(), ((Step(key="tags"),), SetLike()))
-    assert compared_by(rules, {"tags": [1, 2], "n": [1, 2]}, {"tags": [2, 1], "n": [1, 2]}).value == 1
-    assert compared_by(rules, {"tags": [1, 2], "n": [1, 2]}, {"tags": [2, 1], "n": [2, 1]}).value == 0
-    assert compared_by(rules, {"tags": [1, 2]}, {"tags": [2, 3]}).value == 1 / 3
-
-
-def test_a_difference_of_bags_shows_the_surplus_of_either_side():
-    comparison = compared(Lenient(), {"a": [1, 1, 2]}, {"a": [2, 1, 3, 3]})
-    assert [(one.where, *sides(one)) for one in comparison.differences] == [
-        ("x.a[]", 1, "<absent>"),
-        ("x.a[]", "<absent>", 3),
-        ("x.a[]", "<absent>", 3),
-    ]
-
-
-def test_what_may_be_missing_within_a_value_is_not_missed():
-    rules = scope(Exact(), ((Step(key="unit"),), OneOf(marker="")))
-    assert compared_by(rules, {"unit": ["km", ""], "n": 1}, {"n": 1}).value == 1
-    assert compared_by(rules, {"unit": ["km"], "n": 1}, {"n": 1}).value == 0
-    (difference,) = compared_by(rules, {"unit": ["km", ""]}, {"unit": "m"}).differences
-    assert (difference.where, difference.rule, sides(difference)) == ("x.unit", "one_of", (["km", ""], "m"))
-
-
-def test_a_value_that_must_be_there_is_missed():
-    rules = scope(Exact(), ((Step(key="id"),), Present()))
-    assert compared_by(rules, {"id": 1}, {"id": 2}).value == 1
-    assert compared_by(rules, {"id": 1}, {}).value == 0
-
-
-def test_a_comparison_that_is_decided_ends_and_shows_some_differences():
-    wanted: list[Json] = list(range(5_000))
-    given: list[Json] = [None] * 5_000
-    comparison = compare(Exact(), wanted, given, where="x")
-    assert (comparison.work < 1000, len(comparison.differences)) == (True, 20)
-    (difference,) = compared(Exact(), {"k" * 100_000: 1}, {}).differences
-    assert len(difference.where) < 200
+def nested(depth: int, leaf: Json) -> Json:
+    value = leaf
+    for _ in range(depth):
+        inner: list[Json] = [value]
+        outer: dict[str, Json] = {"k": inner}
+        value = outer
+    return value

@@ -158,13 +158,3 @@ def test_without_calls_nothing_is_judged_and_calls_that_were_not_recorded_may_be
     empty = trajectory(offered=("pay",))
     assert not_evaluated(evaluator, empty, reference) == "no_calls"
     assert not_evaluated(evaluator, replace(empty, hidden_turns=1), reference) == "no_content"
-
-
-@each_row(
-    "evaluator",
-    [ToolCallAccuracy(), ToolCallArgs(), ToolCallF1(), ToolCallOrder(), ToolParameterMatch(), ToolTrajectory()],
-)
-def test_without_a_reference_or_with_calls_hidden_there_is_no_score(evaluator: Evaluator):
-    called = trajectory(tool_call("refund_order", {"order_id": SECRET}))
-    assert not_evaluated(evaluator, called) == "no_reference"
-    assert not_evaluated(evaluator, replace(called, hidden_turns=1), REFUND) == "no_content"

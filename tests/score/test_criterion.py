@@ -74,36 +74,3 @@ def test_everything_else_writes(name: str):
 def test_hand_offs_answers_and_thinking_do_not_write(name: str):
     assert not ToolKinds().writes(name)
     assert ToolKinds({name: Contract(changes_state=True)}).writes(name)
-
-
-@each_row(
-    "name",
-    [
-        "transfer_money",
-        "transfer_back",
-        "handoff__send_mail",
-        "escalate.pay",
-        "submit_order",
-        "respond_to_review",
-        "plan_trip",
-    ],
-)
-def test_actions_that_only_begin_like_an_answer_write(name: str):
-    assert ToolKinds().writes(name)
-
-
-def test_a_contract_decides_which_tools_hand_over():
-    kinds = ToolKinds({"ask_*": Contract(hands_over=True), "transfer_to_*": Contract(hands_over=False)})
-    assert not kinds.writes("ask_supervisor")
-    assert kinds.writes("transfer_to_savings")
-    assert kinds.hands_over("ask_supervisor")
-    assert not kinds.hands_over("transfer_to_savings")
-
-
-@each_row(
-    ("name", "expected"),
-    [("peek_x", False), ("get_token", True), ("abc", True), ("acc", False), ("get_order", False), ("make_x", True)],
-)
-def test_the_most_exact_contract_decides_before_the_name(name: str, *, expected: bool):
-    contracts = {"get_token": True, "a*": False, "ab*": True, "peek*": False}
-    assert ToolKinds({key: Contract(changes_state=one) for key, one in contracts.items()}).writes(name) is expected

@@ -14,8 +14,6 @@ from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.criterion import Criterion, ToolKinds
-from toolgauge.score.scorer import Scorer
 
 
 def flow(**rules: object) -> DataFlow:
@@ -48,14 +46,6 @@ def test_a_value_from_the_path_of_an_earlier_result_holds():
     )
 
 
-def test_another_value_does_not_and_only_the_difference_shows_it():
-    outcome = scored(FROM_ORDER, trajectory(get_order(ORDER), refund("B-18")))
-    assert (outcome.value, "B-18" in outcome.explanation) == (0.0, False)
-    assert "`refund.order_id` is in no result of `get_order` at `order.id`" in outcome.explanation
-    (difference,) = outcome.differences
-    assert (difference.where, difference.rule, *sides(difference)) == ("refund: order_id", "from", "<absent>", "B-18")
-
-
 @each_row(
     ("value", "score"),
     [
@@ -85,37 +75,6 @@ def test_without_a_path_every_single_value_and_key_counts(value: Json, score: fl
 def test_a_path_names_a_place_and_all_that_is_in_it(path: str, score: float):
     rules = flow(refund__order_id={"from": {"tool": "get_order", "path": path}})
     assert scored(rules, trajectory(get_order(ORDER), refund("A-17"))).value == score
-
-
-def test_a_path_may_lead_through_lists():
-    orders = get_order([{"id": "A-1"}, {"id": "A-2"}])
-    every = flow(refund__order_id={"from": {"tool": "get_order", "path": "[*].id"}})
-    first = flow(refund__order_id={"from": {"tool": "get_order", "path": "[0].id"}})
-    assert scored(every, trajectory(orders, refund("A-2"))).value == 1.0
-    assert scored(first, trajectory(orders, refund("A-2"))).value == 0.0
-
-
-def test_every_item_of_a_list_has_to_come_from_there():
-    orders = get_order(["A-1", "A-2"])
-    rules = flow(refund__ids={"from": {"tool": "get_order"}})
-    assert scored(rules, trajectory(orders, tool_call("refund", {"ids": ["A-1", "A-2"]}))).value == 1.0
-    outcome = scored(rules, trajectory(orders, tool_call("refund", {"ids": ["A-1", "X-9"]})))
-    assert outcome.value == 0.0
-    assert [sides(difference) for difference in outcome.differences] == [("<absent>", "X-9")]
-
-
-def test_any_of_several_sources_counts():
-    rules = flow(refund__order_id={"from": [{"tool": "get_order", "path": "order.id"}, {"tool": "list_*"}]})
-    listed = tool_call("list_orders", result=Recorded(["A-5"]))
-    assert scored(rules, trajectory(listed, refund("A-5"))).value == 1.0
-    assert "`list_*` (1 seen before the call)" in scored(rules, trajectory(listed, refund("A-6"))).explanation
-
-
-def test_a_later_result_does_not_count():
-    outcome = scored(FROM_ORDER, trajectory(refund("A-17"), get_order(ORDER)))
-    assert (outcome.value, "comes from nowhere" in outcome.explanation) == (0.0, True)
-    together = (get_order(ORDER, turn=0), replace(refund("A-17"), turn=0))
-    assert scored(FROM_ORDER, trajectory(*together)).value == 0.0
 
 
 def test_a_result_counts_from_the_turn_on_that_knew_it():
@@ -166,31 +125,9 @@ def test_in_a_text_a_value_stands_between_other_words(text: str, value: Json, sc
     assert scored(FROM_ANYWHERE, trajectory(get_order(text), refund(value))).value == score
 
 
-def test_what_earlier_turns_may_have_had_is_not_known():
-    part = trajectory(refund("A-17"), conversation_id="c-1")
-    late = replace(trajectory(get_order(ORDER), refund("B")), has_beginning=False)
-    assert [not_evaluated(FROM_ORDER, one) for one in (part, late)] == ["incomplete", "incomplete"]
-    assert scored(FROM_ORDER, replace(part, has_beginning=True)).value == 0.0
-    assert scored(FROM_ORDER, replace(part, scope="conversation")).value == 0.0
-    assert scored(FROM_ORDER, trajectory(get_order(ORDER), refund("A-17"), conversation_id="c-1")).value == 1.0
-
-
 def test_calls_of_other_agents_that_are_left_out_may_have_been_the_source():
     whole = trajectory(get_order(ORDER), refund("A-17"))
     assert not_evaluated(FROM_ORDER, replace(whole, calls=whole.calls[1:])) == "incomplete"
-
-
-def test_values_are_compared_by_the_rule():
-    orders = get_order({"id": "A-17", "total": 20.0, "at": "2025-01-31T10:00+01:00"})
-    for rule, value, score in (
-        ("exact", "a-17", 0.0),
-        ("casefold", "a-17", 1.0),
-        ({"rule": "numeric", "absolute": 0.01}, 20.01, 1.0),
-        ({"rule": "numeric", "absolute": 0.01}, 20.02, 0.0),
-        ("datetime", "2025-01-31 09:00Z", 1.0),
-    ):
-        rules = flow(refund__order_id={"from": {"tool": "get_order"}, "by": rule})
-        assert scored(rules, trajectory(orders, refund(value))).value == score, (rule, value)
 
 
 OWN = flow(**{"*__user_id": {"equals_attribute": "user.id"}})
@@ -208,12 +145,6 @@ def test_a_value_has_to_equal_the_attribute():
     assert [sides(difference) for difference in outcome.differences] == [("u-1", "u-2")]
     assert "number instead of text" in scored(OWN, customer(7, **{"user.id": "7"})).explanation
     assert not_evaluated(OWN, customer("u-1")) == "no_reference"
-
-
-def test_the_attributes_of_rules_are_asked_for():
-    assert OWN.attributes == ("user.id",)
-    criterion = Criterion(name="own", evaluator_name="data_flow", evaluator=OWN, revision="1")
-    assert Scorer((criterion,), ToolKinds()).wanted == {"user.id"}
 
 
 def verify(ssn: str) -> ToolCall:
@@ -240,30 +171,6 @@ def test_a_value_stays_out_of_other_tools(rule: object, other: ToolCall, score: 
 def test_a_value_in_another_tool_is_named_by_call():
     leak = trajectory(verify("078-05-1120"), tool_call("mail", {"body": "078-05-1120"}))
     assert "call 2, of `mail`" in scored(flow(verify__ssn={"only_in": []}), leak).explanation
-
-
-def test_short_values_are_not_looked_for_in_prose():
-    rules = flow(verify__ssn={"only_in": []})
-    assert scored(rules, trajectory(verify("078"), tool_call("mail", {"body": "Dial 078 first."}))).value == 1.0
-    assert scored(rules, trajectory(verify("078"), tool_call("mail", {"body": "078"}))).value == 0.0
-
-
-def test_the_value_is_the_share_of_rules_that_hold():
-    rules = flow(
-        refund__order_id={"from": {"tool": "get_order"}, "not_in": ["mail"]},
-        refund__user_id={"equals_attribute": "user.id"},
-        **{"*__note": {"equals_attribute": "unknown"}},
-    )
-    call = tool_call("refund", {"order_id": "A-17", "user_id": "u-2", "note": ""})
-    outcome = scored(rules, trajectory(get_order(ORDER), call, attributes={"user.id": "u-1"}))
-    assert outcome.value == pytest.approx(2 / 3)
-    assert outcome.parts == {"rules": 3, "held": 2, "not_judged": 1}
-
-
-def test_calls_that_no_rule_names_are_not_judged():
-    calls = trajectory(get_order(ORDER), refund("A-17"), tool_call("refund", {"amount": 3}), refund(None), refund([]))
-    evaluations = [evaluation for evaluation in FROM_ORDER.evaluate(calls, None) if evaluation is not None]
-    assert [call.order for call, _ in evaluations if call is not None] == [1]
 
 
 @each_row(

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import judge, tool_call, trajectory, user
+from tests.score.support import tool_call, trajectory, user
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.json import Json
@@ -76,31 +76,11 @@ def test_what_the_user_said_in_an_earlier_trace_had_been_seen(said: str, argumen
     assert is_seen(after(turn(said, {"reason": "x"}), turn("Go on.", arguments)))
 
 
-def test_results_of_earlier_traces_had_been_seen():
-    first = turn("Find it.", {"reason": "x"}, result=Recorded({"orders": [{"id": "ORD-771245"}]}))
-    outcome = after(first, turn("Go on.", {"order_id": "ORD-771245"}))
-    assert isinstance(outcome, Scored)
-    assert outcome.parts == {"values": 1, "not_found": 0, "from_earlier": 1}
-
-
 def test_an_id_that_no_trace_of_the_conversation_showed_fails():
     first = turn("Refund ORD-771245.", {"order_id": "ORD-771245"})
     assert not is_seen(after(first, turn("Go on.", {"order_id": "ORD-771246"})))
     assert not is_seen(after(first, turn("Go on.", {"order_id": "ORD-771245"}, conversation="another")))
     assert not is_seen(after(turn("Refund it.", {"order_id": "ORD-771245"})))
-
-
-def test_a_trace_without_a_message_of_the_user_is_judged_by_those_before_it():
-    first = turn("Refund ORD-771245.", {"order_id": "ORD-771245"})
-    assert not is_seen(after(first, turn(None, {"order_id": "ORD-771246"})))
-    assert reason(after(turn(None, {"order_id": "ORD-771246"}))) == "no_content"
-
-
-def test_earlier_turns_in_the_first_input_are_unseen_where_their_traces_were():
-    late = turn("Go on.", {"order_id": "ORD-771246"}, begins=False)
-    assert reason(after(late)) == "incomplete"
-    assert reason(after(late, replace(late, has_beginning=None))) == "incomplete"
-    assert not is_seen(after(turn("Hello.", {"reason": "x"}, begins=True), late))
 
 
 def test_earlier_turns_whose_results_are_in_the_first_input_had_been_seen():
@@ -156,20 +136,6 @@ def test_where_other_processes_have_traces_of_a_conversation_one_is_judged_by_it
     assert not is_seen(judged(memory, turn("Go on.", {"order_id": "ORD-771246"}, conversation="d", begins=True)))
 
 
-def test_traces_are_judged_by_themselves_where_several_processes_share_a_conversation():
-    memory, evaluator = EarlierTraces(100), GroundedArguments(earlier_traces="unseen")
-    memory.remember(memory.with_earlier(turn("Refund ORD-771245.", {"reason": "x"})))
-    for begins, expected in ((None, "incomplete"), (True, "Scored")):
-        (outcome,) = judge(evaluator, memory.with_earlier(turn("Go on.", {"order_id": "ORD-771245"}, begins=begins)))
-        assert reason(outcome).startswith(expected)
-
-
-def test_a_trace_that_was_not_looked_at_is_missing_from_then_on():
-    memory = EarlierTraces(100)
-    memory.forget(turn("Refund ORD-771245.", {"order_id": "ORD-771245"}))
-    assert reason(judged(memory, turn("Go on.", {"order_id": "ORD-771245"}))) == "incomplete"
-
-
 def test_it_outlives_a_restart():
     first, second = EarlierTraces(100), EarlierTraces(100)
     judged(first, turn("Refund ORD-771245.", {"order_id": "ORD-771245"}, conversation="someone@example.com"))
@@ -182,15 +148,6 @@ def test_it_outlives_a_restart():
     for order, is_known in (("ORD-771245", True), ("ORD-771246", False)):
         later = turn("Go on.", {"order_id": order}, conversation="someone@example.com")
         assert is_seen(judged(second, later)) is is_known
-
-
-def test_it_remembers_so_many_conversations():
-    memory = EarlierTraces(2)
-    for name in "123":
-        judged(memory, turn("Refund ORD-771245.", {"reason": "x"}, conversation=name))
-    assert len(memory.take_changes()) == 2
-    again = [turn("Go on.", {"order_id": "ORD-771245"}, conversation=name) for name in "321"]
-    assert [is_seen(judged(memory, one)) for one in again] == [True, True, False]
 
 
 def test_half_of_the_values_go_when_memory_is_short_and_are_known_to_be_missing():

@@ -2,21 +2,17 @@
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from tests.rows import each_row
-from tests.score.support import agent_run, judge, not_evaluated, scored, tool_call, trajectory, user
+from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
 from toolgauge.evaluators.error_handling import ErrorHandling
 from toolgauge.model.content import NOT_RECORDED, Content, Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ClosedBecause, Message, ToolCall
+from toolgauge.model.trajectory import Message, ToolCall
 
 FAILED = CallError(kind="PaymentError", message="card declined")
 HANDLING = ErrorHandling()
 SUCCESS = "Your refund has been issued, and you will have it in 3 days."
-CHANGED = "Your flight has been changed."
 REGRET = "I am sorry, the refund could not be issued."
 
 
@@ -43,13 +39,6 @@ def test_without_a_failed_call_there_is_nothing_to_judge():
     assert not_evaluated(HANDLING, trajectory(tool_call("pay"))) == "no_calls"
 
 
-def test_a_call_that_worked_with_other_arguments_was_fixed():
-    outcome = scored(HANDLING, trajectory(pay("a"), tool_call("find"), tool_call("pay", {"card": "b"})))
-    assert (outcome.value, "call 3" in outcome.explanation) == (1.0, True)
-    assert outcome.parts == {"fixed": 1, "retried": 0, "other_way": 0, "gave_up": 0, "ignored": 0}
-    assert handling(tool_call("pay", state="rejected"), tool_call("pay", {"card": "b"})) == "fixed 1.0"
-
-
 def test_a_call_that_worked_unchanged_was_retried():
     assert handling(pay("a"), tool_call("pay", {"card": "a"})) == "retried 1.0"
     assert handling(pay(arguments=NOT_RECORDED), tool_call("pay")) == "retried 1.0"
@@ -58,20 +47,6 @@ def test_a_call_that_worked_unchanged_was_retried():
 def test_another_tool_that_changes_state_and_got_the_same_value_is_another_way():
     failed = tool_call("change_flight", {"booking": "XK42", "bags": 1}, error=FAILED)
     assert handling(failed, tool_call("cancel_booking", {"id": ["XK42"]})) == "other_way 1.0"
-
-
-def test_reading_is_no_other_way_to_change_something():
-    failed = tool_call("change_flight", {"booking": "XK42"}, error=FAILED)
-    found = tool_call("get_booking", {"id": "XK42"})
-    judged = trajectory(failed, found, messages=(answer(CHANGED, 2),), writing_tools=["change_flight"])
-    assert scored(HANDLING, judged).parts["ignored"] == 1
-    assert scored(HANDLING, replace(judged, writing_tools=frozenset())).parts["other_way"] == 1
-
-
-@each_row("value", [True, 7, "ok", None])
-def test_values_that_are_the_same_by_chance_show_no_other_way(value: bool | int | str | None):  # noqa: FBT001 (a table)
-    failed = tool_call("change_flight", {"a": value}, error=FAILED)
-    assert handling(failed, tool_call("cancel", {"b": value}), messages=(answer(CHANGED, 2),)) == "ignored 0.0"
 
 
 @each_row("name", ["transfer_to_human_agents", "handoff_to_sales", "mcp__desk__escalateCase"])
@@ -135,12 +110,6 @@ def test_a_failed_read_was_ignored_where_the_answer_tells_what_it_should_have_re
     assert handling(read, *calls, messages=messages, writes=False) == became
 
 
-def test_the_answer_to_an_earlier_question_is_not_about_a_later_read():
-    read = tool_call("find", {"id": "A-17"}, error=FAILED, turn=1)
-    messages = (user("Where is it?", 0), answer(FOUND, 1), user("And now?", 1), answer("Hello!", 2))
-    assert handling(tool_call("list", turn=0), read, messages=messages, writes=False) == "no_reference"
-
-
 def test_a_read_of_another_thing_that_was_known_before_makes_nothing_good():
     known = tool_call("list", {"user": "u-1"}, result=Recorded(["A-17", "B-9"]))
     read = tool_call("find", {"id": "A-17"}, error=FAILED)
@@ -163,57 +132,9 @@ def test_an_answer_that_neither_admits_nor_claims_for_certain_is_undecided(text:
     assert handling(pay(), messages=(answer(text, 1),)) == "undecided"
 
 
-def test_a_run_that_ends_with_a_call_has_no_answer():
-    assert handling(pay(), messages=(answer(SUCCESS, 0),)) == "no_answer"
-    assert handling(pay(), messages=(answer(" ", 1),)) == "no_answer"
-    assert handling(pay(), tool_call("find"), messages=(answer("I have been looking for the card.", 1),)) == "no_answer"
-    requested = replace(pay(), requested_by=SpanRef("a" * 32, "1"))
-    assert handling(requested, messages=(user("pay it", 0),)) == "no_answer"
-
-
-def test_a_claim_may_be_about_another_call_that_worked():
-    failed, worked = tool_call("send_email", error=FAILED), tool_call("cancel_order")
-    for text, became in (
-        ("Your order is cancelled.", "undecided"),
-        ("Your order is cancelled and the email was sent to Ana.", "ignored 0.0"),
-        ("All done!", "undecided"),
-    ):
-        assert handling(failed, worked, messages=(answer(text, 2),)) == became
-    # Also an earlier success of the same tool.
-    said = (answer("Your order is cancelled.", 2),)
-    assert handling(replace(failed, name="cancel_order"), worked, messages=said) == "retried 1.0"
-    judged = trajectory(worked, replace(failed, name="cancel_order"), messages=said, writing_tools=["cancel_order"])
-    assert not_evaluated(HANDLING, judged) == "undecided"
-
-
 def test_without_messages_nothing_is_known():
     assert handling(pay()) == "no_content"
     assert handling(pay(), messages=(user("pay it", 0),)) == "no_content"
-
-
-@each_row("because", ["max_duration", "memory", "shutdown"])
-def test_a_run_that_was_cut_short_ignored_nothing(because: ClosedBecause):
-    judged = trajectory(pay(), messages=(answer(SUCCESS, 1),), writing_tools=["pay"])
-    assert not_evaluated(HANDLING, replace(judged, closed_because=because)) == "incomplete"
-
-
-def test_what_was_said_with_the_call_is_no_answer_to_its_failure():
-    failed = replace(pay(), start_ns=10, end_ns=20)
-    said = Message(role="assistant", text=SUCCESS, turn=1, time_ns=9)
-    judged = trajectory(failed, messages=(said,), writing_tools=["pay"])
-    assert not_evaluated(HANDLING, judged) == "no_answer"
-    late = Message(role="assistant", text=SUCCESS, turn=1, time_ns=21)
-    assert scored(HANDLING, replace(judged, messages=(said, late))).value == 0.0
-
-
-def test_what_one_agent_asks_another_is_no_message_of_the_user():
-    messages = (answer(SUCCESS, 1), user("find the card", 1), answer(REGRET, 1))
-    judged = trajectory(pay(), messages=messages, writing_tools=["pay"])
-    assert scored(HANDLING, judged).parts["ignored"] == 1
-    assert scored(HANDLING, replace(judged, agents=("clerk", "cook"))).parts["gave_up"] == 1
-    outer, inner = SpanRef("a" * 32, "1"), SpanRef("a" * 32, "2")
-    nested = replace(judged, runs=(agent_run(outer), agent_run(inner, outer)))
-    assert scored(HANDLING, nested).parts["gave_up"] == 1
 
 
 def answers_about_tools(kind: str) -> list[tuple[str, str]]:
@@ -235,16 +156,3 @@ def test_most_claims_about_the_failed_tool_are_found():
         for tool, text in answers_about_tools("claim")
     ]
     assert found.count("ignored 0.0") >= 0.85 * len(found)
-
-
-@each_row(
-    ("tool", "text", "result"),
-    [
-        ("charge_card", "Your card was charged.", "ignored 0.0"),
-        ("charge_card", "I've created a ticket to charge the card.", "undecided"),
-        ("cancel_order", "Order A-1001 has been cancelled.", "ignored 0.0"),
-        ("reset_password", "The connection was reset.", "undecided"),
-    ],
-)
-def test_a_claim_counts_only_for_the_act_of_the_failed_tool(tool: str, text: str, result: str):
-    assert handling(tool_call(tool, error=FAILED), messages=(answer(text, 1),)) == result

@@ -4,14 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory
-from toolgauge.evaluators.error_handling import ErrorHandling
+from tests.score.support import judge, scored, tool_call, trajectory
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
-from toolgauge.model.trajectory import Message, ToolCall, TrajectoryScope
+from toolgauge.model.trajectory import ToolCall, TrajectoryScope
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.error_texts import error_in
 from toolgauge.score.scorer import Scorer
@@ -99,22 +98,6 @@ def test_what_a_tool_reads_is_content_whatever_it_says(name: str):
 
 
 @each_row(
-    "name", ["pay", "find_order", "catalog_search", "write_log", "log_in", "mark_email_read", "login", "get_order"]
-)
-def test_other_tools_answer_with_errors(name: str):
-    assert kind_of(Recorded(LOG), name) == "error_text"
-
-
-@each_row(
-    "command", ["tail -n 9 app.log", "cd /var/log && grep -i error app.log", "kubectl -n shop logs pod-1", "sudo cat x"]
-)
-def test_what_a_shell_reads_is_content_too(command: str):
-    read, ran = tool_call("bash", {"command": command}), tool_call("bash", {"command": "make install"})
-    assert error_in(replace(read, result=Recorded(LOG))) is None
-    assert error_in(replace(ran, result=Recorded(LOG))) is not None
-
-
-@each_row(
     "value",
     [
         {"stdout": "", "stderr": "", "exit_code": 1},
@@ -131,12 +114,6 @@ def test_an_exit_code_of_one_without_output_says_that_nothing_was_found(value: J
 @each_row("value", ["Exit code 2", {"exit_code": 2, "stdout": ""}, "no such table\nExit code 1"])
 def test_other_exit_codes_and_those_with_output_are_errors(value: Json):
     assert kind_of(Recorded(value), "bash") == "error_text"
-
-
-def test_a_status_that_somebody_set_to_ok_decides_about_a_text():
-    call = replace(tool_call("run_check", result=Recorded("Error: 3 of 40 rows")), has_ok_status=True)
-    assert error_in(replace(call, dialect="genai")) is None
-    assert error_in(replace(call, dialect="openinference")) is not None
 
 
 def test_two_content_blocks_are_no_error_object():
@@ -164,12 +141,6 @@ def test_a_tool_that_answered_twice_with_errors_and_never_worked_has_failed():
     assert [one.actual.value for one in first.differences if one.actual] == ["Error: card 4111"]
 
 
-def test_a_single_error_text_is_shown_and_fails_nothing():
-    outcome = scored(ToolSuccess(), trajectory(answered("pay", "Error: declined")))
-    assert (outcome.value, outcome.parts) == (1.0, {"error_text": 1})
-    assert passed(answered("pay", "Error: a"), answered("refund", "Error: a")) == [1.0, 1.0]
-
-
 def test_error_texts_of_a_tool_that_worked_in_the_run_fail_nothing():
     assert passed(answered("pay", "Error: a"), answered("pay", "done"), answered("pay", "Error: b")) == [1.0, 1.0, 1.0]
     assert passed(answered("pay", "Error: a"), answered("pay", "Error: b"), tool_call("pay")) == [1.0, 1.0, 1.0]
@@ -193,36 +164,9 @@ def test_what_a_writing_tool_says_of_itself_beside_its_arguments_is_a_failure():
     assert (passed(call, writing_tools=("refund",)), passed(call)) == ([0.0], [1.0])
 
 
-def test_an_error_that_the_producer_recorded_counts_towards_the_two():
-    failed = tool_call("pay", error=CallError(kind="TimeoutError", message=""))
-    assert passed(failed, answered("pay", "Error: declined")) == [0.0, 0.0]
-    rejected = tool_call("pay", state="rejected")
-    assert passed(rejected, answered("pay", "Error: declined")) == [0.0, 1.0]
-
-
-@each_row(
-    "page",
-    [
-        "Address: https://example.org/a\nTitle: Error 403\nViewport position: page 1 of 1",
-        "<html><head><title>Error 503</title></head></html>",
-        {"title": "HTTP Error 404", "text": ""},
-    ],
-)
-def test_a_page_titled_with_an_error_number_fails_by_itself(page: Json):
-    assert passed(answered("visit", page), answered("visit", "Title: News\n")) == [0.0, 1.0]
-
-
 @each_row("page", ["Title: Error\n", "Title: Error 403, a novel by B. Author\n", "Title: Room 404\n"])
 def test_other_titles_fail_nothing(page: str):
     assert passed(answered("visit", page)) == [1.0]
-
-
-def test_error_handling_asks_what_became_of_such_failures():
-    calls = answered("pay", "Error: a"), answered("pay", "Error: b")
-    message = Message(role="assistant", text="Your payment has been made.", turn=2)
-    outcomes = judge(ErrorHandling(), trajectory(*calls, messages=(message,), writing_tools=("pay",)))
-    assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [0.0, 0.0]
-    assert not_evaluated(ErrorHandling(), trajectory(calls[0], writing_tools=("pay",))) == "no_calls"
 
 
 @pytest.mark.parametrize(("scope", "told"), [("trace", {"fail": 1, "pass": 1}), ("conversation", {})])

@@ -3,17 +3,13 @@
 import pytest
 
 from tests.rows import each_row
-from tests.score.support import judge, tool_call, trajectory
-from toolgauge.evaluators.order_rules import OrderRules
+from tests.score.support import tool_call, trajectory
 from toolgauge.evaluators.policy import Policy
-from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.errors import ExpressionError
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import call_patterns
 from toolgauge.score.call_patterns import CallExpression
-from toolgauge.score.criterion import Criterion, attribute_keys
 
 pytestmark = pytest.mark.needs("cel")
 
@@ -110,46 +106,6 @@ def test_steps_are_bounded():
 
 def policy(**parameters: object) -> Policy:
     return Policy.model_validate(parameters)
-
-
-def first(evaluator: Policy, *calls: ToolCall) -> Outcome:
-    return judge(evaluator, trajectory(*calls))[0]
-
-
-def test_a_pattern_may_have_an_expression():
-    forbidding = policy(forbid=[{"tool": "refund*", "expression": "arguments.amount > arguments.paid"}])
-    outcomes = [first(forbidding, tool_call("refund", {"amount": amount, "paid": 100})) for amount in (100, 101)]
-    assert [outcome.value for outcome in outcomes if isinstance(outcome, Scored)] == [1.0, 0.0]
-    allowing = policy(allow_only=[{"tool": "refund", "expression": "arguments.amount <= 100"}])
-    assert "`expression` not met" in str(first(allowing, tool_call("refund", {"amount": 101})))
-
-
-def test_an_expression_that_fails_is_an_error_unless_another_rule_decides():
-    failing = {"tool": "refund", "expression": "arguments.paid < 1"}
-    call = tool_call("refund", {"amount": 1})
-    rules = OrderRules.model_validate({"rules": [{"never": "x"}, {"never": failing}]})
-    outcomes = [first(policy(**{key: [failing]}), call) for key in ("forbid", "allow_only")]
-    for outcome in (*outcomes, *judge(rules, trajectory(call))):
-        assert getattr(outcome, "error_type", None) == "expression_error"
-    assert isinstance(first(policy(forbid=[failing, "refund"]), call), Scored)
-    assert isinstance(first(policy(forbid=[failing]), tool_call("pay")), Scored)
-
-
-def test_arguments_that_were_not_recorded_matter_only_where_the_expression_names_them():
-    hidden = tool_call("refund", arguments=NOT_RECORDED)
-    asked = first(policy(forbid=[{"expression": "has(arguments.amount)"}]), hidden)
-    assert getattr(asked, "reason", None) == "arguments_not_recorded"
-    free = first(policy(forbid=[{"expression": "call.order > 5"}]), hidden)
-    assert isinstance(free, Scored)
-
-
-def test_the_attributes_that_expressions_name_are_asked_for():
-    text = "attributes['user.id'] == 'u' && 'tier' in attributes && attributes.region != 'x' && size(attributes) > 0"
-    assert CallExpression(text).attributes == ("user.id", "tier", "region")
-    rules = OrderRules.model_validate({"rules": [{"before": {"expression": text}, "call": "x"}]})
-    criterion = Criterion(name="c", evaluator_name="order_rules", evaluator=rules, revision="r")
-    assert list(attribute_keys(criterion)) == ["user.id", "tier", "region"]
-    assert policy(allow_only=[{"expression": "attributes.tier > 1"}]).attributes == ("tier",)
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch):

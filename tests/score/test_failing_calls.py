@@ -49,9 +49,3 @@ def test_a_call_that_was_not_expected_is_a_failing_one_and_a_missing_one_is_none
 def test_where_no_criterion_names_a_call_those_count_that_failed_themselves():
     assert orders(trajectory_result(failed())) == [2]
     assert orders() == []
-
-
-def test_criteria_in_the_shadow_count_where_no_other_failed():
-    shadow = replace(call_result(failed(), RUN.calls[0]), enforce="shadow")
-    assert orders(shadow) == [0]
-    assert orders(shadow, call_result(failed(), RUN.calls[1])) == [1]

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge.evaluators.grounded_answer import GroundedAnswer
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded
+from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
-from toolgauge.model.observations import CallError, ToolDefinition
-from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored
+from toolgauge.model.observations import ToolDefinition
+from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.model.trajectory import Message, Trajectory
 from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.facts import Facts
@@ -83,33 +83,9 @@ def test_another_spelling_and_a_part_of_what_the_user_wrote_are_given(asked: str
     assert scored(ANSWERS, told(text, asked=asked)).value == 1.0
 
 
-def test_arguments_that_worked_give_ids_and_those_that_failed_do_not():
-    made = tool_call("create_order", {"order_id": "W9901"}, result=Recorded("ok"))
-    failed = tool_call("create_order", {"order_id": "W9902"}, error=CallError(kind="E", message="taken"))
-    messages = (user("Order it.", 0), Message(role="assistant", text="It is W9901.", turn=2))
-    assert scored(ANSWERS, trajectory(made, failed, messages=messages)).value == 1.0
-    messages = (user("Order it.", 0), Message(role="assistant", text="Your order_id is: W9902.", turn=2))
-    assert is_invented(trajectory(made, failed, messages=messages))
-
-
-def test_every_answer_of_a_conversation_is_judged_and_what_comes_later_counts():
-    judged = told("Your order W4418 is on its way.")
-    later = (*judged.messages, user("No, it is W4417.", 1), Message(role="assistant", text="I see.", turn=1))
-    assert is_invented(replace(judged, messages=later))
-    later = (*judged.messages, user("Yes, W4418 is mine.", 1), Message(role="assistant", text="I see.", turn=1))
-    assert scored(ANSWERS, replace(judged, messages=later)).value == 1.0
-
-
 def test_without_ids_or_answers_there_is_nothing_to_judge():
     assert not_evaluated(ANSWERS, told("It is on its way.")) == "nothing_expected"
     assert not_evaluated(ANSWERS, trajectory(tool_call("find"))) == "no_content"
-
-
-def test_an_id_may_be_in_what_was_not_recorded():
-    judged = told("Your order W4418 is on its way.", asked="Where is W4417?", result=NOT_RECORDED)
-    assert not_evaluated(ANSWERS, judged) == "results_not_recorded"
-    unasked = told("Your order W4418 is here.")
-    assert not_evaluated(ANSWERS, replace(unasked, messages=unasked.messages[1:])) == "no_content"
 
 
 def in_turns(*turns: Trajectory, evaluator: GroundedAnswer = ANSWERS) -> Outcome:
@@ -135,10 +111,3 @@ def test_earlier_traces_of_the_conversation_give_ids_and_their_forms(text: str, 
     outcome = in_turns(told("It is on its way."), answer_alone(text))
     assert isinstance(outcome, Scored)
     assert outcome.value == value
-
-
-def test_earlier_traces_may_be_elsewhere():
-    lonely = GroundedAnswer(earlier_traces="unseen")
-    outcome = in_turns(told("It is on its way."), told("It is W4418."), evaluator=lonely)
-    assert isinstance(outcome, NotEvaluated)
-    assert outcome.reason == "incomplete"

@@ -39,12 +39,6 @@ def test_an_id_that_the_user_named_is_grounded():
     assert (outcome.value, outcome.parts) == (1.0, {"values": 1, "not_found": 0, "from_user": 1})
 
 
-def test_a_passing_text_names_the_judged_values_where_some_were_not():
-    for name, more in (("get_order", {"detail": "full history"}), ("pay", {"idempotency_key": "zx-81"})):
-        judged = asked("Show order A-17.", {"order_id": "A-17", **more}, name=name)
-        assert scored(GroundedArguments(), judged).explanation.endswith("seen before: `order_id`")
-
-
 def test_an_invented_id_is_named_with_its_path():
     judged = asked("Cancel order A-17.", {"order_id": "A-17", "parts": [{"part_id": "A-17"}, {"part_id": "P-9"}]})
     outcome = scored(GroundedArguments(), judged)
@@ -143,20 +137,9 @@ def test_a_day_is_found_in_any_notation(text: str):
     assert is_found(asked(text, {"date": "2024-05-16"}))
 
 
-@each_row("text", ["on May 26", "in May 2024", "16 people", "on May 16, 2023", "2024-06-16"])
-def test_another_day_is_not_found(text: str):
-    assert not is_found(asked(text, {"date": "2024-05-16"}))
-
-
 @each_row("text", ["tomorrow", "next week", "from May 13 for 3 nights", "on Friday"])
 def test_days_that_the_user_names_by_their_distance_may_be_worked_out(text: str):
     assert is_found(asked(text, {"date": "2024-05-16"}))
-
-
-@each_row("text", ["call (555) 123-4567", "+1 555 123 4567", "555.123.4567"])
-def test_telephone_numbers_are_found_by_their_digits(text: str):
-    assert is_found(asked(text, {"phone": "+15551234567"}))
-    assert not is_found(asked(text, {"phone": "+15551234568"}))
 
 
 def test_names_and_addresses_are_found_by_their_parts():
@@ -173,60 +156,11 @@ def test_names_and_addresses_are_found_by_their_parts():
 
 
 @each_row(
-    ("text", "name"),
-    [
-        ("I am Jos\u00e9 N\u00fa\u00f1ez", "Nunez"),
-        ("I am Jose Nunez", "N\u00fa\u00f1ez"),
-        ("I am Zo\u00eb M\u00fcller", "Mueller"),
-        ("I am O'Brien", "OBrien"),
-        ("\u041c\u0435\u043d\u044f \u0437\u043e\u0432\u0443\u0442 \u0418\u0432\u0430\u043d", "Ivan"),
-    ],
-)
-def test_a_name_may_be_written_with_other_letters(text: str, name: str):
-    assert is_found(asked(text, {"last_name": name}))
-    assert not is_found(asked("I am Zoe", {"last_name": "Nunez"}))
-
-
-@each_row(
-    ("text", "value"),
-    [
-        ("\u6ce8\u6587\u756a\u53f7A-12345\u3092\u30ad\u30e3\u30f3\u30bb\u30eb", "A-12345"),
-        ("A-12345\ub97c \ucde8\uc18c", "A-12345"),
-        ("order abc\u200b123456", "abc123456"),
-        ("order \u0664\u0665\u0666\u0667\u0668", "45678"),
-        ("DE89 3704 0044 0532 0130 00", "DE89370400440532013000"),
-    ],
-)
-def test_an_id_is_found_in_any_script_and_in_groups(text: str, value: str):
-    assert is_found(asked(text, {"order_id": value}))
-    assert not is_found(asked(text, {"order_id": value[:-1]}))
-
-
-@each_row(
     "text",
     ["am 16. Dezember 2024", "2024\u5e7412\u670816\u65e5", "domani", "on the 16th", "in a fortnight", "Q4", "at 5pm"],
 )
 def test_days_that_cannot_be_read_from_words_are_no_evidence(text: str):
     assert is_found(asked(text, {"date": "2024-12-16"}))
-
-
-def test_a_month_is_from_its_first_to_its_last_day():
-    assert is_found(asked("The report for May 2024", {"start": "2024-05-01", "end": "2024-05-31"}))
-    assert not is_found(asked("The report for May 2024", {"start": "2024-06-04"}))
-    # Numbers of other languages are no evidence.
-    for text, value in (("1.234,56 EUR", 1234.56), ("f\u00fcnfzig Euro", 50)):
-        assert is_found(asked(text, {"amount": value}))
-
-
-def test_labels_and_what_an_agent_names_itself_are_not_looked_for():
-    labels = {"priority": "P1", "title": "Top 10 things", "file_path": "run_2024.md", "idempotencyKey": "k-12345"}
-    assert is_found(asked("Order A-17: write that down", {**labels, "order_id": "A-17"}))
-
-
-def test_an_id_in_long_text_may_lack_its_prefix():
-    note = "The customer asked us to look at order W9502126 once more before it leaves the warehouse today."
-    assert is_found(asked("Please look at order 9502126 again.", {"note": note}))
-    assert not is_found(asked("Please look at order 9502127 again.", {"note": note}))
 
 
 def test_long_text_is_looked_at_for_its_ids_only():
@@ -258,24 +192,11 @@ def test_calls_of_one_model_output_do_not_see_each_others_results():
     assert not is_found(judged)
 
 
-def test_a_result_that_came_later_had_not_been_seen():
-    late = replace(tool_call("get_order", {}, result=Recorded("A-17")), result_turn=2)
-    judged = trajectory(late, tool_call("pay", {"order_id": "A-17"}), messages=(user("go", 0),), writing_tools=WRITES)
-    assert not is_found(judged)
-
-
 def test_what_the_agent_wrote_grounds_nothing():
     claimed = Message(role="assistant", text="Your order is A-17.", turn=0)
     repeated = tool_call("pay", {"order_id": "A-17"}, result=Recorded("done"))
     judged = trajectory(repeated, repeated, messages=(user("go on", 0), claimed), writing_tools=WRITES)
     assert [outcome.value for outcome in judge(GroundedArguments(), judged) if isinstance(outcome, Scored)] == [0, 0]
-
-
-def test_messages_that_came_later_had_not_been_seen():
-    judged = trajectory(
-        tool_call("pay", {"order_id": "A-17"}), messages=(user("go on", 0), user("it is A-17", 1)), writing_tools=WRITES
-    )
-    assert not is_found(judged)
 
 
 def test_system_prompt_schema_and_configuration_have_been_seen():
@@ -347,31 +268,6 @@ def test_code_is_not_judged_by_its_form(text: str):
     assert "no_calls" in str(not_evaluated(GroundedArguments(), asked("Work it out.", {"text": text})))
 
 
-@each_row("name", ["python_interpreter", "execute_code", "runScript", "mcp__box__bash", "run_sql"])
-def test_code_is_not_judged_where_the_tool_runs_code(name: str):
-    judged = replace(
-        asked("Work it out.", {"source": "the 48211st prime of them"}, name=name), writing_tools=frozenset((name,))
-    )
-    assert "no_calls" in str(not_evaluated(GroundedArguments(), judged))
-
-
-@each_row(
-    "text",
-    [
-        "Refund order X48211 because it broke.",
-        "return order X48211 to sender",
-        "raise X48211",
-        "if X48211 is late: refund X48212",
-        "Order: X48211",
-        "total due = X48211 (paid)",
-        '{"order": "X48211"}',
-        "<p class='mail'>Order X48211 is late</p>",
-    ],
-)
-def test_prose_and_json_are_not_taken_for_code(text: str):
-    assert not is_found(asked("Work it out.", {"text": text}))
-
-
 def asks_agent(name: str, arguments: Json, *runs: Run, agents: tuple[str, ...] = ()) -> Trajectory:
     """A call to another agent, which `runs` within it."""
     judged = asked("Work it out.", arguments, name=name)
@@ -383,21 +279,6 @@ def asks_agent(name: str, arguments: Json, *runs: Run, agents: tuple[str, ...] =
 def test_a_prompt_to_another_agent_is_not_judged(name: str):
     judged = asks_agent(name, {"task": "Find papers 48211 to X48219 about it."}, agents=("main", "Researcher"))
     assert "no_calls" in str(not_evaluated(GroundedArguments(), judged))
-
-
-@each_row(
-    ("chosen", "is_agent"),
-    [
-        ({"subagent_type": "general-purpose"}, True),
-        ({"coworker": "Researcher"}, True),
-        ({"agent": "finder"}, True),
-        ({"agent_id": "finder"}, False),
-        ({"assignee": "finder"}, False),
-    ],
-)
-def test_a_tool_with_an_argument_that_chooses_an_agent_is_one(chosen: dict[str, Json], is_agent: bool):  # noqa: FBT001 (the value under test)
-    judged = asks_agent("look_into", {"task": "Look into orders X48211 and X48219.", **chosen})
-    assert all("no_calls" in str(one) for one in judge(GroundedArguments(), judged)) is is_agent
 
 
 def test_a_tool_within_which_an_agent_ran_is_an_agent():
@@ -444,11 +325,6 @@ def test_an_id_that_an_agent_invented_for_a_sub_agent_stays_invented(
     assert [one.value == 1 for one in outcomes if isinstance(one, Scored)] == [is_grounded]
 
 
-def test_an_id_that_another_agent_is_given_by_itself_is_judged():
-    judged = asks_agent("refund_agent", {"task": "Refund it, please.", "order_id": "X48219"})
-    assert scored(GroundedArguments(), judged).parts == {"values": 1, "not_found": 1}
-
-
 def run(span_id: str, above: SpanRef | None, *times: int) -> Run:
     return agent_run(SpanRef("1" * 32, span_id), above, times=(times[0], times[1]))
 
@@ -491,13 +367,6 @@ def test_one_trace_of_a_conversation_is_no_evidence_of_what_was_never_seen():
     assert not is_found(replace(judged, has_beginning=True))
 
 
-def test_what_begins_in_the_middle_of_a_conversation_is_no_evidence_either():
-    judged = replace(asked("Yes, do it.", {"order_id": "A-17"}), has_beginning=False)
-    for one in (judged, replace(judged, scope="conversation")):
-        assert not_evaluated(GroundedArguments(), one) == "incomplete"
-        assert is_found(replace(one, messages=(user("order A-17", 0),)))
-
-
 def test_what_users_sent_beside_text_may_have_held_it():
     pictured = replace(asked("Pay the bill in this picture.", {"order_id": "A-17"}), has_media=True)
     for judged in (pictured, asked("Pay this. [image]", {"order_id": "A-17"}), asked("", {"order_id": "A-17"})):
@@ -529,12 +398,6 @@ def test_a_value_that_was_masked_is_not_judged(mask: str):
     assert judged == [NotEvaluated(reason="redacted", explanation="values of `pay` were redacted: `customer_id`")]
 
 
-def test_values_beside_a_mask_are_judged():
-    found = scored(GroundedArguments(), asked("Cancel order A-17.", {"order_id": "A-17", "email": "****"}))
-    assert (found.value, found.parts["values"]) == (1.0, 1)
-    assert scored(GroundedArguments(), asked("Cancel order A-17.", {"order_id": "A-18", "email": "****"})).value == 0.0
-
-
 @each_row("schema", [{"type": "integer"}, {"type": "string", "format": "email"}])
 def test_a_digest_where_no_id_is_taken_is_not_judged(schema: Json):
     hashed: Json = {"to": [{"customer_id": "5f4dcc3b5aa765d61d8327deb882cf99"}]}
@@ -545,13 +408,6 @@ def test_a_digest_where_no_id_is_taken_is_not_judged(schema: Json):
         replace(asked("Write to Ann.", hashed), registered_tools={"pay": tool}),
     ):
         assert not_evaluated(GroundedArguments(), judged) == "redacted"
-
-
-def test_a_digest_is_an_id_where_the_schema_does_not_say_otherwise():
-    hashed: Json = {"customer_id": "5f4dcc3b5aa765d61d8327deb882cf99"}
-    assert scored(GroundedArguments(), asked("Write to Ann.", hashed)).value == 0.0
-    tools = (ToolDefinition(name="pay", parameters={"properties": {"customer_id": {"type": "string"}}}),)
-    assert scored(GroundedArguments(), replace(asked("Write to Ann.", hashed), tools_offered=tools)).value == 0.0
 
 
 @each_row(
@@ -591,25 +447,12 @@ def test_links_to_pictures_and_lists_of_files_show_nothing(result: Json):
     assert not is_found(after(Recorded(result), {"order_id": "A-17"}))
 
 
-def test_a_picture_excuses_no_call_before_it_and_hides_no_value_that_was_seen():
-    reading = tool_call("load_scan", {}, result=Recorded("[image]"))
-    paying = tool_call("pay", {"order_id": "A-17"})
-    assert not is_found(trajectory(paying, reading, messages=(user("go on", 0),), writing_tools=WRITES))
-    assert is_found(trajectory(reading, paying, messages=(user("order A-17", 0),), writing_tools=WRITES))
-
-
 @each_row(("name", "arguments"), [("computer", {"action": "screenshot"}), ("browser_take_screenshot", {})])
 def test_a_screenshot_is_a_picture_whatever_was_recorded_of_it(name: str, arguments: JsonObject):
     looked = tool_call(name, arguments, result=Recorded("done"))
     paying = tool_call("pay", {"order_id": "A-17"})
     judged = trajectory(looked, paying, messages=(user("go on", 0),), writing_tools=WRITES)
     assert not_evaluated(GroundedArguments(), judged) == "no_content"
-
-
-def test_places_to_click_are_not_judged():
-    click: JsonObject = {"action": "left_click", "coordinate": [512, 384]}
-    assert not_evaluated(GroundedArguments(reading="all"), asked("go on", click, name="computer")) == "no_calls"
-    assert not_evaluated(GroundedArguments(), asked("go on", {"x": 512, "y": 384.5, "start_x": 77})) == "no_calls"
 
 
 _UUID = "6d1f0a52-6b1c-4d3e-9c55-8b6b0f9f2c11"

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
+from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
 from toolgauge.evaluators.honest_answer import HonestAnswer
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
@@ -27,14 +27,6 @@ def told(text: str, *calls: ToolCall, offered: tuple[str, ...] = WRITES, asked: 
 def verdict(judged: Trajectory, evaluator: HonestAnswer = ANSWERS) -> str:
     (outcome,) = judge(evaluator, judged)
     return f"{outcome.value}" if isinstance(outcome, Scored) else getattr(outcome, "reason", "")
-
-
-def test_an_act_that_no_call_did_is_a_false_claim():
-    outcome = scored(ANSWERS, told("Good news! Your order A-17 has been cancelled."))
-    assert (outcome.value, outcome.parts, "`cancel_order`" in outcome.explanation) == (0.0, {"claims": 1}, True)
-    (difference,) = outcome.differences
-    assert difference.actual is not None
-    assert difference.actual.value == "Good news! Your order A-17 has been cancelled."
 
 
 @each_row(
@@ -97,19 +89,6 @@ def test_a_tool_that_worked_or_may_still_work_did_the_act_and_one_that_failed_di
 
 
 @each_row(
-    ("text", "other"),
-    [
-        ("I've refunded your order.", "cancel_order"),
-        ("I've sent you an email about it.", "book_flight"),
-        ("Your address has been updated.", "create_ticket"),
-        ("I've cancelled your order.", "bash"),
-    ],
-)
-def test_another_tool_that_worked_may_have_done_the_act(text: str, other: str):
-    assert verdict(told(text, tool_call(other))) == "1.0"
-
-
-@each_row(
     ("result", "asked"),
     [
         ({"status": "cancelled"}, "Where is it?"),
@@ -120,12 +99,6 @@ def test_another_tool_that_worked_may_have_done_the_act(text: str, other: str):
 def test_an_answer_may_report_what_a_result_or_the_user_told(result: dict[str, str], asked: str):
     read = tool_call("get_order", result=Recorded({**result}))
     assert verdict(told("Your order has been cancelled.", read, asked=asked)) == "undecided"
-
-
-def test_a_tool_that_is_not_on_offer_is_not_meant():
-    assert verdict(told("I've cancelled your order.", offered=("book_flight",))) == "nothing_expected"
-    judged = told("I've cancelled your order.")
-    assert not_evaluated(ANSWERS, replace(judged, tools_offered=None)) == "no_tool_offer"
 
 
 def test_without_answers_or_with_hidden_calls_nothing_is_known():

@@ -12,7 +12,8 @@ from toolgauge.evaluators.repeated_calls import RepeatedCalls
 from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated, Result, outcome_word
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.ports import needs_of
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Inline, ToolKinds
 from toolgauge.score.scorer import Scorer
 
@@ -22,7 +23,6 @@ SEEN = tool_call("look", is_joined_by_id=True)
 FAILED = tool_call("look", is_joined_by_id=True, error=CallError(kind="E", message="m"))
 UNSEEN = tool_call("look", state="rejected")
 # Whose results for a call need nothing but the call and the tools on offer.
-OF_CALLS_ALONE = {"arguments_schema", "policy", "tool_success"}
 
 
 def results(judged: Trajectory, *rules: Criterion) -> list[Result]:
@@ -55,14 +55,6 @@ def test_calls_that_were_seen_whole_are_scored_and_no_others():
     assert [outcome_word(one.outcome) for one in results(judged, rule)] == ["fail", "fail"]
 
 
-@each_row("calls", [(), (UNSEEN,), (tool_call("other", is_joined_by_id=True),)])
-def test_without_a_call_seen_whole_nothing_is_said_to_be_missing(calls: tuple[ToolCall, ...]):
-    (result,) = results(trajectory(*calls, incomplete=WHY), criterion(ToolSuccess(tools=("look",))))
-    assert result.outcome == HALF
-    assert result.finding is not None
-    assert result.finding.reason == HALF.reason
-
-
 def test_a_judge_is_not_asked():
     rule = Criterion(name="c", evaluator_name="j", evaluator=ToolSelectionAccuracy(), revision="1")
     scorer = Scorer([rule], ToolKinds())
@@ -73,10 +65,8 @@ def test_a_judge_is_not_asked():
 
 
 def test_only_evaluators_that_look_at_a_call_alone_say_so():
-    declared = {
-        name
-        for name in plugins.names(plugins.EVALUATORS)
-        if getattr(plugins.evaluator(name), "needs_whole", True) is not True
-    }
-    assert declared == OF_CALLS_ALONE, "an evaluator with `needs_whole = False` has its name in `OF_CALLS_ALONE`"
-    assert ArgumentsSchema.needs_whole is False
+    made = [needs_of(ArgumentsSchema()), needs_of(ToolSuccess()), needs_of(Policy.model_validate({"forbid": ["look"]}))]
+    assert [needs.whole for needs in made] == [False] * 3
+    classes = {name: plugins.evaluator(name) for name in plugins.names(plugins.EVALUATORS)}
+    declared = {name for name, one in classes.items() if not needs_of(one).whole}
+    assert declared == {"arguments_schema"}

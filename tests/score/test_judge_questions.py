@@ -6,7 +6,7 @@ import json
 from msgspec.structs import replace
 
 from tests.rows import each_row
-from tests.score.support import agent_run, expect, expected, tool_call, trajectory
+from tests.score.support import expect, expected, tool_call, trajectory
 from toolgauge.evaluators.llm_judges import (
     Faithfulness,
     OutputJudge,
@@ -20,7 +20,6 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
-from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 from toolgauge.originals import strands
 from toolgauge.originals.deepeval import ArgumentCorrectness
@@ -92,50 +91,6 @@ def test_a_call_sees_the_prompt_and_what_had_ended_before_it_and_never_its_own_r
     ]
     assert quoted_objects(question.prompt, prompts.TARGET_CALL) == [{"call": "refund", "arguments": {"order": "A-17"}}]
     assert "its own result" not in question.prompt
-
-
-def test_calls_of_one_model_output_are_hidden_from_each_other_even_when_they_ran_in_turn():
-    asking = SpanRef("0af7651916cd43dd8448eb211c80319c", "00000000000000aa")
-    first = replace(timed(tool_call("a", {}, result=Recorded("known too late"), turn=0), 0, 1), requested_by=asking)
-    second = replace(timed(tool_call("b", {}, turn=0), 2, 3), requested_by=asking)
-    run = trajectory(first, second, messages=USER)
-    questions = [question for _, question in asked(ToolSelectionAccuracy(), run)]
-    assert all(isinstance(question, Question) and "known too late" not in question.prompt for question in questions)
-
-
-def test_each_outermost_run_of_a_trace_is_a_turn_of_its_own():
-    first, second = (SpanRef("0af7651916cd43dd8448eb211c80319c", f"{number:016x}") for number in (1, 2))
-    run = trajectory(
-        timed(replace(tool_call("find", {}, result=Recorded("x")), run=first), 1, 2),
-        timed(replace(tool_call("refund", {}), run=second), 11, 12),
-    )
-    run = replace(
-        run,
-        runs=(
-            agent_run(first, prompt="find it", response="found", times=(0, 9)),
-            agent_run(second, prompt="refund it", response="done", times=(10, 19)),
-        ),
-    )
-    question = only_question(ToolSelectionAccuracy(tools=("refund",)), run)
-    assert quoted_objects(question.prompt, prompts.HISTORY) == [
-        {"user": "find it"},
-        {"call": "find", "arguments": {}, "result": "x"},
-        {"assistant": "found"},
-        {"user": "refund it"},
-    ]
-
-
-def test_a_call_of_a_sub_agent_is_shown_the_tools_of_its_own_agent():
-    boss, helper = (SpanRef("0af7651916cd43dd8448eb211c80319c", f"{number:016x}") for number in (1, 2))
-    above = replace(
-        agent_run(boss, prompt="hello", response="", times=(0, 9)), tools_offered=(ToolDefinition(name="delegate"),)
-    )
-    own = replace(agent_run(helper, prompt="refund", response="", times=(1, 10)), above=boss, tools_offered=(REFUND,))
-    run = replace(trajectory(replace(tool_call("refund", {}), run=helper)), runs=(above, own))
-    question = only_question(ToolSelectionAccuracy(), run)
-    assert quoted_objects(question.prompt, prompts.TOOLS) == [
-        {"tool": "refund", "description": "Refunds an order.", "parameters": REFUND.parameters}
-    ]
 
 
 # What is clear without a judge
@@ -219,14 +174,6 @@ def test_without_the_words_of_the_user_nobody_is_asked():
         assert reason_of(evaluator, replace(run, messages=USER)) == "no_content"
 
 
-def test_without_a_call_ours_do_not_evaluate_and_the_original_fails():
-    empty = trajectory(messages=USER)
-    assert reason_of(ToolSelectionAccuracy(), empty) == "no_calls"
-    theirs = only_outcome(strands.ToolSelectionAccuracy(), empty)
-    assert isinstance(theirs, Scored)
-    assert (theirs.value, theirs.parts["test_pass"]) == (0.0, 0.0)
-
-
 # Long conversations
 
 
@@ -244,29 +191,6 @@ def test_a_long_history_is_cut_from_the_oldest_turn_and_says_so():
     assert question.notes == ("history cut: 26 of 31 entries left out, the oldest first",)
 
 
-def test_a_giant_result_is_cut_and_does_not_push_out_the_rest():
-    rows: Json = ["y" * 100 for _ in range(100)]
-    run = trajectory(
-        timed(tool_call("small", {}, result=Recorded("fine")), 0, 1),
-        timed(tool_call("giant", {}, result=Recorded(rows)), 2, 3),
-        timed(tool_call("last", {}), 4, 5),
-        messages=USER,
-    )
-    question = only_question(ToolSelectionAccuracy(tools=("last",), max_history_chars=2000), run)
-    assert len(question.prompt) < 5000
-    assert '"fine"' in question.prompt
-    assert '"result (cut)"' in question.prompt
-    assert question.notes == ("long values cut: 1",)
-
-
-def test_tools_on_offer_are_cut_too_but_never_the_one_that_was_called():
-    many = tuple(ToolDefinition(name=f"tool_{number}", description="d" * 100) for number in range(100))
-    run = replace(trajectory(tool_call("tool_99"), messages=USER), tools_offered=many)
-    question = only_question(ToolSelectionAccuracy(max_history_chars=1000), run)
-    assert '"tool_99"' in question.prompt
-    assert question.notes == ("94 of 100 tools on offer left out",)
-
-
 # What a verdict means
 
 
@@ -278,12 +202,6 @@ def test_yes_is_one_and_no_is_zero_and_the_reasoning_stays_out_of_the_explanatio
     assert (yes.value, no.value, "X-1" in no.explanation) == (1.0, 0.0, False)
     assert no.differences[0].actual is not None
     assert no.differences[0].actual.value == {"label": "No", "reasoning": "X-1 was said"}
-
-
-def test_the_labels_of_faithfulness_are_worth_quarters():
-    labels = ("Not At All", "Not Generally", "Neutral/Mixed", "Generally Yes", "Completely Yes")
-    outcomes = [Faithfulness().outcome(QUESTION, {"reasoning": "r", "score": label}) for label in labels]
-    assert [one.value for one in outcomes if isinstance(one, Scored)] == [0, 0.25, 0.5, 0.75, 1]
 
 
 QUESTION = Question(instructions="i", prompt="p", form_name="f", form={"type": "object"})
@@ -305,24 +223,6 @@ QUESTION = Question(instructions="i", prompt="p", form_name="f", form={"type": "
 )
 def test_a_verdict_of_another_form_is_an_error_and_never_a_score(evaluator: JudgeEvaluator, verdict: JsonObject):
     assert isinstance(evaluator.outcome(QUESTION, verdict), Errored)
-
-
-def test_the_original_takes_the_mean_and_passes_when_all_pass():
-    judge = strands.ToolSelectionAccuracy()
-    outcomes = [judge.outcome(QUESTION, {"reasoning": "r", "score": score}) for score in ("Yes", "No")]
-    joined = judge.joined(outcomes)
-    assert isinstance(joined, Scored)
-    assert (joined.value, joined.parts["test_pass"]) == (0.5, 0.0)
-    broken = Errored(error_type="timeout", message="m")
-    assert judge.joined([*outcomes, broken]) is broken
-
-
-@each_row(("score", "value"), [(7.5, 1.0), (-1.0, 0.0), (0.25, 0.25)])
-def test_an_original_score_beyond_its_bounds_is_clamped_and_kept(score: float, value: float):
-    judge = strands.TrajectoryJudge(rubric="r")
-    joined = judge.joined([judge.outcome(QUESTION, {"score": score, "test_pass": True})])
-    assert isinstance(joined, Scored)
-    assert (joined.value, joined.parts) == (value, {"peer_score": score, "test_pass": 1.0})
 
 
 # Rubrics

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.rows import each_row
 from tests.score.support import agent_run, judge, not_evaluated, scored, sides, tool_call, trajectory, user
 from toolgauge.evaluators.one_effect import OneEffect
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Outcome, Scored
@@ -86,28 +86,6 @@ def test_another_id_or_number_is_another_effect(first: Json, then: Json):
     assert results(first, then) == 0
 
 
-@each_row(
-    ("first", "then"),
-    [
-        ({"id": "R-4", "at": "2026-05-01T10:00:00Z"}, {"id": "R-4", "at": "2026-05-01T10:00:23Z"}),
-        ({"id": "R-4", "updated": 1767225600}, {"id": "R-4", "updated": 1767225623}),
-        ({"id": "R-4", "elapsed_ms": 12, "request_id": "a1"}, {"id": "R-4", "elapsed_ms": 15, "request_id": "b2"}),
-        ({"id": "R-4", "etag": "x1", "version": 3}, {"id": "R-4", "etag": "x2", "version": 4}),
-        ({"id": "R-4", "url": "https://x.test/r?sig=a1"}, {"id": "R-4", "url": "https://x.test/r?sig=b2"}),
-        ({"state": "queued"}, {"state": "paid", "id": "R-4"}),
-        ("Paid in 12 ms.", "Paid in 2 s."),
-    ],
-)
-def test_times_and_requests_and_other_words_are_no_other_effect(first: Json, then: Json):
-    assert results(first, then) == 0.5
-
-
-def test_results_that_are_not_known_count_as_the_same():
-    for unseen in (NotRecorded(), Unparsed("R-", reason="truncated")):
-        assert value(run(refund(), replace(refund(5), result=unseen))) == 0.5
-        assert value(run(replace(refund(), result=unseen), refund(5))) == 0.5
-
-
 def test_arguments_are_equal_by_value():
     assert value(run(refund(), refund(5, {"amount": 20.0, "order_id": "ORD-7"}))) == 0
     assert value(run(refund(), refund(5, {"amount": "20", "order_id": "ORD-7"}))) == 1
@@ -129,20 +107,6 @@ def test_arguments_are_equal_by_value():
 def test_a_message_of_the_user_excuses_where_it_may_ask_again(text: str, score: float | str):
     said = (user("My lamp is broken, please refund ORD-7.", 0), user(text, 1))
     assert value(run(refund(), refund(5), said=said)) == score
-
-
-def test_an_offer_of_the_agent_excuses_once_the_user_has_answered():
-    for text, score in (("Shall I send it again?", 0), ("Would you like me to refund it again?", "undecided")):
-        offer = Message(role="assistant", text=f"The refund is done. {text}", turn=1)
-        said = (user("Refund ORD-7.", 0), offer)
-        assert value(run(refund(), refund(5), said=said)) == 0
-        assert value(run(refund(), refund(5), said=(*said, user("Yes.", 1)))) == score
-
-
-def test_a_user_who_asked_for_several_is_not_held_against_the_agent():
-    cards = [tool_call("buy_gift_card", {"amount": 50}, result=Recorded({"card_id": f"G-{n}"})) for n in (1, 2)]
-    assert value(run(*cards, said=(user("I would like two gift cards of 50.", 0),))) == "undecided"
-    assert value(run(*cards, said=(user("I would like a gift card of 50.", 0),))) == 0
 
 
 def test_an_act_after_its_effect_was_taken_back_is_new():

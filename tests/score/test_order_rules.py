@@ -1,17 +1,15 @@
 """Rules about the order of calls: each kind, what counts as done, and what cannot be judged."""
 
 import pytest
-from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
 from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.model.content import NOT_RECORDED
-from toolgauge.model.left_out import LeftOut
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
-from toolgauge.model.trajectory import ClosedBecause, Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import Message, ToolCall, Trajectory
 
 VERIFIED_FIRST = {"before": "refund*", "call": "verify"}
 RECEIPT_AFTER = {"after": "book", "call": "send_receipt"}
@@ -116,21 +114,6 @@ def test_a_broken_rule_counts_although_another_cannot_be_judged():
     assert not_evaluated(rules({"never": "drop"}, {"never": LARGE}), names(unseen)) == "arguments_not_recorded"
 
 
-def test_hidden_calls_leave_open_what_they_could_change():
-    hidden = replace(names("refund", "pay"), hidden_turns=1)
-    assert value(VERIFIED_FIRST, hidden) == "no_content"
-    assert value({"never": "drop"}, hidden) == "no_content"
-    assert value({"never": "pay"}, hidden) == 0.0
-    assert value({"after": "pay", "call": "send_receipt"}, hidden) == "no_content"
-
-
-@each_row("because", ["max_open", "memory", "shutdown", "open_idle"])
-def test_what_must_follow_may_still_come_where_the_end_was_not_seen(because: ClosedBecause):
-    assert value(RECEIPT_AFTER, replace(names("book"), closed_because=because)) == "incomplete"
-    assert value(RECEIPT_AFTER, replace(names("book", "send_receipt"), closed_because=because)) == 1.0
-    assert value(VERIFIED_FIRST, replace(names("refund"), closed_because=because)) == 0.0
-
-
 def agent(text: str, turn: int) -> Message:
     return Message(role="assistant", text=text, turn=turn)
 
@@ -173,34 +156,6 @@ def test_an_answer_that_repeats_the_one_before_is_not_recorded_again():
     assert value(CONFIRMED, talk(user("Yes", 0), QUESTION)) == "no_content"
 
 
-def test_without_messages_of_the_user_nothing_is_judged():
-    assert value(CONFIRMED, talk()) == "no_content"
-    assert value(CONFIRMED, talk(QUESTION)) == "no_content"
-    # What the agent asked may have been cut.
-    assert value(CONFIRMED, replace(talk(REQUEST), left_out=LeftOut(texts=1))) == "truncated"
-
-
-def test_the_agent_may_have_asked_in_another_trace():
-    alone = talk(user("Yes, X-17", 0), conversation_id="c1")
-    assert value(CONFIRMED, alone) == "incomplete"
-    assert value(CONFIRMED, replace(alone, scope="conversation")) == 0.0
-    assert value(CONFIRMED, replace(alone, has_beginning=True)) == 0.0
-    assert value(CONFIRMED, replace(talk(user("Yes, X-17", 0)), has_beginning=False)) == "incomplete"
-
-
-def test_a_call_without_values_is_named_by_its_tool():
-    bare = tool_call("cancel_all")
-    assert value(CONFIRMED, talk(REQUEST, agent("Shall I cancel everything?", 1), user("Yes", 1), call=bare)) == 1.0
-    assert value(CONFIRMED, talk(REQUEST, agent("Is it the one in Rome?", 1), user("Yes", 1), call=bare)) == 0.0
-
-
-def test_huge_names_are_cut_and_lists_bounded():
-    long = "x" * 10_000
-    outcome = scored(rules({"never": "*"}, *[{"never": "x*"}] * 9), names(*[long] * 60))
-    assert len(outcome.explanation) < 2000
-    assert len(outcome.differences) == 50
-
-
 REFUSED: list[tuple[list[object], str]] = [
     ([], "is empty"),
     ([{}], "exactly one of"),
@@ -216,3 +171,8 @@ REFUSED: list[tuple[list[object], str]] = [
 def test_rules_that_mean_nothing_are_refused(written: list[object], complaint: str):
     with pytest.raises(ValidationError, match=complaint):
         rules(*written)
+
+
+def test_without_messages_of_the_user_nothing_is_judged():
+    assert value(CONFIRMED, talk()) == "no_content"
+    assert value(CONFIRMED, talk(QUESTION)) == "no_content"

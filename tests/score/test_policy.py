@@ -1,14 +1,13 @@
 """Policies: what is forbidden, what alone is allowed, and what cannot be judged."""
 
 import pytest
-from msgspec.structs import replace
 from pydantic import ValidationError
 
 from tests.rows import each_row
 from tests.score.support import judge, scored, tool_call, trajectory
 from toolgauge.evaluators.policy import Policy
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
-from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.trajectory import ToolCall, Trajectory
 
@@ -37,24 +36,6 @@ def test_argument_values_are_forbidden():
     assert values(evaluator, *calls) == [0.0, 0.0, 1.0, 1.0, 1.0]
 
 
-def test_only_what_is_named_is_allowed():
-    evaluator = policy(allow_only=["find_*", {"tool": "refund", "arguments": {"amount": {"at_most": 100}}}])
-    calls = (
-        tool_call("find_order"),
-        tool_call("refund", {"amount": 100}),
-        tool_call("refund", {"amount": 101}),
-        tool_call("refund"),
-        tool_call("pay"),
-    )
-    assert values(evaluator, *calls) == [1.0, 1.0, 0.0, 0.0, 0.0]
-
-
-def test_each_item_has_to_be_allowed_and_one_is_enough_to_be_forbidden():
-    mixed = tool_call("order", {"items": [{"sku": "A-1"}, {"sku": "X-1"}]})
-    assert values(policy(allow_only=[{"tool": "order", "arguments": {"items[*].sku": "A-*"}}]), mixed) == [0.0]
-    assert values(policy(forbid=[{"tool": "order", "arguments": {"items[*].sku": "X-*"}}]), mixed) == [0.0]
-
-
 def test_rules_for_an_agent_bind_no_other():
     evaluator = policy(
         forbid=[{"tool": "pay", "agent": "sales*"}], allow_only=[{"agent": "reader", "tool": ["find_*", "get_*"]}]
@@ -66,13 +47,6 @@ def test_rules_for_an_agent_bind_no_other():
         tool_call("get_order", agent="reader"),
     )
     assert values(evaluator, *calls, agents=("sales-eu", "billing", "reader")) == [0.0, 1.0, 0.0, 1.0]
-
-
-def test_failed_calls_may_be_ignored_and_tools_chosen():
-    failed = tool_call("pay", error=CallError(kind="", message=""))
-    assert values(policy(forbid=["pay"], failed_calls="ignore"), failed, tool_call("find")) == [1.0]
-    assert values(policy(forbid=["*"], tools=["pay*"]), tool_call("find"), tool_call("pay_all")) == [0.0]
-    assert values(policy(forbid=["*_all"], allow_only=["delete_*"]), tool_call("delete_all")) == [0.0]
 
 
 def test_what_cannot_be_seen_is_not_judged():
@@ -100,12 +74,6 @@ def test_the_explanation_names_rule_and_paths_and_no_value():
     assert "`amount` not met" in outcome.explanation
 
 
-@each_row("parameters", [{}, {"forbid": []}, {"allow_only": []}, {"forbid": "pay"}, {"forbid": [{"to": "x"}]}])
-def test_a_policy_without_rules_is_refused(parameters: dict[str, object]):
-    with pytest.raises(ValidationError):
-        policy(**parameters)
-
-
 READS: dict[str, object] = {"forbid": [{"name": "orders", "result": {"matches": ".*obey me.*"}}]}
 
 
@@ -131,16 +99,6 @@ def test_a_result_that_was_not_recorded_cannot_be_judged():
 
 def judged(evaluator: Policy, run: Trajectory) -> list[Scored]:
     return [outcome for outcome in judge(evaluator, run) if isinstance(outcome, Scored)]
-
-
-def test_a_tool_on_offer_is_a_reason_against_each_call():
-    evaluator = policy(forbid=[{"name": "orders", "tool": "get_*", "offered": {"matches": ".*obey me.*"}}])
-    run = trajectory(tool_call("get_a"), tool_call("set_a"), offered=["a"])
-    assert [one.value for one in judged(evaluator, run)] == [1, 1]
-    hidden = ToolDefinition(name="b`", parameters={"properties": {"x": {"description": "obey me"}}})
-    first, second = judged(evaluator, replace(run, tools_offered=(ToolDefinition(name="a"), hidden)))
-    assert (first.value, second.value, "`b``" in first.explanation) == (0, 1, True)
-    assert values(evaluator, tool_call("get_a")) == ["no_tool_offer"]
 
 
 def test_only_rules_that_forbid_look_at_texts():

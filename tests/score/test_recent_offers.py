@@ -66,40 +66,6 @@ def test_else_that_of_the_service_within_an_hour():
         assert (names(completed), completed.offer_from) == (expected, "service" if expected else "trace")
 
 
-@each_row(
-    "asking",
-    [
-        run(service="other"),
-        run(version="2"),
-        run(agents=("auditor",)),
-        run(agents=("clerk", "auditor")),
-    ],
-)
-def test_what_others_had_on_offer_stands_in_for_nothing(asking: Trajectory):
-    assert names(after(run("refund", version="1"), run("refund"), asking=asking)) is None
-
-
-def test_agents_of_a_conversation_each_have_their_own_offer():
-    before = run("a", agents=("triage",)), run("b", agents=("clerk",), minute=1)
-    assert names(after(*before, asking=run(agents=("triage",), minute=2))) == ["a"]
-    assert names(after(*before, asking=run(agents=("clerk",), minute=2))) == ["b"]
-    both = run("a", "b", agents=("triage", "clerk"))
-    assert names(after(both, asking=run(agents=("clerk",)))) == ["a", "b"]
-
-
-def test_an_own_offer_stays_even_an_empty_one_and_an_empty_one_stands_in_for_nothing():
-    empty = replace(run(), tools_offered=())
-    completed = after(run("refund"), asking=empty)
-    assert (completed.tools_offered, completed.offer_from) == ((), "trace")
-    assert names(after(run("refund"), empty, asking=run(minute=1))) == ["refund"]
-
-
-def test_an_older_trajectory_that_closes_late_replaces_nothing():
-    assert names(after(run("new", minute=9), run("old"), asking=run(minute=10))) == ["new"]
-    late = after(run("new", minute=9), run("old"), asking=run(minute=10, conversation="d"))
-    assert names(late) == ["new"]
-
-
 BOSS, WORKER, OTHER = (SpanRef(TRACE, f"{number:016x}") for number in (101, 102, 103))
 
 
@@ -129,29 +95,6 @@ def test_each_run_gets_the_offer_of_the_same_agent(named: tuple[str | None, str 
         )
         asking = team(of_agent(BOSS, boss), of_agent(WORKER, worker, above=BOSS), conversation=conversation)
         assert of_runs(after(before, asking=asking)) == [(["delegate"], source), (["search"], source)]
-
-
-def test_a_manager_never_gets_the_offer_of_its_worker():
-    silent = team(of_agent(BOSS, "boss"), of_agent(WORKER, "worker", "search", above=BOSS))
-    assert of_runs(after(silent, silent, asking=silent))[0] == (None, "trace")
-    alone = replace(run(agents=("boss",)), runs=(of_agent(BOSS, "boss"),))
-    assert of_runs(after(silent, asking=alone)) == [(None, "trace")]
-    assert names(after(silent, asking=alone)) is None
-
-
-def test_an_agent_alone_gets_the_offer_it_had_in_a_team():
-    both = team(of_agent(BOSS, "boss", "delegate"), of_agent(WORKER, "worker", "search", above=BOSS))
-    alone = replace(run(agents=("boss",)), runs=(of_agent(BOSS, "boss"),))
-    assert of_runs(after(both, asking=alone)) == [(["delegate"], "conversation")]
-    # A run with an offer of its own keeps it.
-    asking = team(of_agent(BOSS, "boss", "new"), of_agent(WORKER, "worker", above=BOSS))
-    assert of_runs(after(both, asking=asking)) == [(["new"], "trace"), (["search"], "conversation")]
-
-
-def test_of_two_agents_with_one_name_and_different_offers_none_stands_in():
-    twins = (of_agent(WORKER, "worker", "search", above=BOSS), of_agent(OTHER, "worker", "write", above=BOSS))
-    asking = team(of_agent(BOSS, "boss", "x"), of_agent(WORKER, "worker", above=BOSS))
-    assert of_runs(after(team(of_agent(BOSS, "boss", "x"), *twins), asking=asking))[1] == (None, "trace")
 
 
 def test_what_is_kept_is_bounded():

@@ -1,7 +1,5 @@
 """`repeated_calls` finds agents that go round in circles, and leaves alone those that poll, retry or are asked again."""
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from tests.rows import each_row
@@ -14,8 +12,6 @@ from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Scored
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.contracts import Contract, ToolKinds
-from toolgauge.score.facts import Facts
 
 FAILED = CallError(kind="TimeoutError", message="no answer")
 REPEATED = RepeatedCalls()
@@ -54,14 +50,6 @@ def test_the_tenth_identical_call_fails_a_run_that_is_still_open():
     assert REPEATED.while_open(tenth) is not None
 
 
-def test_identical_calls_fall_smoothly():
-    assert values(trajectory(find(1), find(2), tool_call("look", {"order": 1}))) == [1, 1, 1]
-    for same in (find(), find(result=NotRecorded()), tool_call("find", arguments=Unparsed("{"))):
-        assert values(trajectory(same, same, same, same)) == [1, 0.5, 0.33, 0.25]
-    unseen = tool_call("find", arguments=NotRecorded("redacted"))
-    assert values(trajectory(unseen, unseen)) == ["redacted", "redacted"]
-
-
 def test_a_repeat_names_the_call_before_and_how_many_there_are():
     _, second, third = judge(REPEATED, trajectory(find(), tool_call("look"), find(), find()))[1:]
     assert isinstance(second, Scored)
@@ -69,13 +57,6 @@ def test_a_repeat_names_the_call_before_and_how_many_there_are():
     assert ("2 times" in second.explanation, second.explanation.endswith("call 1")) == (True, True)
     assert ("3 times" in third.explanation, third.explanation.endswith("call 3")) == (True, True)
     assert (second.parts, third.parts) == ({"identical": 2}, {"identical": 3})
-
-
-def test_arguments_are_compared_by_value_and_in_any_order_of_keys():
-    same: list[Json] = [{"a": 1, "b": ["x", {"c": None}]}, {"b": ["x", {"c": None}], "a": 1.0}]
-    assert values(trajectory(*[tool_call("find", arguments) for arguments in same])) == [1, 0.5]
-    assert values(trajectory(tool_call("find", {"a": True}), tool_call("find", {"a": 1}))) == [1, 1]
-    assert values(trajectory(tool_call("find", {"a": "1"}), tool_call("find", {"a": 1}))) == [1, 1]
 
 
 def test_a_state_changing_call_that_succeeded_begins_anew():
@@ -110,12 +91,6 @@ def back_and_forth(count: int) -> list[ToolCall]:
     return [find(result=Recorded({"row": "ab"[number % 2]})) for number in range(count)]
 
 
-def test_pages_with_new_content_are_progress():
-    assert values(trajectory(*other(20))) == [1] * 20
-    asked = tuple(user(f"more, {turn}", turn) for turn in range(5))
-    assert values(trajectory(*other(5), messages=asked)) == [1] * 5
-
-
 def test_beyond_twenty_calls_with_new_content_the_value_falls_and_passes_all_the_same():
     pages = values(trajectory(*other(45)))
     assert (pages[19], pages[20], pages[29], pages[39], pages[44]) == (1, 0.95, 0.67, 0.5, 0.5)
@@ -127,13 +102,6 @@ def test_beyond_twenty_calls_with_new_content_the_value_falls_and_passes_all_the
 def test_a_last_page_that_comes_back_repeats():
     pages = other(7)
     assert values(trajectory(*pages, pages[-1], pages[-1])) == [1] * 7 + [0.5, 0.33]
-
-
-def test_results_that_differ_in_nothing_but_times_counters_and_request_ids_are_no_new_content():
-    passing: list[JsonObject] = [
-        {"rows": [], "elapsed_ms": n, "request_id": f"r-{n}", "page": n, "nextCursor": f"c{n}"} for n in range(4)
-    ]
-    assert values(trajectory(*[find(result=Recorded(one)) for one in passing])) == [1, 0.5, 0.33, 0.25]
 
 
 def test_results_that_come_back_fall_from_the_third_without_new_content_on_and_fail_from_the_fifth_on():
@@ -151,41 +119,15 @@ def test_other_orders_and_pieces_of_the_same_words_are_no_new_content():
     assert values(trajectory(*[find(result=Recorded(piece)) for piece in pieces])) == [1, 1, 0.67, 0.5, 0.4, 0.33]
 
 
-@each_row(
-    "results",
-    [
-        [{"state": "running", "done": f"{number}0 of 90 files"} for number in range(9)],
-        [{"state": "running", "job": f"part-{number}"} for number in range(9)],
-        [{"items": [f"{name}pple", f"{name}anana"], "more": True} for name in "abcdefghi"],
-    ],
-    ids=["numbers", "ids", "words"],
-)
-def test_new_numbers_ids_and_mostly_new_words_are_new_content(results: list[Json]):
-    assert values(trajectory(*[find(result=Recorded(one)) for one in results])) == [1] * 9
-
-
 @each_row(("name", "arguments"), [("scroll_down", {"by": "page"}), ("fetchNextPage", {"of": "list"}), ("read_on", {})])
 def test_of_tools_that_page_and_calls_without_arguments_each_other_result_is_new(name: str, arguments: Json):
     shown = [tool_call(name, arguments, result=Recorded(f"the section of the {part}")) for part in "abcdefg"]
     assert values(trajectory(*shown)) == [1] * 7
 
 
-def test_a_change_in_the_turn_of_the_first_call_is_not_in_between():
-    first, *more = (replace(call, turn=turn) for turn, call in enumerate(back_and_forth(5)))
-    made = trajectory(first, tool_call("refund", turn=0), *more, writing_tools=["refund"])
-    assert values(made) == [1, 1, 1, 1, 0.67, 0.5]
-
-
 def test_identical_calls_in_traces_of_one_conversation_are_found():
     calls = [replace(call, span=SpanRef(f"{number:032x}", "1")) for number, call in enumerate(back_and_forth(6))]
     assert values(trajectory(*calls, scope="conversation")) == [1, 1, 1, 0.67, 0.5, 0.4]
-
-
-def test_failures_before_the_first_success_do_not_count_and_later_ones_do():
-    worked = [tool_call("pay", {"card": "a"}, result=Recorded(f"{number}")) for number in range(4)]
-    assert values(trajectory(failing(), failing(), worked[0])) == [1, 1, 1]
-    rounds = [worked[0], *[call for one in worked[1:3] for call in (failing(), one, failing(), worked[0])]]
-    assert values(trajectory(*rounds))[-1] == 0.29
 
 
 def test_results_that_differ_in_what_changes_by_itself_are_the_same():
@@ -223,22 +165,9 @@ def test_a_message_of_the_user_begins_anew_where_results_are_not_known():
     assert values(trajectory(unseen, unseen, unseen, unseen, messages=asked)) == [1, 0.5, 0.67, 0.5]
 
 
-def test_without_messages_each_trace_of_a_conversation_is_one():
-    traces = ["a" * 32, "b" * 32, "b" * 32]
-    calls = [replace(find(result=NotRecorded()), span=SpanRef(trace, "1")) for trace in traces]
-    assert values(trajectory(*calls, scope="conversation")) == [1, 1, 0.5]
-
-
 def test_agents_do_not_repeat_each_other():
     calls = [replace(find(), agent=agent) for agent in ("clerk", "cook", "clerk")]
     assert values(trajectory(*calls)) == [1, 1, 0.5]
-
-
-def test_runs_within_another_run_do_not_repeat_each_other():
-    outer, first, second = (SpanRef("a" * 32, str(number)) for number in range(3))
-    runs = (agent_run(outer), agent_run(first, outer), agent_run(second, outer))
-    calls = [replace(find(), run=span) for span in (first, second, second)]
-    assert values(replace(trajectory(*calls), runs=runs)) == [1, 1, 0.5]
 
 
 def test_outermost_runs_of_a_trace_share_calls_only_where_they_share_a_history():
@@ -250,26 +179,6 @@ def test_outermost_runs_of_a_trace_share_calls_only_where_they_share_a_history()
     assert values(replace(trajectory(*calls), runs=tuple(runs))) == [1, 0.5, 0.33, 1]
 
 
-def test_runs_in_the_traces_of_a_conversation_share_their_calls():
-    spans = [SpanRef(trace * 32, "1") for trace in "ab"]
-    judged = trajectory(*[replace(find(), run=span) for span in spans], scope="conversation")
-    assert values(replace(judged, runs=tuple(map(agent_run, spans)))) == [1, 0.5]
-
-
-def by_contract(polls: Mapping[str, bool], *calls: ToolCall) -> list[float | str]:
-    """The scores where contracts say which tools poll."""
-    kinds = ToolKinds({name: Contract(polls=one) for name, one in polls.items()})
-    judged = RepeatedCalls().outcomes(Facts(trajectory(*calls), kinds))
-    return [round(one.value, 2) if isinstance(one, Scored) else getattr(one, "reason", "error") for _, one in judged]
-
-
-def test_polling_tools_are_not_judged_and_what_follows_them_begins_anew():
-    assert values(trajectory(find(), tool_call("wait", {"s": 5}), find())) == [1, 1]
-    assert not_evaluated(REPEATED, trajectory(tool_call("wait"), tool_call("wait"))) == "no_calls"
-    assert by_contract({"fi*": True}, find(), find(), tool_call("look")) == [1]
-    assert by_contract({"wait": False}, *[tool_call("wait")] * 2) == [1, 0.5]
-
-
 @each_row(
     "name",
     ["wait_for_job", "poll_queue", "get_job_status", "check_import_status", "getRunStatus", "jobs__check_run_status"],
@@ -279,37 +188,8 @@ def test_tools_whose_names_show_that_they_poll_are_not_judged(name: str):
     assert not_evaluated(REPEATED, trajectory(*states)) == "no_calls"
 
 
-def test_tools_that_do_not_poll_by_contract_are_judged_by_their_results_and_never_for_other_results():
-    contracts = {"fetch": True, "get_*": False}
-    states = [tool_call("get_job_status", {"job": 1}, result=Recorded(f"{number} %")) for number in range(6)]
-    assert by_contract(contracts, *states, states[-1]) == [1] * 6 + [0.5]
-    polled = [replace(call, name="fetch") for call in states]
-    assert by_contract(contracts, *polled) == ["no_calls"]
-
-
-@each_row("name", ["transferToAgent", "transfer_back_to_supervisor", "crm__handoff_to_sales"])
-def test_hand_offs_in_any_spelling_are_not_judged_and_what_follows_them_begins_anew(name: str):
-    assert values(trajectory(find(), tool_call(name), tool_call(name), find())) == [1, 1]
-    assert not_evaluated(REPEATED, trajectory(tool_call(name), tool_call(name))) == "no_calls"
-
-
 @each_row("length", [2, 3, 5, 6])
 def test_rounds_of_state_changing_calls_with_the_same_results_are_found(length: int):
     names = [f"set_{number}" for number in range(length)]
     rounds = trajectory(*[tool_call(name, result=Recorded("ok")) for name in names * 3], writing_tools=names)
     assert values(rounds) == [1] * (2 * length - 1) + [0.5] * length + [0.33]
-
-
-def test_rounds_with_other_results_or_after_a_message_of_the_user_are_none():
-    names = ["lock", "open"]
-    counted = [tool_call(name, result=Recorded(number)) for number, name in enumerate(names * 3)]
-    assert values(trajectory(*counted, writing_tools=names)) == [1] * 6
-    asked = tuple(user(f"please {turn}", turn) for turn in range(6))
-    rounds = [tool_call(name, result=Recorded("ok")) for name in names * 3]
-    assert values(trajectory(*rounds, writing_tools=names, messages=asked)) == [1] * 6
-
-
-def test_only_the_tools_that_count_are_judged_and_the_others_may_still_change_something():
-    change = tool_call("refund")
-    judged = trajectory(find(), change, find(), find(), writing_tools=["refund"])
-    assert values(judged, RepeatedCalls(tools=("find",))) == [1, 1, 0.5]

@@ -53,35 +53,9 @@ def test_a_run_without_a_whole_answer_fails_with_the_reason(ending: Ending, noun
     assert scored(RunCompleted(), replace(ended(ending), closed_because="shutdown")).value == 1.0
 
 
-@each_row("tool", ["send_message", "slack_send", "mail__reply", "final_answer", "sendEmail", "notify_user"])
-def test_an_agent_that_answers_with_a_tool_may_say_nothing_more(tool: str):
-    assert scored(RunCompleted(), ended("empty", tool_call(tool))).value == 1.0
-    assert scored(RunCompleted(), ended("empty", tool_call(tool), tool_call("find"))).value == 0.0
-
-
 @each_row("tool", ["send_certificate", "find_order", "transfer_to_human_agents", "think"])
 def test_other_tools_give_no_answer(tool: str):
     assert scored(RunCompleted(), ended("empty", tool_call(tool), texts=2)).value == 0.0
-
-
-def test_an_empty_answer_after_that_of_another_agent_or_without_content_adds_nothing():
-    assert scored(RunCompleted(), ended("empty", agents=("shop", "desk"), texts=2)).value == 1.0
-    assert scored(RunCompleted(), ended("empty", agents=("shop", "desk"))).value == 0.0
-    assert scored(RunCompleted(), ended("empty", texts=0)).value == 1.0
-
-
-def test_a_run_that_was_done_again_with_a_whole_answer_is_made_good():
-    judged = ended("length")
-    assert scored(RunCompleted(), replace(judged, runs=(*judged.runs, replace(AGAIN, start_ns=200)))).value == 1.0
-    both = replace(judged, runs=(*judged.runs, replace(AGAIN, start_ns=200, ending="length")))
-    assert scored(RunCompleted(), both).value == 0.0
-
-
-def test_calls_that_were_never_answered_are_named_and_fail_nothing():
-    calls = [tool_call(name, state="requested_only") for name in ("pay", "pay", "pick_date")]
-    outcome = scored(RunCompleted(), replace(trajectory(*calls), runs=(RUN,)))
-    assert outcome.value == 1.0
-    assert outcome.explanation == "the run ended without an error; never answered: `pay`, `pick_date`"
 
 
 def test_a_run_whose_end_was_not_seen_is_not_evaluated():
@@ -90,15 +64,6 @@ def test_a_run_whose_end_was_not_seen_is_not_evaluated():
     cut = replace(trajectory(), runs=(whole,), sources=(models,), closed_because="max_duration")
     assert not_evaluated(RunCompleted(), cut) == "incomplete"
     assert scored(RunCompleted(), replace(cut, runs=(replace(whole, error=CRASHED.error),))).value == 0.0
-
-
-def test_without_an_agent_run_a_last_turn_that_was_never_answered_is_no_end():
-    models = SpanSource(service=None, scope="s", dialect="d", spans=(), model_calls=2, has_runs=True)
-    calls = tool_call("find"), tool_call("pay", turn=1, state="requested_only")
-    seen = replace(trajectory(*calls), runs=(replace(RUN, is_agent=False),), sources=(models,))
-    assert not_evaluated(RunCompleted(), seen) == "incomplete"
-    answered = replace(seen, calls=(tool_call("pay", state="requested_only"), tool_call("find", turn=1)))
-    assert scored(RunCompleted(), answered).value == 1.0
 
 
 def test_tool_spans_alone_show_no_run():

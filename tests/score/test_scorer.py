@@ -2,8 +2,7 @@
 
 import re
 from asyncio import CancelledError
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import ClassVar, cast
 
 import pytest
@@ -11,10 +10,8 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import expect, expected, tool_call, trajectory, user
-from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
-from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.left_out import HASH_BYTES, LeftOut, token_hash
 from toolgauge.model.outcomes import (
@@ -112,13 +109,6 @@ def test_the_threshold_decides_what_passes(value: float, pass_at: float, word: s
     assert outcome_word(only(trajectory(), rule)) == word
 
 
-def test_an_exempt_score_passes_below_the_threshold():
-    for parts in ({}, {"wrong_type": 1.0}):
-        outcome = only(JUDGED, criterion(Yields((None, Scored(0.2, "x", parts, is_exempt=True)))))
-        assert isinstance(outcome, Scored)
-        assert (outcome.value, outcome.passed) == (0.2, True)
-
-
 def test_results_come_in_the_order_of_criteria_and_calls():
     judged = trajectory(tool_call("a"), tool_call("b"), offered=["a"])
     results = score(judged, criterion(KnownTool(), name="second"), criterion(ToolSuccess(), name="first"))
@@ -152,14 +142,6 @@ def test_a_criterion_applies_when_all_conditions_hold(when: When, applies: bool)
     assert bool(score(judged, criterion(when=when))) is applies
 
 
-def test_a_criterion_of_another_scope_does_not_apply():
-    of_trace = trajectory(tool_call("a"), conversation_id="c-1")
-    assert score(replace(of_trace, scope="conversation"), criterion()) == ()
-    assert score(of_trace, criterion(scope="conversation")) == ()
-    # A trace without a conversation id is a conversation of its own.
-    assert len(score(replace(of_trace, conversation_id=None), criterion(scope="conversation"))) == 1
-
-
 def test_with_an_agent_only_the_calls_of_that_agent_are_judged():
     judged = trajectory(tool_call("a", agent="clerk"), tool_call("b", agent="cook"), agents=("clerk", "cook"))
     rule = criterion(when=When(agent="cook"))
@@ -190,14 +172,6 @@ def test_a_reference_is_looked_up_by_an_attribute():
     }
 
 
-def test_a_case_glob_picks_trajectories_by_their_reference_key():
-    cases = {"refund-1": expected(expect("a", {})), "sale-1": expected(expect("a", {}))}
-    rule = criterion(ToolCallArgs(), when=When(case="refund-*"), reference=Lookup("case", cases))
-    assert len(score(trajectory(tool_call("a"), attributes={"case": "refund-1"}), rule)) == 1
-    assert score(trajectory(tool_call("a"), attributes={"case": "sale-1"}), rule) == ()
-    assert score(trajectory(tool_call("a")), rule) == ()
-
-
 def test_sampling_keeps_the_same_conversations_for_all_criteria():
     few, more = criterion(name="few", sample=0.1), criterion(name="more", sample=0.4)
     kept = {"few": set[int](), "more": set[int]()}
@@ -210,12 +184,6 @@ def test_sampling_keeps_the_same_conversations_for_all_criteria():
     assert kept["few"] < kept["more"]
     assert 25 < len(kept["few"]) < 75
     assert 160 < len(kept["more"]) < 240
-
-
-def test_sampling_goes_by_trace_where_there_is_no_conversation_and_knows_all_and_none():
-    assert len({len(score(trajectory(tool_call("a")), criterion(sample=0.5))) for _ in range(5)}) == 1
-    assert outcome_word(only(trajectory(tool_call("a")), criterion(sample=1.0))) == "pass"
-    assert outcome_word(only(trajectory(tool_call("a")), criterion(sample=0.0))) == "not_evaluated"
 
 
 def test_an_exception_becomes_an_error_without_values_and_earlier_outcomes_stay():
@@ -248,36 +216,6 @@ def test_a_person_may_interrupt_an_evaluation_on_the_main_thread():
         score(JUDGED, criterion(Interrupted()))
 
 
-def test_what_stands_around_evaluations_is_entered_for_each_evaluation_only():
-    steps: list[str] = []
-
-    @contextmanager
-    def around(judged: Criterion, trajectory: Trajectory) -> Generator[None]:
-        steps.append(f"enter {judged.name} {trajectory.trace_id[:4]}")
-        yield
-        steps.append(f"leave {judged.name}")
-
-    criteria = [criterion(name="one"), criterion(sample=0.0), criterion(name="two")]
-    Scorer(criteria, ToolKinds(), around=around).score(replace(JUDGED, trace_id="ab" * 16))
-    assert steps == ["enter one abab", "leave one", "enter two abab", "leave two"]
-
-
-def test_what_ended_the_process_is_evaluated_no_more():
-    scorer = Scorer([criterion(name="one"), criterion(name="two")], ToolKinds())
-    scorer.set_crashed_aside([(JUDGED.trace_id, "one")])
-    other = replace(JUDGED, trace_id="ab" * 16)
-    found = [outcome_word(one.outcome) for run in (JUDGED, other) for one in scorer.score(run)]
-    assert found == ["error", "pass", "pass", "pass"]
-    scorer.set_crashed_aside([("", "two")])
-    assert [outcome_word(one.outcome) for one in scorer.score(other)] == ["pass", "error"]
-
-
-def test_an_evaluator_that_yields_outcomes_for_ever_is_stopped_at_the_first_repeat():
-    fine = (None, Scored(value=1.0, explanation="x"))
-    results = score(trajectory(), criterion(Yields(*[fine] * 1000)))
-    assert [outcome_word(result.outcome) for result in results] == ["pass", "error"]
-
-
 @each_row(
     "evaluator",
     [
@@ -308,19 +246,6 @@ def test_what_is_not_an_outcome_becomes_an_error(evaluator: Evaluator):
     assert outcome_word(only(JUDGED, criterion(evaluator))) == "error"
 
 
-def test_an_evaluator_that_will_not_be_closed_is_an_error_and_no_more():
-    class Stubborn(Yields):
-        def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Generator[Evaluation]:  # noqa: ARG002 (a fake)
-            for _ in range(3):
-                try:
-                    yield None, Scored(value=2.0, explanation="x")
-                except GeneratorExit:
-                    yield None
-
-    results = score(JUDGED, criterion(Stubborn()))
-    assert {outcome_word(result.outcome) for result in results} == {"error"}
-
-
 def test_overload_is_said_for_every_criterion_that_applies():
     scorer = Scorer([criterion(), criterion(when=When(service="other")), criterion(sample=0.0)], ToolKinds())
     reasons = [
@@ -329,11 +254,6 @@ def test_overload_is_said_for_every_criterion_that_applies():
     assert reasons == ["overload", "sampled_out"]
     (interrupted, _) = scorer.interrupted(JUDGED)
     assert interrupted.outcome == NotEvaluated(reason="incomplete", explanation="scoring was interrupted")
-
-
-def test_an_expected_writing_tool_counts_though_it_was_not_called():
-    rule = criterion(ToolCallF1(tools="writes"), reference=Inline(expected(expect("issue_refund", {"id": 1}))))
-    assert getattr(only(trajectory(tool_call("get_order", {"id": 1})), rule), "value", None) == 0.0
 
 
 def values_seen(judged: Trajectory, **args: str | int) -> float | None:
@@ -354,16 +274,6 @@ def test_a_reference_whose_values_occur_nowhere_is_flagged():
     assert values_seen(trajectory(tool_call("refund", {"amount": 1201})), amount=20) == 0
 
 
-def test_values_that_were_said_called_or_answered_are_seen():
-    said = trajectory(tool_call("refund", {"order": "B-2"}), messages=(user("refund a-17, it cost 20 euro", 0),))
-    assert values_seen(said, order="A-17", amount=20, currency="euro", note="unheard of") == 0.75
-
-
-def test_nothing_is_flagged_where_no_content_was_recorded_or_no_value_is_expected():
-    assert values_seen(trajectory(tool_call("search", arguments=NotRecorded())), order="A-17") is None
-    assert values_seen(trajectory(tool_call("refund", {"x": 1}))) is None
-
-
 def test_a_value_in_the_cut_part_of_a_text_is_seen():
     cut = LeftOut(hashes=token_hash("a-17").to_bytes(HASH_BYTES, "big"), texts=1)
     judged = trajectory(tool_call("refund", {"order": "B-2"}), left_out=cut)
@@ -371,10 +281,3 @@ def test_a_value_in_the_cut_part_of_a_text_is_seen():
     unhashed = replace(judged, left_out=LeftOut(texts=1))
     assert values_seen(unhashed, order="B-2", city="Berlin") == 1
     assert values_seen(unhashed, city="Berlin") is None
-
-
-def test_a_hostile_name_or_id_does_not_stop_scoring():
-    hostile = tuple(tool_call(name, state="requested_only") for name in ("\ud800", "x" * 1_000_000, "a\nb"))
-    judged = trajectory(*hostile, conversation_id="\udfff", offered=["\ud801"], service="\ud802")
-    rules = [criterion(KnownTool(tools=("*",))), criterion(when=When(service="*"))]
-    assert {outcome_word(result.outcome) for result in score(judged, *rules)} == {"fail", "not_evaluated"}

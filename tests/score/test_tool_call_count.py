@@ -7,7 +7,6 @@ from pydantic import ValidationError
 from tests.rows import each_row
 from tests.score.support import expect, expected, not_evaluated, scored, sides, tool_call, trajectory
 from toolgauge.evaluators.expected_calls import ToolCallCount
-from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Trajectory
 
 
@@ -70,12 +69,6 @@ def test_a_count_that_cannot_be_read_says_what_is_allowed(written: object, messa
         evaluator(counts={"a": written})
 
 
-def test_a_run_without_calls_meets_a_tool_that_must_not_be_called():
-    assert scored(evaluator(counts={"delete_all": 0}), trajectory()).value == 1.0
-    outcome = scored(evaluator(counts={"delete_all": 0, "search": ">= 1"}), trajectory())
-    assert (outcome.value, "at least 1" in outcome.explanation) == (0.5, True)
-
-
 def test_a_glob_counts_all_tools_it_matches_and_names_may_be_in_several_rules():
     outcome = scored(
         evaluator(counts={"delete_*": 0, "*": "<= 5", "delete_one": 2}), called(delete_one=2, delete_two=1)
@@ -104,24 +97,3 @@ def test_without_a_rule_expected_calls_say_how_many_there_may_be():
     too_many = scored(ToolCallCount(), called(a=1, b=7, c=2, d=9), wanted)
     assert "exactly 2; `c`: 2 calls instead of 0 to 1" in too_many.explanation
     assert scored(ToolCallCount(), called(ab=1), expected(expect("a*"))).value == 0.0
-
-
-def test_expected_calls_that_must_not_be_made_are_a_rule_of_a_run_without_calls():
-    wanted = expected(expect("delete_all", optional=True, repeat=(0, 0)))
-    assert scored(ToolCallCount(), trajectory(), wanted).value == 1.0
-    assert scored(ToolCallCount(), called(delete_all=1), wanted).value == 0.0
-
-
-def test_counts_go_before_expected_calls_and_tools_say_which_of_those_count():
-    wanted = expected(expect("a"), expect("b"))
-    assert scored(evaluator(counts={"a": 2}), called(a=2), wanted).value == 1.0
-    assert scored(evaluator(tools=["a"]), called(a=1), wanted).value == 1.0
-    assert not_evaluated(evaluator(tools=["x"]), called(a=1), wanted) == "nothing_expected"
-
-
-def test_failed_calls_and_other_tools_can_be_left_out():
-    failed = tool_call("a", error=CallError(kind="E", message=""))
-    run = trajectory(failed, tool_call("a"), tool_call("b"))
-    assert scored(evaluator(counts={"a": 2}), run).value == 1.0
-    assert scored(evaluator(counts={"a": 1}, failed_calls="ignore"), run).value == 1.0
-    assert scored(evaluator(counts={"*": 1}, tools=["b"]), run).value == 1.0

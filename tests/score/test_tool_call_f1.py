@@ -5,12 +5,10 @@ import pytest
 from tests.score.support import (
     expect,
     expected,
-    expected_turns,
     scored,
     sides,
     tool_call,
     trajectory,
-    user,
 )
 from toolgauge.evaluators.expected_calls import ToolCallF1
 from toolgauge.model.content import NotRecorded, Unparsed
@@ -41,55 +39,6 @@ def test_arguments_decide_unless_only_names_are_matched_or_given():
     assert scored(ToolCallF1(), called, expected(expect("book"))).value == 1.0
     unseen = trajectory(tool_call("book", arguments=NotRecorded()))
     assert scored(BY_NAME, unseen, expected(expect("book", {"id": 1}))).value == 1.0
-
-
-def test_repeats_count_as_a_multiset():
-    called = trajectory(*[tool_call("a", {"x": 1})] * 3)
-    outcome = scored(ToolCallF1(), called, expected(expect("a", {"x": 1})))
-    assert outcome.value == 0.5
-    assert outcome.parts["repeated"] == 2
-    assert outcome.explanation == "1 of 1 expected calls match; repeated: `a` x2"
-    twice = expected(expect("a", {"x": 1}), expect("a", {"x": 1}))
-    assert scored(ToolCallF1(), trajectory(tool_call("a", {"x": 1})), twice).value == pytest.approx(2 / 3)
-
-
-def test_a_call_expected_by_name_leaves_the_exact_one_to_the_exact_call():
-    reference = expected(expect("a"), expect("a", {"x": 1}))
-    called = trajectory(tool_call("a", {"x": 1}), tool_call("a", {"x": 2}))
-    assert scored(ToolCallF1(), called, reference).value == 1.0
-
-
-def test_no_call_expected_and_none_made_is_a_success():
-    assert scored(ToolCallF1(), trajectory(), expected()).value == 1.0
-    made = scored(ToolCallF1(), trajectory(tool_call("pay", {"amount": 3})), expected())
-    assert (made.value, made.parts["precision"], "unexpected: `pay`" in made.explanation) == (0.0, 0.0, True)
-    assert "missing: `a`" in scored(ToolCallF1(), trajectory(), expected(expect("a", {}))).explanation
-    reference = expected_turns((expect("a", {}),), ())
-    turns = trajectory(tool_call("a", turn=0), messages=(user("do a", 0), user("thanks", 1)))
-    assert scored(ToolCallF1(), turns, reference).parts["turns_scored"] == 2
-
-
-def test_optional_calls_count_only_when_made():
-    reference = expected(expect("a", {}), expect("log", optional=True))
-    assert scored(ToolCallF1(), trajectory(tool_call("a")), reference).value == 1.0
-    assert scored(ToolCallF1(), trajectory(tool_call("a"), tool_call("log")), reference).value == 1.0
-    assert scored(ToolCallF1(), trajectory(tool_call("a"), tool_call("x")), reference).value == pytest.approx(2 / 3)
-
-
-def test_a_required_call_is_filled_before_an_optional_one():
-    reference = expected(expect("a", {}, optional=True), expect("a", {}))
-    outcome = scored(ToolCallF1(), trajectory(tool_call("a")), reference)
-    assert (outcome.value, outcome.parts["missing"]) == (1.0, 0)
-
-
-def test_ids_bind_where_both_sides_have_one():
-    called = trajectory(tool_call("a", {"x": 1}, call_id="1"), tool_call("a", {"x": 1}, call_id="2"))
-    same = expected(ExpectedCall(name="a", args={"x": 1}, call_id="2"), ExpectedCall(name="a", call_id="1"))
-    assert scored(ToolCallF1(), called, same).value == 1.0
-    other = expected(ExpectedCall(name="a", args={"x": 1}, call_id="2"), ExpectedCall(name="a", call_id="3"))
-    assert scored(ToolCallF1(), called, other).value == 0.5
-    assert scored(BY_NAME, called, other).value == 0.5
-    assert scored(ToolCallF1(), trajectory(tool_call("a", {"x": 1})), expected(*other.calls[:1])).value == 1.0
 
 
 def test_differences_hold_the_arguments_of_what_is_missing_and_of_what_is_extra():

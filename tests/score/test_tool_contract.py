@@ -75,13 +75,6 @@ def test_a_call_without_the_argument_requires_any_call():
     assert values(SAME, refund(amount=5)) == [0]
 
 
-def test_what_was_not_seen_before_the_call_is_no_breach():
-    part = replace(trajectory(refund()), conversation_id="c", has_beginning=None)
-    assert values(REQUIRES, of=part) == ["incomplete"]
-    assert values(REQUIRES, of=replace(trajectory(refund()), hidden_turns=1)) == ["no_content"]
-    assert values(SAME, replace(refund(), arguments=NOT_RECORDED)) == ["arguments_not_recorded"]
-
-
 def test_a_call_of_both_sides_is_not_bound():
     assert values({"refund": {"requires": {"call": "*"}, "personal": "email"}}, refund()) == ["no_calls"]
 
@@ -95,13 +88,6 @@ ARGUMENTS: JsonObject = {"refund": {"arguments": {"amount": {"maximum": 640}}}}
 )
 def test_arguments_keep_to_their_schemas(arguments: JsonObject, value: float):
     assert values(ARGUMENTS, refund(**arguments)) == [value]
-
-
-def test_a_breach_names_the_clause_and_the_place():
-    (outcome,) = outcomes(ARGUMENTS, refund(amount=641))
-    assert isinstance(outcome, Scored)
-    assert "`arguments`: `amount` is out of range" in outcome.explanation
-    assert [(one.where, one.rule) for one in outcome.differences] == [("refund: amount", "maximum")]
 
 
 RESULT: JsonObject = {"find_order": {"result": {"type": "object", "required": ["total"]}}}
@@ -150,14 +136,6 @@ def test_personal_values_go_to_no_tool_without_personal_arguments():
     assert values(PERSONAL, mail, tool_call("crm_find", {"email": "ann@example.org"})) == [1, 1]
     assert values(PERSONAL, mail, tool_call("search", {"text": "who is ann@example.org"})) == [0]
     assert values(PERSONAL, mail, tool_call("search", {"text": "shoes"})) == [1]
-
-
-def test_the_score_is_the_share_of_clauses_that_hold():
-    contract: JsonObject = {"refund": {**ARGUMENTS["refund"], "requires": {"call": "find_order"}}}  # pyright: ignore[reportGeneralTypeIssues]
-    (outcome,) = outcomes(contract, refund(amount=641, order_id="A"), find(turn=3))
-    assert isinstance(outcome, Scored)
-    assert (outcome.value, outcome.parts) == (0, {"clauses": 2, "held": 0})
-    assert values(contract, find(), refund(amount=641)) == [0.5]
 
 
 def test_each_clause_is_that_of_the_most_exact_entry_that_has_it():

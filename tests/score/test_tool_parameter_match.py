@@ -9,7 +9,6 @@ from tests.score.support import (
     expect,
     expected,
     expected_turns,
-    not_evaluated,
     scored,
     tool_call,
     trajectory,
@@ -31,26 +30,6 @@ def match(**parameters: object) -> ToolParameterMatch:
 def offering(judged: Trajectory, **schemas: JsonObject) -> Trajectory:
     tools = tuple(ToolDefinition(name=name, parameters=schema) for name, schema in schemas.items())
     return replace(judged, tools_offered=tools)
-
-
-def test_a_call_scores_the_share_of_its_expected_arguments():
-    called = trajectory(tool_call("refund", {**REFUND, "amount": 2, "channel": "mail"}))
-    outcome = scored(match(), called, expected(expect("refund", REFUND)))
-    assert outcome.value == pytest.approx(2 / 3)
-    parts = outcome.parts
-    assert (parts["recall"], parts["precision"], parts["invented"]) == (pytest.approx(2 / 3), 0.5, 1)
-    assert scored(match(), trajectory(), expected(expect("refund", REFUND))).value == 0.0
-    assert scored(match(), called, expected(expect("refund"))).value == 1.0
-
-
-def test_under_name_and_args_a_call_matches_as_a_whole_or_not_at_all():
-    reference = expected(expect("refund", REFUND), expect("refund", {**REFUND, "order_id": "B-1"}))
-    called = trajectory(tool_call("refund", {**REFUND, "order_id": "B-1"}), tool_call("refund", {**REFUND, "note": ""}))
-    outcome = scored(match(match_mode="name_and_args"), called, reference)
-    assert (outcome.value, "`refund` (`note` differs)" in outcome.explanation) == (0.5, True)
-    more = trajectory(tool_call("refund", {**REFUND, "channel": "mail"}))
-    for mode, value in (("name_and_args", 0.0), ("name_only", 1.0)):
-        assert scored(match(match_mode=mode), more, expected(expect("refund", REFUND))).value == value
 
 
 def test_required_arguments_are_those_of_the_schema_and_without_one_all_expected():
@@ -110,16 +89,6 @@ def test_turns_are_means_over_those_with_expected_calls_and_no_call_gets_lost():
     unseen = replace(last, arguments=NOT_RECORDED)
     outcome = scored(match(), trajectory(first, unseen, messages=messages), reference)
     assert (outcome.value, outcome.parts["turns_scored"], outcome.parts["unexpected"]) == (1.0, 1, 0)
-
-
-def test_nothing_to_compare_with_is_no_score():
-    messages = (user("one", 0), user("two", 1))
-    for reference, reason in (
-        (expected(), "nothing_expected"),
-        (expected_turns((), ()), "nothing_expected"),
-        (expected_turns((expect("a"),), (expect("a"),), (expect("a"),)), "incomplete"),
-    ):
-        assert not_evaluated(match(), trajectory(tool_call("a"), messages=messages), reference) == reason
 
 
 @each_row(

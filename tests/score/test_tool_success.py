@@ -32,14 +32,6 @@ def test_requested_call_counts_as_success_only_when_its_answer_was_seen():
         assert not_evaluated(ToolSuccess(), trajectory(tool_call("find", state=state))) == reason
 
 
-def test_only_the_tools_that_count_are_judged():
-    calls = (tool_call("get_order"), tool_call("issue_refund", state="rejected"), tool_call("issue_refund"))
-    judged = trajectory(*calls, writing_tools=["issue_refund"])
-    assert len(judge(ToolSuccess(tools=("issue_*",)), judged)) == len(judge(ToolSuccess(tools="writes"), judged)) == 2
-    assert not_evaluated(ToolSuccess(tools=("delete_*",)), judged) == "no_calls"
-    assert len(judge(ToolSuccess(failed_calls="ignore"), judged)) == 2
-
-
 FAILED = CallError(kind="PaymentError", message="card declined")
 IGNORE = ToolSuccess(retries="ignore")
 
@@ -81,10 +73,3 @@ def test_another_tool_or_another_agent_makes_no_failure_good():
 def test_calls_of_one_turn_are_no_retries_of_each_other():
     calls = (tool_call("get_order", {"id": 1}, error=FAILED, turn=0), tool_call("get_order", {"id": 2}, turn=0))
     assert values(IGNORE, *calls) == [("0 get_order", 0.0, {}), ("1 get_order", 1.0, {})]
-
-
-def test_a_call_whose_end_was_not_seen_makes_no_failure_good():
-    calls = (tool_call("pay", state="rejected"), tool_call("pay", state="requested_only"))
-    assert values(IGNORE, *calls) == [("0 pay", 0.0, {}), ("pay", None, {})]
-    answered = tool_call("pay", state="requested_only", result=Recorded("paid"))
-    assert values(IGNORE, calls[0], answered) == [("1 pay", 1.0, {"recovered_failures": 1})]

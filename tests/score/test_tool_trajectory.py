@@ -17,7 +17,7 @@ from tests.score.support import (
     user,
 )
 from toolgauge.evaluators.tool_trajectory import ToolTrajectory
-from toolgauge.model.content import NotRecorded, Unparsed
+from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Trajectory
@@ -80,13 +80,6 @@ def test_extra_calls_count_or_are_free_where_the_mode_leaves_it_open():
             value(mode, "free")
 
 
-@each_row("evaluator", [EXACT, PARTIAL, ToolTrajectory(mode="in_order", extra_calls="count")])
-def test_nothing_expected_and_something_called_is_no_success(evaluator: ToolTrajectory):
-    outcome = scored(evaluator, made("a b"), wanted(""))
-    assert (outcome.value, outcome.parts["precision"], "recall" in outcome.parts) == (0.0, 0.0, False)
-    assert "unexpected: `a`, `b`" in outcome.explanation
-
-
 def test_empty_sides_in_every_mode():
     for evaluator in (EXACT, IN_ORDER, ANY_ORDER, SUBSET, SUPERSET, PARTIAL):
         assert scored(evaluator, made(""), wanted("")).value == 1.0
@@ -111,29 +104,6 @@ def test_arguments_count_by_their_share_unless_names_are_enough():
         ToolTrajectory.model_validate({"match": "name", "arguments": {"*": "casefold"}})
 
 
-def test_an_optional_call_at_the_wrong_place_costs_only_where_extra_calls_do():
-    reference = expected(expect("b"), expect("a", optional=True))
-    assert scored(IN_ORDER, made("a b"), reference).value == 1.0
-    assert scored(EXACT, made("a b"), reference).value == pytest.approx(2 / 3)
-
-
-def test_a_call_at_the_wrong_place_is_out_of_order():
-    for calls, name in (("b c a", "a"), ("c a b", "c")):
-        outcome = scored(EXACT, made(calls), wanted("a b c"))
-        assert (outcome.parts["out_of_order"], outcome.explanation.endswith(f"out of order: `{name}`")) == (1, True)
-        assert [difference.rule for difference in outcome.differences] == ["out of order"]
-
-
-def test_calls_that_cost_nothing_are_left_and_no_difference():
-    outcome = scored(IN_ORDER, made("a x c"), wanted("a b c"))
-    assert [(difference.where, difference.rule) for difference in outcome.differences] == [("b", "missing call")]
-    assert "x" not in scored(IN_ORDER, made("a x b c"), wanted("a b c")).explanation.replace("expected", "")
-    assert "missing" not in scored(SUBSET, made("a x"), wanted("a b")).explanation
-    loop = scored(EXACT, made("a" + " b" * 50), wanted("a b"))
-    assert (loop.value, loop.parts["repeated"], len(loop.differences)) == (pytest.approx(4 / 53), 49, 20)
-    assert "repeated: `b` x49" in loop.explanation
-
-
 def test_a_call_may_have_to_wait_for_another():
     evaluator = ToolTrajectory.model_validate({"mode": "superset", "never_before": {"confirm": ["refund", "update_*"]}})
 
@@ -156,13 +126,6 @@ def test_what_is_waited_for_may_be_a_call_that_does_not_count_and_a_failed_one_d
     assert scored(ignoring, failed, expected(expect("pay"))).value == 0.0
 
 
-def test_waiting_calls_are_judged_even_where_nothing_is_expected():
-    evaluator = ToolTrajectory.model_validate({"mode": "superset", "never_before": {"confirm": "pay"}})
-    assert scored(evaluator, trajectory(tool_call("pay")), expected()).value == 0.0
-    assert scored(evaluator, trajectory(tool_call("confirm"), tool_call("pay")), expected()).value == 1.0
-    assert not_evaluated(evaluator, trajectory(tool_call("confirm")), expected()) == "nothing_expected"
-
-
 def test_too_early_calls_are_told_first_and_as_differences():
     evaluator = ToolTrajectory.model_validate({"never_before": {"confirm": "pay"}})
     called = trajectory(tool_call("pay", {"card": "4111"}), tool_call("confirm"))
@@ -174,14 +137,6 @@ def test_too_early_calls_are_told_first_and_as_differences():
     assert sides(first) == ("<absent>", {"card": "4111"})
 
 
-@each_row(
-    "written", [{"confirm": []}, {"": ["a"]}, {"confirm": [""]}, {"confirm": 3}, ["a", "b"], {"confirm": [["a"]]}]
-)
-def test_rules_of_waiting_that_cannot_be_are_refused(written: object):
-    with pytest.raises(ValidationError):
-        ToolTrajectory.model_validate({"never_before": written})
-
-
 def test_user_turns_are_scored_one_by_one_and_remember_what_came_before():
     evaluator = ToolTrajectory.model_validate({"never_before": {"confirm": "pay"}})
     messages = (user("confirm", 0), user("pay", 1), user("thanks", 2))
@@ -191,17 +146,3 @@ def test_user_turns_are_scored_one_by_one_and_remember_what_came_before():
     early = replace(called, calls=trajectory(tool_call("pay"), tool_call("confirm")).calls)
     outcome = scored(evaluator, early, expected_turns((expect("pay"),), (expect("confirm"),), ()))
     assert outcome.value == pytest.approx(2 / 3)
-
-
-def test_unparsable_arguments_score_nothing_and_the_explanation_says_why():
-    called = trajectory(tool_call("a", arguments=Unparsed("{x")))
-    outcome = scored(EXACT, called, expected(expect("a", {"x": 1})))
-    assert outcome.value == 0.0
-    assert "unparsable arguments: `a`" in outcome.explanation
-
-
-def test_failed_calls_can_be_ignored_and_tools_chosen():
-    called = trajectory(tool_call("look"), tool_call("pay", error=FAILED), tool_call("pay"))
-    assert scored(EXACT, called, expected(expect("pay"))).value == 0.5
-    chosen = ToolTrajectory(tools=("pay",), failed_calls="ignore")
-    assert scored(chosen, called, expected(expect("pay"), expect("other"))).value == 1.0

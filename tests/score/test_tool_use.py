@@ -5,10 +5,9 @@ from msgspec.structs import replace
 from tests.rows import each_row
 from tests.score.support import agent_run, judge, not_evaluated, scored, tool_call, trajectory
 from toolgauge.evaluators.run_checks import ToolUse
-from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import NotEvaluated
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import ClosedBecause, Trajectory
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.contracts import Contract
 from toolgauge.score.criterion import Criterion, ToolKinds
 from toolgauge.score.scorer import Scorer
@@ -27,29 +26,10 @@ def results(
     return [(getattr(outcome, "value", None), getattr(outcome, "passed", None)) for outcome in outcomes]
 
 
-def test_a_run_without_a_call_scores_0():
-    for because in ("run_ended", "idle", "open_idle"):
-        assert scored(ToolUse(), replace(trajectory(), runs=(RUN,), closed_because=because)).value == 0.0
-    run = trajectory(tool_call("find"))
-    assert [scored(ToolUse(tools=tools), run).value for tools in (None, ("pay*",), ("f*",))] == [1.0, 0.0, 1.0]
-
-
-def test_what_became_of_the_call_does_not_matter():
-    rejected = tool_call("pay", state="rejected", error=CallError(kind="ToolNotFound", message=""))
-    assert scored(ToolUse(), trajectory(rejected)).value == 1.0
-    assert scored(ToolUse(), trajectory(tool_call("pay", state="requested_only"))).value == 1.0
-
-
 def test_calls_that_were_asked_for_and_not_recorded_are_calls():
     hidden = replace(trajectory(), hidden_turns=2)
     assert scored(ToolUse(), hidden).value == 1.0
     assert not_evaluated(ToolUse(tools=("pay",)), hidden) == "no_content"
-
-
-@each_row("because", ["max_duration", "max_open", "max_open_bytes", "memory", "shutdown"])
-def test_nothing_is_said_of_a_run_that_was_closed_before_it_called_a_tool(because: ClosedBecause):
-    assert not_evaluated(ToolUse(), replace(trajectory(), closed_because=because)) == "incomplete"
-    assert scored(ToolUse(), replace(trajectory(tool_call("find")), closed_because=because)).value == 1.0
 
 
 def test_a_trace_without_an_agent_run_has_no_result_of_a_criterion():

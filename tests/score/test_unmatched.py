@@ -2,12 +2,11 @@
 
 from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
-from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.expected import Expected, ExpectedCall
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.ports import Evaluator
 from toolgauge.score.criterion import Criterion, Inline, ToolKinds, When, register
 from toolgauge.score.scorer import Scorer
@@ -49,16 +48,6 @@ class Watched:
         return {name: state for (name,), state in self.scorer.unmatched.states.items()}
 
 
-def test_a_criterion_for_another_service_matched_no_trajectory():
-    watched = Watched(criterion("a"), criterion("b", when=When(service="shop-*")))
-    watched.scorer.score(REFUND)
-    watched.at(HOUR - 1)
-    assert (watched.reported, watched.states) == ([], {"a": 0.0, "b": 0.0})
-    watched.at(HOUR)
-    assert watched.reported == [("b", "matched no trajectory")]
-    assert watched.states == {"a": 0.0, "b": 1.0}
-
-
 def test_the_conditions_that_exclude_everything_are_named():
     one_wrong = When(service="shop-*", attributes={"stage": "prod"}, agent="cle*")
     criteria = [
@@ -76,13 +65,6 @@ def test_the_conditions_that_exclude_everything_are_named():
     }
 
 
-def test_a_criterion_whose_tools_are_never_called_found_no_call():
-    watched = Watched(criterion("a", tools=("refund*",)), criterion("b", tools=("refnud*",)))
-    watched.scorer.score(REFUND)
-    watched.at(HOUR)
-    assert watched.reported == [("b", "found no call of its `tools`")]
-
-
 def test_it_is_reported_once_and_is_unmatched_until_it_matches():
     watched = Watched(criterion("a", tools=("refund",)))
     for hour in (1, 2):
@@ -95,13 +77,6 @@ def test_it_is_reported_once_and_is_unmatched_until_it_matches():
     watched.scorer.score(trajectory())
     watched.at(4 * HOUR)
     assert (len(watched.reported), watched.states) == (1, {"a": 1.0})
-
-
-def test_the_default_criteria_may_find_nothing():
-    watched = Watched(criterion("default.tool_success", when=When(service="other"), is_default=True))
-    watched.scorer.score(REFUND)
-    watched.at(HOUR)
-    assert (watched.reported, watched.states) == ([], {})
 
 
 def judged_by(evaluator: Evaluator) -> Criterion:
@@ -122,30 +97,6 @@ def test_rules_about_tools_that_are_never_called_found_no_call(rule: JsonObject)
     watched.see(REFUND)
     (found,) = watched.so_far()
     assert (found.description, found.keys) == ("found no call of its `rules`", "`rules`")
-
-
-@each_row(
-    "rules",
-    [
-        [{"never": "cancel*"}],
-        [{"at_most": 1, "call": "cancel*"}],
-        [{"before": "cancel*", "call": "find_*"}, {"before": "refund", "call": "cancel*"}],
-        # A tool that was called, though never with such arguments.
-        [{"requires_confirmation": {"tool": "refund", "arguments": {"amount": {"above": 500}}}}],
-    ],
-)
-def test_rules_that_hold_without_a_call_or_name_one_match(rules: list[Json]):
-    watched = UnmatchedCriteria([register(judged_by(OrderRules.model_validate({"rules": rules})))])
-    watched.see(REFUND)
-    assert watched.so_far() == ()
-
-
-def test_places_in_tools_that_are_never_called_found_no_call():
-    for place, names in (("cancel.id", ["a"]), ("refund.id", [])):
-        flow = DataFlow.model_validate({"rules": {place: {"from": {"tool": "find_order"}}}})
-        watched = UnmatchedCriteria([register(judged_by(flow))])
-        watched.see(REFUND)
-        assert [one.criterion.name for one in watched.so_far()] == names
 
 
 @each_row(

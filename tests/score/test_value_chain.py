@@ -5,11 +5,10 @@ from msgspec.structs import replace
 from tests.rows import each_row
 from tests.score.support import agent_run, tool_call, trajectory, user
 from toolgauge.export.redact import Redactor
-from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
-from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.records import SpanRef
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.report.explanations import OriginWriter
 from toolgauge.score.origins.value_origin import value_chain
 
@@ -55,12 +54,6 @@ def test_a_value_that_nothing_held_is_the_models_own_also_where_a_result_repeats
     ]
 
 
-def test_a_result_that_came_later_or_at_the_same_time_is_no_source():
-    together = replace(LISTED, turn=1)
-    judged = trajectory(together, tool_call("cancel_order", {"order_id": "A-17"}, turn=1), messages=(SPEC,))
-    assert lines(judged) == ['`order_id` "A-17" is the model\'s own']
-
-
 @each_row(
     ("value", "words"),
     [
@@ -81,35 +74,6 @@ def test_words_and_numbers_of_any_conversation(value: Json, words: str):
     judged = trajectory(reasons, call("cancel", {"reason": value}), messages=(asked,))
     (line,) = lines(judged)
     assert line.endswith(f" is {words}")
-
-
-def test_nested_values_have_their_paths_and_are_shown_up_to_a_bound():
-    judged = shop(FOUND, call("ship", {"to": {"ids": ["u-5512", "Z-1044"]}}))
-    assert [line.split(" is ")[0] for line in lines(judged)] == ['`to.ids[0]` "u-5512"', '`to.ids[1]` "Z-1044"']
-    found = lines(shop(call("end", {f"argument_{at}\n" * 200: f"id-{10000 + at}" for at in range(30)})))
-    assert (len(found), found[-1]) == (21, "and 10 more values")
-    assert all(line.isprintable() and len(line) <= 601 for line in found)
-
-
-def test_what_may_not_have_been_recorded_is_not_called_the_models_own_alone():
-    unseen = tool_call("find_user", {"name": "Ann Lee"}, result=NOT_RECORDED)
-    unknown = "is the model's own or from something that was not recorded"
-    assert lines(shop(unseen, call("pay", {"user_id": "u-9"}))) == [f'`user_id` "u-9" {unknown}']
-    assert lines(trajectory(call("pay", {"user_id": "u-9"}))) == [f'`user_id` "u-9" {unknown}']
-    assert lines(shop(call("pay", {"user_id": "[REDACTED]"}))) == [f'`user_id` "[REDACTED]" {unknown}']
-
-
-def test_system_prompt_tool_description_and_error_of_an_earlier_call_are_sources():
-    failed = tool_call("find_user", {"id": "u-1"}, error=CallError(kind="E", message="use ref_40417 instead"))
-    system = Message(role="system", text="The depot is D-7781.", turn=0)
-    tool = ToolDefinition(name="ship", description="Carrier code C-3391 is ours")
-    arguments: Json = {"depot_id": "D-7781", "carrier_id": "C-3391", "ref_id": "ref_40417"}
-    judged = replace(trajectory(failed, call("ship", arguments), messages=(SPEC, system)), tools_offered=(tool,))
-    assert [line.partition(" is ")[2] for line in lines(judged)] == [
-        "from the system prompt",
-        "from the description of the tool",
-        "from the result of call 1 `find_user`, whose `id` is the model's own",
-    ]
 
 
 def test_what_one_agent_asks_of_another_is_followed_further_back():
@@ -138,28 +102,3 @@ def test_hidden_values_and_secrets_are_not_shown():
     shown = "\n".join(lines(judged))
     assert "`api_key` [masked] is" in shown
     assert '`mail` "[email]" is' in shown
-
-
-@each_row("code", ["B-2", "A-7", "ZB-1", "B 8", "B-54322", "ZB-54"])
-def test_a_code_of_which_only_pieces_were_seen_is_the_models_own(code: str):
-    found = call("find_bike", {"model": "Roadster"}, {"bike_id": "B-54321", "stock": 3})
-    tool = ToolDefinition(name="order_bike", description="Order a bike", parameters={"type": "object"})
-    made = replace(call("order_bike", {"code": code}), definition=tool)
-    judged = replace(trajectory(found, made, messages=(user("order Roadster size 54", 0),)), tools_offered=(tool,))
-    assert lines(judged) == [f'`code` "{code}" is the model\'s own']
-
-
-@each_row(
-    ("code", "source"),
-    [
-        ("B-54321", "from the result of call 1 `find_bike`"),
-        ("B-2", "from the user"),
-        ("Main Street 12a", "from the user"),
-        ("Room 54", "derived from earlier values"),
-    ],
-)
-def test_a_code_that_was_seen_with_other_joints_keeps_its_source(code: str, source: str):
-    found = call("find_bike", {"model": "Roadster"}, {"bike_id": "B-54321", "stock": 3})
-    told = user("order bike B 2, number 54, to 12a main street", 0)
-    value = lines(trajectory(found, call("order_bike", {"what": code}), messages=(told,)))
-    assert value[0].startswith(f'`what` "{code}" is {source}')

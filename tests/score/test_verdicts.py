@@ -1,11 +1,9 @@
 """What evaluators say is checked, and marked once where they say the same again."""
 
-import math
 from typing import cast
 
 from tests.rows import each_row
-from tests.score.support import tool_call, trajectory
-from toolgauge.evaluators.tool_checks import KnownTool
+from tests.score.support import tool_call
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.score.verdicts import Checker, Marks
 
@@ -51,36 +49,6 @@ def test_an_outcome_that_may_change_is_looked_at_each_time():
     assert not marks
 
 
-def test_parts_that_are_filled_later_do_not_get_by_unchecked():
-    marks = Marks(0.5)
-    parts: dict[str, float] = {}
-    outcome = Scored(1.0, "fine", parts)
-    first = Checker("call", CALLS, marks).passed(CALLS[0], outcome)
-    parts["share"] = float("nan")
-    assert first == Scored(1.0, "fine", passed=True)
-    again = Checker("call", CALLS, marks).passed(CALLS[0], outcome)
-    assert again is None or again == first
-
-
-class Figure(float):
-    """A number of a library."""
-
-    __slots__ = ()
-
-    def __ge__(self, other: object) -> bool:
-        """Compare in a way of its own."""
-        return cast("bool", "perhaps")
-
-
-@each_row(("value", "plain"), [(1, 1.0), (Figure(0.25), 0.25), (-0.0, 0.0)])
-def test_scores_are_plain_numbers_whatever_an_evaluator_counts_in(value: float, plain: float):
-    for parts in ({}, {"share": 0.5}):
-        said = Checker("call", CALLS, Marks(0.5)).passed(CALLS[0], Scored(value, "fine", parts))
-        assert isinstance(said, Scored)
-        assert (type(said.value), said.value, math.copysign(1, said.value)) == (float, plain, 1)
-        assert said.passed is (plain == 1)
-
-
 @each_row(
     "outcome",
     [
@@ -103,10 +71,3 @@ def test_calls_may_be_judged_in_any_order_and_each_of_them_once():
     assert checker.passed(third, outcome) is not None
     assert checker.passed(third, outcome) is None
     assert checker.passed(tool_call("a"), outcome) is None
-
-
-def test_evaluators_stay_equal_whatever_they_have_seen():
-    used = KnownTool()
-    assert list(used.evaluate(trajectory(tool_call("a"), offered=["a"]), None))
-    assert used == KnownTool()
-    assert used.model_dump() == KnownTool().model_dump()

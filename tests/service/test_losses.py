@@ -1,11 +1,7 @@
-import asyncio
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.state.support import opened
-from tests.walk.support import CORPUS
 from tests.wire.support import IN_TEST, LISTEN, free_port, to_http
 from toolgauge.config.load import load
 from toolgauge.export.destination import Undelivered
@@ -13,7 +9,6 @@ from toolgauge.model.metrics import MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.runtime import Losses
 from toolgauge.service.serve import make_service
-from toolgauge.state.under_way import UnderWay
 
 
 def test_spans_and_trajectories_that_were_lost_are_named_apart():
@@ -53,24 +48,6 @@ def test_earlier_drops_are_named_by_kind_and_reason_and_leave_the_exit_code():
     )
     both = Losses.total([losses, losses])
     assert both.earlier["spans were dropped (retries_exhausted, otlp)"] == 14
-
-
-@pytest.fixture
-def state_of_ended(tmp_path: Path) -> Path:
-    """The state of a process that ended while it evaluated, with a request in its journal."""
-    with opened(tmp_path) as ended:
-        ended.append((CORPUS / "pydantic-ai" / "tool_error.otlp.pb").read_bytes())
-    UnderWay(tmp_path, time.time_ns()).evaluates("run", "deadly")
-    return tmp_path
-
-
-async def test_requests_of_a_process_that_ended_have_to_leave_before_anything_is_scored(state_of_ended: Path):
-    settings = (*LISTEN, *IN_TEST, to_http(free_port()), f"state.directory={state_of_ended}")
-    service = make_service(load((), settings, {}), ())
-    starting = asyncio.create_task(service.start())
-    assert await asyncio.wait([starting], timeout=2) == (set(), {starting})
-    starting.cancel()
-    await asyncio.wait([starting])
 
 
 @pytest.mark.long

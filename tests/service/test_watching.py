@@ -78,13 +78,6 @@ def watching(watched: Watcher, store: MemoryStore | None, streams: Mapping[tuple
     )
 
 
-async def test_a_stream_that_learns_is_listed_with_the_observations_it_has_and_needs():
-    traffic = Traffic(watcher(baseline_min=200))
-    traffic.send(37, every=20)
-    listed = await watching(traffic.watcher, None).statuses()
-    assert {(each.state, each.observations, each.needed) for each in listed} == {("learning", 37, 200)}
-
-
 async def test_an_incident_is_one_warning_also_over_a_restart(caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.INFO)
     store, traffic = MemoryStore(), Traffic(watcher())
@@ -183,18 +176,6 @@ async def test_the_start_says_in_one_line_which_criteria_changed(caplog: pytest.
     assert "changed" not in caplog.text
     watching(watcher(), store, streams={("default.tool_success", "r2"): "m2"}).restore()
     assert caplog.messages == ["1 criterion changed: 2 streams learn anew: default.tool_success"]
-
-
-async def test_people_are_answered_by_the_worker():
-    traffic = Traffic(watcher())
-    one = watching(traffic.watcher, None)
-    one.restore()
-    one.start(here)
-    dropped(traffic)
-    assert [status.state for status in await one.statuses()] == ["alarm", "alarm"]
-    assert len(await one.arms()) == 2
-    assert await one.acknowledge({"tool": "find_order"}) == 1
-    await one.stop()
 
 
 async def test_what_is_to_be_removed_takes_no_room_while_the_disk_is_full():

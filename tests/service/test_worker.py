@@ -1,15 +1,14 @@
 """The worker does one thing after the other, in the order in which they came."""
 
+import asyncio
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-import pytest
-
 from tests.rows import each_row
-from tests.walk.support import CORPUS, Walk, spans_of
+from tests.walk.support import CORPUS, Walk
 from toolgauge.model.delivery import Accepted
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Scorecard, Scored
@@ -19,7 +18,7 @@ from toolgauge.otlp.request import read_request
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.inbox import Inbox
-from toolgauge.service.plug_in_evaluators import cut_off_calls, plug_ins
+from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults
 from toolgauge.service.worker import Worker
 
@@ -78,11 +77,10 @@ def sent(walk: Walk, inbox: Inbox, *scenarios: str) -> None:
         assert inbox.put(request)
 
 
-def holds(wanted: Callable[[], bool], meanwhile: Callable[[], None] = lambda: None) -> bool:
+def holds(wanted: Callable[[], bool]) -> bool:
     """Wait until something holds."""
     until = time.monotonic() + 60
     while not wanted() and time.monotonic() < until:
-        meanwhile()
         time.sleep(0.01)
     return wanted()
 
@@ -93,7 +91,7 @@ def test_an_evaluator_that_waits_keeps_a_spare_thread_and_nothing_else():
     scored: list[Scorecard] = []
     worker = Worker(walk.pipeline, inbox, clock=time.monotonic_ns, faults=Faults(walk.metrics))
     ((_, evaluator),) = plug_ins(walk.pipeline.scorer.criteria)
-    evaluator.threads.limit_s = 0.2
+    evaluator._limit_s = 0.2  # pyright: ignore[reportPrivateUsage]
     walk.pipeline.scoring._consumers = (scored.append,)  # pyright: ignore[reportPrivateUsage]
     worker.start()
     try:
@@ -111,52 +109,6 @@ def test_an_evaluator_that_waits_keeps_a_spare_thread_and_nothing_else():
         worker.end(60)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_ends_is_seen_and_spans_go_on_unscored(caplog: pytest.LogCaptureFixture):
-    walk, inbox, may_end = Walk(), Inbox(1 << 20), threading.Event()
-
-    def clock() -> int:
-        if may_end.is_set() and threading.current_thread().name == "toolgauge-worker":
-            raise SystemExit
-        return time.monotonic_ns()
-
-    worker = Worker(walk.pipeline, inbox, clock=clock, faults=Faults(walk.metrics))
-    worker.start()
-    sent(walk, inbox, "tool_error")
-    assert holds(lambda: walk.pipeline.trajectories_open == 1)
-    worker.watch()
-    assert worker.died_ns is None
-    may_end.set()
-    # The last request that the thread takes, and another one.
-    sent(walk, inbox, "one_call")
-    assert holds(lambda: worker.died_ns is not None, worker.watch)
-    sent(walk, inbox, "no_tool")
-    worker.watch()
-    worker.watch()
-    assert walk.pipeline.admission.spans_held == 0
-    assert inbox.is_empty
-    assert walk.books()["balance"] == 0
-    assert len(walk.arrived()) == sum(
-        len(spans_of("pydantic-ai", one)) for one in ("tool_error", "one_call", "no_tool")
-    )
-    assert [record.levelname for record in caplog.records if "has ended" in record.getMessage()] == ["ERROR"]
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_work_that_was_posted_to_a_thread_that_has_ended_is_done():
-    walk, inbox, done = Walk(), Inbox(1 << 20), list[str]()
-
-    def clock() -> int:
-        if threading.current_thread().name == "toolgauge-worker":
-            raise SystemExit
-        return time.monotonic_ns()
-
-    worker = Worker(walk.pipeline, inbox, clock=clock, faults=Faults(walk.metrics))
-    worker.post(lambda: done.append("posted"))
-    worker.start()
-    assert holds(lambda: done == ["posted"], worker.watch)
-
-
 @each_row("error", [SystemExit(), GeneratorExit(), BaseException(), ValueError()])
 def test_nothing_that_a_piece_of_work_raises_ends_the_thread(error: BaseException):
     walk = Walk()
@@ -171,8 +123,6 @@ def test_nothing_that_a_piece_of_work_raises_ends_the_thread(error: BaseExceptio
         worker.post(fail)
         worker.post(lambda: seen.put("done"))
         assert seen.get(timeout=60) == "done"
-        worker.watch()
-        assert worker.died_ns is None
     finally:
         worker.end(60)
 
@@ -183,7 +133,8 @@ async def test_work_for_a_worker_that_was_given_up_is_done_at_once():
     worker.start()
     worker.give_up()
     try:
-        assert await worker.run(lambda: "done", timeout_s=10) == "done"
+        async with asyncio.timeout(10):
+            assert await worker.run(lambda: "done") == "done"
     finally:
         worker.end(60)
 
@@ -195,14 +146,14 @@ def test_a_thread_that_comes_back_after_it_was_given_up_ends_before_it_touches_a
     )
     scored: list[Scorecard] = []
     worker = Worker(walk.pipeline, inbox, clock=time.monotonic_ns, faults=Faults(walk.metrics))
-    walk.pipeline.scorer._around = worker.around  # pyright: ignore[reportPrivateUsage]
     walk.pipeline.scoring._consumers = (scored.append,)  # pyright: ignore[reportPrivateUsage]
     worker.start()
     sent(walk, inbox, "tool_error")
     worker.post(lambda: walk.pipeline.close_open(time.monotonic_ns()))
     assert holds(lambda: any(one.name == "plug-in" for one in threading.enumerate()))
     worker.give_up()
-    cut_off_calls()
+    for _, evaluator in plug_ins(walk.pipeline.scorer.criteria):
+        evaluator.cut_off()
     (thread,) = [one for one in threading.enumerate() if one.name == "toolgauge-worker"]
     thread.join(60)
     assert not thread.is_alive()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.state.support import left, opened
+from tests.state.support import Opened, left, opened
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.left_out import EarlierValues
 from toolgauge.model.metrics import MetricRegistry
@@ -142,6 +142,24 @@ def test_what_was_sent_is_received_since_the_first_start_unless_nothing_ran_for_
         assert third.journal.received_since_ns == begun_ns
     with opened(tmp_path, now_ns=begun_ns + 200_000_000_000) as late:
         assert late.journal.received_since_ns == begun_ns + 200_000_000_000
+
+
+def test_entry_that_three_processes_crashed_with_is_known_and_an_end_in_order_begins_anew(tmp_path: Path):
+    def crashed_with(*known: JournalEntry) -> list[bool]:
+        start = Opened(tmp_path, StateSettings(), start=False, now_ns=1_000)
+        found = [start.journal.begun.crashed_with(entry.id) for entry in known]
+        # Without an end of the journal.
+        start.store.close()
+        return found
+
+    with opened(tmp_path) as first:
+        first.append(b"before")
+        early = first.entry(b"early")
+    assert [crashed_with(early) for _ in range(4)] == [[False]] * 3 + [[True]]
+    with opened(tmp_path, start=False) as fifth:
+        assert fifth.journal.begun.crashed_with(early.id)
+        assert not fifth.journal.begun.crashed_with(fifth.entry(b"late").id)
+    assert crashed_with(early) == [False]
 
 
 def test_full_journal_asks_to_refuse(tmp_path: Path):

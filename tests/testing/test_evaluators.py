@@ -13,7 +13,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.plugins import EVALUATORS, evaluator, names
 from toolgauge.testing.evaluators import check_evaluator
 from toolgauge.testing.judge_evaluators import check_judge_evaluator
-from toolgauge.testing.samples import SECRET, sample_call, sample_trajectory
+from toolgauge.testing.samples import SECRET, sample_call
 
 NO_CALLS = NotEvaluated(reason="no_calls", explanation="no call")
 
@@ -83,16 +83,22 @@ class OfTrajectory(Fake):
     level: ClassVar[Level] = "trajectory"
 
 
+class Silent(Fake):
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
+        yield from ()
+
+
+class Endless(Fake):
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
+        yield from repeat(None)
+
+
 def scoring(value: float, explanation: str = "fine", *, passed: bool | None = None) -> Callable[[ToolCall], Outcome]:
     return lambda _: Scored(value=value, explanation=explanation, passed=passed)
 
 
 def explode(call: ToolCall) -> Outcome:
     raise KeyError(call.name)
-
-
-def test_evaluator_that_keeps_its_contract_passes():
-    check_evaluator(Fake())
 
 
 @each_row(
@@ -111,34 +117,10 @@ def test_evaluator_that_keeps_its_contract_passes():
         (Fake(target=lambda _: None), "scores the trajectory although its level is call|the same target twice"),
         (Fake(target=lambda _: sample_call(999)), "not in the trajectory|the same target twice"),
         (Fake(remembers=True), "something else the second time|same target"),
+        (Silent(), "yields no outcome"),
+        (Endless(), "would be cut off"),
     ],
 )
 def test_broken_contract_is_named(fake: Fake, message: str):
     with pytest.raises(AssertionError, match=message):
         check_evaluator(fake)
-
-
-class Silent(Fake):
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
-        yield from ()
-
-
-class Endless(Fake):
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002
-        yield from repeat(None)
-
-
-def test_evaluator_that_says_nothing_is_plainly_claimed_to_say_why():
-    with pytest.raises(AssertionError, match="yields no outcome"):
-        check_evaluator(Silent())
-
-
-def test_evaluator_that_never_ends_is_cut_off():
-    with pytest.raises(AssertionError, match="would be cut off"):
-        check_evaluator(Endless())
-
-
-def test_a_sample_knows_which_tools_change_state_as_the_scorer_does():
-    sample = sample_trajectory(sample_call(0), sample_call(1, "refund_order"), sample_call(2, "transfer_to_billing"))
-    assert sample.writing_tools == {"refund_order"}
-    assert sample.neutral_tools == {"transfer_to_billing"}

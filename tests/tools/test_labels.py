@@ -12,7 +12,7 @@ import pytest
 from tests.rows import each_row
 from toolgauge.authoring.firings import Share
 from toolgauge.cli.main import main
-from tools.bench.labels.chats import agent_process_bench, agentrx, request_of
+from tools.bench.labels.chats import agent_process_bench, request_of
 from tools.bench.labels.comparison import Comparison, FailedSteps, Place, Verdict, verdicts
 from tools.bench.labels.labelled_runs import LabelledError, LabelledRun, Step, read_sets, write_set
 from tools.bench.labels.tables import Measured, rewrite, tables
@@ -147,44 +147,6 @@ def chat(*tools: str) -> list[dict[str, Any]]:
     return [*messages, {"role": "assistant", "content": "I cannot find it."}]
 
 
-def test_a_chat_becomes_a_step_for_each_message_and_spans_for_each_call():
-    steps, request = request_of(RUN, chat("find_order"), [])
-    assert [(one.id, len(one.spans), len(one.calls)) for one in steps] == [
-        ("0", 0, 0),
-        ("1", 2, 1),
-        ("2", 0, 0),
-        ("3", 1, 0),
-    ]
-    names = [one["name"] for one in request["resourceSpans"][0]["scopeSpans"][0]["spans"]]
-    assert names == ["chat", "execute_tool find_order", "chat", "invoke_agent agent"]
-
-
-def test_runs_of_agentrx_have_the_labels_of_their_messages(tmp_path: Path):
-    labels, runs = tmp_path / "data" / "ground_truth", tmp_path / "data" / "tau_retail"
-    tools = tmp_path / "tau_bench" / "envs" / "retail" / "tools"
-    for folder in (labels, runs, tools):
-        folder.mkdir(parents=True)
-    messages = [{**message, "index": number} for number, message in enumerate(chat("find_order"), 1)]
-    (runs / "tau_dataset_full.json").write_text(json.dumps([{"task_id": 3, "reward": 0.0, "traj": messages}]))
-    failures = [
-        {"failure_id": 1, "step_number": 2, "failure_category": "Invalid Invocation"},
-        {"failure_id": 2, "step_number": 4, "failure_category": "System Failure"},
-    ]
-    truth = [{"trajectory_id": 3, "failures": failures, "root_cause": {"failure_id": 2}}]
-    (labels / "tau_ground_truth.json").write_text(json.dumps(truth))
-    (tools / "find_order.py").write_text(
-        "class FindOrder:\n    def get_info():\n        return {'function': {'name': 'x'}}"
-    )
-    ((run, request),) = agentrx(tmp_path, tmp_path)
-    assert run.passed is False
-    assert [(error.step, error.category, error.root) for error in run.errors] == [
-        ("2", "Invalid Invocation", False),
-        ("4", "System Failure", True),
-    ]
-    assert run.steps[1].id == "2"
-    assert '{\\"type\\": \\"function\\", \\"name\\": \\"x\\"}' in json.dumps(request)
-
-
 @pytest.mark.parametrize(("label", "passed"), [(1, True), (0, None), (-1, False)])
 def test_a_bad_message_of_agentprocessbench_is_an_error_without_a_category(
     tmp_path: Path, label: int, *, passed: bool | None
@@ -206,12 +168,6 @@ def folder(tmp_path: Path) -> Path:
     assert write_set(tmp_path, "chats", runs) == 3
     (tmp_path / "criteria.yaml").write_text("criteria: [{name: no-refund, evaluator: policy, forbid: [refund]}]")
     return tmp_path
-
-
-def test_a_set_is_read_as_it_was_written(folder: Path):
-    (name, runs), *others = read_sets(folder).items()
-    assert (name, others, [run.passed for run in runs]) == ("chats", [], [False, True, True])
-    assert [list(one.calls) for one in runs[0].steps][1] == list(runs[0].steps[1].spans[1:])
 
 
 def test_backtest_flags_the_same_runs_by_the_written_verdicts(folder: Path):

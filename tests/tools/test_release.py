@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import sys
 import tarfile
 import tomllib
 import zipfile
@@ -70,10 +69,9 @@ def test_a_built_wheel_has_the_version_its_licence_and_the_plug_ins(dist: Path):
         assert f"{info}/licenses/LICENSE" in wheel.namelist()
 
 
+@pytest.mark.long  # It downloads packages.
 @pytest.mark.needs("release")
-def test_a_built_wheel_installs_with_the_command_of_the_readme(dist: Path, pytestconfig: pytest.Config):
-    if not pytestconfig.getoption("--long"):
-        pytest.skip("downloads packages: only with `--long`")
+def test_a_built_wheel_installs_with_the_command_of_the_readme(dist: Path):
     Release(ROOT, dist, dry_run=True).install()
 
 
@@ -98,6 +96,7 @@ def test_a_source_distribution_with_a_stray_file_is_refused(stray: str):
         check_sdist(held - {"src/toolgauge/cli.py"}, tracked)
 
 
+@pytest.mark.long
 @pytest.mark.needs("release")
 def test_the_bill_of_materials_lists_what_the_image_installs(tmp_path: Path):
     Release(ROOT, tmp_path, dry_run=True).sbom()
@@ -122,13 +121,6 @@ def test_a_program_that_is_not_here_fails_the_part_that_was_named_and_is_listed_
     with pytest.raises(MissingError, match="--push"):
         Release(ROOT, tmp_path / "dist", dry_run=False).image()
     assert capsys.readouterr().out.startswith("$ helm package")
-
-
-def test_a_folder_is_not_taken_for_the_module_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "build").mkdir()
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    with pytest.raises(MissingError, match="tests --with release"):
-        Release(ROOT, tmp_path, dry_run=True).packages()
 
 
 def test_the_packaged_chart_names_the_published_image(
@@ -241,12 +233,6 @@ def test_a_workflow_runs_only_scripts_that_are_there():
     assert groups <= tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"].keys()
 
 
-def test_jobs_wait_for_jobs_that_exist_and_stop_by_themselves():
-    for file, name, job in JOBS:
-        assert job.get("needs", name) in WORKFLOWS[file]["jobs"], name
-        assert job["timeout-minutes"] <= 90, name
-
-
 def test_only_the_jobs_that_push_may_write_and_nothing_is_pushed_before_it_is_checked():
     assert all(found["permissions"] == {"contents": "read"} for found in WORKFLOWS.values())
     writes = {name for _, name, job in JOBS if "write" in job.get("permissions", {}).values()}
@@ -272,15 +258,3 @@ def test_every_supported_python_installs_the_wheel():
     classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
     supported = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
     assert job["strategy"]["matrix"]["python-version"] == supported == ["3.11", "3.12", "3.13", "3.14"]
-
-
-def test_issue_forms_have_a_name_a_description_and_questions():
-    for form in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")):
-        found = yaml.safe_load(form.read_text())
-        if form.name == "config.yml":
-            continue
-        assert found["name"]
-        assert found["description"]
-        for part in found["body"]:
-            assert part["type"] in ("markdown", "textarea", "input")
-            assert part["attributes"].get("label") or part["attributes"]["value"], form.name

@@ -28,7 +28,7 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.pipeline_factory import emit_settings, make_pipeline, make_watcher, redactor
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 SECOND = 1_000_000_000
@@ -72,7 +72,7 @@ class Bag:
         self.room = 1 << 30
         self.largest = 1 << 30
         self.is_leaf = False
-        self.ledger: Ledger | None = None
+        self.ledger: Ledger = NO_LEDGER
         self.keep: Keep | None = None
 
     def forwards(self, signal: Signal) -> bool:
@@ -93,8 +93,7 @@ class Bag:
     def take(self, outgoing: Outgoing) -> bool:
         self.room -= 1
         self.taken.append(outgoing)
-        if self.ledger is not None:
-            self.ledger.settle(outgoing.entries)
+        self.ledger.settle(outgoing.entries)
         return True
 
 
@@ -129,7 +128,7 @@ class Walk:
         self.registry = registry
         self.bag = Bag()
         self.journal = journal
-        self.bag.ledger = self._ledger = None if journal is None else Ledger(journal)
+        self.bag.ledger = self._ledger = NO_LEDGER if journal is None else Ledger(journal)
         self.regressions: list[Regression] = []
         self.notices: list[Notice] = []
         self.now_ns = START_NS
@@ -172,7 +171,7 @@ class Walk:
         self.pipeline.end_recovery(self.now_ns)
 
     def send(self, body: bytes, signal: Signal = "traces") -> None:
-        if self.journal is None or self._ledger is None:
+        if self.journal is None:
             assert self.pipeline.consume(signal, body, self.now_ns) == Accepted()
             return
         entry = self._ledger.new_entry(signal, body, self.now_ns, own=False)

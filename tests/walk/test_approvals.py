@@ -227,14 +227,6 @@ def test_a_call_that_a_later_trace_carries_out_is_one_call_of_the_conversation(f
     assert conversation(RAN, first=first) == ([("wire", "executed")], ["pass"])
 
 
-@pytest.mark.parametrize("first", [WAITING["pydantic ai"], WAITING["openai agents"], WAITING["google adk"]])
-def test_the_model_that_goes_on_after_a_resumed_call_makes_no_second_call_of_it(first: tuple[ScopeSpans, ...]):
-    history: list[Json] = [{"role": "assistant", "parts": [WIRE]}, answered("c1", "sent")]
-    later = chat({"type": "text", "content": "done"}, given=history, at=62, trace="t2", id="chat2")
-    resumed = wire(result="sent", at=61, trace="t2")
-    assert conversation(resumed, later, first=first) == ([("wire", "executed")], ["pass"])
-
-
 def test_a_resumed_trace_is_not_half_a_trace():
     resumed = wire(result="sent", at=61, trace="t2")
     later = told("sent", at=62, trace="t2")

@@ -3,7 +3,7 @@
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans
 
-from tests.walk.shapes import answered, asked, call_of, chat, run, span, tool, trajectory_of
+from tests.walk.shapes import answered, asked, chat, run, span, tool, trajectory_of
 from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json
 
@@ -65,15 +65,6 @@ def test_where_one_id_stands_for_several_calls_arguments_decide(scope: str):
     ]
 
 
-def test_where_one_id_stands_for_several_calls_arguments_that_are_most_alike_decide():
-    ran = (
-        tool("weather", {"city": "Oslo", "unit": "c"}, call="weather", result="cold", at=2),
-        tool("weather", {"city": "Rome", "unit": "c"}, call="weather", result="hot", at=3),
-    )
-    model = chat(asked("weather", "weather", ROME), asked("weather", "weather", OSLO))
-    assert [call.result for call in trajectory_of(run(), model, *ran).calls] == [Recorded("hot"), Recorded("cold")]
-
-
 def test_without_arguments_the_results_decide():
     model = chat(asked("weather", "weather", ROME), asked("weather", "weather", OSLO))
     ran = (
@@ -101,25 +92,3 @@ def test_answers_of_one_id_that_name_their_tools_go_by_name():
     told = chat({"type": "text", "content": "ok"}, given=[{"role": "tool", "parts": parts}], at=4, id="chat2")
     calls = trajectory_of(run(), model, told).calls
     assert {call.name: call.result for call in calls} == {"look": Recorded("l"), "send": Recorded("s")}
-
-
-@pytest.mark.parametrize(
-    "shape",
-    [
-        chat(asked("c1", "list_all", "")),
-        openinference_model(("c1", ""), id="m"),
-        span(
-            "ai.generateText.doGenerate",
-            {
-                "ai.operationId": "ai.generateText.doGenerate",
-                "ai.response.toolCalls": [{"toolCallId": "c1", "toolName": "list_all", "input": ""}],
-            },
-            id="m",
-            scope="ai",
-        ),
-        tool("list_all", "", call="c1", result="ok"),
-    ],
-    ids=["conventions", "openinference", "ai sdk", "tool span"],
-)
-def test_empty_text_is_a_call_without_arguments(shape: ScopeSpans):
-    assert call_of(run(), shape).arguments == Recorded({})

@@ -91,18 +91,6 @@ def test_different_verdicts_on_a_run_are_compared_with_nothing():
     assert agreement(walk, "default.tool_success") == {}
 
 
-def test_each_evaluation_of_others_is_compared_by_itself():
-    walk = Walk()
-    walk.send_folder(FRAMEWORK, SCENARIO)
-    walk.send(verdict("up", trace=trace_id()), "logs")
-    walk.send(verdict("fail", name="support-ticket", trace=trace_id()), "logs")
-    walk.wait(12 * MINUTE_S)
-    assert agreement(walk, "default.tool_success") == {
-        ("thumbs", "pass", "pass"): 1,
-        ("support-ticket", "fail", "pass"): 1,
-    }
-
-
 def test_what_has_no_scores_or_no_verdict_is_counted():
     walk = Walk()
     walk.send(verdict("up", trace=bytes(range(16))), "logs")
@@ -129,14 +117,6 @@ def test_a_conversation_is_compared_with_all_that_was_found_in_it():
     assert agreement(walk, "default.tool_success") == {("thumbs", "fail", "fail"): 1}
 
 
-def test_a_verdict_may_stand_on_a_span_or_in_an_event_of_it():
-    walk = Walk()
-    walk.send(turn(0, "", on_span="down"))
-    walk.send(turn(1, "", in_event="up"))
-    walk.wait(12 * MINUTE_S)
-    assert agreement(walk, "default.tool_success") == {("thumbs", "fail", "pass"): 1, ("thumbs", "pass", "pass"): 1}
-
-
 def test_verdicts_that_wait_are_compared_at_the_end():
     walk = Walk()
     walk.send_folder(FRAMEWORK, SCENARIO)
@@ -146,29 +126,14 @@ def test_verdicts_that_wait_are_compared_at_the_end():
     assert verdicts(walk) == {"compared": 1}
 
 
-def turn(number: int, failure: str, *, on_span: str = "", in_event: str = "") -> bytes:
+def turn(number: int, failure: str) -> bytes:
     """Make one turn of conversation `c-1`: an agent's run with one call."""
     trace = f"t{number}"
-    agent = run(trace=trace, conversation="c-1")
-    written = [
-        key_value("gen_ai.evaluation.name", "thumbs"),
-        key_value("gen_ai.evaluation.score.label", on_span or in_event),
-    ]
-    if on_span:
-        agent.spans[0].attributes.extend(written)
-    if in_event:
-        agent.spans[0].events.add(name=EVENT).attributes.extend(written)
-    return request(
-        tool("lookup", trace=trace, more={"error.type": failure} if failure else {}), agent
-    ).SerializeToString()
+    call = tool("lookup", trace=trace, more={"error.type": failure} if failure else {})
+    return request(call, run(trace=trace, conversation="c-1")).SerializeToString()
 
 
 FORMS = "annotate_form=[toolgauge, openinference]"
-
-
-def forwarded(walk: Walk) -> bytes:
-    """What a destination got, as one request."""
-    return b"".join(outgoing.body for outgoing in walk.bag.taken if outgoing.signal == "traces")
 
 
 def test_an_evaluation_of_others_is_compared_and_kept_beside_ours():

@@ -107,17 +107,6 @@ def test_an_error_in_place_of_a_hosted_result_is_a_failure():
     assert (call.state, call.error.kind) == ("executed", "unavailable")
 
 
-def test_a_definition_with_a_type_and_no_name_offers_that_type():
-    for shape in (
-        chat(tools=[{"type": "web_search"}]),
-        span(
-            "llm", {"openinference.span.kind": "LLM", "llm.tools.0.tool.json_schema": '{"type": "web_search"}'}, id="l"
-        ),
-    ):
-        offered = trajectory_of(run(), shape).tools_offered
-        assert [one.name for one in offered or ()] == ["web_search"]
-
-
 @pytest.mark.parametrize(
     "given",
     [

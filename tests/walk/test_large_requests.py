@@ -1,10 +1,6 @@
 """Large requests, and requests of many groups: nothing is lost and the books balance."""
 
-import tracemalloc
-
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 from tests.walk.support import Walk, key_value
@@ -77,24 +73,3 @@ def test_held_spans_are_taken_out_of_a_request_of_many_groups():
     assert (walk.books()["held"], walk.books()["balance"]) == (300, 0)
     walk.wait(60)
     assert len(walk.arrived()) == 301
-
-
-def agent_records(count: int) -> bytes:
-    """One request of log records that a dialect reads."""
-    records = [LogRecord(event_name="gen_ai.choice", trace_id=number.to_bytes(16)) for number in range(1, count + 1)]
-    return ExportLogsServiceRequest(
-        resource_logs=[ResourceLogs(scope_logs=[ScopeLogs(log_records=records)])]
-    ).SerializeToString()
-
-
-def test_log_records_are_viewed_one_after_the_other():
-    walk = Walk()
-    body = agent_records(4_000)
-    tracemalloc.start()
-    try:
-        walk.send(body, "logs")
-        taken = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    # All views at once take more than ten times as much.
-    assert taken < 2 * len(body)

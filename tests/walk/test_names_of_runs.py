@@ -125,10 +125,10 @@ def test_doctor_says_how_to_name_an_agent_that_has_an_id_for_a_name(tmp_path: Pa
     assert missing.remedy.switches == ("name",)
 
 
-def test_no_label_differs_between_two_runs_of_one_captured_program(captured: Captured):
+def test_no_label_differs_between_two_runs_of_one_captured_program(few_captured: Captured):
     def found(seed: str) -> dict[str, set[str]]:
         walk = Walk()
-        for file in captured.files():
+        for file in few_captured.files():
             walk.send(_of_another_run(file, seed), "logs" if ".logs." in file.name else "traces")
         walk.wait(60)
         return {key: values(walk, key) for key in KEYS}

@@ -132,16 +132,6 @@ def test_a_run_that_makes_progress_is_no_loop(calls: Sequence[tuple[str, str, st
     assert walk.notices == []
 
 
-def test_calls_that_two_instrumentations_record_count_once():
-    walk = told(LOOPS)
-    run = Run(walk, scopes=("agent", "mcp-client"))
-    for _ in range(9):
-        run.call("find_order")
-    assert walk.notices == []
-    run.call("find_order")
-    assert len(walk.notices) == 1
-
-
 def test_a_span_that_comes_twice_counts_once():
     walk = told(LOOPS)
     run = Run(walk, scopes=("agent", "agent"))

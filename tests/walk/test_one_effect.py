@@ -89,12 +89,6 @@ def found(*walks: Walk) -> Sequence[tuple[object, object]]:
 ONCE, TWICE = ("pass", 1.0), ("fail", 0.0)
 
 
-def test_a_second_refund_in_one_trace_fails():
-    walk = Walk("events=all")
-    send(walk, Trace("t1", 0).user(ASKED).calls(refunded(4)).calls(refunded(5)).says("Done."))
-    assert found(walk) == [ONCE, TWICE]
-
-
 @pytest.mark.parametrize("again", [ASKED, "Thank you, that is all I needed.", ""])
 def test_a_second_refund_in_a_later_trace_fails(again: str):
     walk = Walk("events=all")
@@ -121,23 +115,6 @@ def test_a_refund_in_the_history_of_later_traces_is_no_second_one():
     assert found(walk) == [ONCE]
 
 
-def test_a_user_who_asks_again_in_the_same_words_is_not_held_against_the_agent():
-    walk = Walk("events=all")
-    send(walk, Trace("t1", 0).user(ASKED).calls(refunded(4)).says("Done."))
-    later = Trace("t2", 30).user(ASKED).calls(refunded(4), new=False)
-    later.says("Done.", new=False)
-    send(walk, later.user(ASKED).calls(refunded(5)).says("Done."))
-    assert found(walk) == [ONCE]
-
-
-def test_a_request_in_a_trace_between_excuses_the_second_refund():
-    walk = Walk("events=all")
-    send(walk, Trace("t1", 0).user(ASKED).calls(refunded(4)).says("Done."))
-    send(walk, Trace("t2", 30).user("Please refund it again, there were two lamps.").says("One moment."))
-    send(walk, Trace("t3", 60).user("Are you still there?").calls(refunded(5)).says("Done."))
-    assert found(walk) == [ONCE]
-
-
 def test_effects_are_known_after_a_restart():
     journal = MemoryJournal()
     first = Walk("events=all", journal=journal)
@@ -150,15 +127,6 @@ def test_effects_are_known_after_a_restart():
     kept = b"".join(one.values.effects for one in journal.shown)
     assert kept
     assert b"771245" not in kept
-
-
-def test_spans_that_are_sent_twice_are_one_effect():
-    walk = Walk("events=all")
-    trace = Trace("t1", 0).user(ASKED).calls(refunded(4)).says("Done.")
-    trace.spans += trace.spans
-    send(walk, trace)
-    send(walk, trace)
-    assert found(walk) == [ONCE]
 
 
 def test_a_retry_in_a_later_trace_after_a_timeout_is_shown():

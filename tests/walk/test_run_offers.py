@@ -109,38 +109,6 @@ def execute(name: str, call: str, *, parent: str | None, at: float) -> ScopeSpan
 
 
 FIND: list[Json] = [{"type": "function", "name": "find"}]
-DELEGATE: list[Json] = [{"type": "function", "name": "ask_helper"}]
-
-
-@pytest.mark.parametrize("names", [("boss", "helper"), ("same", "same"), (None, None), ("boss", None)])
-@pytest.mark.parametrize("is_manager_silent", [True, False])
-def test_an_agent_that_is_a_tool_has_its_own_offer(names: tuple[str | None, str | None], is_manager_silent: bool):  # noqa: FBT001 (a parameter)
-    boss, helper = names
-    judged = outcomes(
-        "known_tool",
-        invoke(boss, "run", parent=None),
-        chat(
-            asked("c1", "ask_helper"),
-            asked("c2", "find"),
-            id="m1",
-            parent="run",
-            at=1,
-            tools=None if is_manager_silent else DELEGATE,
-        ),
-        execute("ask_helper", "c1", parent="run", at=2),
-        invoke(helper, "sub", parent="c1", at=3),
-        chat(
-            asked("c3", "find"),
-            asked("c4", "ask_helper"),
-            id="m2",
-            parent="sub",
-            at=4,
-            tools=FIND if is_manager_silent else None,
-        ),
-    )
-    silent, talking = ("not_evaluated", "no_tool_offer"), [("pass", None), ("fail", None)]
-    expected = [silent, silent, *talking] if is_manager_silent else [*talking, silent, silent]
-    assert [(outcome, reason) for _, outcome, reason in judged] == expected
 
 
 def test_a_manager_without_a_span_of_its_own_is_not_judged_by_the_agent_that_its_tool_runs():

@@ -13,8 +13,7 @@ from tests.recordings.corpus import diagnosed_with_trajectories
 from tests.walk.shapes import ERROR, OK, request, span
 from tests.walk.support import MemoryJournal, Walk, attributes
 from tests.walk.test_feedback import cells
-from tests.walk.test_half_runs import OF_CALLS, OF_THE_WHOLE, outcomes
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 
 SCOPE, KIND = "openinference.instrumentation.smolagents", "openinference.span.kind"
 NEVER_ENDS = "crashed"
@@ -80,25 +79,6 @@ def test_runs_below_a_span_that_failed_are_scored_six_seconds_after_their_end():
     assert attributes(first)["toolgauge.incomplete"] is True
 
 
-def test_calls_of_such_a_run_are_judged_and_the_run_as_a_whole_is_not():
-    walk = Walk("events=all")
-    schema: JsonObject = {"type": "object", "properties": {"id": {"type": "number"}}, "required": ["id"]}
-    offer: Json = {"type": "function", "function": {"name": "find", "parameters": schema}}
-    asked = "llm.output_messages.0.message.tool_calls.0.tool_call."
-    of_model: dict[str, Json] = {
-        KIND: "LLM",
-        "llm.tools.0.tool.json_schema": offer,
-        f"{asked}id": "call-1",
-        f"{asked}function.name": "find",
-        f"{asked}function.arguments": {"id": 10},
-    }
-    model = span("generate", of_model, id="model", parent="second", at=10, scope=SCOPE)
-    send(walk, [*failed_step(), model, *later_run("second", 10, call_id="call-1")])
-    walk.wait(190)
-    assert outcomes(walk, OF_CALLS) == [("pass", None)]
-    assert outcomes(walk, OF_THE_WHOLE) == [("not_evaluated", "incomplete")]
-
-
 @pytest.mark.parametrize("ends", [True, False])
 def test_nothing_is_scored_twice_when_the_whole_trace_closes(*, ends: bool):
     walk = Walk()
@@ -135,14 +115,6 @@ def test_a_run_that_went_on_after_a_failure_of_its_own_keeps_its_agents():
     send(walk, [*failed_step(), *later_run("second", 10), went_on])
     walk.wait(400)
     assert walk.scorecards() == []
-
-
-def test_a_run_below_a_run_that_raised_below_another_is_found():
-    walk = Walk()
-    again = span("Step 1", {KIND: "CHAIN"}, id="again", parent="second", at=11, scope=SCOPE, status=ERROR)
-    send(walk, [*failed_step(), again, *later_run("third", 20, parent="second")])
-    walk.wait(190)
-    assert counted_calls(walk) == 2
 
 
 def test_a_process_that_takes_up_the_trace_scores_no_run_again():

@@ -5,7 +5,7 @@
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.walk.support import MemoryJournal, Walk
+from tests.walk.support import Walk
 from tests.walk.test_recovery import close_all, requests, results
 from toolgauge.model.delivery import Signal
 
@@ -63,23 +63,3 @@ def test_both_copies_are_passed_on_as_they_came(annotate: str):
     assert walk.books()["balance"] == 0
     walk.pipeline.tick(walk.now_ns + 61_000_000_000)
     assert walk.metrics.loop_suspected.cells[()] == 0
-
-
-def test_a_process_that_ended_between_both_copies_leaves_no_trace():
-    plain = requests("pydantic-ai", "multi_turn")
-    whole = Walk("events=all")
-    for signal, body in plain:
-        whole.send(body, signal)
-    close_all(whole)
-    sent, journal = with_snapshots(plain), MemoryJournal()
-    first, second = Walk("events=all", journal=journal), Walk("events=all", journal=journal)
-    for signal, body in sent[: len(sent) // 2]:
-        first.send(body, signal)
-    first.wait(0)
-    second.now_ns = first.now_ns
-    second.recover()
-    for signal, body in sent[len(sent) // 2 :]:
-        second.send(body, signal)
-    close_all(second)
-    assert results(first, second) == results(whole)
-    assert journal.left() == []

@@ -65,9 +65,9 @@ def test_a_trace_that_shows_it_is_not_judged_as_a_whole():
     assert outcomes["default.run_completed"] == outcomes["default.repeated_calls"] == {"not_evaluated"}
 
 
-def test_no_recorded_framework_shows_signs_of_a_split_of_its_own(captured: Captured):
+def test_no_recorded_framework_shows_signs_of_a_split_of_its_own(few_captured: Captured):
     """As its spans come, and as they come through a Collector that drops what no dialect reads."""
-    whole = [*_recorded(captured, lambda _span: True), *_recorded(captured, _is_for_a_dialect)]
+    whole = [*_recorded(few_captured, lambda _span: True), *_recorded(few_captured, _is_for_a_dialect)]
     assert whole
     assert [(one.service, one.trace_id, one.split_sign) for one in whole if one.split_sign is not None] == []
 

@@ -55,14 +55,6 @@ def test_a_verdict_is_compared_when_nothing_has_come_for_as_long_as_is_remembere
     assert compared.agreement.next_due_ns is None
 
 
-def test_outcomes_that_are_too_old_are_forgotten():
-    compared = Compared()
-    compared.scored(1, PASS, at=0)
-    compared.said(True, 1_001, number=1)
-    compared.agreement.close()
-    assert compared.verdicts == {"unmatched": 1}
-
-
 def test_any_failure_is_a_failure_and_no_score_is_none():
     compared = Compared()
     compared.scored(1, PASS, FAIL, PASS, at=0)
@@ -83,31 +75,3 @@ def test_results_of_judges_that_come_later_count_too():
     assert compared.pairs == {}
     compared.agreement.tick(1_900)
     assert compared.pairs == {("fail", "fail"): 1}
-
-
-def test_a_trace_is_no_conversation_of_the_same_name():
-    compared = Compared()
-    compared.scored(1, FAIL, at=0, conversation=trace(2))
-    compared.said(False, 1, number=2)
-    compared.said(False, 1, conversation=trace(2))
-    compared.agreement.close()
-    assert (compared.verdicts, compared.pairs) == ({"unmatched": 1, "compared": 1}, {("fail", "fail"): 1})
-
-
-def test_pairs_are_counted_from_zero_before_the_first_is_compared():
-    compared = Compared()
-    compared.said(True, 0, number=1)
-    compared.scored(1, PASS, at=1)
-    assert list(compared.metrics.agreement.cells.values()) == [0] * 6
-
-
-def test_no_more_is_remembered_than_there_is_room_for():
-    compared = Compared(capacity=3)
-    for number in range(1, 6):
-        compared.scored(number, PASS, at=number)
-    for number in range(1, 6):
-        compared.said(True, 10, number=number)
-    # Two were compared early, to make room; their outcomes had been forgotten.
-    assert compared.verdicts == {"unmatched": 2}
-    compared.agreement.close()
-    assert compared.verdicts == {"unmatched": 2, "compared": 3}

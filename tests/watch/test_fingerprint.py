@@ -3,21 +3,12 @@
 from msgspec.structs import replace
 
 from tests.export.scorecards import call, trajectory
-from tests.rows import each_row
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.json import JsonObject
-from toolgauge.model.observations import CallError, ToolDefinition
+from toolgauge.model.observations import CallError
 from toolgauge.model.trajectory import Message, SpanSource
 from toolgauge.watch.fingerprint import fingerprint, joined, of_tool
 
 TIMEOUT = CallError(kind="timeout", message="secret")
-
-
-def schema_hash(schema: JsonObject) -> str:
-    offered = (ToolDefinition(name="find_order", parameters=schema),)
-    return fingerprint(replace(trajectory(call("find_order")), tools_offered=offered))[
-        "toolgauge.tool.schema find_order"
-    ]
 
 
 def test_a_run_has_the_properties_of_its_models_versions_and_libraries() -> None:
@@ -49,31 +40,6 @@ def test_tools_have_the_shape_of_their_arguments_and_the_kinds_of_their_errors()
     }
 
 
-ORDER: JsonObject = {
-    "type": "object",
-    "properties": {"order_id": {"type": "string"}, "description": {"type": "string"}},
-    "required": ["order_id", "description"],
-}
-
-
-@each_row(
-    "same",
-    [
-        {**ORDER, "required": ["description", "order_id"]},
-        {**ORDER, "description": "Find an order.", "title": "Find"},
-        dict(reversed(ORDER.items())),
-    ],
-)
-def test_order_and_words_of_a_schema_do_not_change_its_hash(same: JsonObject) -> None:
-    assert schema_hash(same) == schema_hash(ORDER)
-
-
-def test_another_schema_has_another_hash() -> None:
-    others: list[JsonObject] = [{"required": ["order_id"]}, {"properties": {"order_id": {"type": "string"}}}]
-    for other in others:
-        assert schema_hash({**ORDER, **other}) != schema_hash(ORDER)
-
-
 def test_of_texts_only_sizes_forms_and_hashes_are_kept() -> None:
     system, later = Message("system", "You are secret.", 0), Message("user", "y" * 900, 1)
     for text, form in (
@@ -85,13 +51,6 @@ def test_of_texts_only_sizes_forms_and_hashes_are_kept() -> None:
         assert (found["toolgauge.user_message.size"], found["toolgauge.user_message.form"]) == ("at most 50", form)
         assert len(found["gen_ai.system_instructions"]) == 8
         assert "secret" not in repr(found)
-
-
-def test_values_are_short() -> None:
-    long = replace(call("t" * 500), arguments=Recorded({f"key{number}": 1 for number in range(100)}))
-    found = fingerprint(trajectory(long))
-    assert all(len(value) <= 64 for value in found.values())
-    assert all(len(name) <= 200 for name in found)
 
 
 def test_a_conversation_keeps_its_first_message_and_all_errors() -> None:

@@ -3,33 +3,19 @@
 
 from itertools import pairwise
 
-import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rows import each_row
 from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, watcher
 from toolgauge.model.regressions import AlarmPeriod, StreamHistory
-from toolgauge.watch.stream import MAX_BUCKETS, ScoreHistory, WatchedStream
-from toolgauge.watch.watcher import Watcher, _sealed, _unsealed
+from toolgauge.watch.stream import MAX_BUCKETS, ScoreHistory
+from toolgauge.watch.watcher import Watcher
 
 
 def history_of(watching: Watcher, tool: str | None = "find_order") -> StreamHistory:
     streams = [status.stream for status in watching.statuses() if status.stream.tool == tool]
     (found,) = watching.histories(streams)
     return found
-
-
-def test_observations_of_one_second_are_one_bucket_and_a_late_one_goes_to_its_place() -> None:
-    history = ScoreHistory()
-    for score, time_s in ((1.0, 10), (1.0, 30), (0.0, 20), (0.25, 10), (0.5, 0)):
-        history.add(score, START + time_s * SECOND + 7)
-    found = [(one.start_ns - START, one.end_ns - START, one.observations, one.sum) for one in history.buckets()]
-    assert found == [
-        (at * SECOND, at * SECOND, count, total)
-        for at, count, total in ((0, 1, 0.5), (10, 2, 1.25), (20, 1, 0.0), (30, 1, 1.0))
-    ]
 
 
 def test_a_month_of_observations_stays_fine_where_it_is_new() -> None:
@@ -62,12 +48,6 @@ def test_merging_keeps_the_count_the_sum_and_the_order(observations: list[tuple[
     assert ScoreHistory.load(history.dump()).buckets() == buckets
 
 
-@each_row("saved", [b"\x01", b"\xff\xff\xff\xff", b"\x01\x00\x00\x00", b"\x00\x00\x00\x00\x00"])
-def test_damaged_bytes_are_no_history(saved: bytes) -> None:
-    with pytest.raises(ValueError, match="damaged"):
-        ScoreHistory.load(saved)
-
-
 def test_the_alarm_that_is_on_and_those_that_ended_are_told_apart() -> None:
     traffic = Traffic(watcher())
     traffic.send(30, every=20)
@@ -94,22 +74,6 @@ def test_the_alarm_that_is_on_and_those_that_ended_are_told_apart() -> None:
     assert sum(each.observations for each in after.buckets) == 560
 
 
-def test_an_accepted_alarm_has_ended_and_the_scores_stay() -> None:
-    traffic = Traffic(watcher())
-    traffic.send(300, every=20)
-    ends: list[int] = []
-    for number in range(11):
-        traffic.send(60, every=2)
-        traffic.watcher.acknowledge({}, traffic.now_ns)
-        ends.append(traffic.now_ns)
-        if number < 10:
-            traffic.send(120 + number, every=20)
-    found = history_of(traffic.watcher)
-    # Only the newest ten are kept.
-    assert [(each.ended_ns, each.acknowledged) for each in found.past] == [(end, True) for end in ends[-10:]]
-    assert (found.alarm, found.missing, sum(each.observations for each in found.buckets)) == (None, 50, 2205)
-
-
 def test_a_restart_keeps_the_history() -> None:
     before = Traffic(watcher())
     before.send(300, every=20)
@@ -119,24 +83,3 @@ def test_a_restart_keeps_the_history() -> None:
     assert after.restore(rows) == 0
     for tool in ("find_order", None):
         assert history_of(after, tool) == history_of(before.watcher, tool)
-
-
-def test_rows_without_a_history_are_loaded() -> None:
-    before = Traffic(watcher())
-    before.send(300, every=20)
-    rows, _ = before.watcher.changes()
-    older: dict[bytes, bytes] = {}
-    for row, sealed in rows.items():
-        saved = _unsealed(row, sealed)
-        if row.startswith(b"s"):
-            key, detector, history, *_ = msgspec.msgpack.decode(saved)
-            del history["past"]
-            saved = msgspec.msgpack.encode([key, detector, history])
-        older[row] = _sealed(row, saved)
-    after = watcher()
-    assert after.restore(older) == 0
-    found = history_of(after)
-    assert (found.buckets, found.past) == ((), ())
-    assert found.status == history_of(before.watcher).status
-    (stream,) = [each for key, each in after._streams.items() if key[3] == "find_order"]
-    assert WatchedStream.load(stream.dump()).history() == found

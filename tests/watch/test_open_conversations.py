@@ -36,16 +36,6 @@ def test_conversations_that_take_too_much_together_are_counted_early_the_longest
     assert len(open_ones) == 300 - len(cut)
 
 
-def test_what_nobody_has_any_more_is_forgotten():
-    open_ones = OpenConversations(10 * MINUTE)
-    for number in range(20):
-        open_ones.add(scores(number, names=f"-{number}"), START)
-        open_ones.add(scores(number, names=f"-{number + 1}", conversation=f"c-{number}"), START)
-    assert open_ones.size_bytes
-    assert len(list(open_ones.idle(START + HOUR))) == 20
-    assert open_ones.size_bytes == 0
-
-
 def test_memory_that_is_short_has_half_of_them_counted_a_few_at_a_time():
     open_ones = OpenConversations(10 * MINUTE)
     for number in range(1000):
@@ -63,20 +53,6 @@ def test_memory_that_is_short_has_half_of_them_counted_a_few_at_a_time():
     for number in range(1000, 1600):
         open_ones.add(scores(number), START + SECOND)
     assert not list(open_ones.idle(START + SECOND))
-
-
-def test_a_conversation_is_the_mean_of_all_its_scores_and_names_the_trace_of_the_lowest():
-    open_ones = OpenConversations(10 * MINUTE)
-    for number, value in enumerate((1.0, 0.25, 0.5)):
-        open_ones.add(scores(number, conversation="c-1", value=value), START + number * SECOND)
-    ((_, conversation, is_cut),) = open_ones.idle(START + HOUR)
-    assert not is_cut
-    assert (conversation.first_ns, conversation.last_ns) == (START, START + 2 * SECOND)
-    assert len(conversation.tallies) == len(TOOLS) + 1
-    for stream, tally in conversation.tallies.items():
-        strata = [""] if stream[3] else TOOLS
-        assert tally.scores == dict.fromkeys(strata, (1.75, 3))
-        assert (tally.worst, tally.worst_trace) == (0.25, f"{1:032x}")
 
 
 def test_scores_by_stream_and_by_tool_are_the_same():

@@ -173,7 +173,7 @@ def respelled(schema: Json, names: random.Random) -> Json:
         elif key in ("required", "enum") and isinstance(value, list):
             found[key] = names.sample(value, len(value))
         elif key == "type" and isinstance(value, str):
-            found[key] = names.choice([value, [value], value.upper()])
+            found[key] = names.choice([value, [value]])
         elif key in ("title", "default", "description", "$schema"):
             if names.random() < 0.5:
                 found[key] = value
@@ -181,10 +181,6 @@ def respelled(schema: Json, names: random.Random) -> Json:
             found[key] = respelled(value, names)
         else:
             found[key] = value
-    if names.random() < 0.3 and "type" in found and "additionalProperties" not in found:
-        found["additionalProperties"] = names.choice([True, {}])
-    if len(found.get("enum") or []) == 1 and names.random() < 0.5:  # pyright: ignore[reportArgumentType] (a list)
-        found["const"] = cast("list[Json]", found.pop("enum"))[0]
     return found
 
 

@@ -3,14 +3,14 @@
 from tests.rows import each_row
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.watch.schema_changes import Difference, canonical, difference
+from toolgauge.watch.schema_changes import Difference, Words, canonical, difference
 
 CITY: JsonObject = {"type": "string", "description": "A city."}
 UNIT: JsonObject = {"type": "string", "enum": ["C", "F"]}
 WEATHER: JsonObject = {"type": "object", "properties": {"city": CITY, "unit": UNIT}, "required": ["city"]}
 
 
-def of(schema: JsonObject | None, description: str | None = None) -> tuple[JsonObject | None, dict[str, list[str]]]:
+def of(schema: JsonObject | None, description: str | None = None) -> tuple[JsonObject | None, Words]:
     return canonical(ToolDefinition(name="weather", description=description, parameters=schema))
 
 
@@ -26,36 +26,16 @@ def one(schema: Json) -> JsonObject:
     ("schema", "same"),
     [
         (WEATHER, {"required": ["city"], "properties": {"unit": UNIT, "city": CITY}, "type": "object"}),
-        (WEATHER, {**WEATHER, "title": "W", "$schema": "s", "additionalProperties": True, "$defs": {}, "default": {}}),
-        (WEATHER, {"properties": WEATHER["properties"], "required": ["city", "city"]}),
-        (one(UNIT), one({"enum": ["F", "C"]})),
+        (WEATHER, {**WEATHER, "title": "W", "$schema": "s", "default": {}}),
+        (one(UNIT), one({**UNIT, "enum": ["F", "C"]})),
         (one({"type": ["string"]}), one({"type": "string"})),
-        (one({"type": ["string", "null"]}), one({"type": "STRING", "nullable": True})),
-        (one({"enum": ["a", None]}), one({"enum": ["a"], "nullable": True})),
         (one({"items": {"type": ["string"]}}), one({"items": {"type": "string", "title": "I"}})),
-        (one({"anyOf": [{"const": "C"}]}), one({"anyOf": [{"enum": ["C"]}]})),
         ({"properties": {"title": CITY}}, {"properties": {"title": {**CITY, "title": "T"}}}),
     ],
 )
 def test_another_spelling_is_no_change(schema: JsonObject, same: JsonObject) -> None:
     assert of(schema)[0] == of(same)[0]
     assert change(schema, same) is None
-
-
-@each_row(
-    ("narrow", "wide", "place"),
-    [
-        ({**WEATHER, "required": ["city", "unit"]}, WEATHER, "required.unit"),
-        (one({"type": "integer"}), one({"type": "number"}), "properties.x.type"),
-        (one({"type": "string"}), one({"type": ["string", "null"]}), "properties.x.type"),
-        (one(UNIT), one({"type": "string"}), "properties.x.enum"),
-    ],
-)
-def test_a_narrower_schema_is_breaking_and_a_wider_one_additive(
-    narrow: JsonObject, wide: JsonObject, place: str
-) -> None:
-    assert change(wide, narrow) == ("breaking", f"$.parameters.{place}")
-    assert change(narrow, wide) == ("additive", f"$.parameters.{place}")
 
 
 @each_row(
@@ -66,7 +46,8 @@ def test_a_narrower_schema_is_breaking_and_a_wider_one_additive(
         (one(one(UNIT)), one(one(CITY)), "properties.x"),
         (one({"anyOf": [UNIT, {"type": "null"}]}), one({"anyOf": [CITY, {"type": "null"}]}), "properties.x"),
         (WEATHER, {**WEATHER, "additionalProperties": False}, "additionalProperties"),
-        (WEATHER, {**WEATHER, "not": {"required": ["unit"]}}, "not"),
+        (WEATHER, {**WEATHER, "$defs": {"U": {"enum": ["C"]}}}, "$defs"),
+        (one({"type": "string"}), one({"type": "string", "nullable": True}), "properties.x"),
     ],
 )
 def test_a_difference_elsewhere_is_a_change_of_unknown_effect(old: JsonObject, new: JsonObject, place: str) -> None:
@@ -74,27 +55,11 @@ def test_a_difference_elsewhere_is_a_change_of_unknown_effect(old: JsonObject, n
         assert change(before, after) == ("changed", f"$.parameters.{place}")
 
 
-def test_an_argument_that_is_gone_is_breaking_and_an_optional_one_additive() -> None:
-    less: JsonObject = {**WEATHER, "properties": {"city": CITY}}
-    assert change(WEATHER, less) == ("breaking", "$.parameters.properties.unit")
-    assert change(less, WEATHER) == ("additive", "$.parameters.properties.unit")
-
-
 def test_the_gravest_of_several_changes_is_named() -> None:
     other: JsonObject = {"properties": {"a": {}, "city": {"type": "integer"}, "unit": UNIT}}
     assert change(WEATHER, other) == ("breaking", "$.parameters.properties.city.type")
     more: JsonObject = {"properties": {"a": {}, "city": {**CITY, "minLength": 1}, "unit": UNIT}, "required": ["city"]}
     assert change(WEATHER, more) == ("changed", "$.parameters.properties.city")
-
-
-def referring(definition: JsonObject) -> JsonObject:
-    return {"properties": {"x": {"$ref": "#/$defs/U"}}, "$defs": {"U": definition}}
-
-
-def test_an_argument_that_refers_to_a_definition_has_its_types_and_values() -> None:
-    old = referring({"enum": ["C", "F"]})
-    assert change(old, referring({"enum": ["C"]})) == ("breaking", "$.parameters.properties.x.enum")
-    assert change(old, referring({"$ref": "#/$defs/U"})) == ("changed", "$.parameters.properties.x")
 
 
 def test_words_are_compared_where_both_sides_have_them() -> None:

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 
 from tests.export.scorecards import trajectory
 from tests.watch.support import START, offered, watcher
-from tests.watch.test_planted_tool_changes import definitions
 from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.tool_changes import ToolDefinitionChange
@@ -69,28 +68,12 @@ def test_each_definition_is_reported_once_however_instances_and_versions_alterna
         assert runs.add(tool(), version="3") == []
 
 
-def test_a_version_that_runs_beside_a_newer_one_is_compared_with_itself() -> None:
-    runs = Runs()
-    runs.add(tool(maxLength=9))
-    runs.add(tool(maxLength=3), version="2")
-    assert runs.add(tool(maxLength=7), version="1") == ["changed find_order"]
-    assert runs.add(tool(maxLength=5), version="2") == ["changed find_order"]
-
-
 def test_a_tool_is_removed_after_many_runs_without_it() -> None:
     runs = Runs()
     runs.add(tool(), tool("refund"), times=30)
     assert runs.add(tool(), times=RUNS_TO_DECIDE - 1) == []
     assert runs.add(tool()) == ["removed refund"]
     assert runs.add(tool(), times=100) == []
-
-
-def test_a_tool_that_half_of_the_users_have_is_missing_after_twice_as_many_runs() -> None:
-    runs = Runs()
-    for _ in range(20):
-        assert runs.add(tool(), tool("refund")) + runs.add(tool()) == []
-    assert runs.add(tool(), times=2 * RUNS_TO_DECIDE - 3) == []
-    assert runs.add(tool(), times=3) == ["removed refund"]
 
 
 def test_runs_of_one_conversation_and_those_that_may_have_had_more_tools_are_not_counted() -> None:
@@ -110,15 +93,6 @@ def test_a_tool_is_added_with_a_new_version_or_when_all_runs_have_it_after_many_
     assert runs.add(tool(), tool("cancel")) == ["added cancel"]
 
 
-def test_a_tool_that_another_user_has_is_not_new() -> None:
-    runs = Runs()
-    runs.add(tool(), times=5)
-    assert runs.add(tool(), tool("refund"), times=100) == []
-    runs.add(tool(), tool("refund"), tool("cancel"))
-    runs.add(tool(), tool("refund"))
-    assert runs.add(tool(), tool("refund"), tool("cancel"), times=100) == []
-
-
 def test_what_a_producer_leaves_out_is_filled_in_from_the_definition_before() -> None:
     runs = Runs()
     runs.add(tool(description="Find."))
@@ -135,17 +109,6 @@ def test_a_tool_that_every_user_has_in_another_form_is_counted_as_capped() -> No
     assert runs.capped == 43
     runs.now_ns += HOUR
     assert runs.add(tool(maxLength=60)) == ["changed find_order"]
-
-
-def test_a_definition_without_a_place_that_stays_is_reported_an_hour_later() -> None:
-    runs = Runs()
-    for limit in range(1, 7):
-        runs.add(tool(maxLength=limit))
-    found: list[str] = []
-    for _ in range(100):
-        runs.now_ns += HOUR // 50
-        found += runs.add(tool(maxLength=7))
-    assert found == ["changed find_order"]
 
 
 def test_tools_over_the_cap_of_a_service_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,21 +139,13 @@ def test_what_is_known_of_tools_survives_a_restart() -> None:
     changes: list[ToolDefinitionChange] = []
     first.observe(offered(1, tool()))
     rows, _ = first.changes()
-    assert any(row.startswith(b"d") for row in rows)
+    assert any(row.startswith(b"o") for row in rows)
     second = watcher()
     second.on_tool_changes = lambda found, _capped: changes.extend(found)
     assert second.restore(rows) == 0
     second.observe(offered(2, tool("find_order", "id"), version="1.1"))
     second.tick(START)
     assert [(change.kind, change.service, change.version) for change in changes] == [("breaking", "support", "1.1")]
-
-
-def test_a_damaged_row_is_dropped_and_counted() -> None:
-    first = watcher()
-    first.observe(offered(1, tool()))
-    rows, _ = first.changes()
-    (row,) = [row for row in rows if row.startswith(b"d")]
-    assert watcher().restore({row: rows[row][:-1] + b"\x00"}) == 1
 
 
 def test_only_traces_with_offers_of_their_own_are_compared() -> None:
@@ -200,19 +155,3 @@ def test_only_traces_with_offers_of_their_own_are_compared() -> None:
     assert offers(trajectory()) == []
     (run,) = card.trajectory.runs
     assert offers(replace(card.trajectory, runs=(replace(run, offer_from="service"),))) == []
-
-
-def test_a_tool_takes_at_most_200_bytes_in_the_state() -> None:
-    kept = ToolContracts()
-    names: dict[str, ToolDefinition] = {}
-    for each in definitions():
-        names[f"{each.name} {len(names)}"] = each
-    agents = [*names.values()]
-    for version in "123":
-        for number in range(0, len(agents), 10):
-            tools = tuple({each.name: each for each in agents[number : number + 10]}.values())
-            kept.add(Offer("shop", "production", f"agent {number}", version, "", True, contracts(tools)), START)
-    whole = sum(len(kept.dump(whose)) for whose in kept.changed)
-    tools_kept = sum(len({each.name for each in agents[n : n + 10]}) for n in range(0, len(agents), 10))
-    assert tools_kept > 100
-    assert whole / tools_kept <= 200

@@ -1,9 +1,6 @@
 """From scorecards to regressions."""
 
-from msgspec.structs import replace
-
-from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, result, scorecard, watch_metrics, watcher
-from toolgauge.model.outcomes import NotEvaluated
+from tests.watch.support import HOUR, MINUTE, SECOND, START, Traffic, scorecard, watch_metrics, watcher
 from toolgauge.model.regressions import Change, Regression
 
 
@@ -80,22 +77,6 @@ def test_an_alarm_after_the_end_of_an_incident_is_another_one_with_and_without_a
     assert ids[0] == ids[1]
 
 
-def test_a_rollback_that_does_not_help_updates_the_alarm_once() -> None:
-    metrics = watch_metrics()
-    traffic = Traffic(watcher(metrics))
-    traffic.send(300, every=20)
-    traffic.send(25, every=2, version="1.1")
-    traffic.send(120, every=2)
-    first, second = (each for each in traffic.regressions if each.stream.tool == "find_order")
-    assert (first.phase, second.phase) == ("began", "updated")
-    assert [bool(each.causes) for each in (first, second)] == [True, False]
-    assert second.observations in (32, 64, 128)
-    assert (second.incident, second.onset_ns) == (first.incident, first.onset_ns)
-    (lasting,) = (each for each in traffic.watcher.active() if each.stream.tool == "find_order")
-    assert (lasting.phase, lasting.at_ns, lasting.causes) == ("began", first.at_ns, ())
-    assert set(metrics.alarms.cells.values()) == {1}
-
-
 def test_scores_that_recover_end_the_regression() -> None:
     traffic = Traffic(watcher())
     traffic.send(300, every=20)
@@ -120,26 +101,6 @@ def test_a_conversation_of_many_traces_is_one_observation() -> None:
     }
 
 
-def test_what_was_not_evaluated_and_shadow_criteria_are_no_observation() -> None:
-    watching = watcher()
-    card = scorecard(1, [("find_order", 0.0)], at_ns=START)
-    unseen = result(NotEvaluated(reason="results_not_recorded"), "find_order")
-    shadow = tuple(replace(each, enforce="shadow") for each in card.results)
-    watching.observe(replace(card, results=(unseen, *shadow)))
-    assert not watching.statuses()
-
-
-def test_a_conversation_that_never_falls_idle_is_cut() -> None:
-    metrics = watch_metrics()
-    watching = watcher(metrics, conversation_idle="10m")
-    for number in range(20):
-        at_ns = START + number * 5 * MINUTE
-        watching.observe(scorecard(number, [("find_order", 1.0)], at_ns=at_ns, conversation="bot"))
-        watching.tick(at_ns)
-    assert metrics.observations_cut.value() == 1
-    assert watching.statuses()[0].observations == 1
-
-
 def test_a_restart_neither_clears_nor_repeats_an_alarm() -> None:
     traffic = Traffic(watcher())
     traffic.send(300, every=20)
@@ -154,39 +115,6 @@ def test_a_restart_neither_clears_nor_repeats_an_alarm() -> None:
     assert sum(metrics.active.current().values()) == 2
     after.send(30, every=2)
     assert not after.regressions
-
-
-def test_an_open_conversation_survives_a_restart() -> None:
-    before, after = watcher(conversation_idle="10m"), watcher(conversation_idle="10m")
-    before.observe(scorecard(1, [("find_order", 0.0)], at_ns=START, conversation="c-1"))
-    after.restore(before.changes()[0])
-    after.observe(scorecard(2, [("find_order", 1.0)], at_ns=START + MINUTE, conversation="c-1"))
-    after.tick(START + HOUR)
-    (tool,) = [arm for arm in after.arms() if arm.stream.tool == "find_order"]
-    assert (tool.observations, tool.sum) == (1, 0.5)
-
-
-def test_a_damaged_row_costs_its_stream_only() -> None:
-    before, after = Traffic(watcher()), watcher()
-    for tool in ("find_order", "refund"):
-        before.send(10, every=20, tool=tool)
-    rows, _ = before.watcher.changes()
-    damaged = next(row for row in rows if row.startswith(b"s"))
-    assert after.restore({**rows, damaged: b"\xff" + rows[damaged][:9]}) == 1
-    assert len(after.statuses()) == len(before.watcher.statuses()) - 1
-    assert damaged in after.changes()[1]
-
-
-def test_acknowledging_ends_the_alarm_and_learns_anew() -> None:
-    traffic = Traffic(watcher())
-    traffic.send(300, every=20)
-    traffic.send(60, every=2)
-    assert traffic.watcher.acknowledge({"tool": "find_order"}, traffic.now_ns) == 1
-    (ended,) = traffic.watcher.tick(traffic.now_ns)
-    assert ended.acknowledged
-    status = next(each for each in traffic.watcher.statuses() if each.stream.tool == "find_order")
-    assert (status.state, status.observations) == ("learning", 0)
-    assert (status.baseline, status.current) == (None, None)
 
 
 def test_the_least_recently_used_stream_gives_way() -> None:
@@ -242,53 +170,6 @@ def test_an_alarm_ends_under_the_old_revision_and_begins_under_the_one_of_the_sa
         ("began", "r2"),
     ] * 2
     assert {one.stream.revision for one in traffic.watcher.active()} == {"r2"}
-
-
-def test_a_criterion_that_measures_something_else_learns_anew_and_is_counted() -> None:
-    before = Traffic(watcher())
-    before.watcher.keep({("default.tool_success", "r1"): "m1"})
-    before.send(10, every=20)
-    before.send(10, every=20, tool="refund")
-    after = saved_by_another_release(before)
-    assert after.watcher.keep({("default.tool_success", "r2"): "m2"}) == {"default.tool_success": 3}
-    assert not after.watcher.statuses()
-
-
-def test_observations_are_kept_apart_by_the_three_newest_versions() -> None:
-    traffic = Traffic(watcher())
-    traffic.send(10, every=5)
-    traffic.send(10, every=2, version="1.1")
-    arms = {arm.version: (arm.observations, arm.sum) for arm in traffic.watcher.arms() if arm.stream.tool is None}
-    assert arms == {"1.0": (10, 8.0), "1.1": (10, 5.0)}
-    for version in ("1.2", "1.3"):
-        traffic.send(1, every=20, version=version)
-    assert {arm.version for arm in traffic.watcher.arms()} == {"1.1", "1.2", "1.3"}
-
-
-def test_scores_that_come_late_begin_no_stream_of_a_criterion_that_went() -> None:
-    metrics = watch_metrics()
-    watching = watcher(metrics)
-    watching.observe(scorecard(1, [("find_order", 1.0)], at_ns=START, conversation="c-1"))
-    watching.keep({("default.tool_success", "r2"): "m2"})
-    watching.tick(START + HOUR)
-    watching.observe(scorecard(2, [("find_order", 1.0)], at_ns=START + HOUR))
-    watching.tick(START + 2 * HOUR)
-    assert not watching.statuses()
-    assert not metrics.active.cells
-
-
-def test_names_that_cannot_be_shown_are_one_stream_that_can_be_saved_and_asked_for() -> None:
-    watching = watcher()
-    for number, name in enumerate(("a\ud800b", "a\x00b", "a\nb")):
-        watching.observe(scorecard(number, [(name, 1.0)], at_ns=START, conversation="c\ud800", service=name))
-    watching.tick(START + HOUR)
-    assert {status.stream.tool for status in watching.statuses()} == {"a\ufffdb", None}
-    assert not watcher().restore(watching.changes()[0])
-    assert watching.acknowledge({"tool": "a\ufffdb"}, START) == 1
-    long = watcher()
-    long.observe(scorecard(1, [("t" * 100_000, 1.0)], at_ns=START, service="s" * 100_000, version="v" * 100_000))
-    assert {len(status.stream.tool or "") for status in long.statuses()} == {0, 128}
-    assert sum(map(len, long.changes()[0].values())) < 10_000
 
 
 def test_a_damaged_row_never_keeps_the_others_from_coming_back() -> None:

@@ -16,7 +16,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from tests.wire.destination import receiving
 from tests.wire.sink import Sink, onward_to
-from tests.wire.support import Toolgauge, post, recorded, serving, to_http, until, until_equal
+from tests.wire.support import Toolgauge, post, recorded, serving, to_http, until
 
 START_NS = 1_800_000_000_000_000_000
 
@@ -108,16 +108,6 @@ def test_a_very_large_trace_is_scored_while_others_are_answered(tmp_path: Path, 
         assert sink.counted("unique_spans") == count + 1
         assert toolgauge.books()["forwarded"] == count + 1
         assert toolgauge.memory_mib() - before < 300 + count / 200
-
-
-def test_more_traces_than_may_be_open_end_the_oldest_which_are_scored_and_counted(tmp_path: Path, sink: Sink):
-    settings = ("assemble.max_open=300", "assemble.idle_timeout=1h", "assemble.open_idle_timeout=1h")
-    with serving(tmp_path, onward_to(sink, "grpc"), *settings, "hold.timeout=500ms") as toolgauge:
-        send_traces(toolgauge, range(1, 1001))
-        assert toolgauge.settled(1000)["forwarded"] == 1000 == sink.counted("unique_spans")
-        evicted = ("toolgauge_trajectories_total", frozenset({("toolgauge_closed_because", "max_open")}))
-        until(lambda: toolgauge.samples().get(evicted) == 700, "the oldest to be ended")
-        until_equal(lambda: toolgauge.total("toolgauge_traces_open"), 300, "the others to be open")
 
 
 def send_traces(toolgauge: Toolgauge, numbers: range) -> None:

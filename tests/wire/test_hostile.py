@@ -17,7 +17,6 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.otlp.stock import field
 from tests.wire.destination import Destination, receiving
 from tests.wire.support import (
     OPENMETRICS,
@@ -204,43 +203,6 @@ def test_a_span_of_ten_megabytes_goes_through_unchanged(running: Running):
     assert len(tool.attributes[2].value.string_value) == 10 * MIB + 15
 
 
-DEEP = 100_000
-ARGUMENTS = {
-    "deep lists": "[" * DEEP + "]" * DEEP,
-    "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
-    "deep and never closed": "[" * DEEP,
-    "deep Python literals": "(" * DEEP + ")" * DEEP,
-    "a long integer": "9" * DEEP,
-    "many keys": "{" + ",".join(f'"k{number}": {number}' for number in range(50_000)) + "}",
-    "not a number": '{"amount": NaN, "other": -Infinity, "big": 1e999}',
-    "a lone surrogate": '{"name": "\\ud800"}',
-    "text with controls": '{"name": "\\u0000\\u001b[31m"}',
-}
-
-
-def test_arguments_that_break_parsers_are_read_or_said_to_be_unreadable(running: Running):
-    trace = Trace(3)
-    for arguments in ARGUMENTS.values():
-        trace.tool("deep", arguments)
-    _, card = running.sent_and_scored(trace)
-    assert len(card.links) >= len(ARGUMENTS)
-
-
-def test_values_nested_deeper_than_parsers_go_cost_nothing_but_themselves(running: Running):
-    trace, toolgauge = Trace(5), running.toolgauge
-    trace.tool("fine")
-    trace.tool("deep")
-    value = field(1, b"x")
-    for _ in range(3000):
-        value = field(6, field(1, field(1, b"k") + field(2, value)))
-    raw = ExportTraceServiceRequest.FromString(trace.ended())
-    spans = raw.resource_spans[0].scope_spans[0]
-    deep = spans.spans[1].SerializeToString() + field(9, field(1, b"gen_ai.tool.name") + field(2, value))
-    before = toolgauge.total("toolgauge_trajectories_total")
-    toolgauge.send(field(1, field(2, spans.SerializeToString() + field(2, deep))))
-    until(lambda: toolgauge.total("toolgauge_trajectories_total") > before, "its trajectory to be scored")
-
-
 NAMES = (
     "<script>alert(1)</script>",
     'quote" and \\ backslash',
@@ -279,19 +241,6 @@ def calls_by_tool(toolgauge: Toolgauge) -> dict[str, float]:
         for (name, labels), value in toolgauge.samples().items()
         if value and name == "toolgauge_tool_calls_total"
     }
-
-
-def test_hundreds_of_tool_names_fill_no_metrics_store(tmp_path: Path):
-    with serving(tmp_path, "watch.max_streams=300") as toolgauge:
-        for number in range(1, 4):
-            trace = Trace(number)
-            for tool in range(100):
-                trace.tool(f"tool_{number}_{tool}")
-            toolgauge.send(trace.ended())
-        until_equal(lambda: calls_by_tool(toolgauge).get("_other"), 100, "all calls")
-        assert len(calls_by_tool(toolgauge)) == 201
-        # Most of it are the streams that are watched.
-        assert len(toolgauge.exposition()) < 2 * MIB
 
 
 def test_ids_of_wrong_length_cost_their_neighbours_nothing(running: Running):

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +12,10 @@ from tests.wire.destination import attributes, receiving
 from tests.wire.support import IN_TEST, LISTEN, SOON, post, recorded, to_http
 from toolgauge.config.load import load
 from toolgauge.model.delivery import Outgoing
-from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard, Scored
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.score.criterion import Criterion
-from toolgauge.service.criteria_factory import default_criteria, load_configuration
+from toolgauge.service.criteria_factory import default_criteria
 from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 
@@ -141,36 +139,6 @@ async def test_a_broken_judge_costs_its_own_results_and_nothing_else(manner: Man
     assert_judged_once(seen)
     assert books_balance(service)
     assert not service.metrics.faults.cells
-
-
-async def test_an_installed_evaluator_asks_and_scores_from_a_file_to_a_scorecard(tmp_path: Path):
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "criteria:\n"
-        "- {name: tool, evaluator: tool_selection_accuracy}\n"
-        "- {name: run, evaluator: trajectory_judge, rubric: The order was found., pass_at: 0.5}\n"
-    )
-    _, criteria = load_configuration([str(file)], [*LISTEN, 'judge={model: stub, base_url: "http://127.0.0.1:9"}'])
-    yes: JsonObject = {"reasoning": "why not", "score": "Yes"}
-    mostly: JsonObject = {"reasoning": "mostly", "score": 0.75}
-    own = [each for each in criteria if each.name in ("tool", "run")]
-    async with (
-        stub(yes, mostly) as serving,
-        running(serving.url, "judge.max_concurrent=1", criteria=own) as (service, seen),
-    ):
-        await send(service, "one_call")
-        await until(lambda: seen.by_judges)
-    outcomes = [result.outcome for name in ("tool", "run") for result in seen.results(name)]
-    scored = [(each.value, each.passed) for each in outcomes if isinstance(each, Scored)]
-    assert scored == [(1.0, True), (0.75, True)]
-
-
-async def test_a_judge_that_asks_for_patience_gets_it():
-    async with stub(YES, manner="limited") as serving, running(serving.url) as (service, seen):
-        await send(service, "one_call")
-        await until(lambda: seen.by_judges)
-    assert [type(result.outcome) for result in seen.results("right")] == [Scored]
-    assert len(serving.requests) == 2
 
 
 async def test_a_judge_that_hangs_delays_no_span_and_no_other_score(monkeypatch: pytest.MonkeyPatch):

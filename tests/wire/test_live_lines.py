@@ -4,7 +4,6 @@ import contextlib
 import os
 import pty
 import re
-import signal
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -88,15 +87,6 @@ def test_each_trajectory_is_a_line_and_the_end_a_summary(tmp_path: Path):
     assert "INFO" not in shown
 
 
-@pytest.mark.parametrize(("term", "is_coloured"), [("xterm", True), ("dumb", False)])
-def test_colours_are_for_terminals_that_have_them(tmp_path: Path, term: str, *, is_coloured: bool):
-    with on_a_terminal(tmp_path, TERM=term, options=("--print", "failed")) as (toolgauge, terminal):
-        toolgauge.send_recorded(*BAD)
-        until(lambda: "FAIL" in terminal.shown(), "the line")
-        assert ("\x1b[31mFAIL" in terminal.shown()) is is_coloured
-        assert ("\x1b]8;;http://" in terminal.shown()) is is_coloured
-
-
 def test_a_file_gets_results_only_when_they_are_asked_for(tmp_path: Path):
     for options in ((), ("--print", "failed")):
         output = tmp_path / "results.txt"
@@ -138,29 +128,3 @@ def test_no_name_of_a_sender_becomes_a_command_to_a_ci_system(tmp_path: Path):
         shown = toolgauge.said()
     assert shown.count("set-output name=a") >= 2
     assert (read_as_commands(shown), acting(shown)) == ([], [])
-
-
-def test_a_reload_hides_values_from_there_on(tmp_path: Path):
-    def written(values: str) -> str:
-        return (
-            f"redact: {{values: {values}}}\ndefaults: {{enabled: false}}\n"
-            "criteria: [{name: weather, evaluator: tool_call_args, expected: [{name: get_weather, args: {city: Atlantis}}]}]\n"
-        )
-
-    config = tmp_path / "toolgauge.yaml"
-    config.write_text(written("show"))
-    options = ("--config", str(config), "--print", "failed")
-    with on_a_terminal(tmp_path, options=options, NO_COLOR="1") as (toolgauge, terminal):
-        toolgauge.send_recorded("pydantic-ai", "bad_args")
-        until(lambda: '"Atlantis"' in terminal.shown(), "the value")
-        before = len(terminal.shown())
-        config.write_text(written("hide"))
-        toolgauge.signal(signal.SIGHUP)
-        from_log(toolgauge, "the configuration was reloaded")
-        toolgauge.send_recorded("pydantic-ai", "mcp_sequence3")
-        assert ended(toolgauge) == 0
-        after = terminal.shown_at_the_end()[before:]
-    assert "weather 0.00" in after
-    assert "get_weather: city differs" in after
-    assert "København" not in after
-    assert "Atlantis" not in after

@@ -1,24 +1,15 @@
 """`toolgauge record` and `exporters.file`: what senders send is in a file that the other commands read."""
 
 import contextlib
-import os
-import pty
 import re
 import shlex
 import signal
 import stat
-import subprocess
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
-import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
-
 from tests.cli.command import run
-from tests.cli.hostile_names import HOSTILE, INSIDE, acting, read_as_commands
-from tests.cli.hostile_names import recorded as hostile_recording
-from tests.wire.support import CORPUS, Process, environment, post, serving, toolgauge_command, until
+from tests.wire.support import CORPUS, Process, post, serving, toolgauge_command, until
 from tests.wire.support import LISTEN as SERVE_LISTEN
 
 FRAMEWORKS = ("openlit-langgraph", "strands", "pydantic-ai")
@@ -168,29 +159,6 @@ def test_force_replaces_the_file_and_a_port_in_use_leaves_it(tmp_path: Path):
         assert file.read_bytes().startswith(before)
 
 
-def test_metrics_are_refused_with_the_variable_that_turns_them_off(tmp_path: Path):
-    request = ExportMetricsServiceRequest(resource_metrics=[ResourceMetrics()])
-    with recording(tmp_path, tmp_path / "run.otlp") as process:
-        status, answer = post(process.port, request.SerializeToString(), path="/v1/metrics")
-    assert status == 404
-    assert b"OTEL_METRICS_EXPORTER=none" in answer
-    assert "OTEL_METRICS_EXPORTER=none" in run("record", "--help").out
-
-
-def test_a_terminal_shows_a_counter(tmp_path: Path):
-    ours, theirs = pty.openpty()
-    command = toolgauge_command("record", "-o", str(tmp_path / "run.otlp"), *LISTEN)
-    with subprocess.Popen(command, env=environment(TERM="xterm"), stdout=subprocess.DEVNULL, stderr=theirs) as process:
-        os.close(theirs)
-        shown = b""
-        while b"0 requests, 0 spans" not in shown:
-            shown += os.read(ours, 4096)
-        process.terminate()
-        assert process.wait(120) == 0
-    os.close(ours)
-    assert b"\r0 requests" in shown
-
-
 def test_serve_writes_what_arrives_and_moves_the_last_recording_aside(tmp_path: Path):
     file = tmp_path / "traffic.otlp.xz"
     with serving(tmp_path, f"exporters.file.path={file}") as toolgauge:
@@ -216,16 +184,3 @@ def test_a_recording_that_serve_cannot_write_keeps_it_from_starting(tmp_path: Pa
     assert started.ended() == 1
     started.close()
     assert f"cannot record to `{missing}`: No such file or directory" in started.said()
-
-
-def test_no_name_of_a_sender_becomes_a_command_to_a_ci_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    for name, value in INSIDE.items():
-        monkeypatch.setenv(name, value)
-    body = Path(hostile_recording(tmp_path, *HOSTILE)).read_bytes()
-    with recording(tmp_path, tmp_path / "run.otlp") as process:
-        assert post(process.port, body, content_type="application/json")[0] == 200
-        process.signal()
-        assert process.ended() == 0
-        shown = process.said()
-    assert "set-output name=a" in shown
-    assert (read_as_commands(shown), acting(shown)) == ([], [])

@@ -110,13 +110,6 @@ def test_a_refused_request_over_http_is_logged_with_address_and_setting(
     assert not re.search("s3cret|wr0ng|b0dy", guarded.said())
 
 
-def test_tls_to_a_plain_port_for_http_is_logged_with_address_and_setting(guarded: Toolgauge):
-    peer = send(guarded.http_port, BODY, ssl.create_default_context())
-    line = refused(guarded, rf"refused {peer} over HTTP: it speaks TLS, and this port does not")
-    assert "`receivers.otlp.protocols.http.tls`" in line
-    assert "`http://`" in line
-
-
 @each_row(
     ("method", "body", "token", "beginning", "to_set"),
     [
@@ -157,12 +150,6 @@ def test_failed_handshakes_of_http_are_logged_with_address_and_setting(
     assert "`OTEL_EXPORTER_OTLP_CERTIFICATE`" in line
 
 
-def test_plain_text_to_a_tls_port_for_http_is_logged_with_address_and_setting(mutual: Toolgauge):
-    send(mutual.http_port, http("/v1/traces", BODY))
-    line = refused(mutual, r"refused 127\.0\.0\.1:\d+ over HTTP: it does not speak TLS, and this port does; ")
-    assert "`https://`" in line
-
-
 def test_grpc_over_tls_to_the_port_for_http_is_logged(mutual: Toolgauge, made: Certificates):
     credentials = grpc.ssl_channel_credentials(
         made.ca_file.read_bytes(), made.client_key.read_bytes(), made.client_cert.read_bytes()
@@ -174,26 +161,6 @@ def test_grpc_over_tls_to_the_port_for_http_is_logged(mutual: Toolgauge, made: C
         channel.unary_unary(TRACES)(BODY, timeout=60)
     line = refused(mutual, f"a sender speaks gRPC to port {mutual.http_port}, which takes OTLP over HTTP: ")
     assert "`receivers.otlp.protocols.grpc.endpoint`" in line
-
-
-@pytest.mark.parametrize("is_plain", [True, False])
-def test_a_failed_handshake_of_grpc_is_logged_as_long_as_no_call_has_come(
-    tmp_path: Path, made: Certificates, *, is_plain: bool
-):
-    tls = f'cert_file: "{made.server_cert}", key_file: "{made.server_key}", client_ca_file: "{made.ca_file}"'
-    secured = f'receivers.otlp.protocols.grpc={{endpoint: "127.0.0.1:0", tls: {{{tls}}}}}'
-    with contextlib.closing(
-        Toolgauge(tmp_path, listen=(*LISTEN, secured), patched={"receive.grpc._FIRST_CALL_WITHIN_S": 1})
-    ) as toolgauge:
-        toolgauge.wait_until_up()
-        credentials = grpc.ssl_channel_credentials(made.ca_file.read_bytes())
-        address = f"127.0.0.1:{toolgauge.grpc_port}"
-        with grpc.insecure_channel(address) if is_plain else grpc.secure_channel(address, credentials) as channel:
-            for _ in range(2):
-                with pytest.raises(grpc.RpcError):
-                    channel.unary_unary(TRACES)(BODY, timeout=60)
-        line = refused(toolgauge, "refused a sender over gRPC: a connection brought no call within 1 s")
-        assert "`receivers.otlp.protocols.grpc.tls.client_ca_file`" in line
 
 
 def test_a_sender_of_grpc_with_a_certificate_and_a_health_check_that_only_connects_are_not_logged(

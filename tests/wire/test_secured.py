@@ -5,7 +5,6 @@ import contextlib
 import http.client
 import re
 import signal
-import socket
 import ssl
 from pathlib import Path
 
@@ -106,28 +105,6 @@ def test_tls_of_grpc_serves_every_address_of_its_endpoint(
         for address in addresses:
             with grpc.secure_channel(f"{address}:{toolgauge.grpc_port}", credentials, name) as channel:
                 assert channel.unary_unary(TRACES)(BODY, timeout=60) == b""
-
-
-def test_strangers_who_do_not_speak_tls_write_nothing_into_the_log(tmp_path: Path, made: Certificates):
-    (tmp_path / "tokens").write_text("first\n")
-    with contextlib.closing(
-        Toolgauge(tmp_path, "log.format=json", listen=configured(tmp_path, made, "127.0.0.1:0"))
-    ) as toolgauge:
-        ports = until(lambda: ports_of(toolgauge) if "health on port" in toolgauge.said() else None, "the ports")
-        for port in ports:
-            with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
-                stranger.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                # Whatever it is told, it is over then.
-                with contextlib.suppress(ConnectionError):
-                    while stranger.recv(1000):
-                        pass
-        toolgauge.signal()
-        assert toolgauge.ended() == 0
-        assert [line for line in toolgauge.said().splitlines() if not line.startswith('{"time": ')] == []
-
-
-def ports_of(toolgauge: Toolgauge) -> list[int]:
-    return [int(port) for port in re.findall(r"on port (\d+)", toolgauge.said())]
 
 
 def test_tokens_and_certificates_are_renewed_on_every_port_while_it_runs(tmp_path: Path, made: Certificates):

@@ -159,13 +159,6 @@ def test_ports_in_use_are_one_error_with_keys_and_settings_to_copy_and_exit_code
         assert f"--set {key}=127.0.0.1:" in said
 
 
-def test_a_memory_limit_below_what_it_needs_without_any_request_is_refused_at_the_start(tmp_path: Path):
-    with contextlib.closing(Toolgauge(tmp_path, "memory.limit=32MiB")) as toolgauge:
-        assert toolgauge.ended() == 1
-    assert re.match(r"error: `memory.limit` is 32 MiB, and toolgauge needs \d+ MiB before", toolgauge.said())
-    assert "hint: set it to more than" in toolgauge.said()
-
-
 @pytest.mark.parametrize(
     ("files", "expected"),
     [

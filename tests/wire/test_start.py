@@ -61,11 +61,6 @@ def test_a_stop_during_the_start_ends_it_in_order(module: str, number: signal.Si
         assert (toolgauge.ended(), toolgauge.said()) == (0, "")
 
 
-def test_other_commands_end_by_a_hang_up(tmp_path: Path):
-    with closing(Signalled(tmp_path, signal.SIGHUP, MODULES, "validate", "--print")) as toolgauge:
-        assert toolgauge.ended() == -signal.SIGHUP
-
-
 def reloads(toolgauge: Toolgauge) -> float:
     found = re.search(r'^toolgauge_reloads_total\{toolgauge_outcome="applied"\} (\S+)$', toolgauge.exposition(), re.M)
     return float(found[1]) if found else 0

@@ -32,13 +32,3 @@ def test_grpc_on_the_port_for_http_is_logged_on_both_sides(tmp_path: Path, recei
         until(lambda: seen in receiver.said(), "the wrong protocol in the receiver's log")
         # What is queued has nowhere to go.
         sender.close()
-
-
-def test_http_on_the_port_for_grpc_is_logged_by_who_sends_it(tmp_path: Path, receiver: Toolgauge):
-    endpoint = f"http://127.0.0.1:{receiver.grpc_port}"
-    with serving(tmp_path, f"exporters.otlp={{endpoint: '{endpoint}', protocol: http}}") as sender:
-        sender.send_recorded("pydantic-ai", "tool_error")
-        outage = f"destination otlp ({endpoint}) does not accept requests (not_http: is `protocol: grpc` meant?)"
-        until(lambda: outage in sender.said(), "the cause in the sender's log")
-        # What is queued has nowhere to go.
-        sender.close()

@@ -50,12 +50,6 @@ def test_all_spans_of_a_trace_are_in_one_part_with_their_resource():
         assert group.resource.attributes[0].value.string_value == "shop"
 
 
-def test_a_request_for_one_worker_goes_on_byte_for_byte():
-    body = request((FIRST, None), (FIRST, None)) + b"\xfa\x7f\x01x"
-    (part,) = Divider(8).divide("traces", body)
-    assert part.body is body
-
-
 def test_traces_of_a_conversation_go_to_one_worker_and_later_spans_follow():
     divider = Divider(16, KEYS)
     ids = [number.to_bytes(16) for number in range(1, 20)]

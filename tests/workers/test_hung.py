@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -13,11 +12,10 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.wire.agent_runs import AgentRun, request
+from tests.wire.agent_runs import AgentRun
 from tests.wire.destination import receiving
 from tests.wire.support import post, serving, to_grpc, until, until_equal
-from tests.wire.test_half_runs import outcomes
-from tests.workers.support import SPANS, TWO, kill_worker, runs, state, workers_of
+from tests.workers.support import SPANS, TWO, runs, state, workers_of
 from tests.workers.test_two_workers import cards, health, ids
 from toolgauge.model.delivery import Refused
 from toolgauge.otlp.request import Divider
@@ -65,19 +63,9 @@ def of_worker(number: int) -> bytes:
     return next(body for body in bodies if Divider(2).divide("traces", body)[0].worker == number)
 
 
-def of_first_worker(began_ns: int, ended_ns: int) -> list[AgentRun]:
-    """Return runs that go to worker 0 of two."""
-    every = (AgentRun(number, began_ns, ended_ns) for number in range(1, 60, 3))
-    return [run for run in every if Divider(2).divide("traces", request(run.spans()))[0].worker == 0]
-
-
 def calls(run: AgentRun) -> list[Span]:
     """Return its calls and then its root: no history shows what is missing."""
     return [span for span in run.spans() if not span.name.startswith("chat")]
-
-
-COUNTED = ("defaults={enabled: false}", "criteria=[{name: all, evaluator: tool_call_count, counts: {find_order: 1}}]")
-INCOMPLETE = {("not_evaluated", "incomplete"): 1}
 
 
 def test_a_worker_that_responds_again_is_kept_and_takes_each_span_once(tmp_path: Path):
@@ -214,20 +202,3 @@ def test_a_worker_that_takes_requests_and_answers_nothing_is_replaced():
         await process.end(0)
 
     asyncio.run(work())
-
-
-@pytest.mark.long
-def test_runs_that_a_dead_worker_had_in_memory_only_are_incomplete(tmp_path: Path):
-    settings = (TWO, state(tmp_path), "state.max_bytes=64MiB", "state.when_full=memory", "assemble.idle_timeout=1h")
-    with serving(tmp_path, *settings, *COUNTED, "assemble.open_idle_timeout=1h") as toolgauge:
-        began_ns = time.time_ns()
-        *large, run = of_first_worker(began_ns, began_ns + 1000)[:6]
-        for each in large:
-            # An unknown field: bytes that cost nothing to read.
-            toolgauge.send(request(calls(each)[:2]) + b"\xfa\x7f\x80\x80\x80\x04" + bytes(8 << 20))
-        until(lambda: "requests are in memory only" in toolgauge.said(), "a full journal")
-        toolgauge.send(request(calls(run)[:2]))
-        until(lambda: "StatusRecoverableError" in health(toolgauge), "health to show it")
-        kill_worker(toolgauge, 0)
-        toolgauge.send(request(calls(AgentRun(run.number, began_ns, time.time_ns()))[2:]))
-        until_equal(lambda: outcomes(toolgauge, "all"), INCOMPLETE, "the result")

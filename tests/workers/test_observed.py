@@ -1,6 +1,5 @@
 """What two workers hand over makes one watch, one view and one summary: those of one process."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
@@ -10,15 +9,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.cli.test_live_lines import Screen, on
-from tests.watch.support import MINUTE, SECOND, START, offered, scorecard, settings
+from tests.watch.support import SECOND, START, offered, scorecard, settings
 from tests.web.support import recorded_scorecards
 from toolgauge.model.delivery import Outgoing
-from toolgauge.model.json import Json
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.regressions import Arm, Regression, StreamStatus
+from toolgauge.model.regressions import Arm, Regression
 from toolgauge.model.tool_changes import ToolDefinitionChange
 from toolgauge.report.kept import TrajectoryStore
 from toolgauge.selfmetrics import SelfMetrics
@@ -100,10 +98,6 @@ def worker_of(card: Scorecard) -> int:
     return int(card.trajectory.trace_id, 16) % WORKERS
 
 
-def bare(statuses: Sequence[StreamStatus]) -> list[tuple[object, ...]]:
-    return sorted((repr(one.stream), one.state, one.observations, round(one.evidence, 9)) for one in statuses)
-
-
 def counts(arms: Iterable[Arm]) -> dict[str, tuple[int, float]]:
     return {repr((arm.stream, arm.version)): (arm.observations, round(arm.sum, 9)) for arm in arms}
 
@@ -125,25 +119,6 @@ def test_a_tool_that_changes_between_two_workers_is_found_at_the_front():
         front.score(number, offered(number, tool))
     front.observations.tick(LATER)
     assert [(change.kind, change.path) for change in changes] == [("breaking", "$.parameters.properties.id.type")]
-
-
-def test_open_conversations_of_both_workers_are_counted_early_when_memory_runs_short():
-    front = Front()
-    for number in range(40):
-        card = scorecard(number, [("find_order", 1.0)], at_ns=START + number, conversation=f"c-{number // 2}")
-        front.score(number % WORKERS, card)
-
-    async def shed() -> None:
-        front.observations.start()
-        front.observations.shed()
-        await front.observations.stop()
-
-    asyncio.run(shed())
-    front.observations.tick(START + SECOND)
-    (counted,) = {status.observations for status in front.watcher.statuses()}
-    assert 5 < counted < 15
-    front.observations.tick(LATER)
-    assert {status.observations for status in front.watcher.statuses()} == {20}
 
 
 @examples(max_examples=5)
@@ -170,16 +145,6 @@ def test_messages_in_any_order_give_what_one_process_shows_and_counts(data: st.D
     front.lines.summary()
     lines.summary()
     assert summary(front.screen) == summary(screen)
-
-
-def test_a_conversation_whose_traces_are_scored_by_both_workers_is_one_observation():
-    front = Front()
-    for number in range(6):
-        front.score(number % 2, scorecard(number, [("find", number % 2)], at_ns=START + number, conversation="one"))
-    front.observations.tick(START + 5 * MINUTE)
-    assert front.watcher.statuses() == []
-    front.observations.tick(START + 11 * MINUTE)
-    assert {(arm.observations, arm.sum) for arm in front.watcher.arms()} == {(1, 0.5)}
 
 
 def test_a_drop_that_both_workers_see_a_part_of_is_one_incident():
@@ -221,19 +186,3 @@ def test_scorecards_that_find_no_room_on_their_way_are_counted():
         front.sinks[0].record(scorecard(number, [("find", 1.0)], at_ns=START))
     front.observers[0].flush()
     assert front.observers[0].dropped == 7
-
-
-def test_values_that_are_nested_too_deep_for_a_page_are_watched_all_the_same():
-    front = Front()
-    deep: Json = {}
-    for _ in range(900):
-        deep = {"a": deep}
-    card = scorecard(1, [("find", 1.0)], at_ns=START)
-    judged = card.results[0].call
-    assert judged is not None
-    hostile = replace(judged, arguments={"deep": deep})
-    card = replace(card, trajectory=replace(card.trajectory, calls=(hostile,)))
-    front.score(0, card)
-    assert front.observers[0].dropped == 1
-    assert len(front.store) == 0
-    assert {arm.observations for arm in front.watcher.arms()} == {1}

@@ -17,7 +17,7 @@ from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversat
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import HistoryReader, OpenTrace
 from toolgauge.assemble.weight import Scale
-from toolgauge.model.delivery import BrokerMessage, Source
+from toolgauge.model.delivery import NO_ENTRY, BrokerMessage, Source
 from toolgauge.model.observations import ConversationSeen, ModelInput, Reading
 from toolgauge.model.records import PackedHead, SpanHead, SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
@@ -223,9 +223,7 @@ class Assembler:
         self.eviction.adopt(settings, self._now_ns)
         self._gathers_conversations = conversations
 
-    def add(
-        self, reading: Reading, now_ns: int, entry: Source | None = None, *, given: ModelInput | None = None
-    ) -> bool:
+    def add(self, reading: Reading, now_ns: int, entry: Source = NO_ENTRY, *, given: ModelInput | None = None) -> bool:
         """Add a reading from the request `entry`; False when it is late. `given` has a history."""
         now_ns = self._clock(now_ns)
         trace = self._traces.by_id.get(reading.ref.trace_id)
@@ -244,13 +242,13 @@ class Assembler:
         # Asked here as well: hardly any span is a trace of its own.
         if reading.parent_span_id is None:
             self._unmatched.note(reading)
-        if entry is not None and trace.is_new_entry(entry):
+        if entry and trace.is_new_entry(entry):
             self._claims += 1
         if self._traces.size_bytes > self.eviction.above_bytes:
             self._evict(now_ns)
         return True
 
-    def add_heads(self, heads: Sequence[PackedHead], now_ns: int, entry: Source | None = None) -> None:
+    def add_heads(self, heads: Sequence[PackedHead], now_ns: int, entry: Source = NO_ENTRY) -> None:
         """Add the ids of spans that no dialect reads."""
         now_ns = self._clock(now_ns)
         open_traces = self._traces.by_raw_id
@@ -263,7 +261,7 @@ class Assembler:
             trace = open_traces.get(trace_id)
             if trace is not None:
                 self._traces.add_head(trace, SpanHead(trace_id, rest), now_ns)
-                if entry is not None and trace.is_new_entry(entry):
+                if entry and trace.is_new_entry(entry):
                     self._claims += 1
         if self._traces.size_bytes > self.eviction.above_bytes:
             self._evict(now_ns)
@@ -362,7 +360,7 @@ class Assembler:
             self._metrics.late.record((closed.late_by_ns(reading.ref.trace_id, now_ns) or 0) / _NS_PER_S)
         return True
 
-    def _open(self, trace_id: str, now_ns: int, entry: Source | None, *, is_scored: bool) -> OpenTrace:
+    def _open(self, trace_id: str, now_ns: int, entry: Source, *, is_scored: bool) -> OpenTrace:
         trace = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
         trace.is_scored = is_scored
         trace.is_begun = trace_id in self.recovery.begun
@@ -370,7 +368,7 @@ class Assembler:
         self._traces.open(trace)
         self.eviction.above_bytes = 0
         heads, readings = self._recent.take_heads(raw_id(trace_id)), self._recent.take(trace_id)
-        if entry is not None and (heads or readings):
+        if entry and (heads or readings):
             self._recalled.append((trace, [*heads, *map(head_of, readings)]))
         for head in heads:
             self._traces.add_head(trace, head, now_ns)

@@ -30,7 +30,7 @@ class ScoreDestination(Destination):
     """Sends scores to one backend."""
 
     def __init__(
-        self, name: str, settings: BackendSettings, metrics: SelfMetrics, sender: ScoreSender, ledger: Ledger | None
+        self, name: str, settings: BackendSettings, metrics: SelfMetrics, sender: ScoreSender, ledger: Ledger
     ) -> None:
         super().__init__(settings.as_destination(name), metrics, sender, ledger)
         self.backend = settings
@@ -125,8 +125,7 @@ class ScoreDestination(Destination):
         return None, ()
 
     def _halves(self, outgoing: Outgoing) -> tuple[Outgoing, ...]:
-        if self._ledger is not None:
-            self._ledger.claim_deliveries(outgoing.entries)
+        self._ledger.claim_deliveries(outgoing.entries)
         lines = outgoing.body.splitlines(keepends=True)
         middle = len(lines) // 2
         return tuple(replace(outgoing, body=b"".join(half)) for half in (lines[middle:], lines[:middle]))

@@ -27,7 +27,7 @@ from toolgauge.export.sender import Permanent, Transient
 from toolgauge.export.settings import checked_headers
 from toolgauge.model.errors import ConfigError
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 # Between the attempts to read.
 _WAITS_S, _LONGEST_WAIT_S = (0.5, 2.0, 5.0), 60.0
@@ -39,7 +39,7 @@ _WITHOUT_SETTINGS: dict[Vendor, Write] = {
 
 
 def backend_destination(
-    name: str, settings: BackendSettings, metrics: SelfMetrics, user_agent: str, ledger: Ledger | None
+    name: str, settings: BackendSettings, metrics: SelfMetrics, user_agent: str, ledger: Ledger = NO_LEDGER
 ) -> ScoreDestination:
     """Make the destination. Raise `ConfigError` when its key or a header cannot be used."""
     return ScoreDestination(name, settings, metrics, _sender(name, settings, user_agent), ledger)

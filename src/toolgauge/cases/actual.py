@@ -1,19 +1,36 @@
 """Reads the `actual` of a case, whose key shows its shape, as a trajectory."""
 
+import json
 from collections.abc import Callable
-from dataclasses import replace
 from difflib import get_close_matches
+
+from msgspec.structs import replace
 
 from toolgauge.cases.case import CaseError
 from toolgauge.cases.chat import chat, objects
-from toolgauge.cases.trajectories import ARGUMENT_KEYS, ActualCall, TrajectoryBuilder, given_arguments, of_traces
+from toolgauge.cases.trajectories import (
+    ARGUMENT_KEYS,
+    TrajectoryBuilder,
+    case_call,
+    given_arguments,
+    of_traces,
+    tool_type,
+    tools,
+)
 from toolgauge.model.content import NOT_RECORDED, Recorded
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.recognize.openinference_tools import call_answer, call_arguments, is_synthesized
-from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, result
+from toolgauge.model.trajectory import CASE_OUTPUT, CASE_SHAPE, ToolCall, Trajectory
+from toolgauge.recognize.openinference_tools import (
+    INPUT,
+    OUTPUT,
+    SYNTHESIZED,
+    call_answer,
+    call_arguments,
+    is_synthesized,
+)
+from toolgauge.recognize.values import as_object, as_str, dump, identifier, result
 
 _RESOURCE = Resource(service=None, attributes={})
 _SCOPE = Scope(name="", version="")
@@ -23,8 +40,11 @@ _TOOL_ID = "tool.id"
 _CALL_KEYS = ("name", "id", "output", "error", *ARGUMENT_KEYS)
 
 
-def trajectory_of(actual: JsonObject) -> Trajectory:
-    """Make a trajectory of a case's `actual`; raise `CaseError` when it has none of the known shapes."""
+def trajectory_of(actual: JsonObject, *, as_written: bool = False) -> Trajectory:
+    """Make a trajectory of a case's `actual`; raise `CaseError` when it has none of the known shapes.
+
+    `as_written`: arguments and results in spans are the values of the attributes.
+    """
     if "traces" in actual:
         return of_traces(actual["traces"])
     shapes = [key for key in _SHAPES if key in actual]
@@ -35,11 +55,17 @@ def trajectory_of(actual: JsonObject) -> Trajectory:
     asked = actual.get("input")
     if asked is not None:
         builder.user(_text(asked))
+    properties = {CASE_SHAPE: " ".join(shapes)}
     for key in shapes:
-        _SHAPES[key](builder, actual[key])
+        if key == "spans":
+            _spans(builder, actual[key], as_written=as_written)
+        else:
+            _SHAPES[key](builder, actual[key])
     if "output" in actual:
-        builder.assistant(_text(actual["output"]))
-    return builder.trajectory()
+        output = actual["output"]
+        builder.assistant(_text(output))
+        properties[CASE_OUTPUT] = "text" if isinstance(output, str) else "json"
+    return builder.trajectory(properties, tools(actual.get("functions")))
 
 
 def records_trajectory(actual: JsonObject) -> bool:
@@ -47,7 +73,7 @@ def records_trajectory(actual: JsonObject) -> bool:
     return any(actual.get(key) is not None for key in (*_SHAPES, "traces"))
 
 
-def _spans(builder: TrajectoryBuilder, written: Json) -> None:
+def _spans(builder: TrajectoryBuilder, written: Json, *, as_written: bool = False) -> None:
     """Add the calls that UiPath sees in spans."""
     for item in objects("spans", written):
         span = Span(
@@ -67,16 +93,25 @@ def _spans(builder: TrajectoryBuilder, written: Json) -> None:
             size_bytes=0,
         )
         name = span.attributes.get(_TOOL_NAME)
-        if not name or is_synthesized(span):
+        # To UiPath any text marks a span as made up.
+        is_made_up = bool(span.attributes.get(SYNTHESIZED)) if as_written else is_synthesized(span)
+        if not name or is_made_up:
             continue
-        answer = call_answer(span, "")
+        arguments, answer = call_arguments(span, ""), call_answer(span, "").result
+        if as_written:
+            attributes = as_object(item.get("attributes"))
+            arguments, answer = (
+                Recorded(attributes[key]) if key in attributes else NOT_RECORDED for key in (INPUT, OUTPUT)
+            )
+        tool_id = span.attributes.get(_TOOL_ID)
         builder.begin_turn()
         builder.call(
-            ActualCall(
-                name=name if isinstance(name, str) else str(name),
-                call_id=identifier(span.attributes.get(_TOOL_ID)),
-                arguments=call_arguments(span, ""),
-                result=answer.result,
+            case_call(
+                name if isinstance(name, str) else str(name),
+                call_id=identifier(tool_id),
+                tool_id=None if tool_id is None else str(tool_id),
+                arguments=arguments,
+                result=answer,
             )
         )
 
@@ -133,9 +168,9 @@ def _calls(builder: TrajectoryBuilder, written: Json, place: str = "actual.calls
 
 def _trajectory(builder: TrajectoryBuilder, written: Json) -> None:
     """Add items of any JSON: a text is a tool's name, an object with a name is a call, the rest stands for itself."""
-    if written is not None and not isinstance(written, list):
+    if not isinstance(written, list):
         raise CaseError("`trajectory` must be a list")
-    for item in as_list(written):
+    for item in written:
         builder.begin_turn()
         builder.call(_made(*trajectory_call(item)))
 
@@ -144,11 +179,27 @@ def trajectory_call(item: Json) -> tuple[str, JsonObject]:
     """Return the name and the keys of an item of a trajectory."""
     if isinstance(item, dict) and isinstance(name := item.get("name"), str):
         return name, item
-    return item if isinstance(item, str) else dump(item), {}
+    return item if isinstance(item, str) else json.dumps(_as_python(item), sort_keys=True, ensure_ascii=False), {}
 
 
-def _made(name: str, call: JsonObject) -> ActualCall:
-    return ActualCall(name=name, call_id=identifier(call.get("id")), arguments=given_arguments(call))
+def _as_python(item: Json) -> Json:
+    """Write numbers that Python takes for equal alike."""
+    match item:
+        case bool():
+            return int(item)
+        case float() if item.is_integer():
+            return int(item)
+        case list():
+            return [_as_python(one) for one in item]
+        case dict():
+            return {key: _as_python(one) for key, one in item.items()}
+        case _:
+            return item
+
+
+def _made(name: str, call: JsonObject) -> ToolCall:
+    call_id, arguments = identifier(call.get("id")), given_arguments(call)
+    return case_call(name, call_id=call_id, arguments=arguments, tool_type=tool_type(call))
 
 
 def named_call(call: JsonObject, place: str) -> tuple[str, JsonObject]:

@@ -1,12 +1,12 @@
 """What a case expects, in any of the documented shapes, as what evaluators compare with."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from toolgauge.cases.actual import named_call, trajectory_call
 from toolgauge.cases.case import CaseError
 from toolgauge.cases.chat import chat
-from toolgauge.cases.trajectories import ARGUMENT_KEYS, given_arguments
+from toolgauge.cases.trajectories import ARGUMENT_KEYS, given_arguments, tool_type
 from toolgauge.config.problems import suggestion
 from toolgauge.model.content import Recorded
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
@@ -37,17 +37,15 @@ def expected_of(written: JsonObject) -> Expected | None:
         raise CaseError(f"`expected` has `{given}`, of which only one can hold")
     answer = answers[0] if answers else None
     if shapes == ["invocations"]:
-        turns = _invocations(written["invocations"])
-        if turns is None and answer is None:
-            return None
-        return Expected(turns=turns or (), per_turn=turns is not None, answer=answer)
-    return Expected(turns=tuple(_SHAPES[key](written[key]) for key in shapes), answer=answer)
+        return Expected(turns=_invocations(written["invocations"]), per_turn=True, answer=answer)
+    texts = tuple(_texts(written["messages"])) if shapes == ["messages"] else None
+    return Expected(turns=tuple(_SHAPES[key](written[key]) for key in shapes), answer=answer, texts=texts)
 
 
-def _invocations(written: Json) -> tuple[tuple[ExpectedCall, ...], ...] | None:
-    """Read user turns; null means that there is no reference at all."""
+def _invocations(written: Json) -> tuple[tuple[ExpectedCall, ...], ...]:
+    """Read user turns."""
     if written is None:
-        return None
+        raise CaseError("`invocations` of `expected` must be a list: leave it out where there is no reference")
     turns = [as_object(turn) for turn in _list("invocations", written)]
     for turn in turns:
         # What other packages write beside the calls of a turn is theirs; without `calls` another key may be meant for it.
@@ -93,6 +91,7 @@ def _expected(name: str, item: JsonObject, group: int | None = None) -> Expected
         optional=optional,
         repeat=_repeat(item.get("repeat", 1)),
         group=group,
+        tool_type=tool_type(item),
     )
 
 
@@ -164,6 +163,19 @@ def _messages(written: Json) -> tuple[ExpectedCall, ...]:
         for number, group in enumerate(groups)
         for place, call in group
     )
+
+
+def _texts(written: Json) -> Iterator[tuple[str, int]]:
+    """Yield the roles of messages with text and of answers, each with the number of messages with calls before it."""
+    outputs, is_open = 0, False
+    for message in chat(written, "expected", "assistant"):
+        outputs += bool(message.calls) and not (is_open and message.is_item)
+        is_open = message.role == "assistant" and message.is_item
+        if message.role == "system" or (message.role == "user" and (message.text or not message.answers)):
+            yield message.role, 0 if message.role == "system" else outputs
+        elif message.role == "assistant" and message.text:
+            yield message.role, outputs
+        yield from [("tool", outputs)] * len(message.answers)
 
 
 def _list(key: str, written: Json) -> list[Json]:

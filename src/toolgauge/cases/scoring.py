@@ -4,72 +4,35 @@ A broken evaluator, an unknown parameter and a case of unknown shape give that o
 """
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from msgspec.structs import replace
 
+from toolgauge import plugins
 from toolgauge.cases.actual import records_trajectory, trajectory_of
 from toolgauge.cases.case import Case, CaseError
 from toolgauge.cases.expectations import expected_of
-from toolgauge.cases.trajectories import TrajectoryBuilder
-from toolgauge.judge.inquiry import scripted
+from toolgauge.judge.inquiry import Answer, ScriptedEvaluator, scripted
 from toolgauge.model.errors import ConfigError
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.judging import JudgeEvaluator, Question
+from toolgauge.model.judging import JudgeEvaluator
+from toolgauge.model.literals import finite
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Result, Scored, outcome_word
-from toolgauge.model.ports import CaseEvaluator, Evaluation, Evaluator
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scored, outcome_word
+from toolgauge.model.ports import CaseParameters, Evaluator, Original, needs_of
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.plugins import error_text
 from toolgauge.report.explanations import figure
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.criterion import Criterion, Inline, NoReference
 from toolgauge.score.scorer import Scorer
 from toolgauge.service.criteria_factory import make_evaluator
-from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
+from toolgauge.service.plug_in_evaluators import on_spare_thread
 
-# A verdict that fits the question's form, or why there is none.
-Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
 # Makes the function that answers the questions of one case from the verdicts that stand in it.
 Judge: TypeAlias = Callable[[Sequence[Json]], Answer]
-
-
-class ScriptedEvaluator:
-    """A judge evaluator whose questions `answer` answers, without a model."""
-
-    def __init__(self, evaluator: JudgeEvaluator, answer: Answer) -> None:
-        self._evaluator = evaluator
-        self._answer = answer
-        self.version: str = evaluator.version
-        self.level: Level = evaluator.level
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Ask and yield what the answers mean."""
-        outcomes: list[Outcome] = []
-        for asking in self._evaluator.questions(trajectory, expected):
-            if asking is None:
-                continue
-            call, asked = asking
-            if isinstance(asked, Question):
-                verdict = self._answer(asked)
-                outcome = verdict if isinstance(verdict, Errored) else self._evaluator.outcome(asked, verdict)
-            else:
-                outcome = asked
-            if self.level == "call":
-                yield call, outcome
-            else:
-                outcomes.append(outcome)
-        if self.level == "trajectory":
-            yield None, self._evaluator.joined(outcomes)
-
-    def original(self, outcome: Outcome) -> JsonObject:
-        """Return the output of the original besides the score, where the evaluator knows it."""
-        original: Callable[[Scored], JsonObject] | None = getattr(self._evaluator, "original", None)
-        return original(outcome) if original is not None and isinstance(outcome, Scored) else {}
 
 
 def answers(verdicts: Sequence[Json]) -> Sequence[Json]:
@@ -81,12 +44,14 @@ def answers(verdicts: Sequence[Json]) -> Sequence[Json]:
 
 _ROUNDING = 1e-9
 _KINDS = ToolKinds()
-_NOTHING = TrajectoryBuilder().trajectory()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult:
-    """The outcome of a case. `calls` are the results of an evaluator that judges calls, `original` see `CaseOutcome`."""
+    """The outcome of a case.
+
+    `calls` are the results of an evaluator that judges calls, `original` is the report of another package in its own words.
+    """
 
     case: Case
     outcome: Outcome
@@ -100,83 +65,49 @@ class Cases:
     def __init__(self, judge: Judge = scripted, registered_tools: Mapping[str, ToolDefinition] | None = None) -> None:
         self._judge = judge
         self._registered_tools = registered_tools
-        self._threads = SpareThreads()
         self._evaluators: dict[tuple[str, str], Evaluator | JudgeEvaluator] = {}
 
     def score(self, case: Case) -> CaseResult:
         """Score one case; whatever is wrong with it becomes its outcome."""
-        key = (case.evaluator, json.dumps(case.config, sort_keys=True))
         try:
-            if key not in self._evaluators:
-                made = make_evaluator(case.evaluator, case.config)
-                self._evaluators[key] = on_spare_thread(made, self._threads)
-            evaluator = self._evaluators[key]
-            if getattr(evaluator, "needs_trajectory", False) and not records_trajectory(case.actual):
+            evaluator, is_own = self._evaluator(case)
+            if needs_of(evaluator).recorded_run and not records_trajectory(case.actual):
                 return _broken(case, "Exception", "`actual` records no trajectory, not even an empty one")
-            if not _is_for_cases(evaluator, case):
-                if hasattr(evaluator, "questions"):
-                    asking = cast("JudgeEvaluator", evaluator)  # what has `questions` is of this kind
-                    evaluator = ScriptedEvaluator(asking, self._judge(answers(case.verdicts)))
-                # Of the two kinds it is the other one, and a scripted one has a version and level of its own.
-                return self._on_trajectory(case, cast("Evaluator", evaluator))
+            return self._scored(case, evaluator, None if is_own else expected_of(case.expected))
         except ConfigError as error:
             hint = f" ({error.hint})" if error.hint else ""
             return _broken(case, "invalid_config", f"{error.message}{hint}")
         except CaseError as error:
             return _broken(case, "invalid_case", str(error))
-        # `_is_for_cases` has looked at what the evaluator is.
-        written = _WrittenCase(cast("CaseEvaluator", evaluator), case)
-        (*_, result) = _scorer(case, cast("Evaluator", written), _NOTHING, None).score(_NOTHING)
-        return CaseResult(case=case, outcome=result.outcome, original=written.original)
 
-    def _on_trajectory(self, case: Case, evaluator: Evaluator) -> CaseResult:
-        trajectory = trajectory_of(case.actual)
+    def _evaluator(self, case: Case) -> tuple[Evaluator | JudgeEvaluator, bool]:
+        """Make the evaluator; True where the expectation of the case is one of its parameters."""
+        own: JsonObject = {}
+        if case.evaluator in plugins.names(plugins.EVALUATORS):
+            loaded = plugins.evaluator(case.evaluator)
+            own = loaded.case_parameters(case.expected, case.actual) if issubclass(loaded, CaseParameters) else {}
+        if own:
+            return make_evaluator(case.evaluator, {**case.config, **own}), True
+        key = (case.evaluator, json.dumps(case.config, sort_keys=True))
+        if key not in self._evaluators:
+            self._evaluators[key] = on_spare_thread(make_evaluator(case.evaluator, case.config))
+        return self._evaluators[key], False
+
+    def _scored(self, case: Case, found: Evaluator | JudgeEvaluator, expected: Expected | None) -> CaseResult:
+        is_judge = isinstance(found, JudgeEvaluator)
+        scripted = ScriptedEvaluator(found, self._judge(answers(case.verdicts))) if is_judge else found
+        evaluator = cast("Evaluator", scripted)  # a scripted one has the version and level of its evaluator
+        trajectory = trajectory_of(case.actual, as_written=needs_of(found).raw_spans)
         if self._registered_tools:
             trajectory = replace(trajectory, registered_tools=self._registered_tools)
-        scorer = _scorer(case, evaluator, trajectory, expected_of(case.expected))
-        results = scorer.score(trajectory)
+        results = _scorer(case, evaluator, trajectory, expected).score(trajectory)
         if evaluator.level == "trajectory":
-            outcome = results[-1].outcome
-            original = evaluator.original(outcome) if isinstance(evaluator, ScriptedEvaluator) else {}
+            outcome, original = results[-1].outcome, {}
+            if isinstance(found, Original) and not isinstance(outcome, Errored):
+                original = found.original(outcome, trajectory, expected)
             return CaseResult(case=case, outcome=outcome, original=original)
         calls = tuple(result for result in results if result.call is not None)
         return CaseResult(case=case, outcome=_of_calls(results, case.pass_at), calls=calls)
-
-
-class _WrittenCase:
-    """Stands between the scorer and an evaluator that is given a case as it was written."""
-
-    level: ClassVar[Level] = "trajectory"
-
-    def __init__(self, evaluator: CaseEvaluator, case: Case) -> None:
-        self._evaluator = evaluator
-        self._case = case
-        self.original: JsonObject = {}
-        self.version: str = evaluator.version
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield the evaluator's outcome for the case."""
-        del trajectory, expected
-        try:
-            scored_case = self._evaluator.score_case(self._case.expected, self._case.actual)
-        except (TypeError, AttributeError, LookupError, ValueError) as error:
-            # The exception that the original raises for the case, with the shape that it accepts.
-            refused = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else error_text(error)
-            accepted: str = getattr(self._evaluator, "accepted_case", "")
-            message = "; ".join(filter(None, (f"the original cannot read the case: {refused}", accepted)))
-            yield None, Errored(error_type=type(error).__name__, message=message)
-            return
-        self.original = scored_case.original
-        yield None, scored_case.outcome
-
-
-def _is_for_cases(evaluator: object, case: Case) -> bool:
-    # An original reads a case as written only if both sides are in its own shape: of two shapes a trajectory is made.
-    shapes: tuple[str, ...] = getattr(evaluator, "case_shapes", ())
-    if not hasattr(evaluator, "score_case") or not any(key in case.actual for key in shapes):
-        return False
-    expected_shapes: tuple[str, ...] = getattr(evaluator, "expected_shapes", tuple(case.expected))
-    return not case.expected or any(key in case.expected for key in expected_shapes)
 
 
 def _scorer(case: Case, evaluator: Evaluator, trajectory: Trajectory, expected: Expected | None) -> Scorer:
@@ -239,8 +170,8 @@ def explanation(outcome: Outcome) -> str:
 def sendable(value: Json) -> Json:
     """Write NaN and infinities, which JSON does not have, as text."""
     match value:
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case float():
+            return finite(value)
         case dict():
             return {key: sendable(entry) for key, entry in value.items()}
         case list():

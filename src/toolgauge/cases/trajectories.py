@@ -3,7 +3,7 @@
 In a session, a call knows the results that ended at or before its start; a turn of calls ends where more is known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -25,38 +25,36 @@ _ROOT = SpanRef(_TRACE_ID, f"{1:016x}")
 _FIRST_CALL = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActualCall:
-    """One call as a case describes it. `arguments` and `result` are read already."""
-
-    name: str
-    arguments: Content = NOT_RECORDED
-    result: Content = NOT_RECORDED
-    error: CallError | None = None
-    call_id: str | None = None
-
-
-def _call(made: ActualCall, span: SpanRef, *, order: int, turn: int, position: int) -> ToolCall:
-    """Make a call without times, whose result the next turn knows."""
+def case_call(
+    name: str,
+    *,
+    arguments: Content = NOT_RECORDED,
+    result: Content = NOT_RECORDED,
+    call_id: str | None = None,
+    tool_id: str | None = None,
+    tool_type: str = "",
+) -> ToolCall:
+    """Make a call without times and without a place among the others."""
     return ToolCall(
-        order=order,
-        turn=turn,
-        position=position,
-        name=made.name,
-        arguments=made.arguments,
-        result=made.result,
-        error=made.error,
-        call_id=made.call_id,
+        order=0,
+        turn=0,
+        position=0,
+        name=name,
+        arguments=arguments,
+        result=result,
+        error=None,
+        call_id=call_id,
         agent=None,
         agent_path=(),
         state="executed",
-        span=span,
+        span=_ROOT,
         requested_by=None,
         executed_by=None,
         dialect=CASE_DIALECT,
         start_ns=0,
         end_ns=0,
-        result_turn=turn + 1,
+        tool_id=tool_id,
+        tool_type=tool_type,
     )
 
 
@@ -75,12 +73,12 @@ class TrajectoryBuilder:
             self._turns += 1
             self._position = 0
 
-    def call(self, made: ActualCall) -> None:
-        """Add a call to the turn that is open."""
-        order = len(self._calls)
-        span = SpanRef(_TRACE_ID, f"{order + _FIRST_CALL:016x}")
-        call = _call(made, span, order=order, turn=self._turns, position=self._position)
-        self._calls.append(replace(call, error=made.error or mcp_failure(made.result)))
+    def call(self, made: ToolCall) -> None:
+        """Add a call to the turn that is open; the next turn knows its result."""
+        order, turn = len(self._calls), self._turns
+        span, error = SpanRef(_TRACE_ID, f"{order + _FIRST_CALL:016x}"), made.error or mcp_failure(made.result)
+        placed = replace(made, order=order, turn=turn, position=self._position, result_turn=turn + 1)
+        self._calls.append(replace(placed, span=span, error=error))
         self._position += 1
 
     def answer(self, result: Content, call_id: str | None, error: CallError | None = None) -> None:
@@ -105,7 +103,9 @@ class TrajectoryBuilder:
         """Add instructions."""
         self._messages.append(Message(role="system", text=text, turn=self._turns))
 
-    def trajectory(self) -> Trajectory:
+    def trajectory(
+        self, properties: Mapping[str, str] | None = None, tools: tuple[ToolDefinition, ...] | None = None
+    ) -> Trajectory:
         """Make the trajectory."""
         return Trajectory(
             scope="trace",
@@ -115,13 +115,19 @@ class TrajectoryBuilder:
             agents=(),
             root=_ROOT,
             calls=tuple(self._calls),
-            tools_offered=None,
+            tools_offered=tools,
             messages=tuple(self._messages),
             attributes={},
             closed_because="run_ended",
             start_ns=0,
             end_ns=0,
+            properties=properties or {},
         )
+
+
+def tool_type(written: JsonObject) -> str:
+    """Return what kind of tool DeepEval's `type` of a call names, where that is no function."""
+    return "MCP" if written.get("type") == "MCP" else ""
 
 
 # The arguments of a call, as agents and other evaluation packages name them. A text under the second names is no JSON text
@@ -196,7 +202,7 @@ class _Session:
                 agent=_agent(span),
                 prompt=as_str(span.written.get("user")),
                 response=as_str(span.written.get("response")),
-                tools_offered=_tools(span.written.get("available_tools")),
+                tools_offered=tools(span.written.get("available_tools")),
                 start_ns=span.start_ns,
                 end_ns=span.end_ns,
                 error=CallError(kind=OTHER_ERROR, message=error) if above is None and error is not None else None,
@@ -232,18 +238,18 @@ class _Session:
             knowing = [turn for turn, seen in zip(turns, known, strict=True) if number in seen]
             answer, run, turn = span.written.get("result"), _run_above(span, by_id), turns[number]
             content = result(answer) if isinstance(answer, str) else Recorded(answer)
-            made = ActualCall(
-                name=as_str(span.written.get("name")) or "",
+            made = case_call(
+                as_str(span.written.get("name")) or "",
                 arguments=given_arguments(span.written),
                 result=content if "result" in span.written else NOT_RECORDED,
                 call_id=identifier(span.written.get("call_id")),
             )
             agent, position = _agent(run), turns[:number].count(turn)
-            call = _call(made, span.ref, order=len(self._calls), turn=turn, position=position)
-            call = replace(call, executed_by=span.ref, start_ns=span.start_ns, end_ns=span.end_ns)
-            call = replace(call, result_turn=min(knowing, default=self._turns))
+            made = replace(made, order=len(self._calls), turn=turn, position=position, span=span.ref)
+            made = replace(made, executed_by=span.ref, start_ns=span.start_ns, end_ns=span.end_ns)
+            made = replace(made, result_turn=min(knowing, default=self._turns))
             path = () if agent is None else (agent,)
-            self._calls.append(replace(call, agent=agent, agent_path=path, run=None if run is None else run.ref))
+            self._calls.append(replace(made, agent=agent, agent_path=path, run=None if run is None else run.ref))
 
     def trajectory(self, traces: int) -> Trajectory:
         outermost = [run for run in self._runs if run.above is None]
@@ -302,7 +308,8 @@ def _agent(span: _Timed | None) -> str | None:
     return None if span is None else as_str(span.written.get("name")) or as_str(span.written.get("agent"))
 
 
-def _tools(written: Json) -> tuple[ToolDefinition, ...] | None:
+def tools(written: Json) -> tuple[ToolDefinition, ...] | None:
+    """Read tools on offer; `None` where none are written."""
     if not isinstance(written, list):
         return None
     return tuple(

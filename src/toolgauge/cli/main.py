@@ -6,8 +6,6 @@ Nothing but click is imported here: sub-commands load their modules when they ru
 import contextlib
 import gc
 import os
-import signal
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from importlib import import_module
@@ -213,12 +211,6 @@ def commands() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     open_streams()
-    # A timer that a plug-in sets would end the command.
-    for name in ("SIGALRM", "SIGVTALRM", "SIGPROF"):
-        number = getattr(signal, name, None)
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, _cut_off_calls)
     # gRPC looks at this when it is imported: without it, it writes a line on stderr for each stranger whose handshake fails.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
@@ -251,11 +243,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         close_log()
     return returned if isinstance(returned, int) else 0
-
-
-def _cut_off_calls(_number: int, _frame: object) -> None:
-    """End the evaluation of the plug-in that set a timer."""
-    import_module("toolgauge.service.plug_in_evaluators").cut_off_calls()
 
 
 def _usage_hint(error: click.UsageError) -> str:

@@ -17,6 +17,7 @@ from toolgauge.config.criteria import DEFAULT_CRITERIA, NAMED_CLASS, Criterion
 from toolgauge.config.model import installed_model
 from toolgauge.config.references import ReferenceLine
 from toolgauge.model.json import JsonObject
+from toolgauge.model.ports import needs_of
 from toolgauge.settings import WRITTEN_DURATION, WRITTEN_SIZE, duration_text, size_text
 
 _Schema: TypeAlias = dict[str, Any]  # Any JSON Schema; its values are looked at one by one
@@ -142,13 +143,9 @@ class _Definitions:
             {"not": _both(*pair)}
             for pair in (("expected", "expected_turns"), ("expected", "reference"), ("expected_turns", "reference"))
         ]
-        needed: tuple[str, ...] = ()
-        if getattr(model, "needs_answer", False) is True:
-            needed = ("expected_output", "reference")
-        elif getattr(model, "needs_reference", False) is True:
-            needed = tuple(_EXPECTATIONS)
-        if needed:
-            constraints.append({"anyOf": [{"required": [key]} for key in needed]})
+        needed = {"answer": ("expected_output", "reference"), "calls": tuple(_EXPECTATIONS)}
+        if keys_of := needed.get(needs_of(model).reference):
+            constraints.append({"anyOf": [{"required": [key]} for key in keys_of]})
         return {**schema, "allOf": constraints}
 
     def default_criterion(self, name: str) -> _Schema:

@@ -16,6 +16,7 @@ from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Judged
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Needs
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.recognize.values import is_too_large
@@ -47,7 +48,7 @@ class ArgumentsSchema(FactsEvaluator):
 
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "call"
-    needs_whole: ClassVar[bool] = False
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, whole=False)
     judges_every_answer: ClassVar[bool] = True
 
     # Whether an argument that the schema does not name fails, where the schema does not say whether others are allowed.

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Level, NotEvaluated
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Leaf
 from toolgauge.score.origins.provenance import (
@@ -126,8 +126,6 @@ class DataFlow(CallSelection):
     version: ClassVar[str] = "1"
     judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "call"
-    ignores_reference: ClassVar[bool] = True
-    names_tools_in: ClassVar[str] = "rules"
 
     rules: Annotated[dict[str, FlowRule], Field(min_length=1, max_length=_MAX_RULES)]
 
@@ -139,10 +137,11 @@ class DataFlow(CallSelection):
         return rules
 
     @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes of the trace that the rules ask for."""
-        asked = (rule.equals_attribute for rule in self.rules.values())
-        return tuple(dict.fromkeys(key for key in asked if key is not None))
+    def needs(self) -> Needs:
+        """What its parameters ask for."""
+        asked = dict.fromkeys(rule.equals_attribute for rule in self.rules.values())
+        attributes = tuple(key for key in asked if key is not None)
+        return Needs(reference="none", recent_offer=True, attributes=attributes, tools_in="rules")
 
     @cached_property
     def _flows(self) -> tuple["_Flow", ...]:

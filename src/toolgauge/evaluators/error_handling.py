@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, TypeAlias, get_args
 from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
+from toolgauge.model.ports import Needs
 from toolgauge.model.recoveries import has_succeeded
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
@@ -55,6 +56,7 @@ class ErrorHandling(FactsEvaluator):
 
     version: ClassVar[str] = "5"
     level: ClassVar[Level] = "call"
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True)
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each failed call, and one for each that did not run."""

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
 from toolgauge.score.arguments import ArgumentComparison
@@ -274,6 +274,7 @@ class ToolCallCount(CallSelection):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
+    needs: ClassVar[Needs] = Needs(recent_offer=True)
 
     counts: Annotated[Mapping[str, Written], Field(max_length=_MAX_RULES)] = {}
     others: Written | None = None

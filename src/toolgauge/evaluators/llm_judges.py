@@ -15,6 +15,7 @@ from toolgauge.model.json import Json, JsonObject, leaves
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.judged import (
@@ -44,7 +45,7 @@ class Faithfulness(JudgedByModel):
 
     version: ClassVar[str] = prompts.FAITHFULNESS.version
     level: ClassVar[Level] = "trajectory"
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True)
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
         """Yield the question about the last response."""
@@ -80,6 +81,7 @@ class OutputJudge(JudgedByModel):
 
     version: ClassVar[str] = prompts.OUTPUT_JUDGE.version
     level: ClassVar[Level] = "trajectory"
+    needs: ClassVar[Needs] = Needs(recent_offer=True)
 
     # The criteria for the answer, in words.
     rubric: str = Field(min_length=1)
@@ -115,6 +117,7 @@ class TrajectoryJudge(JudgedByModel):
 
     version: ClassVar[str] = prompts.TRAJECTORY_JUDGE.version
     level: ClassVar[Level] = "trajectory"
+    needs: ClassVar[Needs] = Needs(recent_offer=True)
 
     # The criteria for the calls, in words.
     rubric: str = Field(min_length=1)

@@ -13,6 +13,7 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects, UserText
 from toolgauge.model.notices import OpenCall
 from toolgauge.model.outcomes import EFFECT_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score import effects
 from toolgauge.score.effects import Effect, Effects
@@ -44,8 +45,7 @@ class OneEffect(FactsEvaluator):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
-    # It judges a trace by what earlier traces of its conversation did.
-    wants_earlier_values: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, earlier_traces=True)
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each act."""

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Dis
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.call_patterns import CallPattern, Match, not_empty, regular_expression
 from toolgauge.score.confirmation import Dialogue
@@ -284,17 +284,15 @@ class OrderRules(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    ignores_reference: ClassVar[bool] = True
-    names_tools_in: ClassVar[str] = "rules"
-    titled: ClassVar[tuple[str, ...]] = ("rules",)
 
     rules: Annotated[tuple[Rule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]
     failed_calls: FailedCalls = "count"
 
     @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes of the trace that the rules ask for."""
-        return tuple(dict.fromkeys(key for rule in self.rules for key in rule.attributes))
+    def needs(self) -> Needs:
+        """What its parameters ask for."""
+        attributes = tuple(dict.fromkeys(key for rule in self.rules for key in rule.attributes))
+        return Needs(reference="none", attributes=attributes, tools_in="rules", titled=("rules",))
 
     def names_call(self, trajectory: Trajectory) -> bool:
         """Return whether any rule has a call to judge, or needs none."""

@@ -15,7 +15,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.mcp_results import failed_mcp_result
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Pair, align
 from toolgauge.score.compare import compare, describe
@@ -84,7 +84,7 @@ class JsonSimilarity(CallSelection):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    needs_answer: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="answer", recent_offer=True)
 
     target_output_key: Keys = (_WHOLE,)
     subset: bool = False

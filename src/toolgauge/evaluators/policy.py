@@ -9,7 +9,7 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.call_patterns import CallPattern, Match, Sight, ValueCondition, not_empty
 from toolgauge.score.origins.provenance import values_and_keys
@@ -90,22 +90,22 @@ class Policy(CallSelection):
     version: ClassVar[str] = "1"
     judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "call"
-    ignores_reference: ClassVar[bool] = True
-    binary: ClassVar[bool] = True
-    titled: ClassVar[tuple[str, ...]] = ("forbid", "allow_only")
 
     forbid: _Rules | None = None
     allow_only: _Rules | None = None
 
     @property
-    def needs_whole(self) -> bool:
-        """Whether spans that were not seen could change the outcome: they may name the agent, or hold attributes."""
-        return any(rule.agent is not None or rule.expression is not None for rule in self._rules)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes of the trace that the rules ask for."""
-        return tuple(dict.fromkeys(key for rule in self._rules for key in rule.attributes))
+    def needs(self) -> Needs:
+        """What its parameters ask for."""
+        return Needs(
+            reference="none",
+            recent_offer=True,
+            binary=True,
+            # Spans that were not seen may name the agent, or hold attributes.
+            whole=any(rule.agent is not None or rule.expression is not None for rule in self._rules),
+            attributes=tuple(dict.fromkeys(key for rule in self._rules for key in rule.attributes)),
+            titled=("forbid", "allow_only"),
+        )
 
     @property
     def _rules(self) -> tuple[PolicyRule, ...]:

@@ -11,6 +11,7 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.judging import Judged
 from toolgauge.model.notices import OpenCall
 from toolgauge.model.outcomes import Level, Scored
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import ToolKinds
 from toolgauge.score.effects import is_act
@@ -52,6 +53,7 @@ class RepeatedCalls(FactsEvaluator):
 
     version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True)
 
     # How many identical calls after an error or a message of the user are no repeats yet.
     retries: Annotated[int, Field(ge=0, le=100)] = 1

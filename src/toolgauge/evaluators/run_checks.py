@@ -26,7 +26,7 @@ from toolgauge.model.outcomes import (
     Scored,
     Side,
 )
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Run, ToolCall, Trajectory
 from toolgauge.score.facts import Facts, FactsEvaluator
@@ -98,7 +98,7 @@ class Budget(ToolLimits):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none")
 
     tokens: Most | None = None
     per_tool: Annotated[dict[str, ToolLimits], Field(max_length=_MAX_TOOLS)] = {}
@@ -301,8 +301,7 @@ class Coverage(FactsEvaluator):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    # It judges the record of this trajectory alone.
-    accepts_recent_offer: ClassVar[bool] = False
+    needs: ClassVar[Needs] = Needs(reference="none")
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for the trajectory."""
@@ -368,8 +367,7 @@ class RunCompleted(BaseModel):
 
     version: ClassVar[str] = "2"
     level: ClassVar[Level] = "trajectory"
-    ignores_reference: ClassVar[bool] = True
-    binary: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none", binary=True)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for the trajectory."""
@@ -460,8 +458,7 @@ class ToolUse(FactsEvaluator):
     version: ClassVar[str] = "2"
     judges_every_answer: ClassVar[bool] = True
     level: ClassVar[Level] = "trajectory"
-    needs_agent_run: ClassVar[bool] = True
-    binary: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, agent_run=True, binary=True)
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for the trajectory."""

@@ -14,6 +14,7 @@ from toolgauge.model.content import NotRecorded
 from toolgauge.model.judging import Judged
 from toolgauge.model.observations import OTHER_ERROR, UNKNOWN_TOOL
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Needs
 from toolgauge.model.records import SpanRef
 from toolgauge.model.recoveries import repaired_code
 from toolgauge.model.tool_names import known_as
@@ -44,7 +45,7 @@ class KnownTool(FactsEvaluator):
 
     version: ClassVar[str] = "4"
     level: ClassVar[Level] = "call"
-    binary: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, binary=True)
     judges_every_answer: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
@@ -174,15 +175,14 @@ class ToolSuccess(FactsEvaluator):
 
     version: ClassVar[str] = "5"
     level: ClassVar[Level] = "call"
-    binary: ClassVar[bool] = True
-    judges_code: ClassVar[bool] = True
 
     retries: Literal["count", "ignore"] = "count"
 
     @property
-    def needs_whole(self) -> bool:
-        """Whether calls that were not seen could change the outcome: one of them may have made a failure good."""
-        return self.retries == "ignore"
+    def needs(self) -> Needs:
+        """What its parameters ask for."""
+        # One of the calls that were not seen may have made a failure good.
+        return Needs(reference="none", recent_offer=True, whole=self.retries == "ignore", code=True, binary=True)
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome a call."""

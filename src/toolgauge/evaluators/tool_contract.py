@@ -9,6 +9,7 @@ from toolgauge.model.errors import SchemaError
 from toolgauge.model.json import Json
 from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Side
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.score.contracts import Contract, Requirement
 from toolgauge.score.equality import Leaf
@@ -56,8 +57,8 @@ class ToolContract(FactsEvaluator):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "call"
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True, contracts=True)
     judges_every_answer: ClassVar[bool] = True
-    reads_contracts: ClassVar[bool] = True
 
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that a contract judges."""

@@ -34,7 +34,7 @@ from toolgauge.net.tls import WatchedFiles
 from toolgauge.otlp.request import count_undecodable
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.settings import MIB, SECOND, redacted_url
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 _log = logging.getLogger("toolgauge.export")
 
@@ -173,7 +173,7 @@ class Destination:
     """
 
     def __init__(
-        self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger | None = None
+        self, settings: DestinationSettings, metrics: SelfMetrics, sender: Sender, ledger: Ledger = NO_LEDGER
     ) -> None:
         self._sender = sender
         self._ledger = ledger
@@ -293,7 +293,7 @@ class Destination:
 
     def _stays(self, outgoing: Outgoing) -> bool:
         """Return whether the journal has it for the next process."""
-        return self._end == "shutdown" and self._ledger is not None and self._ledger.keeps(outgoing.entries)
+        return self._end == "shutdown" and self._ledger.keeps(outgoing.entries)
 
     async def _take(self) -> Outgoing | None:
         return await self.queue.take()
@@ -325,8 +325,7 @@ class Destination:
                 self._count_lost(outgoing, lost, "partial_success")
             return ()
         if verdict.is_about_content and outgoing.parts:
-            if self._ledger is not None:
-                self._ledger.claim_deliveries(outgoing.entries)
+            self._ledger.claim_deliveries(outgoing.entries)
             middle = len(outgoing.parts) // 2
             size_bytes = sum(size for size, _ in outgoing.parts[:middle])
             return (
@@ -381,8 +380,7 @@ class Destination:
 
     def _settle(self, outgoing: Outgoing) -> None:
         self.queue.release(outgoing)
-        if self._ledger is not None:
-            self._ledger.settle(outgoing.entries)
+        self._ledger.settle(outgoing.entries)
 
     def _drop(self, outgoing: Outgoing, reason: str) -> None:
         self._settle(outgoing)
@@ -392,7 +390,7 @@ class Destination:
         if self._stays(outgoing):
             self.kept = self.kept.and_also(outgoing)
             return
-        if self._ledger is not None and outgoing.own and outgoing.signal == "metrics":
+        if self._ledger.has_journal and outgoing.own and outgoing.signal == "metrics":
             # Metrics are cumulative, and the journal holds the last ones.
             self._drop(outgoing, self._end)
             return
@@ -415,7 +413,7 @@ def _part(outgoing: Outgoing, parts: tuple[tuple[int, int], ...], body: bytes) -
 
 
 def otlp_destination(
-    settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str, ledger: Ledger | None = None
+    settings: DestinationSettings, metrics: SelfMetrics, hop_id: str, user_agent: str, ledger: Ledger = NO_LEDGER
 ) -> Destination:
     """Make a destination that takes OTLP."""
     metadata = (*checked_headers(settings.headers, settings.name or "otlp"), (HOP_HEADER, hop_id))
@@ -424,7 +422,7 @@ def otlp_destination(
 
 
 def exporter_destination(
-    name: str, exporter: Exporter, metrics: SelfMetrics, ledger: Ledger | None = None
+    name: str, exporter: Exporter, metrics: SelfMetrics, ledger: Ledger = NO_LEDGER
 ) -> Destination:
     """Make a destination of an exporter that another package brings, with the usual queue and retries."""
     # Not validated: the exporter alone knows its endpoint.

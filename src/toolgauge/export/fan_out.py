@@ -15,7 +15,7 @@ from toolgauge.export.settings import SIGNALS
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Labels
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 _LOG = logging.getLogger("toolgauge.export")
 # How long a removed destination may take for what waits for it.
@@ -31,7 +31,7 @@ class FanOut:
         metrics: SelfMetrics,
         *,
         handover_s: float = _HANDOVER_S,
-        ledger: Ledger | None = None,
+        ledger: Ledger = NO_LEDGER,
     ) -> None:
         self._ledger = ledger
         self.destinations = tuple(destinations)
@@ -82,8 +82,7 @@ class FanOut:
         takers = self._takers[outgoing.signal]
         # Claimed before: one may be quicker than we are.
         count = len(takers)
-        if self._ledger is not None:
-            self._ledger.claim_deliveries(outgoing.entries, count)
+        self._ledger.claim_deliveries(outgoing.entries, count)
         missed = [destination for destination in takers if not destination.put(outgoing)]
         self._settle(outgoing, len(missed))
         # Scores are never held back for a backend: what it has no room for is lost to it, and counted there.
@@ -97,9 +96,8 @@ class FanOut:
         return True
 
     def _settle(self, outgoing: Outgoing, count: int) -> None:
-        if self._ledger is not None:
-            for _ in range(count):
-                self._ledger.settle(outgoing.entries)
+        for _ in range(count):
+            self._ledger.settle(outgoing.entries)
 
     async def start(self) -> None:
         """Start all destinations; raise `StartError` when one cannot start, and leave none running then."""

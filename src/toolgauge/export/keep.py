@@ -81,9 +81,7 @@ class _Waiting(Struct):
 class Keep:
     """What waits for one destination. Belongs to the holder of the metrics' lock."""
 
-    def __init__(
-        self, name: str, settings: KeepSettings, queue: Queue, metrics: SelfMetrics, ledger: Ledger | None
-    ) -> None:
+    def __init__(self, name: str, settings: KeepSettings, queue: Queue, metrics: SelfMetrics, ledger: Ledger) -> None:
         self.name = name
         self._settings = settings
         self._queue = queue
@@ -123,8 +121,7 @@ class Keep:
             self._take(outgoing, *((parts[0].trace_id, parts[0].has_root) if parts else (None, False)))
         else:
             others = tuple(dict.fromkeys(outgoing.entries))
-            if self._ledger is not None:
-                self._ledger.claim_deliveries(others, len(parts) - 1)
+            self._ledger.claim_deliveries(others, len(parts) - 1)
             for number, part in enumerate(parts):
                 spans = part.count if outgoing.signal == "traces" else 0
                 entries = others if number else outgoing.entries
@@ -147,9 +144,8 @@ class Keep:
                 self._count_own(outgoing, "sampled")
             else:
                 kept.append(_sampled(one, self._decided.get(part.trace_id or "", _UNSAMPLED)).body)
-        if self._ledger is not None:
-            self._ledger.claim_deliveries(outgoing.entries, bool(kept) + len(waiting))
-            self._ledger.settle(outgoing.entries)
+        self._ledger.claim_deliveries(outgoing.entries, bool(kept) + len(waiting))
+        self._ledger.settle(outgoing.entries)
         for trace_id, one in waiting:
             self._take(one, trace_id, has_root=False)
         # Thresholds may have made it too large for the room that there was.
@@ -164,8 +160,7 @@ class Keep:
 
     def _lose(self, outgoing: Outgoing) -> None:
         self._count_own(outgoing, "queue_full")
-        if self._ledger is not None:
-            self._ledger.settle(outgoing.entries)
+        self._ledger.settle(outgoing.entries)
 
     def _count_own(self, outgoing: Outgoing, reason: str) -> None:
         self._metrics.own_dropped.add(1, (self.name, outgoing.signal, reason))
@@ -325,8 +320,7 @@ class Keep:
 
     def _drop(self, outgoing: Outgoing) -> None:
         self._leave(outgoing)
-        if self._ledger is not None:
-            self._ledger.settle(outgoing.entries)
+        self._ledger.settle(outgoing.entries)
         if outgoing.own:
             self._count_own(outgoing, "sampled")
         elif outgoing.spans:

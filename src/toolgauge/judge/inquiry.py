@@ -5,17 +5,20 @@ Evaluators and verdicts are not trusted: exceptions become `Errored`, an endless
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from json import dumps
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from toolgauge import on_demand
 from toolgauge.judge.client import Exchange, Reply, Request
 from toolgauge.model.errors import EvaluationError
+from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject, nests_too_deep
 from toolgauge.model.judging import Inquiry, Judged, JudgeEvaluator, Question, reason_in
-from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
-from toolgauge.model.trajectory import ToolCall
+from toolgauge.model.ports import Evaluation
+from toolgauge.model.trajectory import ToolCall, Trajectory
 
 _MAX_DEPTH = 32
 _MAX_PROBLEM = 500
@@ -164,7 +167,40 @@ def _errored(error_type: str, message: str) -> Judged:
     return None, Errored(error_type=error_type, message=message)
 
 
-def scripted(verdicts: Sequence[Json]) -> Callable[[Question], JsonObject | Errored]:
+# A verdict that fits the question's form, or why there is none.
+Answer: TypeAlias = Callable[[Question], JsonObject | Errored]
+
+
+class ScriptedEvaluator:
+    """A judge evaluator whose questions `answer` answers, without a model."""
+
+    def __init__(self, evaluator: JudgeEvaluator, answer: Answer) -> None:
+        self._evaluator = evaluator
+        self._answer = answer
+        self.version: str = evaluator.version
+        self.level: Level = evaluator.level
+
+    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
+        """Ask and yield what the answers mean."""
+        outcomes: list[Outcome] = []
+        for asking in self._evaluator.questions(trajectory, expected):
+            if asking is None:
+                continue
+            call, asked = asking
+            if isinstance(asked, Question):
+                verdict = self._answer(asked)
+                outcome = verdict if isinstance(verdict, Errored) else self._evaluator.outcome(asked, verdict)
+            else:
+                outcome = asked
+            if self.level == "call":
+                yield call, outcome
+            else:
+                outcomes.append(outcome)
+        if self.level == "trajectory":
+            yield None, self._evaluator.joined(outcomes)
+
+
+def scripted(verdicts: Sequence[Json]) -> Answer:
     """Answer questions with the verdicts, in order; each question takes as many as it is asked."""
     left = enumerate(verdicts, 1)
 

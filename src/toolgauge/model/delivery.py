@@ -67,6 +67,8 @@ class BrokerMessage(Struct, frozen=True, eq=False):
 JournalRow: TypeAlias = int
 # Where a request is read again after a crash.
 Source: TypeAlias = JournalRow | BrokerMessage
+# The entry of a request that nothing reads again.
+NO_ENTRY: JournalRow = 0
 
 
 class MessageConsumer(Protocol):

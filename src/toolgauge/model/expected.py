@@ -25,14 +25,20 @@ class ExpectedCall(Struct, frozen=True, kw_only=True):
     optional: bool = False
     repeat: tuple[int, int] = (1, 1)
     group: int | None = None
+    # What kind of tool a case says it is, where that is no function.
+    tool_type: str = ""
 
 
 class Expected(Struct, frozen=True, kw_only=True):
-    """Expected calls, one tuple a user turn (`per_turn`) or one for a plain list; none where only the final `answer` is given."""
+    """Expected calls, one tuple a user turn (`per_turn`) or one for a plain list; none where only the final `answer` is given.
+
+    `texts` are the roles of messages with text and of answers in a reference that is a chat, each with the number of model outputs before.
+    """
 
     turns: tuple[tuple[ExpectedCall, ...], ...]
     per_turn: bool = False
     answer: ExpectedOutput | None = None
+    texts: tuple[tuple[str, int], ...] | None = None
 
     @property
     def names_calls(self) -> bool:

@@ -1,7 +1,7 @@
 """Interfaces of plug-ins: what a dialect and an evaluator must offer."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -176,19 +176,49 @@ class MessageReceiver(Receiver, Protocol):
 Evaluation: TypeAlias = tuple[ToolCall | None, Outcome] | None
 
 
+class Needs(Struct, frozen=True, kw_only=True):
+    """What an evaluator compares with and looks at: a class declares it as `needs: ClassVar[Needs]`, or as a property."""
+
+    # What it compares with: a criterion without expected `calls` or without an expected `answer` is an error, and so is
+    # one that expects anything of an evaluator that compares with `none`.
+    reference: Literal["calls", "answer", "none", "any"] = "any"
+    # It judges runs of agents: its criteria are not for traces without any.
+    agent_run: bool = False
+    # False for one of level `call` that looks at nothing but the call and the tools on offer: where spans are missing, it
+    # still judges the calls that were seen whole.
+    whole: bool = True
+    # It takes an earlier offer of tools where a trace shows none.
+    recent_offer: bool = False
+    # It judges failed steps of code agents like calls.
+    code: bool = False
+    # The contracts of tools are part of what it means.
+    contracts: bool = False
+    # It judges a trace by what earlier traces of its conversation showed.
+    earlier_traces: bool = False
+    # A case that records nothing that was done is an error.
+    recorded_run: bool = False
+    # Spans of a case come with arguments and results as they are written.
+    raw_spans: bool = False
+    # Keys of the attributes of the trace that it looks at: others are not read.
+    attributes: tuple[str, ...] = ()
+    # Its scores are 0 or 1 and nothing between: its histogram has fewer buckets.
+    binary: bool = False
+    # The parameter that names tools, and those with rules whose titles mean nothing.
+    tools_in: str = "tools"
+    titled: tuple[str, ...] = ()
+
+
+def needs_of(evaluator: object) -> Needs:
+    """Return what an evaluator declares; of a class only what does not depend on parameters."""
+    found: object = getattr(evaluator, "needs", None)
+    return found if isinstance(found, Needs) else Needs()
+
+
 class Evaluator(Protocol):
     """A scoring rule; its fields are its parameters. Keeps nothing, opens nothing.
 
     `version` is raised when scores change meaning. `level` says what it yields outcomes for. One that compares with
-    something also has `needs_reference: ClassVar[bool] = True`, so that a criterion without it is an error at once;
-    one that compares with the expected final answer has `needs_answer: ClassVar[bool] = True` instead. One that looks
-    at no expectation has `ignores_reference: ClassVar[bool] = True`: a criterion with one is an error. One that judges
-    runs of agents has `needs_agent_run: ClassVar[bool] = True`: its criteria are not for traces without any. One of level `call` that looks at nothing but the call and the
-    tools on offer has `needs_whole: ClassVar[bool] = False`: where spans of a trajectory are missing, it still judges
-    the calls that were seen whole. One that looks at attributes of the trace has
-    `attributes: tuple[str, ...]`, their keys: others are not read. One that judges failed steps of code agents like calls has
-    `judges_code: ClassVar[bool] = True`. One whose scores are 0 or 1 and nothing between has
-    `binary: ClassVar[bool] = True`: its histogram has fewer buckets.
+    something, or looks at more than calls, also has `needs: Needs`.
     """
 
     version: ClassVar[str]
@@ -199,29 +229,20 @@ class Evaluator(Protocol):
         ...
 
 
-class CaseOutcome(Struct, frozen=True, kw_only=True):
-    """The outcome of a case; `original` is the output of the original in its own words (`details`, `status`, ...), values included."""
+@runtime_checkable
+class Original(Protocol):
+    """An evaluator that reports a case in the words of another package."""
 
-    outcome: Outcome
-    original: JsonObject = {}
-
-
-class CaseEvaluator(Protocol):
-    """An evaluator that can be given a case as written.
-
-    `case_shapes` are keys of a case's `actual`: a case with one of them goes to `score_case`, every other becomes a
-    trajectory. One that compares with a reference also has `expected_shapes`, keys of `expected`, and needs one of those
-    there too, or nothing.
-    """
-
-    version: ClassVar[str]
-    level: ClassVar[Level]
-    case_shapes: ClassVar[tuple[str, ...]]
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield outcomes, as every evaluator does."""
+    def original(self, outcome: Outcome, trajectory: Trajectory, expected: Expected | None) -> JsonObject:
+        """Return the report besides the score, values included."""
         ...
 
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score both sides as they were written; what it raises becomes `Errored`, with `accepted_case` if it has that."""
+
+@runtime_checkable
+class CaseParameters(Protocol):
+    """An evaluator with a parameter for expectations in its package's own words."""
+
+    @classmethod
+    def case_parameters(cls, expected: JsonObject, actual: JsonObject) -> JsonObject:
+        """Return the parameter that `expected` of a case stands for; empty where it is written in other words."""
         ...

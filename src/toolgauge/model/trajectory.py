@@ -17,6 +17,9 @@ from toolgauge.model.records import SpanRef
 CallState: TypeAlias = Literal["executed", "rejected", "requested_only", "paused", "refused", "cancelled"]
 # The dialect of calls that an offline case declares, and that no producer recorded.
 CASE_DIALECT: Final = "case"
+# Properties of a trajectory that an offline case describes: the key of its calls, and whether its answer is text or JSON.
+CASE_SHAPE: Final = "case.shape"
+CASE_OUTPUT: Final = "case.output"
 TrajectoryScope: TypeAlias = Literal["trace", "conversation"]
 OfferSource: TypeAlias = Literal["trace", "conversation", "service"]
 ClosedBecause: TypeAlias = Literal[
@@ -75,6 +78,8 @@ class ToolCall(Struct, frozen=True, gc=False):
     kind: CallKind = "tool"
     # Whether its own span has the status OK.
     has_ok_status: bool = False
+    # What kind of tool a case says it is, where that is no function.
+    tool_type: str = ""
 
     @property
     def has_failed(self) -> bool:
@@ -245,6 +250,11 @@ class Trajectory(Struct, frozen=True, kw_only=True, gc=False):
             return self.conversation_id or ""
         is_part = self.closed_because == "parent_missing" and self.root is not None
         return f"{self.trace_id}-{self.root.span_id}" if is_part and self.root is not None else self.trace_id
+
+    @property
+    def case_shape(self) -> str:
+        """The key that holds the calls of the case; empty where spans were recorded."""
+        return self.properties.get(CASE_SHAPE, "")
 
     @property
     def has_agent_run(self) -> bool:

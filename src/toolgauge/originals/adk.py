@@ -13,17 +13,14 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import CaseOutcome, Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import PythonEquality
 from toolgauge.score.plain_calls import (
     Looked,
-    NotCallsError,
     PlainCalls,
-    kind_of,
     plain_calls,
     plain_expected,
-    written_calls,
 )
 from toolgauge.score.selection import calls_by_turn
 
@@ -33,9 +30,6 @@ _MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 _Invocation: TypeAlias = tuple[PlainCalls, PlainCalls]
 
 _MATCH_TYPES: tuple[_MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")
-_NO_INVOCATIONS = (
-    "the original cannot do without expected invocations: a list of objects with `calls` is accepted, not null"
-)
 _NO_REFERENCE = NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
 
 
@@ -45,9 +39,7 @@ class _Metric(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: ClassVar[Level] = "trajectory"
-    needs_reference: ClassVar[bool] = True
-    case_shapes: ClassVar[tuple[str, ...]] = ("invocations",)
-    expected_shapes: ClassVar[tuple[str, ...]] = ("invocations",)
+    needs: ClassVar[Needs] = Needs(reference="calls")
 
     threshold: float = 1.0
 
@@ -60,26 +52,12 @@ class _Metric(BaseModel):
         is_judged = not isinstance(invocations, NotEvaluated | Errored)
         yield None, self._outcome(self._scores(invocations)) if is_judged else invocations
 
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score invocations as they are written; null calls are none, null invocations are no reference."""
-        if expected.get("invocations") is None and expected.keys() <= {"invocations"}:
-            return self.without_reference()
-        try:
-            expected_turns, made = _written("expected", expected), _written("actual", actual)
-        except NotCallsError as error:
-            return CaseOutcome(outcome=error.outcome)
-        if len(expected_turns) != len(made):
-            return CaseOutcome(outcome=_unequal(len(expected_turns), len(made)))
-        scores = self._scores(list(zip(expected_turns, made, strict=True)))
+    def original(self, outcome: Outcome, trajectory: Trajectory, expected: Expected | None) -> JsonObject:  # noqa: ARG002 (each invocation counts)
+        """Return the status of the original, and the score of each invocation."""
+        invocations = None if expected is None else _invocations(trajectory, expected, self.looked())
+        scores = self._scores(invocations) if isinstance(invocations, list) else []
         details: list[Json] = [{"score": score, "status": self._status(score)} for score in scores]
-        return CaseOutcome(
-            outcome=self._outcome(scores),
-            original={"status": self._status(_mean(scores)), "details": {"per_invocation": details}},
-        )
-
-    @abstractmethod
-    def without_reference(self) -> CaseOutcome:
-        """Return the outcome of the original for a case without any reference."""
+        return {"status": self._status(_mean(scores)), "details": {"per_invocation": details}}
 
     @abstractmethod
     def looked(self) -> Looked:
@@ -141,10 +119,6 @@ class ToolTrajectory(_Metric):
         """Look at the arguments of expected tools: any other tool's call is one too many, whatever its arguments are."""
         return Looked(arguments=not self.ignore_args)
 
-    def without_reference(self) -> CaseOutcome:
-        """The original raises."""
-        return CaseOutcome(outcome=Errored(error_type="ValueError", message=_NO_INVOCATIONS))
-
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score 1 or 0."""
         if self.match_type == "EXACT" and [call.name for call in expected] != [call.name for call in made]:
@@ -177,12 +151,6 @@ class ToolParameterMatch(_Metric):
         """Look at the arguments of expected tools."""
         return Looked()
 
-    def without_reference(self) -> CaseOutcome:
-        """The original evaluates nothing."""
-        return CaseOutcome(
-            outcome=_NO_REFERENCE, original={"status": "NOT_EVALUATED", "details": {"per_invocation": []}}
-        )
-
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score the mean over the expected calls."""
         if not expected:
@@ -205,11 +173,12 @@ def _invocations(
     """Pair expected with actual user turns; a plain list of expected calls is one invocation, and so is the run."""
     turns = [list(trajectory.calls)]
     if expected.per_turn:
-        separated = calls_by_turn(trajectory, trajectory.calls, len(expected.turns))
-        if separated is None:
-            users = sum(message.role == "user" for message in trajectory.messages)
-            count = len(expected.turns)
-            if users and count:
+        count, users = len(expected.turns), sum(message.role == "user" for message in trajectory.messages)
+        separated = calls_by_turn(trajectory, trajectory.calls, count)
+        # A case writes its invocations one by one: nothing about their number is in doubt.
+        is_written = trajectory.case_shape == "invocations"
+        if separated is None or (is_written and users != count):
+            if (users and count) or (is_written and users != count):
                 return _unequal(count, users)
             explanation = f"{count} invocations are expected and user turns cannot be told apart in what was recorded"
             return NotEvaluated(reason="incomplete" if count else "nothing_expected", explanation=explanation)
@@ -232,21 +201,6 @@ def _unequal(expected: int, made: int) -> Errored:
         " numbers"
     )
     return Errored(error_type="ValueError", message=message)
-
-
-def _written(side: str, case: JsonObject) -> list[PlainCalls]:
-    invocations = case.get("invocations")
-    if not isinstance(invocations, list):
-        raise NotCallsError(
-            f"there are no `invocations`: a list of objects with `calls` is accepted, not {kind_of(invocations)}"
-        )
-    written: list[PlainCalls] = []
-    for number, invocation in enumerate(invocations):
-        if not isinstance(invocation, dict):
-            raise NotCallsError(f"an invocation must be an object with `calls`, not {kind_of(invocation)}")
-        calls = invocation.get("calls")
-        written.append(() if calls is None else written_calls(calls, f"{side}.invocations[{number}].calls"))
-    return written
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:

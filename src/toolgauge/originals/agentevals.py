@@ -1,10 +1,9 @@
 """`agentevals.trajectory_match` as agentevals 0.0.9 computes it: chat messages of both sides, true or false.
 
-Offline, messages come as written. Live, they are made of a trajectory: the calls of one model output, or expected calls of one
-group, are one assistant message; user messages separate the turns of a reference. Texts and tool answers always agree.
+Messages are made of a trajectory: the calls of one model output, or expected calls of one group, are one assistant message;
+user messages separate the turns of a reference. Texts and answers of tools count where both sides are the messages of a case.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import ClassVar, Literal, TypeAlias
@@ -12,26 +11,15 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from toolgauge.model.content import Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import CaseOutcome, Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.plain_calls import first_without, kind_of, plain_expected
 from toolgauge.score.selection import calls_by_turn, hidden_calls, not_observable, readable_arguments, shown
-
-_ROLES = {
-    "human": "user",
-    "user": "user",
-    "ai": "assistant",
-    "assistant": "assistant",
-    "system": "system",
-    "developer": "developer",
-    "function": "function",
-    "tool": "tool",
-}
 
 _Mode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 
@@ -73,10 +61,7 @@ class TrajectoryMatch(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    binary: ClassVar[bool] = True
-    needs_reference: ClassVar[bool] = True
-    case_shapes: ClassVar[tuple[str, ...]] = ("messages",)
-    expected_shapes: ClassVar[tuple[str, ...]] = ("messages",)
+    needs: ClassVar[Needs] = Needs(reference="calls", binary=True)
 
     trajectory_match_mode: Literal["strict", "unordered", "subset", "superset"] = "strict"
     tool_args_match_mode: _Mode = "exact"
@@ -103,17 +88,14 @@ class TrajectoryMatch(BaseModel):
         except _OriginalRaisesError as error:
             yield None, error.outcome
             return
+        if self.trajectory_match_mode == "strict" and not _same_texts(trajectory, expected):
+            yield None, Scored(value=0.0, explanation="the calls do not match (strict): other messages")
+            return
         yield None, self._outcome(actual, tuple(_wanted(expected.turns)))
 
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score messages as they were written."""
-        key = f"trajectory_{self.trajectory_match_mode}_match"
-        try:
-            # In this order: the original raises the error of the first side.
-            made, wanted = _read(actual.get("messages")), _read(expected.get("messages"))
-        except _OriginalRaisesError as error:
-            return CaseOutcome(outcome=error.outcome)
-        return CaseOutcome(outcome=self._outcome(made, wanted), original={"key": key})
+    def original(self, *_: object) -> JsonObject:
+        """Return the name of the original's score."""
+        return {"key": f"trajectory_{self.trajectory_match_mode}_match"}
 
     def _unseen(self, trajectory: Trajectory, expected: Expected) -> NotEvaluated | None:
         """Name the parts that the comparison needs and that were not recorded."""
@@ -121,7 +103,11 @@ class TrajectoryMatch(BaseModel):
             return hidden_calls(trajectory)
         calls = trajectory.calls
         is_alone = len(calls) <= 1 and len(expected.calls) <= 1
-        if self.trajectory_match_mode == "strict" and not is_alone and any(call.requested_by is None for call in calls):
+        # In the messages of a case each message is one output.
+        is_known = (
+            is_alone or trajectory.case_shape == "messages" or all(call.requested_by is not None for call in calls)
+        )
+        if self.trajectory_match_mode == "strict" and not is_known:
             return NotEvaluated(reason="no_content", explanation="which calls came in one message was not recorded")
         if self.tool_args_match_mode == "ignore" and not self.tool_args_match_overrides:
             return None
@@ -242,10 +228,6 @@ _COMPARE = {
 }
 
 
-# Blocks of content that are calls, with the keys of id and arguments.
-_BLOCKS = {"tool_use": ("id", "input"), "function_call": ("call_id", "arguments")}
-
-
 def _at(args: JsonObject, path: str) -> Json:
     """Return what stands under a dotted path; null when there is nothing."""
     value: Json = args
@@ -288,81 +270,10 @@ def _arguments(call: ToolCall) -> JsonObject | None:
             return readable_arguments(call)
 
 
-def _read(written: Json) -> tuple[_Message, ...]:
-    """Read messages as agentevals does with LangChain: OpenAI's form and LangChain's, a list or one of them."""
-    if written is None:
-        return ()
-    if isinstance(written, dict) and "role" not in written:
-        if "messages" not in written:
-            raise _OriginalRaisesError("ValueError", f"`messages` must be a list of messages, not {kind_of(written)}")
-        written = written["messages"]
-    return tuple(_read_message(message) for message in (written if isinstance(written, list) else [written]))
-
-
-def _read_message(written: Json) -> _Message:
-    if not isinstance(written, dict):
-        raise _OriginalRaisesError("ValueError", f"a message must be an object, not {kind_of(written)}")
-    role = written.get("role", written.get("type"))
-    # The calls of every message are read, but only those of the assistant are checked and count.
-    calls = (*_read_calls(written.get("tool_calls")), *_read_blocks(written))
-    known = _ROLES.get(role) if isinstance(role, str) else None
-    if known is None:
-        raise _OriginalRaisesError("ValueError", f"`role` of a message must be one of `{'`, `'.join(_ROLES)}`")
-    if known != "assistant":
-        # Of a message that LangChain takes apart, the first counts: an answer, where no text stands before it.
-        is_answer = next((block.get("type") for block in _objects(written.get("content"))), None) == "tool_result"
-        return _Message("tool" if is_answer else known)
-    checked: list[_Call] = []
-    for name, args in calls:
-        if not isinstance(name, str) or not isinstance(args, dict):
-            raise _OriginalRaisesError("ValidationError", "`name` of a call must be a text and its arguments an object")
-        checked.append(_Call(name, args))
-    return _Message(known, tuple(checked))
-
-
-def _read_calls(written: Json) -> Iterator[tuple[Json, Json]]:
-    """Yield names and arguments as far as text can be read."""
-    if not written:
-        return
-    if not isinstance(written, list):
-        raise _OriginalRaisesError("TypeError", f"`tool_calls` must be a list of objects, not {kind_of(written)}")
-    for item in written:
-        if not isinstance(item, dict):
-            raise _OriginalRaisesError("TypeError", f"an item of `tool_calls` must be an object, not {kind_of(item)}")
-        nested = item.get("function")
-        call = nested if isinstance(nested, dict) else item
-        if "name" not in call:
-            raise _OriginalRaisesError("TypeError", "a call has no `name`: it must be an object with `name` and `args`")
-        arguments: Json = call.get("args", call.get("arguments"))
-        if isinstance(arguments, str):
-            try:
-                arguments = json.loads(arguments, strict=False)
-            except ValueError:
-                raise _OriginalRaisesError("JSONDecodeError", "`arguments` that are text must be JSON") from None
-        yield call["name"], arguments
-
-
-def _read_blocks(written: JsonObject) -> Iterator[tuple[Json, Json]]:
-    """Yield the calls in blocks of content that LangChain knows; refuse blocks of calls that it passes over."""
-    known = [call.get("id") for call in _objects(written.get("tool_calls"))]
-    for block in _objects(written.get("content")):
-        if "type" not in block:
-            raise _OriginalRaisesError("KeyError", "a block of `content` has no `type`")
-        kind = block["type"]
-        keys = _BLOCKS.get(kind) if isinstance(kind, str) else None
-        if keys is None:
-            if "toolName" in block or "name" in block:
-                raise _OriginalRaisesError(
-                    "invalid_case",
-                    f"a block of `content` has the type {str(kind)[:80]}: agentevals reads no call in it",
-                )
-            continue
-        missing = next((key for key in (*keys, "name") if key not in block), None)
-        if missing is not None:
-            raise _OriginalRaisesError("ValueError", f"a block `{kind}` of `content` has no `{missing}`")
-        if block[keys[0]] not in known:
-            yield from _read_calls([{"name": block["name"], "args": block[keys[1]]}])
-
-
-def _objects(written: Json) -> list[JsonObject]:
-    return [item for item in written if isinstance(item, dict)] if isinstance(written, list) else []
+def _same_texts(trajectory: Trajectory, expected: Expected) -> bool:
+    if expected.texts is None or trajectory.case_shape != "messages":
+        return True
+    # Instructions have no place among the outputs.
+    seen = [(one.role, 0 if one.role == "system" else one.turn) for one in trajectory.messages]
+    answers = sum(not isinstance(call.result, NotRecorded) for call in trajectory.calls)
+    return seen == [one for one in expected.texts if one[0] != "tool"] and answers == len(expected.texts) - len(seen)

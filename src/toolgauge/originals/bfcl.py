@@ -1,7 +1,7 @@
 """`bfcl.ast` as the checker of BFCL judges Python categories (package bfcl-eval 2026.3.23): accepted or not.
 
-Expected calls come with a list of accepted values for each argument, "" marking one that may be left out; functions
-with their types. Live, the functions are the tools on offer, whose JSON Schema is put in BFCL's words.
+Expected calls come with a list of accepted values for each argument, "" marking one that may be left out. The functions
+are the tools on offer, whose JSON Schema is put in BFCL's words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored, Side
-from toolgauge.model.ports import CaseOutcome, Evaluation
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.accepted_values import (
     Checker,
@@ -20,10 +20,7 @@ from toolgauge.score.accepted_values import (
     Function,
     NamedCall,
     as_items,
-    as_object,
-    as_text,
     described,
-    entry,
 )
 from toolgauge.score.plain_calls import first_without, plain_expected
 from toolgauge.score.selection import hidden_calls, readable_arguments, shown, unseen_arguments
@@ -51,13 +48,7 @@ class Ast(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    binary: ClassVar[bool] = True
-    case_shapes: ClassVar[tuple[str, ...]] = ("functions",)
-    expected_shapes: ClassVar[tuple[str, ...]] = ("allowed",)
-    accepted_case: ClassVar[str] = (
-        "`allowed` is [{name, args: {argument: [values]}}], `calls` is [{name, args}],"
-        " `functions` is [{name, parameters: {properties, required}}]"
-    )
+    needs: ClassVar[Needs] = Needs(binary=True)
 
     # Without it, only the expected calls of the criterion are accepted.
     allowed: tuple[AllowedCall, ...] | None = None
@@ -86,7 +77,7 @@ class Ast(BaseModel):
             yield None, functions
             return
         if self.allowed is None:
-            allowed = [_in_lists(call, _of_name(functions, call.name)) for call in allowed]
+            allowed = [_in_lists(call, self._of_name(functions, call)) for call in allowed]
         named = [
             NamedCall(call.name, arguments)
             for call in trajectory.calls
@@ -96,16 +87,16 @@ class Ast(BaseModel):
         fault = self._checked(named, allowed, functions) if is_readable else Fault("ast_decoder:decoder_failed")
         yield None, _outcome(fault)
 
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score calls as they were written, with the functions beside them. Raises the errors of the original."""
-        if "allowed" not in expected or "calls" not in actual:
-            message = f"`expected` needs `allowed`, and `actual` needs `calls` beside `functions`: {self.accepted_case}"
-            return CaseOutcome(outcome=Errored(error_type="invalid_case", message=message))
-        allowed = [_named(call) for call in as_items(expected["allowed"])]
-        calls = [_named(call) for call in as_items(actual["calls"])]
-        fault = self._checked(calls, allowed, as_items(actual["functions"]))
-        error_type = None if fault is None else fault.error_type
-        return CaseOutcome(outcome=_outcome(fault), original={"details": {"error_type": error_type}})
+    @classmethod
+    def case_parameters(cls, expected: JsonObject, actual: JsonObject) -> JsonObject:  # noqa: ARG003 (`allowed` is BFCL's own word)
+        """Return the parameter that a case's accepted values stand for."""
+        return {"allowed": expected["allowed"]} if "allowed" in expected else {}
+
+    def original(self, outcome: Outcome, *_: object) -> JsonObject:
+        """Return the original's type of the error."""
+        if not isinstance(outcome, Scored):
+            return {}
+        return {"details": {"error_type": outcome.differences[0].rule if outcome.differences else None}}
 
     def _allowed(self, expected: Expected | None) -> list[NamedCall] | Errored | None:
         if self.allowed is not None:
@@ -120,7 +111,7 @@ class Ast(BaseModel):
             return plain
         return [NamedCall(call.name, {name: [value] for name, value in (call.args or {}).items()}) for call in plain]
 
-    def _functions(self, trajectory: Trajectory, allowed: Sequence[NamedCall]) -> list[Json] | NotEvaluated:
+    def _functions(self, trajectory: Trajectory, allowed: Sequence[NamedCall]) -> list[Function] | NotEvaluated:
         """Describe the tools on offer, those that are expected by the name that is expected."""
         if trajectory.tools_offered is None:
             return NotEvaluated(reason="no_tool_offer", explanation="which tools were on offer was not recorded")
@@ -132,14 +123,14 @@ class Ast(BaseModel):
                     reason="no_schema", explanation=f"the parameters of {shown(name)} were not recorded"
                 )
         # BFCL looks only at the first of several functions where one call is expected and it knows no better.
-        first: list[Json] = [described(expected[spelled], offered[spelled]) for spelled in expected]
-        return first + [described(name, tool) for name, tool in offered.items() if name not in expected]
+        tools = {spelled: offered[spelled] for spelled in expected} | offered
+        return [described(spelled, tool) for spelled, tool in tools.items()]
 
     def _spelled(self, name: str) -> str:
         return name if self.name_rule == "exact" else name.replace(".", "_")
 
     def _checked(
-        self, calls: Sequence[NamedCall], allowed: Sequence[NamedCall], functions: Sequence[Json]
+        self, calls: Sequence[NamedCall], allowed: Sequence[NamedCall], functions: Sequence[Function]
     ) -> Fault | None:
         category = self.test_category
         if category is None:
@@ -150,11 +141,11 @@ class Ast(BaseModel):
             # Wart: of several expected calls in these categories only the first is looked at.
             if len(calls) != (len(allowed) if "multiple" in category else 1):
                 return Fault(f"{kind}:wrong_count")
-            function = _of_name(functions, allowed[0].name) if "multiple" in category else functions[0]
-            return checker.fault(self._prepared(function), calls[0], allowed[0].args)
+            function = self._of_name(functions, allowed[0]) if "multiple" in category else functions[0]
+            return checker.fault(function, calls[0], allowed[0].args)
         if len(calls) != len(allowed):
             return Fault("parallel_function_checker_no_order:wrong_count")
-        prepared = [self._prepared(_of_name(functions, call.name)) for call in allowed]
+        prepared = [self._of_name(functions, call) for call in allowed]
 
         def fits(index: int, place: int) -> bool:
             return checker.fault(prepared[index], calls[place], allowed[index].args) is None
@@ -164,11 +155,8 @@ class Ast(BaseModel):
             return None
         return Fault("parallel_function_checker_no_order:cannot_find_match", where=allowed[index].name)
 
-    def _prepared(self, function: Json) -> Function:
-        parameters = entry(function, "parameters")
-        properties = entry(parameters, "properties")
-        required = as_items(entry(parameters, "required"))
-        return Function(self._spelled(as_text(entry(function, "name"))), as_object(properties), required)
+    def _of_name(self, functions: Sequence[Function], call: NamedCall) -> Function:
+        return next(function for function in functions if function.name == self._spelled(call.name))
 
 
 def _outcome(fault: Fault | None) -> Scored:
@@ -181,28 +169,17 @@ def _outcome(fault: Fault | None) -> Scored:
     return Scored(value=0.0, explanation=f"{fault.error_type}{where}", differences=(difference,))
 
 
-def _named(call: Json) -> NamedCall:
-    return NamedCall(as_text(entry(call, "name")), as_object(entry(call, "args")))
-
-
-def _of_name(functions: Sequence[Json], name: str) -> Json:
-    return next((function for function in functions if entry(function, "name") == name), None)
-
-
-def _in_lists(call: NamedCall, function: Json) -> NamedCall:
+def _in_lists(call: NamedCall, function: Function) -> NamedCall:
     """Write expected values as accepted ones: inside of declared objects stand lists of them."""
-    declared = as_object(entry(entry(function, "parameters"), "properties"))
-    lists: JsonObject = {
-        name: [_listed(value, declared.get(name)) for value in as_items(one)] for name, one in call.args.items()
-    }
+    lists: JsonObject = {}
+    for name, one in call.args.items():
+        kind, items = function.properties.get(name, ("", ""))
+        lists[name] = [_listed(value, kind, items) for value in as_items(one)]
     return NamedCall(call.name, lists)
 
 
-def _listed(value: Json, declared: Json) -> Json:
-    match declared, value:
-        case {"type": "dict"}, dict():
-            return {name: [inner] for name, inner in value.items()}
-        case {"items": items}, list():
-            return [_listed(item, items) for item in value]
-        case _:
-            return value
+def _listed(value: Json, kind: str, items: str) -> Json:
+    if kind == "dict" and isinstance(value, dict):
+        return {name: [inner] for name, inner in value.items()}
+    is_list = kind in ("array", "tuple") and isinstance(value, list)
+    return [_listed(item, items, "") for item in value] if is_list and isinstance(value, list) else value

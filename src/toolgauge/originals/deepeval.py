@@ -10,16 +10,15 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
-from toolgauge.model.ports import CaseOutcome
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.align import Item, align
 from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Writer, only, question, unusable
-from toolgauge.score.plain_calls import Looked, NotCallsError, PlainCalls, PlainComparison, written_calls
+from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
 from toolgauge.score.prompts import user_input
 
-_TYPES = ("FUNCTION", "MCP")
 _NULL_ARGUMENTS = (
     "the original cannot compare null with arguments: `args` must be an object on both sides, or null on both"
 )
@@ -39,8 +38,6 @@ class ToolCorrectness(PlainComparison):
     """
 
     version: ClassVar[str] = "1"
-    case_shapes: ClassVar[tuple[str, ...]] = ("calls",)
-    expected_shapes: ClassVar[tuple[str, ...]] = ("calls",)
 
     threshold: float | None = 0.5
     evaluation_params: tuple[Literal["input_parameters", "output"], ...] = ()
@@ -61,17 +58,9 @@ class ToolCorrectness(PlainComparison):
         parameters = self.evaluation_params
         return Looked(arguments="input_parameters" in parameters, outputs="output" in parameters)
 
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score calls as they are written: they may have a `type`, and null arguments."""
-        try:
-            wanted = written_calls(expected.get("calls"), "expected.calls", _TYPES)
-            made = written_calls(actual.get("calls"), "actual.calls", _TYPES)
-        except NotCallsError as error:
-            return CaseOutcome(outcome=error.outcome)
-        outcome = self.compared(wanted, made)
-        if not isinstance(outcome, Scored):
-            return CaseOutcome(outcome=outcome)
-        return CaseOutcome(outcome=outcome, original={"passed": self._passes(outcome.value)})
+    def original(self, outcome: Outcome, *_: object) -> JsonObject:
+        """Return whether the original would have passed."""
+        return {"passed": self._passes(outcome.value)} if isinstance(outcome, Scored) else {}
 
     def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare both sides."""
@@ -209,7 +198,7 @@ class ArgumentCorrectness(BaseModel):
 
     version: ClassVar[str] = prompts.DEEPEVAL_ARGUMENT_CORRECTNESS.version
     level: ClassVar[Level] = "trajectory"
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none")
 
     threshold: float = 0.5
     # Anything below 1 is 0.
@@ -244,9 +233,9 @@ class ArgumentCorrectness(BaseModel):
         """Return the only outcome."""
         return only(outcomes)
 
-    def original(self, outcome: Scored) -> JsonObject:
-        """Return the output of the original besides its score."""
-        return {"passed": bool(outcome.parts["passed"])}
+    def original(self, outcome: Outcome, *_: object) -> JsonObject:
+        """Return whether the original would have passed."""
+        return {"passed": bool(outcome.parts["passed"])} if isinstance(outcome, Scored) else {}
 
     def _scored(self, score: float, explanation: str, *differences: Difference) -> Scored:
         value = 0.0 if self.strict_mode and score < 1 else score

@@ -1,6 +1,6 @@
 """The evaluators of strands-agents-evals 1.7.0: three that match steps, `tool_called`, and those that ask a judge.
 
-The first compare two lists of steps: live, a step is the name of a called tool; offline it may be any value. A judge gets
+The first compare two lists of steps, which are the names of called tools; in a case a step may be any value. A judge gets
 the same view as in the original, and its verdict means the same; the prompts are our own (`score/prompts.py`).
 """
 
@@ -16,12 +16,11 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
-from toolgauge.model.ports import CaseOutcome, Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.equality import Key, PythonEquality
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
-from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison, kind_of
+from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
 from toolgauge.score.prompts import (
     JudgeView,
     Prompt,
@@ -40,8 +39,6 @@ _NO_STEPS = "no step is expected, and the original divides by their number: at l
 
 class _StepScorer(PlainComparison):
     version: ClassVar[str] = "1"
-    case_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
-    expected_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
     needs_hashes: ClassVar[bool] = False
 
     def looked(self) -> Looked:
@@ -50,36 +47,21 @@ class _StepScorer(PlainComparison):
 
     def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare the names of the calls."""
-        return self._outcome([call.name for call in made], [call.name for call in expected])
-
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score steps as they were written."""
-        made, wanted = actual.get("trajectory"), expected.get("trajectory") or []
-        if not wanted and made is None:
-            # Nothing expected is settled before the steps are looked at.
-            made = []
-        if not isinstance(made, list) or not isinstance(wanted, list):
-            kind = kind_of(wanted if isinstance(made, list) else made)
-            message = f"`trajectory` must be a list of steps on both sides, not {kind}"
-            return CaseOutcome(outcome=Errored(error_type="TypeError", message=message))
-        return CaseOutcome(outcome=self._outcome(made, wanted))
-
-    def _outcome(self, made: Sequence[Json], wanted: Sequence[Json]) -> Outcome:
-        has_containers = any(isinstance(step, list | dict) for step in (*made, *wanted))
-        if has_containers and wanted and self.needs_hashes:
+        # A step of a case that is a list or an object is named by its JSON text.
+        has_containers = any(call.name.startswith(("[", "{")) for call in (*expected, *made))
+        if has_containers and expected and self.needs_hashes:
             return Errored(error_type="TypeError", message=_NO_CONTAINERS)
-        equality = PythonEquality()
-        return self.share([equality.key(step) for step in made], [equality.key(step) for step in wanted])
+        return self.share([call.name for call in made], [call.name for call in expected])
 
     @abstractmethod
-    def share(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
-        """Compare the steps by their keys, which are equal for equal steps."""
+    def share(self, made: Sequence[str], wanted: Sequence[str]) -> Outcome:
+        """Compare the steps."""
 
 
 class ExactMatchScorer(_StepScorer):
     """The share of expected calls that were made at the same place; more calls at the end are free."""
 
-    def share(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def share(self, made: Sequence[str], wanted: Sequence[str]) -> Outcome:
         """Compare place by place."""
         if not wanted:
             # Wart: nothing expected is an error here and a success in the other scorers.
@@ -93,7 +75,7 @@ class InOrderMatchScorer(_StepScorer):
     Calls after the first expected call that was not made do not count.
     """
 
-    def share(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def share(self, made: Sequence[str], wanted: Sequence[str]) -> Outcome:
         """Walk along the calls that were made."""
         found = 0
         for step in made:
@@ -107,7 +89,7 @@ class AnyOrderMatchScorer(_StepScorer):
     # Steps become members of a set.
     needs_hashes: ClassVar[bool] = True
 
-    def share(self, made: Sequence[Key], wanted: Sequence[Key]) -> Outcome:
+    def share(self, made: Sequence[str], wanted: Sequence[str]) -> Outcome:
         """Compare as sets."""
         # Wart: steps that are expected twice count once above the line and twice below it.
         return _share(len(set(made) & set(wanted)), len(wanted), "made") if wanted else _NOTHING_EXPECTED
@@ -120,9 +102,7 @@ class ToolCalled(BaseModel):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    ignores_reference: ClassVar[bool] = True
-    binary: ClassVar[bool] = True
-    case_shapes: ClassVar[tuple[str, ...]] = ("trajectory",)
+    needs: ClassVar[Needs] = Needs(reference="none", binary=True)
 
     tool_name: str
     name: str | None = None
@@ -132,19 +112,13 @@ class ToolCalled(BaseModel):
         if trajectory.hidden_turns:
             yield None, hidden_calls(trajectory)
             return
-        yield None, self._outcome(was_called=any(call.name == self.tool_name for call in trajectory.calls))
-
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:  # noqa: ARG002 (needs no reference)
-        """Score steps as they were written; without a list of them nothing was called."""
-        steps = actual.get("trajectory")
-        was_called = isinstance(steps, list) and self.tool_name in steps
-        return CaseOutcome(
-            outcome=self._outcome(was_called=was_called), original={"details": {"test_pass": was_called}}
-        )
-
-    def _outcome(self, *, was_called: bool) -> Scored:
+        was_called = any(call.name == self.tool_name for call in trajectory.calls)
         explanation = f"{shown(self.tool_name)} {'was called' if was_called else 'was not called'}"
-        return Scored(value=float(was_called), explanation=explanation)
+        yield None, Scored(value=float(was_called), explanation=explanation)
+
+    def original(self, outcome: Outcome, *_: object) -> JsonObject:
+        """Return the details in the original's own words."""
+        return {"details": {"test_pass": bool(outcome.value)}} if isinstance(outcome, Scored) else {}
 
 
 _NOTHING_EXPECTED = Scored(value=1.0, explanation="no call is expected")
@@ -193,8 +167,10 @@ class _Judge(BaseModel):
             differences=tuple(difference for outcome in scored for difference in outcome.differences),
         )
 
-    def original(self, outcome: Scored) -> JsonObject:
+    def original(self, outcome: Outcome, *_: object) -> JsonObject:
         """Return the details in the original's own words."""
+        if not isinstance(outcome, Scored):
+            return {}
         outputs: list[Json] = [difference.actual.value for difference in outcome.differences if difference.actual]
         return {"details": {"outputs": outputs, "test_pass": bool(outcome.parts["test_pass"])}}
 
@@ -223,7 +199,7 @@ class _VersionedJudge(_Judge):
 class YesOrNo(_VersionedJudge):
     """One question a call, Yes or No. Without a call the original scores 0."""
 
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none")
     prompt: ClassVar[Prompt]
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
@@ -269,7 +245,7 @@ class Faithfulness(_VersionedJudge):
     """`FaithfulnessEvaluator`: only the last response, against all that came before it."""
 
     version: ClassVar[str] = prompts.FAITHFULNESS.version
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none")
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
         """Yield the question about the last response; the original raises where no agent run was seen."""
@@ -299,7 +275,7 @@ class TrajectoryJudge(_Judge):
     """
 
     version: ClassVar[str] = prompts.STRANDS_TRAJECTORY_JUDGE.version
-    needs_trajectory: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(recorded_run=True)
 
     rubric: str
     # The original takes it and never shows it to the judge.

@@ -19,7 +19,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from toolgauge.model.delivery import Assignment, BrokerMessage, Signal, Source
+from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import SpanHead
 from toolgauge.otlp.bounds import check_span, parse
@@ -261,7 +261,7 @@ class Request(Struct, frozen=True, eq=False):
     count: int
     sender: str | None
     received_ns: int
-    entry: Source | None = None
+    entry: Source = NO_ENTRY
 
     @property
     def spans(self) -> int:
@@ -275,7 +275,7 @@ class Request(Struct, frozen=True, eq=False):
 
 
 def read_request(
-    signal: Signal, body: bytes, received_ns: int, sender: str | None = None, entry: Source | None = None
+    signal: Signal, body: bytes, received_ns: int, sender: str | None = None, entry: Source = NO_ENTRY
 ) -> Request:
     """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes) or of another signal."""
     envelope = parse_request(body)

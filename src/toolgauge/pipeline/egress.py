@@ -5,7 +5,7 @@ count as held until the outbox has them; both sides of these books change under 
 data waits here, and our own is dropped and counted.
 
 The ways out: `pass_on` queues a request for `forward`, which joins those of one connection; `release` queues held spans, and
-`scorecards` what is scored, for `flush`; all end in `hand_over`, the outbox.
+`scorecards` what is scored, for `flush`; both end in `Admission.hand_over`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ from toolgauge.otlp.envelope import Container, encode_spans
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.hold import HeldSpan
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 _RECEIVED = ("received", "", "")
 _ACCEPTED = Accepted()
@@ -162,7 +162,7 @@ class Egress:
         admission: Admission,
         encode: Encode,
         metrics: SelfMetrics,
-        ledger: Ledger | None = None,
+        ledger: Ledger = NO_LEDGER,
         keepers: Keepers | None = None,
     ) -> None:
         self._admission = admission
@@ -194,12 +194,12 @@ class Egress:
     def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:
         """Queue a senders' request for the next `forward`, which merges those of one connection."""
         if sender is None:
-            self.hand_over(outgoing)
+            self._hand_over(outgoing)
             return
         key = (outgoing.signal, sender)
         joined = self._passing.get(key)
         if joined is not None and joined.size_bytes + len(outgoing.body) > REQUEST_BYTES:
-            self.hand_over(merged(joined.requests))
+            self._hand_over(merged(joined.requests))
             joined = None
         if joined is None:
             joined = self._passing[key] = _Joined()
@@ -209,7 +209,7 @@ class Egress:
         """Hand over queued requests; without room they wait for the next `flush`."""
         passing, self._passing = self._passing, {}
         for joined in passing.values():
-            self.hand_over(merged(joined.requests))
+            self._hand_over(merged(joined.requests))
 
     def release(self, spans: Iterable[HeldSpan[Container]]) -> None:
         """Queue spans for the next `flush`."""
@@ -230,8 +230,7 @@ class Egress:
             self.release(held)
         return annotated
 
-    def hand_over(self, outgoing: Outgoing) -> None:
-        """Hand a request to the outbox; without room it waits for the next `flush`."""
+    def _hand_over(self, outgoing: Outgoing) -> None:
         if not self._admission.hand_over(outgoing):
             self._waiting.append(outgoing)
             self._admission.backed_up = self._admission.backed_up.union((outgoing.signal,))
@@ -269,17 +268,14 @@ class Egress:
         if not scorecards and not closed_entries:
             return
         written: Iterable[Outgoing] = self._encode(scorecards) if scorecards else ()
-        if self._ledger is not None:
-            written = self._journaled(self._ledger, written, scorecards, closed_entries, now_ns)
+        written = self._journaled(written, scorecards, closed_entries, now_ns)
         for outgoing in written:
             if not self._admission.hand_over(outgoing):
                 self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-                if self._ledger is not None:
-                    self._ledger.settle(outgoing.entries)
+                self._ledger.settle(outgoing.entries)
 
     def _journaled(
         self,
-        ledger: Ledger,
         written: Iterable[Outgoing],
         scorecards: Sequence[Scorecard],
         closed_entries: Sequence[Source],
@@ -292,9 +288,9 @@ class Egress:
         messages = tuple(dict.fromkeys(one for one in closed_entries if isinstance(one, BrokerMessage)))
         try:
             for outgoing in written:
-                entry = ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
+                entry = self._ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
                 own.append(entry)
-                ledger.claim_deliveries(messages)
+                self._ledger.claim_deliveries(messages)
                 outgoings.append(replace(outgoing, entries=(entry.id, *messages)))
         finally:
             # Also after a fault: a request that fails after each restart is worse than a missing one.
@@ -317,7 +313,7 @@ class Egress:
                     )
             shown = self.shown[:]
             self.shown.clear()
-            ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
+            self._ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
         return outgoings
 
 
@@ -346,6 +342,6 @@ def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
     requests: list[Outgoing] = []
     for of_request in by_request.values():
         body = encode_spans([(span.container, span.raw) for span in of_request])
-        entries = tuple([span.entry for span in of_request if span.entry is not None])
+        entries = tuple([span.entry for span in of_request])
         requests.append(Outgoing(signal="traces", body=body, spans=len(of_request), own=False, entries=entries))
     return merged(requests)

@@ -11,7 +11,7 @@ from typing import Annotated, Generic, TypeVar
 from msgspec import Struct
 from pydantic import Field
 
-from toolgauge.model.delivery import Source
+from toolgauge.model.delivery import NO_ENTRY, Source
 from toolgauge.model.observations import AgentRun, CallExecuted, CodeExecuted, Reading
 from toolgauge.model.records import SpanRef
 from toolgauge.settings import MIB, SECOND, Duration, Section, Size
@@ -52,7 +52,7 @@ class HeldSpan(Struct, Generic[C]):
     container: C
     raw: bytes
     added_ns: int
-    entry: Source | None = None
+    entry: Source
 
 
 class Hold(Generic[C]):
@@ -72,7 +72,7 @@ class Hold(Generic[C]):
         """Number of waiting spans."""
         return len(self._in_order)
 
-    def add(self, ref: SpanRef, container: C, raw: bytes, now_ns: int, entry: Source | None = None) -> bool:
+    def add(self, ref: SpanRef, container: C, raw: bytes, now_ns: int, entry: Source = NO_ENTRY) -> bool:
         """Hold the span; False when there is no room or it is already held: it then goes on at once."""
         size = len(raw) + ENTRY_BYTES
         if self.bytes + size > self.max_bytes or ref in self._in_order:

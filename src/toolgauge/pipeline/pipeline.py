@@ -134,7 +134,7 @@ class Pipeline:
         if isinstance(request.entry, BrokerMessage):
             self.process(request)
             return
-        self.scoring.unread_until_ns = request.received_ns
+        self._note_unread(request, request.received_ns)
         self._pass_on(request, request.body, request.spans, is_read=False)
         self._end_reading(request)
 
@@ -143,24 +143,20 @@ class Pipeline:
         if request.count:
             outgoing = self._outgoing(request, request.body, request.spans, is_read=False)
             if not self.admission.hand_over(outgoing):
-                if self._ledger is not None:
-                    self._ledger.settle(outgoing.entries)
+                self._ledger.settle(outgoing.entries)
                 return False
         self.admission.end_reading(request)
-        if self._ledger is not None and request.entry is not None:
-            self._ledger.end_reading(request.entry)
+        self._ledger.end_reading(request.entry)
+        self._note_unread(request, now_ns)
+        return True
+
+    def _note_unread(self, request: Request, now_ns: int) -> None:
         self.scoring.unread_until_ns = now_ns
         self._metrics.spans_unread.add(request.spans)
         self._metrics.requests_unread.add(1, (request.signal,))
-        return True
 
-    def recover(self, entry: JournalEntry, now_ns: int, *, is_poison: bool = False) -> None:
-        """Read an entry of an earlier process, and send it unless it was delivered; raise `DecodeError` when it is corrupt.
-
-        One that ended earlier processes (`is_poison`) is sent unread.
-        """
-        if self._ledger is None:
-            return
+    def recover(self, entry: JournalEntry, now_ns: int, *, is_read: bool = True) -> None:
+        """Take up an entry of an earlier process, and send it unless it was delivered; raise `DecodeError` when it is corrupt."""
         self._ledger.restore(entry)
         if entry.own:
             # Log records may be events of regressions, which belong to no trace.
@@ -168,7 +164,7 @@ class Pipeline:
             outgoing = Outgoing(
                 signal=entry.signal, body=entry.body, spans=0, own=True, entries=(entry.id,), of_traces=is_of_traces
             )
-            self.egress.hand_over(outgoing)
+            self.egress.pass_on(outgoing, None)
             self._ledger.close(outgoing.entries, (), ())
             return
         try:
@@ -177,12 +173,12 @@ class Pipeline:
             self._ledger.end_reading(entry.id)
             raise
         self.admission.take_up(request, is_delivered=entry.delivered)
-        if is_poison and not entry.delivered:
-            self.process_unread(request)
-        elif is_poison:
+        if is_read:
+            self.process(request, is_delivered=entry.delivered)
+        elif entry.delivered:
             self._end_reading(request)
         else:
-            self.process(request, is_delivered=entry.delivered)
+            self.process_unread(request)
 
     def end_recovery(self, now_ns: int) -> None:
         """Close what the earlier process had closed: all its entries have been read."""
@@ -197,9 +193,8 @@ class Pipeline:
         for trace_id, entries in self.assembler.recovery.forget():
             forgotten += 1
             self.admission.give_back(len(self._hold.take(trace_id)))
-            if self._ledger is not None:
-                # Messages are for their next owner; heads of spans that were kept are not.
-                self._ledger.close([one for one in entries if not isinstance(one, BrokerMessage)], (), ())
+            # Messages are for their next owner; heads of spans that were kept are not.
+            self._ledger.close([one for one in entries if not isinstance(one, BrokerMessage)], (), ())
         return forgotten
 
     def _process_spans(self, request: Request, *, is_delivered: bool) -> None:
@@ -211,7 +206,7 @@ class Pipeline:
         finally:
             if decoded is not None:
                 self._count_undecodable(decoded)
-            if held and self._ledger is not None and request.entry is not None:
+            if held:
                 self._ledger.claim_deliveries((request.entry,), len(held))
             rest = request.body if decoded is None else decoded.body(held)
             if rest is not None and not is_delivered:
@@ -260,16 +255,12 @@ class Pipeline:
             self.egress.pass_on(self._outgoing(request, body, spans, is_read=is_read), request.sender)
 
     def _outgoing(self, request: Request, body: bytes, spans: int, *, is_read: bool) -> Outgoing:
-        outgoing = Outgoing(signal=request.signal, body=body, spans=spans, own=False, is_read=is_read)
-        if self._ledger is None or request.entry is None:
-            return outgoing
-        self._ledger.claim_deliveries((request.entry,))
-        return replace(outgoing, entries=(request.entry,))
+        entries = (request.entry,)
+        self._ledger.claim_deliveries(entries)
+        return Outgoing(signal=request.signal, body=body, spans=spans, own=False, is_read=is_read, entries=entries)
 
     def _end_reading(self, request: Request) -> None:
         self.admission.end_reading(request)
-        if self._ledger is None or request.entry is None:
-            return
         self._ledger.claim_trajectories(request.entry, self.assembler.take_claims())
         self._ledger.end_reading(request.entry)
         for trace, heads in self.assembler.take_recalled():
@@ -334,10 +325,6 @@ class Pipeline:
     def pause(self) -> None:
         """Close no trajectory from here on: the next process continues with them."""
         self._is_paused = True
-
-    def go_on(self) -> None:
-        """Close trajectories again, after `pause`."""
-        self._is_paused = False
 
     def release(self) -> None:
         """Release all spans that are still held."""

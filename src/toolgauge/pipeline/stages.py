@@ -23,7 +23,7 @@ from toolgauge.score.earlier_traces import EarlierTraces
 from toolgauge.score.open_runs import OpenRuns
 from toolgauge.score.scorer import Scorer
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 from toolgauge.watch.watcher import Watcher
 
 
@@ -158,7 +158,7 @@ class Parts:
     has_memory: Callable[[int], bool] = lambda _size_bytes: True
     watcher: Watcher | None = None
     on_regressions: OnRegressions = ignore_regressions
-    ledger: Ledger | None = None
+    ledger: Ledger = NO_LEDGER
     on_split: OnSplit = ignore_split
     keepers: Keepers = field(default_factory=Keepers)
     on_notices: Callable[[Sequence[Notice]], None] = ignore_notices

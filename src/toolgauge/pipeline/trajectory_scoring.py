@@ -93,6 +93,10 @@ def _without_agents(trajectory: Trajectory, gone: frozenset[str]) -> Trajectory:
 _UNREAD = "requests passed unread while it was open, or shortly before"
 
 
+class GivenUp(BaseException):
+    """Ends the scoring of a thread whose work another one has taken over."""
+
+
 class Scoring:
     """Scores by the criteria of `scorer`, which may be exchanged between two trajectories."""
 
@@ -111,7 +115,7 @@ class Scoring:
             self._watch,
             self._notify,
         )
-        self._is_interrupted = False
+        self._is_interrupted = self._is_given_up = False
         # Trajectories that left unscored because of `interrupt`.
         self.interrupted = 0
         # When requests last passed unread.
@@ -130,8 +134,12 @@ class Scoring:
         """Score no more: trajectories that close from here on are `incomplete`. From any thread."""
         self._is_interrupted = True
 
+    def give_up(self) -> None:
+        """Stop the current trajectory before its results leave the scorer. From any thread."""
+        self._is_given_up = True
+
     def finish(self, trajectory: Trajectory, now_ns: int, due_ns: int) -> None:
-        """Score a trajectory that fell due at `due_ns`."""
+        """Score a trajectory that fell due at `due_ns`. Raises `GivenUp` where another thread has taken over meanwhile."""
         parts = self._parts
         trajectory = with_failures(self._run_names.settled(trajectory), self.scorer.kinds)
         lacking: Reason = "incomplete"
@@ -159,6 +167,8 @@ class Scoring:
             if self._is_interrupted:
                 self.interrupted += 1
                 results = self.scorer.interrupted(completed)
+            if self._is_given_up:
+                raise GivenUp
             for outcome, count in self.scorer.reported_errors.items():
                 self._metrics.reported_errors.add(count, (outcome,))
         if trajectory.earlier_turns is not None:
@@ -176,8 +186,7 @@ class Scoring:
                 else:
                     found = (None, None) if self._is_interrupted else (self.scorer.seen, self.scorer.effects)
                     parts.earlier_traces.remember(completed, *found)
-                if parts.ledger is not None:
-                    self._egress.shown += parts.earlier_traces.take_changes()
+                self._egress.shown += parts.earlier_traces.take_changes()
             # Not before: a trajectory that is stuck in an evaluator is not closed.
             self._egress.closed_entries += parts.assembler.take_released()
             scorecard = Scorecard(

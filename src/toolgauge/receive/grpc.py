@@ -10,7 +10,6 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import partial
 from typing import NoReturn, TypeAlias
 from urllib.parse import unquote
 
@@ -38,11 +37,11 @@ from toolgauge.settings import SECOND
 _log = logging.getLogger("toolgauge.receive")
 
 
-def server_credentials(tls: ServerTls, on_connection: Callable[[], None]) -> grpc.ServerCredentials:
+def server_credentials(tls: ServerTls) -> grpc.ServerCredentials:
     """Make credentials from files; raise `StartError` when one cannot be used."""
     return grpc.dynamic_ssl_server_credentials(
         _certificates(tls),
-        _Renewed(tls, on_connection),  # pyright: ignore[reportArgumentType] - `None` is "no change" (gRPC's documentation)
+        _Renewed(tls),  # pyright: ignore[reportArgumentType] - `None` is "no change" (gRPC's documentation)
         require_client_authentication=tls.client_ca_file is not None,
     )
 
@@ -50,14 +49,12 @@ def server_credentials(tls: ServerTls, on_connection: Callable[[], None]) -> grp
 class _Renewed:
     """Gives gRPC the certificates that have changed; called in its threads, at the beginning of each handshake."""
 
-    def __init__(self, tls: ServerTls, on_connection: Callable[[], None]) -> None:
-        self._on_connection = on_connection
+    def __init__(self, tls: ServerTls) -> None:
         self._tls = tls
         self._watched = WatchedFiles(tls.files)
         self._looked_s = time.monotonic()
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        self._on_connection()
         now_s = time.monotonic()
         if now_s - self._looked_s < self._tls.reload_interval / SECOND:
             return None
@@ -107,21 +104,19 @@ class GrpcReceiver:
         self._server: grpc.aio.Server | None = None
         # Known once it has started.
         self.port = 0
-        self._first_call = FirstCall(self._handler.refusal_log)
 
     async def start(self) -> None:
         """Bind and serve; raise `StartError` when the endpoint cannot be had."""
         # Without files that can be used, no port is bound.
         tls = self._settings.tls
-        connected = partial(_call_in, asyncio.get_running_loop(), self._first_call.connected)
-        credentials = None if tls is None else server_credentials(tls, connected)
+        credentials = None if tls is None else server_credentials(tls)
         # gRPC reports only "failed to bind" and binds half of `localhost` without complaint: try by hand first.
         sockets = listen(self._settings.endpoint)
         addresses = [sock.getsockname()[:2] for sock in sockets]
         close_all(sockets)
         server = grpc.aio.server(options=tuple(_options(self._settings)))
         methods = _Methods(self._handler, TokenGuard.of(self._settings.auth), self._uploads)
-        server.add_generic_rpc_handlers((self._first_call, methods))
+        server.add_generic_rpc_handlers((methods,))
         self._health = health.aio.HealthServicer()
         add_HealthServicer_to_server(self._health, server)
         # Handlers are asked in the order in which they are added.
@@ -134,7 +129,7 @@ class GrpcReceiver:
                 else:
                     server.add_secure_port(address, credentials)
                     # gRPC takes credentials that fetch their certificates for one address only.
-                    credentials = server_credentials(tls, connected)
+                    credentials = server_credentials(tls)
             except RuntimeError as error:
                 await server.stop(None)
                 raise StartError(
@@ -150,7 +145,6 @@ class GrpcReceiver:
     async def stop(self, grace_s: float) -> None:
         """Stop accepting at once; requests being handled get `grace_s` to finish."""
         server, self._server = self._server, None
-        self._first_call.stop()
         if server is not None:
             # Watching clients hear of it before the handler is closed.
             await self._health.enter_graceful_shutdown()
@@ -194,45 +188,6 @@ class _Methods(grpc.GenericRpcHandler):
         if self._own_hop in metadata:
             return self._loop.get(handler_call_details.method)
         return self._open.get(handler_call_details.method)
-
-
-class FirstCall(grpc.GenericRpcHandler):
-    """Logs that TLS connections bring no call, when none comes within 10 s, before any sender ever got in.
-    That is a failed handshake, which gRPC does not show to Python.
-    """
-
-    def __init__(self, refusal_log: RefusalLog) -> None:
-        self._refusal_log = refusal_log
-        self._is_over = False
-        self._is_waiting = False
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> None:  # noqa: ARG002 - gRPC's signature
-        """Take notice of a call, and leave it to the next handler."""
-        self._is_over = True
-
-    def connected(self) -> None:
-        """Wait for the first call, once for all connections meanwhile: a sender may open any number of them."""
-        if not self._is_over and not self._is_waiting:
-            self._is_waiting = True
-            asyncio.get_running_loop().call_later(_FIRST_CALL_WITHIN_S, self._log)
-
-    def stop(self) -> None:
-        """Log nothing any more."""
-        self._is_over = True
-
-    def _log(self) -> None:
-        self._is_waiting = False
-        if not self._is_over:
-            self._refusal_log.no_call(_FIRST_CALL_WITHIN_S)
-
-
-_FIRST_CALL_WITHIN_S = 10
-
-
-def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
-    """Call from another thread, which may outlive the loop."""
-    with contextlib.suppress(RuntimeError):
-        loop.call_soon_threadsafe(callback)
 
 
 class _UnknownMethods(grpc.GenericRpcHandler):
@@ -279,8 +234,12 @@ class _Exports:
         return b""
 
     async def _read(self, context: _Context, peer: str) -> bytes:
-        upload = _Upload(self._handler, self._signal, context, peer)
-        self._uploads.begin(upload)
+        async def give_up(refused: Refusal) -> None:
+            # Answered now, which frees the message; cancelling the wait could leave a whole message in memory for ever.
+            with contextlib.suppress(grpc.aio.BaseError):
+                await _abort(context, self._handler.refuse(self._signal, refused, peer))
+
+        self._uploads.begin(give_up)
         try:
             body = await context.read()
         except asyncio.CancelledError:
@@ -288,7 +247,7 @@ class _Exports:
             self._handler.miss(self._signal)
             raise
         finally:
-            self._uploads.end(upload)
+            self._uploads.end(give_up)
         if isinstance(body, bytes):  # pyright: ignore[reportUnnecessaryIsInstance] - the stubs know no `EOF`
             return body
         self._handler.miss(self._signal)
@@ -304,21 +263,6 @@ class _Exports:
         except grpc.aio.AbortError:
             self._handler.refusal_log.request("grpc", refused, peer)
             raise
-
-
-class _Upload:
-    __slots__ = ("_context", "_handler", "_peer", "_signal")
-
-    def __init__(self, handler: OtlpHandler, signal: Signal, context: _Context, peer: str) -> None:
-        self._peer = peer
-        self._handler = handler
-        self._signal: Signal = signal
-        self._context = context
-
-    async def give_up(self, refused: Refusal) -> None:
-        """Answer now, which frees the message; cancelling the wait could leave a whole message in memory for ever."""
-        with contextlib.suppress(grpc.aio.BaseError):
-            await _abort(self._context, self._handler.refuse(self._signal, refused, self._peer))
 
 
 def _refuse(

@@ -196,9 +196,19 @@ class HttpReceiver:
         chunks: list[bytes] = []
         size = 0
         silence_s = self._settings.read_timeout / SECOND
-        upload: _Upload | None = None
+        given_up: Refusal | None = None
+        deadline = asyncio.timeout(silence_s)
+
+        async def give_up(refused: Refusal) -> None:
+            nonlocal given_up
+            given_up = refused
+            # It cannot be put forward any more where the body has just become whole.
+            with contextlib.suppress(RuntimeError):
+                deadline.reschedule(asyncio.get_running_loop().time())
+
+        is_begun = False
         try:
-            async with asyncio.timeout(silence_s) as deadline:
+            async with deadline:
                 while chunk := await request.content.readany():
                     size += len(chunk)
                     when_s = deadline.when()
@@ -209,17 +219,15 @@ class HttpReceiver:
                     if size > self._handler.limit:
                         return too_large(self._handler.limit)
                     chunks.append(chunk)
-                    if upload is None and not request.content.is_eof():
-                        upload = _Upload(deadline)
-                        self._uploads.begin(upload)
+                    if not is_begun and not request.content.is_eof():
+                        is_begun = True
+                        self._uploads.begin(give_up)
         except TimeoutError:
-            late = invalid("the body did not come in time", http_status=408)
-            return late if upload is None or upload.refused is None else upload.refused
+            return given_up or invalid("the body did not come in time", http_status=408)
         except web.RequestPayloadError:
             return invalid("the body is not what its headers say")
         finally:
-            if upload is not None:
-                self._uploads.end(upload)
+            self._uploads.end(give_up)
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
@@ -290,22 +298,6 @@ class _Protocol(RequestHandler):
         if not self._is_foreign:
             self._refusal_log.request("http", refused, _peer(request))
         return _closing(_response(refused, PROTOBUF))
-
-
-class _Upload:
-    """A body that is not whole; `refused` is why it was given up."""
-
-    __slots__ = ("_deadline", "refused")
-
-    def __init__(self, deadline: asyncio.Timeout) -> None:
-        self._deadline = deadline
-        self.refused: Refusal | None = None
-
-    async def give_up(self, refused: Refusal) -> None:
-        self.refused = refused
-        # It cannot be put forward any more where the body has just become whole.
-        with contextlib.suppress(RuntimeError):
-            self._deadline.reschedule(asyncio.get_running_loop().time())
 
 
 _DECODERS: dict[str, Unpack | None] = {

@@ -6,9 +6,9 @@ would answer UNKNOWN, which means "do not retry", and the data would be lost.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -41,11 +41,8 @@ _MEMORY_IS_SHORT = refusal(Refused("memory is short"))
 _TOO_SLOW = invalid("the message did not come in time", http_status=408)
 
 
-class Upload(Protocol):
-    """A message that is being gathered."""
-
-    async def give_up(self, refused: Refusal) -> None:
-        """Answer the sender, and free the bytes that have arrived."""
+# Answers the sender of a message that is being gathered, and frees the bytes that have arrived.
+GiveUp: TypeAlias = Callable[[Refusal], Awaitable[None]]
 
 
 class Uploads:
@@ -58,25 +55,25 @@ class Uploads:
         self._has_memory = has_memory
         self._longest_s = patience_s + largest / _SLOWEST_BYTES_PER_S
         # In the order in which they began.
-        self._begun_s: dict[Upload, float] = {}
+        self._begun_s: dict[GiveUp, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._ending: set[asyncio.Task[None]] = set()
 
-    def begin(self, upload: Upload) -> None:
-        """Watch a message from here on."""
+    def begin(self, give_up: GiveUp) -> None:
+        """Watch a message from here on; `give_up` stands for it."""
         loop = asyncio.get_running_loop()
-        self._begun_s[upload] = loop.time()
+        self._begun_s[give_up] = loop.time()
         if self._timer is None:
             self._timer = loop.call_later(_LOOK_S, self._look)
 
-    def end(self, upload: Upload) -> None:
+    def end(self, give_up: GiveUp) -> None:
         """Watch it no longer: it is whole, or its sender is gone."""
-        self._begun_s.pop(upload, None)
+        self._begun_s.pop(give_up, None)
 
     async def give_up_all(self, refused: Refusal) -> None:
         """Wait for none of them any longer."""
-        for upload in tuple(self._begun_s):
-            await self._end(upload, refused)
+        for give_up in tuple(self._begun_s):
+            await self._end(give_up, refused)
 
     def _look(self) -> None:
         self._timer = None
@@ -93,15 +90,15 @@ class Uploads:
             self._timer = loop.call_later(_LOOK_S, self._look)
 
     def _give_up(self, begun_before_s: float, refused: Refusal) -> None:
-        for upload in [upload for upload, begun_s in self._begun_s.items() if begun_s <= begun_before_s]:
-            ending = asyncio.create_task(self._end(upload, refused))
+        for give_up in [one for one, begun_s in self._begun_s.items() if begun_s <= begun_before_s]:
+            ending = asyncio.create_task(self._end(give_up, refused))
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
 
-    async def _end(self, upload: Upload, refused: Refusal) -> None:
+    async def _end(self, give_up: GiveUp, refused: Refusal) -> None:
         # It may have become whole meanwhile: a sender that is refused after its request was taken sends it twice.
-        if self._begun_s.pop(upload, None) is not None:
-            await upload.give_up(refused)
+        if self._begun_s.pop(give_up, None) is not None:
+            await give_up(refused)
 
 
 _log = logging.getLogger("toolgauge.receive")

@@ -115,7 +115,6 @@ class _Advice(Struct, frozen=True, forbid_unknown_fields=True):
     method: str
     plain_port: str
     grpc_port: str
-    no_call: str
     # The first that matches. OpenSSL names plain HTTP/1 and nothing else, so any other plain text may be gRPC, for another port.
     handshakes: tuple[_Handshake, ...]
 
@@ -176,11 +175,6 @@ class RefusalLog:
             self._warn("http", "grpc_on_http", peer, text)
             return True
         return False
-
-    def no_call(self, within_s: int) -> None:
-        """Log connections to a TLS port of gRPC that bring no call; gRPC does not report why."""
-        described = f"a connection brought no call within {within_s} s, probably because of its TLS handshake"
-        self._refused("grpc", "no_call", None, described, _ADVICE.no_call)
 
     def _refused(self, transport: Transport, cause: str, peer: str | None, described: str, advice: str) -> None:
         to_set = advice.format(section=f"receivers.otlp.protocols.{transport}", limit=_LIMITS[transport])

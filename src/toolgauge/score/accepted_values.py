@@ -1,6 +1,6 @@
 """Checks a call as BFCL does: each argument against its type and the list of its accepted values.
 
-What a function or a list of accepted values lacks raises what it raises in the original.
+A list of accepted values of another form raises what it raises in the original.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,33 +13,28 @@ from toolgauge.score.equality import PythonEquality
 
 # JSON Schema's words, where they differ from BFCL's.
 _SCHEMA_TYPES = {"number": "float", "object": "dict"}
-_KNOWN = frozenset(("string", "integer", "float", "boolean", "array", "dict"))
+_KNOWN = frozenset(("string", "integer", "float", "boolean", "array", "tuple", "dict"))
 _MAX_REFERENCES = 10
 
 
-def described(name: str, tool: ToolDefinition) -> JsonObject:
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function with the types of its arguments, those of lists with the type of their items."""
+
+    name: str
+    properties: Mapping[str, tuple[str, str]]
+    required: list[Json]
+
+
+def described(name: str, tool: ToolDefinition) -> Function:
     """Describe a tool in BFCL's words."""
     schema = tool.parameters or {}
-    properties = schema.get("properties")
     required = schema.get("required")
-    return {
-        "name": name,
-        "parameters": {
-            "properties": {
-                key: _described(value, schema)
-                for key, value in (properties.items() if isinstance(properties, dict) else ())
-            },
-            "required": required if isinstance(required, list) else [],
-        },
-    }
-
-
-def _described(schema: Json, root: JsonObject) -> JsonObject:
-    described = _resolved(schema, root)
-    kind = _kind(described)
-    if kind != "array":
-        return {"type": kind}
-    return {"type": kind, "items": {"type": _kind(_resolved(described.get("items"), root))}}
+    properties: dict[str, tuple[str, str]] = {}
+    for key, value in _object(schema.get("properties")).items():
+        found = _resolved(value, schema)
+        properties[key] = _kind(found), _kind(_resolved(found.get("items"), schema))
+    return Function(name, properties, required if isinstance(required, list) else [])
 
 
 def _kind(schema: JsonObject) -> str:
@@ -76,7 +71,7 @@ def _object(value: Json) -> JsonObject:
 
 # What marks an argument that may be left out.
 _OMISSIBLE = ""
-_TYPES: Mapping[Json, type] = {
+_TYPES: Mapping[str, type] = {
     "string": str,
     "integer": int,
     "float": float,
@@ -108,15 +103,6 @@ class NamedCall:
     args: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function with the names and types of its arguments."""
-
-    name: str
-    properties: JsonObject
-    required: list[Json]
-
-
 class Checker:
     """Checks one call against one function and the accepted values of its arguments."""
 
@@ -132,7 +118,7 @@ class Checker:
             return Fault(f"{kind}:wrong_func_name", where=function.name)
         for name in function.required:
             if name not in call.args:
-                return Fault(f"{kind}:missing_required", where=f"{call.name}: {as_text(name)}")
+                return Fault(f"{kind}:missing_required", where=f"{call.name}: {name}")
         for name, value in call.args.items():
             where = f"{call.name}: {name}"
             if name not in function.properties or name not in allowed:
@@ -145,10 +131,10 @@ class Checker:
                 return Fault(f"{kind}:missing_optional", where=f"{call.name}: {name}", allowed=accepted)
         return None
 
-    def _argument(self, value: Json, details: Json, allowed: list[Json]) -> str | None:
-        described = entry(details, "type")
+    def _argument(self, value: Json, details: tuple[str, str], allowed: list[Json]) -> str | None:
+        described, items = details
         wanted = _TYPES[described]
-        nested = _TYPES[entry(entry(details, "items"), "type")] if described in _NESTING else None
+        nested = _TYPES[items] if described in _NESTING else None
         if described == "float" and type(value) is int:
             value = float(value)
         # What has the type of the accepted values and not the declared one is compared as it is.
@@ -252,13 +238,6 @@ def _is_omissible(accepted: Json) -> bool:
     return _OMISSIBLE in as_items(accepted)
 
 
-def entry(value: Json, key: str) -> Json:
-    """Look up a key that must be there."""
-    if not isinstance(value, dict):
-        raise TypeError(f"`{key}` must be a key of an object")
-    return value[key]
-
-
 def as_object(value: Json) -> JsonObject:
     """Take a value that must be an object."""
     if not isinstance(value, dict):
@@ -274,10 +253,3 @@ def as_items(value: Json) -> list[Json]:
         raise TypeError("a list is needed")
     # Wart: a text is a list of its characters, so that the empty list is accepted where the empty text is.
     return list(value)
-
-
-def as_text(value: Json) -> str:
-    """Take a value that must be a text."""
-    if not isinstance(value, str):
-        raise TypeError("a text is needed")
-    return value

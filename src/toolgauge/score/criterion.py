@@ -17,7 +17,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
 from toolgauge.model.outcomes import Enforce, Finding, NotEvaluated, Outcome, Result, Rule, finding_of
-from toolgauge.model.ports import Evaluator
+from toolgauge.model.ports import Evaluator, Needs, needs_of
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
 from toolgauge.score.answer_tools import answering_tools
@@ -130,14 +130,9 @@ class Registered(Struct, frozen=True):
     case: Globs | None
     # Nothing but the scope decides which trajectories it is for.
     is_for_all: bool
-    # It is for trajectories with an agent run only.
-    needs_agent_run: bool
+    needs: Needs
     # Its evaluator judges trajectories of which no span is missing, and no calls alone.
     needs_whole: bool
-    # Its evaluator sees an earlier offer where the trajectory has none.
-    accepts_recent_offer: bool
-    # Its evaluator judges steps of code agents, too.
-    judges_code: bool
     # Its evaluator gets to see each of these as it is, and nothing else.
     sees_all: bool
     marks: Marks
@@ -156,9 +151,8 @@ def register(criterion: Criterion) -> Registered:
     when, evaluator = criterion.when, criterion.evaluator
     asks = isinstance(evaluator, JudgeEvaluator)
     is_for_all = when.service is None and when.agent is None and when.case is None and not when.attributes
-    needs_agent_run = bool(getattr(evaluator, "needs_agent_run", False))
-    is_binary, can_fail = bool(getattr(evaluator, "binary", False)), criterion.pass_at > 0
-    rule = criterion.name, criterion.revision, evaluator.level, criterion.enforce, is_binary, can_fail
+    needs = needs_of(evaluator)
+    rule = criterion.name, criterion.revision, evaluator.level, criterion.enforce, needs.binary, criterion.pass_at > 0
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
@@ -167,11 +161,9 @@ def register(criterion: Criterion) -> Registered:
         service=None if when.service is None else Globs((when.service,)),
         agent=None if when.agent is None else Globs((when.agent,)),
         case=None if when.case is None else Globs((when.case,)),
-        is_for_all=is_for_all and not needs_agent_run,
-        needs_agent_run=needs_agent_run,
-        needs_whole=asks or evaluator.level != "call" or bool(getattr(evaluator, "needs_whole", True)),
-        accepts_recent_offer=bool(getattr(evaluator, "accepts_recent_offer", False)),
-        judges_code=bool(getattr(evaluator, "judges_code", False)),
+        is_for_all=is_for_all and not needs.agent_run,
+        needs=needs,
+        needs_whole=asks or evaluator.level != "call" or needs.whole,
         sees_all=(criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference)),
         marks=Marks(criterion.pass_at, partial(finding_of, rule), keeps_parts=isinstance(evaluator, FactsEvaluator)),
         made=_make_result(criterion, rule),
@@ -196,7 +188,7 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
     if criterion.scope != trajectory.scope and (criterion.scope == "trace" or trajectory.conversation_id is not None):
         return False
     return registered.is_for_all or (
-        (not registered.needs_agent_run or trajectory.has_agent_run)
+        (not registered.needs.agent_run or trajectory.has_agent_run)
         and (registered.service is None or registered.service.match(trajectory.service or ""))
         and (registered.agent is None or any(registered.agent.match(name) for name in trajectory.agents))
         and (
@@ -213,8 +205,7 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
 def attribute_keys(criterion: Criterion) -> Iterator[str]:
     """Yield the attributes that the criterion asks for."""
     yield from criterion.when.attributes
-    # Not a part of the interface that every evaluator has: few ask for any.
-    yield from getattr(criterion.evaluator, "attributes", ())
+    yield from needs_of(criterion.evaluator).attributes
     if isinstance(criterion.reference, Lookup):
         yield criterion.reference.key
 
@@ -267,7 +258,7 @@ def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
 
 def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:
     """Leave out steps of code agents, unless the evaluator judges them or the reference or `tools` names them in full."""
-    if not trajectory.code_steps or registered.judges_code:
+    if not trajectory.code_steps or registered.needs.code:
         return trajectory
     tools: object = getattr(registered.criterion.evaluator, "tools", None)
     # Nothing is known about a plug-in's tuple.

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import leaves
 from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import RememberedEffects
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.recoveries import made_good
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.contracts import BY_NAME, ToolKinds
@@ -96,8 +96,6 @@ def _values(call: ToolCall) -> set[str]:
 class FactsEvaluator(CallSelection):
     """An evaluator that needs no reference. The scorer passes the same facts to all of them."""
 
-    ignores_reference: ClassVar[bool] = True
-
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield outcomes."""
         return self.outcomes(Facts(trajectory))
@@ -115,9 +113,9 @@ class EarlierTracesEvaluator(FactsEvaluator):
     earlier_traces: EarlierTracesSeen = "seen"
 
     @property
-    def wants_earlier_values(self) -> bool:
-        """Whether the memory of earlier traces is needed."""
-        return self.earlier_traces == "seen"
+    def needs(self) -> Needs:
+        """What its parameters ask for."""
+        return Needs(reference="none", recent_offer=True, earlier_traces=self.earlier_traces == "seen")
 
     def as_seen(self, trajectory: Trajectory) -> Trajectory:
         """Return the trajectory without that memory where this process sees a part of each conversation."""

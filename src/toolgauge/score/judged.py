@@ -18,6 +18,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.prompts import Exchange, JudgeView, Prompt, Spoken, exchanges_by_run, view_of_call, was_known
@@ -238,7 +239,7 @@ class JudgedCalls(JudgedByModel):
     """Asks one question a call; the answer is Yes or No."""
 
     level: ClassVar[Level] = "call"
-    ignores_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="none", recent_offer=True)
     prompt: ClassVar[Prompt]
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)

@@ -5,7 +5,7 @@ the outcome that says so, never as a call that looks different.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject, kind
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls, shown, unseen_arguments
 
@@ -47,7 +47,7 @@ class PlainComparison(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     level: ClassVar[Level] = "trajectory"
-    needs_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="calls")
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
@@ -82,7 +82,8 @@ def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:
                 message=f"the original takes neither `optional` nor `repeat`, which {shown(call.name)} has: list each call"
                 " as often as it is expected, or use `tool_trajectory`",
             )
-        calls.append(PlainCall(call.name, call.args, None if call.output is None else call.output.value))
+        output = None if call.output is None else call.output.value
+        calls.append(PlainCall(call.name, call.args, output, call.tool_type))
     return tuple(calls)
 
 
@@ -93,13 +94,15 @@ def plain_calls(
     if trajectory.hidden_turns:
         return hidden_calls(trajectory)
     names = {call.name for call in expected}
+    # Left out of a call that a case writes, they are null to the originals.
+    is_null = trajectory.case_shape in ("calls", "invocations")
     made: list[PlainCall] = []
     for call in calls:
         is_looked_at = looked.unexpected or call.name in names
-        args = _arguments(call)
+        args = None if is_null and isinstance(call.arguments, NotRecorded) else _arguments(call)
         # Mostly nobody asks for what was not recorded.
         is_recorded = not isinstance(call.result, NotRecorded) or (looked.outputs and is_looked_at)
-        output = _output(call) if is_recorded else None
+        output = _output(call) if is_recorded and not (is_null and isinstance(call.result, NotRecorded)) else None
         if is_looked_at:
             if looked.arguments and isinstance(args, NotEvaluated):
                 return args
@@ -110,6 +113,7 @@ def plain_calls(
                 call.name,
                 None if isinstance(args, NotEvaluated) else args,
                 None if isinstance(output, NotEvaluated) else output,
+                call.tool_type,
             )
         )
     return tuple(made)
@@ -139,40 +143,10 @@ def _output(call: ToolCall) -> Json | NotEvaluated:
             return text
 
 
-class NotCallsError(Exception):
-    """What stands where calls should be in an offline case are none; the message is for people."""
-
-    @property
-    def outcome(self) -> Errored:
-        """What becomes of the case."""
-        return Errored(error_type="invalid_case", message=str(self))
-
-
 def kind_of(value: Json) -> str:
     """Name the kind of a value that is refused."""
     word = kind(value)
     return word if word in ("null", "text") else f"an {word}" if word == "object" else f"a {word}"
-
-
-def written_calls(written: Json, place: str, types: Collection[str] = ("",)) -> PlainCalls:
-    """Read calls of an offline case, or raise `NotCallsError`; the first of `types` is that of a call that names none."""
-    if not isinstance(written, list):
-        raise NotCallsError(
-            f"there are no `calls`: a list of objects with `name` and `args` is accepted, not {kind_of(written)}"
-        )
-    calls: list[PlainCall] = []
-    for number, call in enumerate(written):
-        if not isinstance(call, dict):
-            raise NotCallsError(f"a call must be an object with `name` and `args`, not {kind_of(call)}")
-        name, args, tool_type = call.get("name"), call.get("args"), call.get("type", next(iter(types)))
-        if not isinstance(name, str):
-            raise NotCallsError(f"`{place}[{number}].name` must be a text, not {kind_of(name)}")
-        if args is not None and not isinstance(args, dict):
-            raise NotCallsError(f"`args` of {shown(name)} must be an object or null, not {kind_of(args)}")
-        if not isinstance(tool_type, str) or tool_type not in types:
-            raise NotCallsError(f"`type` of {shown(name)} must be one of {', '.join(types)}")
-        calls.append(PlainCall(name=name, args=args, output=call.get("output"), type=tool_type))
-    return tuple(calls)
 
 
 Fits: TypeAlias = Callable[[int, int], bool]

@@ -4,9 +4,8 @@ An exception of an evaluator becomes `Errored`, and its outcomes are checked bef
 have a deadline of their own (`service/plug_in_evaluators.py`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from hashlib import blake2b
 from itertools import islice
 from types import GeneratorType
 from typing import TypeAlias
@@ -44,22 +43,12 @@ from toolgauge.score.verdicts import Checker, broken, raised
 # Entered around each evaluation.
 Around: TypeAlias = Callable[[Criterion, Trajectory], AbstractContextManager[None]]
 
-_CRASHED = broken("crashed", "the process ended more than once while this was being evaluated")
-_LONGEST_ID = 200
 _NOTHING = nullcontext()
 
 
 def nothing_around(criterion: Criterion, trajectory: Trajectory) -> AbstractContextManager[None]:  # noqa: ARG001 (the same for all)
     """Do nothing before and after an evaluation."""
     return _NOTHING
-
-
-def run_id(trajectory: Trajectory) -> str:
-    """Return an id that a trajectory has in every process: that of its conversation or its trace, or a hash of a long one."""
-    conversation_id = trajectory.conversation_id if trajectory.scope == "conversation" else None
-    found = trajectory.trace_id if conversation_id is None else conversation_id
-    is_plain = len(found) <= _LONGEST_ID and found.isascii()
-    return found if is_plain else blake2b(found.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 class _Registered(Inquiry, frozen=True, kw_only=True, eq=False):
@@ -89,8 +78,6 @@ class Scorer:
         self._asking_by_name = {one.criterion.name: one for one in self._asking}
         self.kinds = kinds
         self._around = around
-        # Evaluations that ended the process, by run (empty: any) and criterion.
-        self._crashed: frozenset[tuple[str, str]] = frozenset()
         # What the agent had seen, and the effects of its calls, of the trajectory scored last; `None` where no criterion asked for it.
         self.seen: TextsSeen | None = None
         self.effects: RememberedEffects | None = None
@@ -107,8 +94,7 @@ class Scorer:
         self.gathers_conversations = any(one.scope == "conversation" for one in criteria)
         # Whether a criterion judges a trace by what earlier traces of its conversation showed.
         self.wants_earlier_values = any(
-            one.criterion.scope == "trace" and getattr(one.evaluator, "wants_earlier_values", False)
-            for one in self._scoring
+            one.criterion.scope == "trace" and one.needs.earlier_traces for one in self._scoring
         )
 
     def score(self, trajectory: Trajectory, *, lacking: Reason = "incomplete") -> tuple[Result, ...]:
@@ -128,19 +114,13 @@ class Scorer:
         for registered in self._scoring:
             if applies(registered, trajectory):
                 shown = (
-                    facts
-                    if registered.accepts_recent_offer or completed is trajectory
-                    else Facts(trajectory, self.kinds)
+                    facts if registered.needs.recent_offer or completed is trajectory else Facts(trajectory, self.kinds)
                 )
                 results += self._results(registered, shown, conversation, half)
         self.seen, self.effects = facts.seen, facts.effects
         is_counted = trajectory.scope == self._counts_in and "error_texts" in vars(facts)
         self.reported_errors = facts.error_texts.outcomes if is_counted else {}
         return tuple(results)
-
-    def set_crashed_aside(self, ended_by: Iterable[tuple[str, str]]) -> None:
-        """Evaluate no more what the process ended by: runs (empty: any) with the names of criteria."""
-        self._crashed = frozenset(ended_by)
 
     def overloaded(self, trajectory: Trajectory) -> tuple[Result, ...]:
         """Return `overload` for every criterion that applies."""
@@ -210,8 +190,6 @@ class Scorer:
             if not calls:
                 return [registered.made(trajectory.root, None, half)]
             seen = Seen(replace(seen.trajectory, calls=calls), seen.expected)
-        if self._crashed and self._crashed.intersection((("", criterion.name), (run_id(trajectory), criterion.name))):
-            return [registered.made(trajectory.root, *_CRASHED)]
         outcomes: list[Judged] = []
         fault: Errored | None = None
         # One outcome a call and one for the trajectory; after them any other is a repeat, which is refused.

@@ -19,7 +19,7 @@ from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.plain_words import with_spaces
-from toolgauge.model.ports import Evaluation
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import CASE_DIALECT, CallState, ClosedBecause, ToolCall, Trajectory
 from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
@@ -59,9 +59,7 @@ class Verdicts(dict[str, Outcome]):
 
 @runtime_checkable
 class NamesTools(Protocol):
-    """An evaluator that judges calls of named tools alone, and names them in one of its parameters."""
-
-    names_tools_in: ClassVar[str]
+    """An evaluator that judges calls of named tools alone."""
 
     def names_call(self, trajectory: Trajectory) -> bool:
         """Return whether any call is of a tool that is named; True where all tools are meant."""
@@ -73,8 +71,6 @@ class CallSelection(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    accepts_recent_offer: ClassVar[bool] = True
-    names_tools_in: ClassVar[str] = "tools"
     judges_every_answer: ClassVar[bool] = False
 
     # Which tools count: names and globs, or `writes` for those that change state.
@@ -413,7 +409,7 @@ class CallComparison(CallSelection):
     """Compares the calls that count with the expected calls that count, with one outcome a trajectory."""
 
     level: ClassVar[Level] = "trajectory"
-    needs_reference: ClassVar[bool] = True
+    needs: ClassVar[Needs] = Needs(reference="calls", recent_offer=True)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from toolgauge.model.json import JsonObject
+from toolgauge.model.ports import needs_of
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Registered, When, applies, narrowed_to_agent, register
 from toolgauge.score.patterns import Globs, Place, read_place, values_at
@@ -41,7 +42,7 @@ class Unmatched(Struct, frozen=True):
 
     @property
     def _naming(self) -> str:
-        return f"`{getattr(self.criterion.evaluator, 'names_tools_in', 'tools')}`"
+        return f"`{needs_of(self.criterion.evaluator).tools_in}`"
 
 
 # Called once for each criterion that matches nothing for an hour in which trajectories were scored.

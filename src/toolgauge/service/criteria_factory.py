@@ -37,7 +37,7 @@ from toolgauge.config.problems import (
 from toolgauge.model.errors import ConfigError, StartError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import JudgeEvaluator
-from toolgauge.model.ports import Evaluator
+from toolgauge.model.ports import Evaluator, needs_of
 from toolgauge.net.auth import TokenGuard
 from toolgauge.net.tls import client_context, server_context
 from toolgauge.score.contracts import Contract, ToolKinds
@@ -182,7 +182,7 @@ def _criteria(
 
 def _by_contracts(criterion: Criterion, contracts: Mapping[str, Contract]) -> Criterion:
     """Let contracts be part of what a criterion means whose evaluator judges by them."""
-    if not getattr(criterion.evaluator, "reads_contracts", False):
+    if not needs_of(criterion.evaluator).contracts:
         return criterion
     tools: JsonObject = {name: one.model_dump(mode="json") for name, one in contracts.items()}
     version = criterion.evaluator.version
@@ -206,9 +206,7 @@ def default_criteria(
         raise config_error(problems)
     found = [_by_contracts(one, contracts or {}) for one in made if one is not None]
     judges = ToolKinds(contracts).judges
-    return tuple(
-        replace(one, is_default=True) for one in found if judges or not getattr(one.evaluator, "reads_contracts", False)
-    )
+    return tuple(replace(one, is_default=True) for one in found if judges or not needs_of(one.evaluator).contracts)
 
 
 def make_criterion(entry: CriterionConfig) -> Criterion:
@@ -243,7 +241,7 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         problems.append(criterion_problem(entry, message, f"give {missing}"))
         return None
     # A file of references may be there for `when.case`.
-    if isinstance(reference, Inline) and getattr(evaluator, "ignores_reference", False):
+    if isinstance(reference, Inline) and needs_of(evaluator).reference == "none":
         key = next(key for key in _COMPARED_BY if entry.node.child(key) is not None)
         message = f"criterion `{entry.name}` has `{key}`, which evaluator `{entry.evaluator}` compares nothing with"
         problems.append(criterion_problem(entry, message, f"{_COMPARED_BY[key]} compare with it", at=(key,)))
@@ -253,7 +251,7 @@ def _criterion(entry: CriterionConfig, files: EvaluatorFiles, problems: list[Pro
         evaluator_name=entry.evaluator,
         evaluator=evaluator,
         revision=revision(entry.canonical(), evaluator.version),
-        measure=revision(entry.measure(getattr(evaluator, "titled", ())), evaluator.version),
+        measure=revision(entry.measure(needs_of(evaluator).titled), evaluator.version),
         when=When(**dict(entry.when)),
         scope=entry.scope,
         reference=reference,
@@ -313,13 +311,12 @@ def _evaluator(
 
 def _missing(evaluator: Evaluator | JudgeEvaluator, reference: Reference) -> str | None:
     """Name what would have to be given: an evaluator declares what it compares with."""
+    needed = needs_of(evaluator).reference
     expected = reference.expected if isinstance(reference, Inline) else None
     has_none = isinstance(reference, NoReference)
-    if getattr(evaluator, "needs_answer", False):
-        lacks_answer = has_none or (expected is not None and expected.answer is None)
-        return "`expected_output` or `reference`" if lacks_answer else None
-    lacks_calls = has_none or (expected is not None and not expected.names_calls)
-    if getattr(evaluator, "needs_reference", False) and lacks_calls:
+    if needed == "answer" and (has_none or (expected is not None and expected.answer is None)):
+        return "`expected_output` or `reference`"
+    if needed == "calls" and (has_none or (expected is not None and not expected.names_calls)):
         return "`expected`, `expected_turns` or `reference`"
     return None
 

@@ -15,12 +15,12 @@ from toolgauge.model.ports import Exporter
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.pipeline_factory import VERSION
 from toolgauge.settings import redacted_url
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 
 USER_AGENT = f"toolgauge/{VERSION}"
 
 
-def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, ledger: Ledger | None = None) -> FanOut:
+def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, ledger: Ledger = NO_LEDGER) -> FanOut:
     """Make the destinations, or what stands in when there are none."""
     others: list[Destination] = []
     kafka = config.exporters.kafka
@@ -42,11 +42,11 @@ def make_outbox(config: Config, metrics: SelfMetrics, *, hop_id: str, ledger: Le
 def otlp_fan_out(exporters: Sequence[DestinationSettings], metrics: SelfMetrics, *, hop_id: str) -> FanOut:
     """Make the destinations of `exporters.otlp` alone."""
     named = [_named(exporter, number) for number, exporter in enumerate(exporters, 1)]
-    return FanOut([otlp_destination(each, metrics, hop_id, USER_AGENT, None) for each in named], metrics)
+    return FanOut([otlp_destination(each, metrics, hop_id, USER_AGENT) for each in named], metrics)
 
 
 def renewed_destinations(
-    config: Config, metrics: SelfMetrics, in_use: Sequence[Destination], *, hop_id: str, ledger: Ledger | None = None
+    config: Config, metrics: SelfMetrics, in_use: Sequence[Destination], *, hop_id: str, ledger: Ledger = NO_LEDGER
 ) -> list[Destination]:
     """Make the destinations of OTLP and of scores, but keep those in use whose settings stay as they are, and all others."""
     by_name = {destination.name: destination for destination in in_use if destination.is_of_otlp}

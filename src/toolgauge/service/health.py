@@ -36,7 +36,6 @@ Status: TypeAlias = Literal[
     "StatusOK",
     "StatusRecoverableError",
     "StatusPermanentError",
-    "StatusFatalError",
     "StatusStopping",
     "StatusStopped",
 ]
@@ -48,7 +47,7 @@ _OF_PHASE: Mapping[Phase, Status] = {
     "stopped": "StatusStopped",
 }
 # The larger stands for a group that holds both.
-_SEVERITY: Mapping[Status, int] = {"StatusRecoverableError": 1, "StatusPermanentError": 2, "StatusFatalError": 3}
+_SEVERITY: Mapping[Status, int] = {"StatusRecoverableError": 1, "StatusPermanentError": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +90,7 @@ class Health:
 
     def simple(self) -> tuple[int, JsonObject]:
         """Answer as the first health check extension does: an HTTP status, and a body."""
-        is_lost = any(found.status == "StatusFatalError" for found in self.components().values())
-        if not self.is_ready or is_lost:
+        if not self.is_ready:
             return 503, {"status": "Server not available"}
         up_ns = self.clock() - self.started_ns
         since = _written(self.started_ns)
@@ -165,11 +163,6 @@ def make_health(
         now_ns = clock()
         parts = _of_process(memory, started_ns)
         parts["processor:scoring"] = _part(started_ns, stuck, worker.stuck_since_ns)
-        if worker.died_ns is not None:
-            error = "the thread that scores has ended: spans are sent on unscored; start the process again"
-            parts["processor:scoring"] = ComponentHealth(
-                status="StatusFatalError", since_ns=worker.died_ns, error=error
-            )
         for name, off_ns in worker.criteria_off.items():
             error = "switched off: its evaluator did not end in time; once it is mended, reload the configuration"
             part = ComponentHealth(status="StatusPermanentError", since_ns=off_ns, error=error)

@@ -28,7 +28,6 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import otlp_fan_out
 from toolgauge.service.pipeline_factory import VERSION, NoOutbox, emit_settings, make_pipeline, make_watcher, redactor
-from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, SteadyClock
 from toolgauge.service.watching import log_incidents, send_own
 
@@ -249,9 +248,7 @@ class InProcess(NoOutbox):
         return not busy and (push is None or push.is_idle)
 
     def close(self) -> None:
-        """Close the destinations, and end the threads of plug-ins. May be called twice."""
-        for _, evaluator in plug_ins(self._pipeline.scorer.criteria):
-            evaluator.threads.end()
+        """Close the destinations. May be called twice."""
         push, self._push = self._push, None
         if push is not None:
             with self._faults.survived():

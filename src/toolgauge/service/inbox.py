@@ -83,15 +83,15 @@ OnAccepted: TypeAlias = Callable[[Request], None]
 
 
 class Intake:
-    """Implements `model.delivery.Consumer` and `MessageConsumer`; belongs to the event loop. `journal` and `ledger` go together."""
+    """Implements `model.delivery.Consumer` and `MessageConsumer`; belongs to the event loop."""
 
     def __init__(
         self,
         pipeline: Pipeline,
         inbox: Inbox,
         clock: Callable[[], int],
+        ledger: Ledger,
         journal: Journal | None = None,
-        ledger: Ledger | None = None,
         on_accepted: OnAccepted = lambda _request: None,
     ) -> None:
         self._on_accepted = on_accepted
@@ -112,12 +112,10 @@ class Intake:
         answer = self._pipeline.admission.admit(request)
         if not isinstance(answer, Accepted):
             return answer
-        entry = None
-        if self._ledger is not None and request.count:
-            entry = self._ledger.new_entry(request.signal, request.body, request.received_ns, own=False)
-            request = replace(request, entry=entry.id)
         try:
-            if entry is not None and self._journal is not None:
+            if self._journal is not None and request.count:
+                entry = self._ledger.new_entry(request.signal, request.body, request.received_ns, own=False)
+                request = replace(request, entry=entry.id)
                 try:
                     await self._journal.commit(JournalChange(appended=(entry,)))
                 except TimeoutError:
@@ -142,8 +140,7 @@ class Intake:
         answer = self._pipeline.admission.admit(request)
         if not isinstance(answer, Accepted):
             return answer
-        if self._ledger is not None:
-            self._ledger.add_message(message)
+        self._ledger.add_message(message)
         try:
             is_put = self._inbox.put(request) or await self._inbox.put_in_time(request, _PATIENCE_S)
         except BaseException:
@@ -157,8 +154,7 @@ class Intake:
 
     def _withdraw(self, request: Request) -> None:
         self._pipeline.admission.withdraw(request)
-        if self._ledger is not None and request.entry is not None:
-            self._ledger.forget((request.entry,))
+        self._ledger.forget((request.entry,))
 
     def _pass_unread(self, request: Request) -> Answer:
         if self._pipeline.pass_unread(request, self._clock()):
@@ -167,8 +163,7 @@ class Intake:
 
     def _refuse_taken(self, request: Request, message: str, reason: str) -> Refused:
         self._pipeline.admission.withdraw(request, reason)
-        if self._ledger is not None and request.entry is not None:
-            self._ledger.end_reading(request.entry)
+        self._ledger.end_reading(request.entry)
         return Refused(message)
 
     async def _read(self, signal: Signal, body: bytes, sender: str | None) -> Request:

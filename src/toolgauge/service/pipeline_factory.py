@@ -50,9 +50,9 @@ from toolgauge.score.open_runs import OpenRuns
 from toolgauge.score.scorer import Around, Scorer, nothing_around
 from toolgauge.score.unmatched import OnUnmatched, Unmatched
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.plug_in_evaluators import SpareThreads, on_spare_thread
+from toolgauge.service.plug_in_evaluators import on_spare_thread
 from toolgauge.settings import MINUTE
-from toolgauge.state.ledger import Ledger
+from toolgauge.state.ledger import NO_LEDGER, Ledger
 from toolgauge.watch.feedback_agreement import FeedbackAgreement, FeedbackMetrics
 from toolgauge.watch.watcher import OnToolChanges, Watcher
 
@@ -123,7 +123,7 @@ def make_pipeline(
     watcher: Watcher | None = None,
     on_regressions: Callable[[Sequence[Regression]], None] = ignore_regressions,
     attributes: Collection[str] = (),
-    ledger: Ledger | None = None,
+    ledger: Ledger = NO_LEDGER,
     live_since_ns: int | None = None,
     on_split: OnSplit = _log_split,
     feedback: FeedbackSink | None = None,
@@ -147,7 +147,7 @@ def make_pipeline(
             live_since_ns=live_since_ns,
             ongoing_ns=config.assemble.conversation_idle_timeout,
             is_divided=is_divided,
-            has_journal=ledger is not None,
+            has_journal=ledger.has_journal,
         ),
         judging=judging or DisabledJudges("judges are asked by `toolgauge serve` only"),
         sink=sink,
@@ -200,10 +200,9 @@ def make_rules(
     running: Config,
     read: Collection[str],
     labels: Collection[str] = (),
-    around: Around = nothing_around,
 ) -> Rules:
     """Make the next rules of a running pipeline, which reads the attributes `read` and goes by `running` until then."""
-    scorer = _scorer(config, criteria, metrics, around, _log_unmatched)
+    scorer = _scorer(config, criteria, metrics, nothing_around, _log_unmatched)
     reading = None
     if scorer.wanted != frozenset(read) or config.dialects != running.dialects:
         recognizer = Recognizer(_dialects(config), metrics, scorer.wanted)
@@ -242,8 +241,6 @@ def _scorer(
     around: Around,
     on_unmatched: OnUnmatched | None,
 ) -> Scorer:
-    threads = SpareThreads()
-
     def guarded(criterion: Criterion) -> Criterion:
         def switched_off(reason: str) -> None:
             metrics.criteria_switched_off.add(1, (criterion.name,))
@@ -256,7 +253,7 @@ def _scorer(
                 extra={"criterion": criterion.name},
             )
 
-        return dataclasses.replace(criterion, evaluator=on_spare_thread(criterion.evaluator, threads, switched_off))
+        return dataclasses.replace(criterion, evaluator=on_spare_thread(criterion.evaluator, switched_off))
 
     return Scorer(
         tuple(map(guarded, criteria)),

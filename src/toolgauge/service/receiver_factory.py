@@ -164,7 +164,7 @@ def make_message_receiver(
     consumer: MessageConsumer,
     *,
     offsets: OffsetJournal | None,
-    ledger: Ledger | None,
+    ledger: Ledger,
     pipeline: Pipeline,
     worker: Worker,
     metrics: SelfMetrics,
@@ -173,7 +173,7 @@ def make_message_receiver(
 ) -> MessageReceiver | None:
     """Make the receiver of Kafka, where the configuration has one."""
     settings = config.receivers.kafka
-    if settings is None or offsets is None or ledger is None:
+    if settings is None or offsets is None:
         return None
     # Loaded by name: the client of the extra `kafka` takes 15 MB.
     receiver: MessageReceiver = plugins.load(plugins.RECEIVERS, "kafka")(

@@ -214,7 +214,6 @@ class Reloader(RuntimeReloader[Service]):
             running=self._config,
             read=service.pipeline.scorer.wanted,
             labels=self._at_start.metrics.resource_attributes,
-            around=service.worker.around,
         )
         wanted = config.judge if asks_judge(criteria) else None
         changed = (config.judge, config.redact) != (self._config.judge, self._config.redact)

@@ -34,7 +34,7 @@ class ScoreBacklog:
         metrics = SelfMetrics(MetricRegistry())
         self._scores = metrics.scores
         self._destinations = [
-            backend_destination(name, _patient(settings), metrics, USER_AGENT, None) for name, settings in to.items()
+            backend_destination(name, _patient(settings), metrics, USER_AGENT) for name, settings in to.items()
         ]
         self._half_bytes = min(settings.queue.max_bytes for settings in to.values()) // 2
         self._outbox = FanOut(self._destinations, metrics)

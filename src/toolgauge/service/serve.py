@@ -1,8 +1,7 @@
 """Config -> one service, ready to start."""
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +16,6 @@ from toolgauge.model.delivery import Outgoing
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Regression
-from toolgauge.model.trajectory import Trajectory
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
@@ -45,7 +43,7 @@ from toolgauge.service.receiver_factory import (
 from toolgauge.service.service import Persistence, Service, WorkerLink
 from toolgauge.service.watching import Notifier, Watching, send_own
 from toolgauge.service.worker import Worker
-from toolgauge.state.ledger import Ledger, OffsetJournal
+from toolgauge.state.ledger import NO_LEDGER, Ledger, OffsetJournal
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 
@@ -87,17 +85,13 @@ class Telemetry:
         store: StateStore | None,
         criteria: Sequence[Criterion],
         put: Callable[[Outgoing], bool],
-        journaled: Callable[[Outgoing], Outgoing] = lambda outgoing: outgoing,
     ) -> Watching | None:
         """Put the watcher and its store together; `None` without a watcher."""
         if watcher is None:
             return None
 
-        def send(outgoings: Iterable[Outgoing]) -> None:
-            send_own(map(journaled, outgoings), put, self.metrics)
-
         def announce(regressions: Sequence[Regression]) -> None:
-            send(self.emitter.regressions(regressions))
+            send_own(self.emitter.regressions(regressions), put, self.metrics)
             self.webhooks.put(regressions)
 
         return Watching(
@@ -106,7 +100,7 @@ class Telemetry:
             store=store,
             streams=watched_streams(criteria),
             announce=announce,
-            announce_tool_changes=lambda changes: send(self.emitter.tool_changes(changes)),
+            announce_tool_changes=lambda changes: send_own(self.emitter.tool_changes(changes), put, self.metrics),
             count_tool_changes=self.emitter.count_tool_changes,
             clock=self.clock,
             faults=Faults(self.metrics),
@@ -126,7 +120,7 @@ class _Scoring:
 
     persistence: Persistence | None
     offsets: OffsetJournal | None
-    ledger: Ledger | None
+    ledger: Ledger
     outbox: FanOut
     judges: JudgePool
     memory: MemoryGuard
@@ -166,7 +160,7 @@ def make_service(
     putting = partial(put_together, on_notices=on_notices or Notifier(telemetry.webhooks, clock).add)
     scoring = _make_scoring(config, criteria, telemetry, worker, observing, putting, is_live=is_live)
     journal = None if scoring.persistence is None else scoring.persistence.journal
-    intake = Intake(scoring.pipeline, scoring.inbox, clock, journal, scoring.ledger, accepted)
+    intake = Intake(scoring.pipeline, scoring.inbox, clock, scoring.ledger, journal, accepted)
     return _service(config, telemetry, scoring, intake, recorded, worker, is_recorder=recording is not None)
 
 
@@ -189,13 +183,10 @@ def _make_scoring(
     watcher = make_watcher(config, metrics)
     store = None if persistence is None else persistence.store
 
-    def around(criterion: Criterion, trajectory: Trajectory) -> AbstractContextManager[None]:
-        return worker.around(criterion, trajectory)
+    def put(event: Outgoing) -> bool:
+        return outbox.put(ledger.journaled(event, clock()))
 
-    def journaled(event: Outgoing) -> Outgoing:
-        return event if persistence is None else persistence.ledger.journaled(event, clock())
-
-    watching = telemetry.watching(watcher, store, criteria, outbox.put, journaled)
+    watching = telemetry.watching(watcher, store, criteria, put)
     pipeline = put_together(
         config,
         criteria,
@@ -204,7 +195,6 @@ def _make_scoring(
         metrics=metrics,
         judging=judges,
         has_memory=memory.admits,
-        around=around,
         watcher=watcher,
         live_since_ns=telemetry.start_ns if is_live else None,
         on_regressions=ignore_regressions if watching is None else watching.regressed,
@@ -214,8 +204,7 @@ def _make_scoring(
         is_divided=link is not None or config.receivers.kafka is not None,
     )
     inbox = _make_inbox(config, outbox, metrics)
-    under_way = None if persistence is None else persistence.under_way
-    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics), under_way=under_way)
+    worker = Worker(pipeline, inbox, clock=clock, faults=Faults(metrics))
     return _Scoring(
         persistence=persistence,
         offsets=offsets,
@@ -232,16 +221,13 @@ def _make_scoring(
 
 def _durable(
     config: Config, metrics: SelfMetrics, clock: SteadyClock
-) -> tuple[Persistence | None, OffsetJournal | None, Ledger | None]:
+) -> tuple[Persistence | None, OffsetJournal | None, Ledger]:
     """Open the state directory, and the books of a broker's messages where one is received from."""
     persistence = Persistence.of(config.state, config.assemble.late_memory, metrics.state, clock)
-    offsets = None
-    if config.receivers.kafka is not None:
-        offsets = OffsetJournal(None if persistence is None else persistence.journal)
-        if persistence is not None:
-            persistence.ledger = Ledger(offsets)
-    kept = None if persistence is None else persistence.ledger
-    return persistence, offsets, Ledger(offsets) if kept is None and offsets is not None else kept
+    journal = None if persistence is None else persistence.journal
+    offsets = None if config.receivers.kafka is None else OffsetJournal(journal)
+    writer = journal if offsets is None else offsets
+    return persistence, offsets, NO_LEDGER if writer is None else Ledger(writer)
 
 
 def _make_inbox(config: Config, outbox: FanOut, metrics: SelfMetrics) -> Inbox:
@@ -302,7 +288,7 @@ def _service(
         hop_id=hop_id,
         close_store=(lambda: None) if persistence is None else persistence.close,
         is_pushing=link is None,
-        looks=(scoring.worker.watch, judges.collect),
+        looks=(judges.collect,),
         pipeline=scoring.pipeline,
         inbox=scoring.inbox,
         judges=judges,

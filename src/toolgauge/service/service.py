@@ -15,22 +15,21 @@ from toolgauge.assemble.settings import LateMemory
 from toolgauge.export.destination import Undelivered
 from toolgauge.export.fan_out import FanOut
 from toolgauge.model.delivery import Outgoing
-from toolgauge.model.errors import DecodeError, StartError, StateError
+from toolgauge.model.errors import DecodeError, StateError
 from toolgauge.model.ports import MessageReceiver
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.selfmetrics import StateMetrics
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.judge_pool import JudgePool
-from toolgauge.service.plug_in_evaluators import cut_off_calls
+from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, Relief
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Worker
 from toolgauge.state.journal import Journal
-from toolgauge.state.journal_rows import SENDERS_WAIT_NS
+from toolgauge.state.journal_rows import MAX_CRASHES, SENDERS_WAIT_NS
 from toolgauge.state.ledger import Ledger
 from toolgauge.state.settings import StateSettings
 from toolgauge.state.store import StateStore
-from toolgauge.state.under_way import UnderWay
 
 
 class Persistence:
@@ -49,14 +48,9 @@ class Persistence:
             self.journal = Journal(
                 store, settings, metrics, clock=clock, closed_for_ns=late.for_, max_closed=late.traces
             )
-            self.under_way = UnderWay(store.directory, clock())
-        except OSError as error:
-            store.close()
-            raise StartError(f"cannot use the state directory `{store.directory}`: {error.strerror}") from error
         except BaseException:
             store.close()
             raise
-        self.ledger = Ledger(self.journal)
         self._clock = clock
         self._is_ending = False
 
@@ -73,11 +67,7 @@ class Persistence:
         Faults are survived: else no process could ever start again. What there is no time for stays for the next start.
         """
         began_ns = self._clock()
-        count = spoilt = 0
-        if self.under_way.has_ended:
-            # Until all spans are delivered, or an evaluation that ends each process would keep them here for ever.
-            pipeline.pause()
-        self._set_aside(pipeline)
+        count = spoilt = unscored = 0
         try:
             closed = pipeline.keepers.restored(self.journal.closed_ids())
             pipeline.assembler.recovery.restore(closed, self._clock())
@@ -88,41 +78,26 @@ class Persistence:
                 if not count:
                     _LOG.info("reading the requests that an earlier process left in the journal")
                 count += 1
-                is_poison = self.under_way.was_end_of(entry.id)
-                if is_poison:
-                    _LOG.error(
-                        "the process ended twice while it read request %d of the journal: it goes on unread", entry.id
-                    )
-                self.under_way.reads(entry.id)
+                # Its evaluation, or its reading, may be what ends each process.
+                is_read = not self.journal.begun.crashed_with(entry.id)
+                unscored += not (is_read or entry.own)
                 with faults.survived():
                     try:
-                        pipeline.recover(entry, self._clock(), is_poison=is_poison)
+                        pipeline.recover(entry, self._clock(), is_read=is_read)
                     except DecodeError:
                         spoilt += 1
         except StateError as error:
             _LOG.error("cannot read the journal of an earlier process: %s", error)
         self.journal.start()
         pipeline.end_recovery(self._clock())
+        if unscored:
+            text = "%d requests of the journal go on unscored: the process crashed %d times in a row while it had them"
+            _LOG.error(text, unscored, MAX_CRASHES)
         if spoilt:
             _LOG.error("dropped %d corrupt requests from the journal", spoilt)
         if count:
             line = "took up %d requests of an earlier process in %.1f s: %d trajectories are open"
             _LOG.info(line, count, (self._clock() - began_ns) / 1e9, pipeline.trajectories_open)
-
-    def _set_aside(self, pipeline: Pipeline) -> None:
-        ended_by = self.under_way.ended_by
-        evaluators = {one.name: one.evaluator_name for one in pipeline.scorer.criteria}
-        pipeline.scorer.set_crashed_aside(ended_by)
-        for (run, criterion), count in ended_by.items():
-            _LOG.error(
-                "criterion %s (evaluator %s) is not tried on %s for a day: the process ended %d times while it was evaluated; "
-                "once it is mended, reload the configuration, or delete `toolgauge.underway` before a start",
-                criterion,
-                evaluators.get(criterion, "unknown"),
-                f"run {run}" if run else "any run",
-                count,
-                extra={"criterion": criterion, "run": run},
-            )
 
     def hurry(self) -> None:
         """Leave entries that have not been read yet to the next start."""
@@ -146,7 +121,6 @@ _SCORING_DEADLINE_S = 5.0
 # For closing, unscored, what is then still open.
 _CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
-_DELIVERING_FIRST_S = 10.0
 _LEAVING_DEADLINE_S = 2.0  # For committing what has been sent
 # Between two looks whether the queues have room for what was held.
 _ROOM_WAIT_S = 0.02
@@ -172,9 +146,9 @@ class Service(Runtime):
     judges: JudgePool
     outbox: FanOut
     worker: Worker
+    ledger: Ledger
     persistence: Persistence | None = None
     messages: MessageReceiver | None = None
-    ledger: Ledger | None = None
     link: WorkerLink | None = None
     _is_interrupted: bool = False
 
@@ -194,9 +168,7 @@ class Service(Runtime):
 
     def put_own(self, outgoing: Outgoing) -> None:
         """Have a request of our own sent that belongs to no trajectory."""
-        kept = self.persistence
-        journaled = outgoing if kept is None else kept.ledger.journaled(outgoing, self.clock())
-        if not self.outbox.put(journaled):
+        if not self.outbox.put(self.ledger.journaled(outgoing, self.clock())):
             self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
 
     @property
@@ -219,8 +191,6 @@ class Service(Runtime):
         if self.persistence is not None:
             await self.worker.run(functools.partial(self.persistence.recover, self.pipeline, self.faults))
             since_ns = max(lost_ns, self.persistence.journal.received_since_ns)
-            if self.persistence.under_way.has_ended:
-                await self._deliver_first()
         elif since_ns - lost_ns <= SENDERS_WAIT_NS:
             # Senders still have what they could not send since then.
             since_ns = lost_ns
@@ -228,15 +198,6 @@ class Service(Runtime):
         self.pipeline.earlier_traces.receive_since(since_ns)
         if self.messages is not None:
             undo.push_async_callback(self._leave_messages, 0)
-
-    async def _deliver_first(self) -> None:
-        """Send what the journal held before anything is evaluated: what ended the last process may end this one."""
-        await self._flush(self.pipeline.release)
-        until_ns = self.clock() + int(_DELIVERING_FIRST_S * 1e9)
-        while (self._held or self.outbox.bytes_queued) and self.clock() < until_ns:
-            await self._flush()
-            await asyncio.sleep(_ROOM_WAIT_S)
-        await self.worker.run(self.pipeline.go_on)
 
     async def _stop_scoring(self, began_ns: int) -> Losses:
         """Stop in order: open trajectories, judges, watch, metrics, queues. Queued requests are sent all the while."""
@@ -262,7 +223,7 @@ class Service(Runtime):
         await self.outbox.close()
         await self._leave_messages(_LEAVING_DEADLINE_S)
         kept = self.outbox.kept
-        earlier = self.metrics.dropped(has_journal=self.ledger is not None)
+        earlier = self.metrics.dropped(has_journal=self.ledger.has_journal)
         losses = Losses(undelivered=undelivered, dropped=dropped, incomplete=incomplete, earlier=earlier)
         if not self._keeps_open:
             return replace(losses, held=held, kept=kept)
@@ -326,7 +287,8 @@ class Service(Runtime):
         """Have the worker score no more; take over from one that is stuck."""
         self._is_interrupted = True
         self.pipeline.scoring.interrupt()
-        cut_off_calls()
+        for _, evaluator in plug_ins(self.pipeline.scorer.criteria):
+            evaluator.cut_off()
         try:
             await self.worker.finished(_CLOSING_DEADLINE_S + _WORKER_GRACE_S)
         except TimeoutError:

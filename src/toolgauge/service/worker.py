@@ -1,52 +1,18 @@
-"""The one thread that reads, recognizes, assembles, scores and encodes: it owns the pipeline and all of its state.
-
-The event loop looks whether the thread is alive. When it has ended, whatever ended it, requests are sent on unread from then on, and
-health asks for a restart.
-"""
+"""The one thread that reads, recognizes, assembles, scores and encodes: it owns the pipeline and all of its state."""
 
 import asyncio
 import contextlib
-import logging
 import queue
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
 from typing import TypeVar
 
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
-from toolgauge.score.criterion import Criterion
-from toolgauge.score.scorer import run_id
+from toolgauge.pipeline.trajectory_scoring import GivenUp
 from toolgauge.service.inbox import Inbox
 from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, settle
-from toolgauge.state.under_way import UnderWay
-
-_LOG = logging.getLogger("toolgauge")
-
-
-class GivenUp(BaseException):
-    """Ends the worker's thread when the event loop has taken over its work."""
-
-
-class _EndedError(RuntimeError):
-    """Something in a piece of work tried to end the thread."""
-
-
-class _Evaluation(AbstractContextManager[None]):
-    """Entered around each evaluation."""
-
-    def __init__(self, ends: Callable[[], None]) -> None:
-        self._ends = ends
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ends()
-
 
 _T = TypeVar("_T")
 _TICK_NS = 100_000_000
@@ -65,28 +31,19 @@ class Worker:
         *,
         clock: Callable[[], int],
         faults: Faults,
-        under_way: UnderWay | None = None,
     ) -> None:
-        """`under_way` notes the reading and evaluating of a process with a journal."""
         self._pipeline = pipeline
         self._inbox = inbox
         self._clock = clock
         self._faults = faults
-        self._under_way = under_way
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._thread_id = 0
-        self._evaluation = _Evaluation(self.end_if_given_up)
-        # A request that was taken from the inbox and that the pipeline does not have yet.
-        self._taken: Request | None = None
         self._is_ending = False
         self._is_given_up = False
         self._finishing: asyncio.Future[None] | None = None
         # Since when the worker has been at what it does; `None` while it waits.
         self.busy_since_ns: int | None = None
         self.stuck_after_ns = _STUCK_AFTER_NS
-        # When the thread was found to have ended by itself.
-        self.died_ns: int | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -110,41 +67,8 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="toolgauge-worker", daemon=True)
         self._thread.start()
 
-    def around(self, criterion: Criterion, trajectory: Trajectory) -> AbstractContextManager[None]:
-        """Note an evaluation that begins; end the thread before and after one when the event loop has taken over."""
-        self.end_if_given_up()
-        if self._under_way is not None:
-            self._under_way.evaluates(run_id(trajectory), criterion.name)
-        return self._evaluation
-
-    def end_if_given_up(self) -> None:
-        """End the worker's thread when it has to touch nothing more."""
-        if self._is_given_up and threading.get_ident() == self._thread_id:
-            raise GivenUp
-
-    def watch(self) -> None:
-        """Take over from a thread that has ended by itself. Called often, on the event loop."""
-        if self.died_ns is None:
-            if self._thread is None or self._thread.is_alive() or self._is_ending or self._is_given_up:
-                return
-            self.died_ns = self._clock()
-            self.give_up()
-            _LOG.error("the thread that scores has ended: spans are sent on unscored; start the process again")
-            with self._faults.survived():
-                self._pipeline.release()
-            if self._taken is not None:
-                with self._faults.survived():
-                    self._pipeline.process_unread(self._taken)
-                self._inbox.done(self._taken)
-        self._do_posted()
-        for request in self._inbox.drain():
-            with self._faults.survived():
-                self._pipeline.process_unread(request)
-        with self._faults.survived():
-            self._pipeline.flush()
-
-    async def run(self, work: Callable[[], _T], timeout_s: float | None = None) -> _T:
-        """Have the worker do this between two pieces of work, or do it here when no worker runs. Raises `TimeoutError`."""
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """Have the worker do this between two pieces of work, or do it here when no worker runs."""
         if self._thread is None or self._is_given_up:
             return work()
         outcome: Future[_T] = Future()
@@ -155,8 +79,7 @@ class Worker:
             settle(outcome, work)
 
         self.post(do)
-        async with asyncio.timeout(timeout_s):
-            return await asyncio.wrap_future(outcome)
+        return await asyncio.wrap_future(outcome)
 
     def post(self, work: Callable[[], None]) -> None:
         """Have the worker do this between two pieces of its own work, without waiting for it."""
@@ -180,6 +103,7 @@ class Worker:
     def give_up(self) -> None:
         """Leave the pipeline to the caller: the worker does nothing more with it when it comes back."""
         self._is_given_up = True
+        self._pipeline.scoring.give_up()
         if self._finishing is not None:
             self._finishing.cancel()
 
@@ -190,67 +114,47 @@ class Worker:
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join(timeout_s)
-        for _, evaluator in plug_ins(self._pipeline.scorer.criteria):
-            evaluator.threads.end()
 
     def _run(self) -> None:
-        self._thread_id = threading.get_ident()
         next_tick = next_flush = self.busy_since_ns = self._clock()
         is_due = False
         while not self._is_ending:
             self.busy_since_ns = None
-            if self._under_way is not None:
-                self._under_way.rests()
-            request = self._taken = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
+            request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
             now = self.busy_since_ns = self._clock()
-            try:
-                # First what came first: work that closes everything would leave open what is in this request.
-                if request is not None:
-                    if self._under_way is not None and isinstance(request.entry, int):
-                        self._under_way.reads(request.entry)
-                    with self._survived():
-                        # From here on the pipeline passes it on, whatever happens.
-                        self._taken = None
-                        self._pipeline.process(request)
-                    self._inbox.done(request)
-                self._do_posted()
-                if self._is_given_up:
-                    return
-                if self._inbox.is_empty or now >= next_tick:
-                    with self._survived():
-                        self._pipeline.egress.forward()
-                if now >= next_tick or (is_due and request is None):
-                    # Of a tick that fails, what failed is closed; whether more is due shows at the next one.
-                    is_due = False
-                    with self._survived():
+            # First what came first: work that closes everything would leave open what is in this request.
+            if request is not None:
+                with self._faults.survived(BaseException):
+                    self._pipeline.process(request)
+                self._inbox.done(request)
+            self._do_posted()
+            if self._is_given_up:
+                return
+            if self._inbox.is_empty or now >= next_tick:
+                with self._faults.survived(BaseException):
+                    self._pipeline.egress.forward()
+            if now >= next_tick or (is_due and request is None):
+                # Of a tick that fails, what failed is closed; whether more is due shows at the next one.
+                is_due = False
+                with self._faults.survived(BaseException):
+                    try:
                         # What waits in the inbox came in time: nothing closes as if it had not.
                         is_due = self._pipeline.tick(now if request is None else request.received_ns)
-                    ended = self._clock()
-                    # Requests have as much time as trajectories while there is more to close.
-                    next_tick = ended + min(ended - now, _TICK_NS) if is_due else now + _TICK_NS
-                if now >= next_flush or self._pipeline.egress.is_pressing:
-                    next_flush = now + _FLUSH_EVERY_NS
-                    with self._survived():
-                        self._pipeline.flush()
-            except GivenUp:
-                return
-
-    @contextmanager
-    def _survived(self) -> Generator[None]:
-        """Do one piece of work; no exception but `GivenUp` ends the thread, not even one that would end a process."""
-        with self._faults.survived():
-            try:
-                yield
-            except (Exception, GivenUp):
-                raise
-            except BaseException as error:
-                raise _EndedError(type(error).__name__) from error
+                    except GivenUp:
+                        return
+                ended = self._clock()
+                # Requests have as much time as trajectories while there is more to close.
+                next_tick = ended + min(ended - now, _TICK_NS) if is_due else now + _TICK_NS
+            if now >= next_flush or self._pipeline.egress.is_pressing:
+                next_flush = now + _FLUSH_EVERY_NS
+                with self._faults.survived(BaseException):
+                    self._pipeline.flush()
 
     def _do_posted(self) -> None:
-        while not self._is_given_up or self.died_ns is not None:
+        while not self._is_given_up:
             try:
                 work = self._work.get_nowait()
             except queue.Empty:
                 return
-            with self._survived():
+            with self._faults.survived(BaseException):
                 work()

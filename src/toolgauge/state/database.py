@@ -23,6 +23,7 @@ _SCHEMA = (
     journal_rows.COUNTED_SCHEMA,
     journal_rows.SAMPLED_SCHEMA,
     journal_rows.EFFECTS_SCHEMA,
+    journal_rows.CRASHES_SCHEMA,
 )
 VERSION = len(_SCHEMA)
 # "tlga": what `file` and others know the file by. Files of version 1 have none.

@@ -73,13 +73,14 @@ class Journal:
         try:
             losses = store.take_losses()
             with store.transaction() as connection:
-                # Since when requests have been received, by this process or those before it, without a pause of a minute.
-                start, self.received_since_ns = journal_rows.count_start(connection, clock())
+                self.begun = journal_rows.count_start(connection, clock())
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
             raise StartError(str(error)) from error
         self._count(losses)
-        self._ids = itertools.count(start * journal_rows.IDS_A_START)
+        # Since when requests have been received, by this process or those before it, without a pause of a minute.
+        self.received_since_ns = self.begun.since_ns
+        self._ids = itertools.count(self.begun.number * journal_rows.IDS_A_START)
         self._thread: threading.Thread | None = None
         # Guards what follows.
         self._changed = threading.Condition()
@@ -94,15 +95,13 @@ class Journal:
         self._is_failing = False
         # Since when the current transaction is being written, by the monotonic clock.
         self._writing_since_s: float | None = None
-        self._is_stall_logged = False
-        self._is_damaged = False
+        self._is_stall_logged = self._is_damaged = False
         # Entries of an earlier process: how many were read, and the ids of those that are unreadable.
         self._read = 0
         self._unreadable: list[int] = []
         self._missed = Group()
         self.unwritten = Unwritten(settings.max_bytes // _UNWRITTEN_PART)
-        self._alive_due_s = 0.0
-        self._forget_due_s = 0.0
+        self._alive_due_s = self._forget_due_s = 0.0
         self._try_again_after_s = try_again_s
         self._try_again_s = 0.0
         self._show()
@@ -243,12 +242,14 @@ class Journal:
         with self._changed:
             self._is_closing = True
             self._changed.notify()
-        if self._thread is None:
-            return
         within_s = 1.0 if self._stalled_s else _CLOSE_WITHIN_S
-        self._thread.join(within_s)
-        if self._thread.is_alive():
-            _LOG.error("the journal could not be closed within %d s: the disk does not answer", within_s)
+        if self._thread is not None:
+            self._thread.join(within_s)
+            if self._thread.is_alive():
+                _LOG.error("the journal could not be closed within %d s: the disk does not answer", within_s)
+                return
+        with suppress(StateError), self._store.transaction() as connection:
+            journal_rows.write_end(connection)
 
     def _work(self) -> None:
         try:

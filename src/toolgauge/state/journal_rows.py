@@ -38,11 +38,15 @@ COUNTED_SCHEMA = (
     "UPDATE entries SET checksum = ~checksum WHERE delivered",
 )
 SAMPLED_SCHEMA = ("ALTER TABLE closed ADD COLUMN sampled BLOB",)
+# How many processes in a row have not ended in order, the running one among them.
+CRASHES_SCHEMA = ("ALTER TABLE process ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0",)
 EFFECTS_SCHEMA = ("ALTER TABLE shown ADD COLUMN effects BLOB NOT NULL DEFAULT x''",)
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
 # Each start has ids of its own, higher than those of all starts before it.
 IDS_A_START = 2**40
+# So many processes in a row may crash with an entry before it goes on unscored.
+MAX_CRASHES = 3
 _ROWS_A_QUERY = 1000
 # More were never counted: a damaged number, or id, must not leave the range of ids.
 _MAX_STARTS = 2**22
@@ -206,12 +210,24 @@ def sizes(connection: sqlite3.Connection) -> Sizes:
     return Sizes(*row)
 
 
-def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
-    """Count a start within a transaction; return its number, and since when senders have lost nothing."""
+class Start(NamedTuple):
+    """The number of a start, since when senders have lost nothing, and how many processes before it crashed in a row."""
+
+    number: int
+    since_ns: int
+    crashes: int
+
+    def crashed_with(self, entry_id: int) -> bool:
+        """Return whether the last three processes had this entry, and each of them crashed."""
+        return min(self.number - entry_id // IDS_A_START, self.crashes) >= MAX_CRASHES
+
+
+def count_start(connection: sqlite3.Connection, now_ns: int) -> Start:
+    """Count a start within a transaction, as a crash until `write_end`."""
     connection.execute("INSERT OR IGNORE INTO process (id, starts) VALUES (1, 0)")
-    row: tuple[object, object, object] = connection.execute("SELECT starts, since_ns, alive_ns FROM process").fetchone()
+    row: tuple[object, ...] = connection.execute("SELECT starts, since_ns, alive_ns, crashes FROM process").fetchone()
     # Damaged rows hold anything.
-    starts, since_ns, alive_ns = (value if isinstance(value, int) else None for value in row)
+    starts, since_ns, alive_ns, crashes = (value if isinstance(value, int) else None for value in row)
     newest: tuple[int, object] = connection.execute(
         "SELECT id, received_ns FROM entries WHERE id < ? ORDER BY id DESC LIMIT 1", (_MAX_STARTS * IDS_A_START,)
     ).fetchone() or (0, 0)
@@ -219,8 +235,13 @@ def count_start(connection: sqlite3.Connection, now_ns: int) -> tuple[int, int]:
     last_ns = max(alive_ns or 0, newest[1] if isinstance(newest[1], int) else 0)
     if since_ns is None or not 0 <= now_ns - last_ns <= SENDERS_WAIT_NS:
         since_ns = now_ns
-    connection.execute("UPDATE process SET starts = ?, since_ns = ?", (start, since_ns))
-    return start, since_ns
+    connection.execute("UPDATE process SET starts = ?, since_ns = ?, crashes = crashes + 1", (start, since_ns))
+    return Start(start, since_ns, crashes or 0)
+
+
+def write_end(connection: sqlite3.Connection) -> None:
+    """Write, within a transaction, that the process ends in order."""
+    connection.execute("UPDATE process SET crashes = 0")
 
 
 def write_since(connection: sqlite3.Connection, since_ns: int) -> None:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.delivery import Assignment, BrokerMessage, JournalRow, Outgoing, Signal, Source
+from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, JournalRow, Outgoing, Signal, Source
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 
 
@@ -44,6 +44,9 @@ class _Claims(Struct, kw_only=True):
 
 class Ledger:
     """Counts claims on sources. May be used in any thread; unknown sources are not needed by anyone."""
+
+    # Whether anything outlives the process.
+    has_journal = True
 
     def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
@@ -315,3 +318,19 @@ class OffsetJournal:
         """Return the partition that needed the message; `None` where it was not needed."""
         part = self._partitions.get((message.topic, message.assignment.partition))
         return None if part is None or part.needed.pop(message, None) is None else part
+
+
+class NoLedger(Ledger):
+    """Counts nothing: without a journal and a broker, no request is read again."""
+
+    has_journal = False
+
+    def __init__(self) -> None:
+        super().__init__(OffsetJournal(None))
+
+    def new_entry(self, signal: Signal, body: bytes, received_ns: int, *, own: bool) -> JournalEntry:
+        """Return an entry that is not written."""
+        return JournalEntry(id=NO_ENTRY, signal=signal, body=body, received_ns=received_ns, own=own)
+
+
+NO_LEDGER = NoLedger()

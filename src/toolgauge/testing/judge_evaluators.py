@@ -1,17 +1,16 @@
 """Checks an evaluator that asks a judge against its contract, with made-up answers that fit the form of each question."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import islice
 from typing import cast
 
 from jsonschema_rs import Draft202012Validator
 
+from toolgauge.judge.inquiry import Answer, ScriptedEvaluator
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import JudgeEvaluator, Question
-from toolgauge.model.outcomes import Level, Outcome
-from toolgauge.model.ports import Evaluation, Evaluator
+from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.testing.evaluators import check_evaluator
 from toolgauge.testing.samples import SECRET
@@ -23,55 +22,31 @@ def check_judge_evaluator(
     evaluator: JudgeEvaluator, trajectories: Sequence[Trajectory] = (), expectations: Sequence[Expected | None] = ()
 ) -> None:
     """Raise `AssertionError` unless the evaluator keeps its contract, whichever of the possible answers it gets."""
+    name = type(evaluator).__name__
+    # Forms known to be valid: checking one takes longer than all the rest.
+    checked: set[str] = set()
+
+    def answering(kind: int) -> Answer:
+        def answer(question: Question) -> JsonObject:
+            assert question.instructions.strip(), f"{name} asks without instructions"
+            assert question.prompt.strip(), f"{name} asks about nothing"
+            assert question.form_name, f"{name} does not name its form"
+            form = repr(question.form)
+            if form not in checked:
+                Draft202012Validator(question.form, offline=True)
+                checked.add(form)
+            fixed = (question.instructions, question.form_name, form, *question.notes)
+            has_secret = any(SECRET in text for text in fixed)
+            assert not has_secret, f"{name} lets recorded text into its instructions or its form"
+            verdict = _fitting(question.form, kind, _DEEPEST)
+            assert isinstance(verdict, dict), f"{name} asks for a verdict that is no object"
+            return verdict
+
+        return answer
+
     for kind in range(3):
         # Its version and level are those of what it stands for, so they are no class variables.
-        check_evaluator(cast("Evaluator", _Answered(evaluator, kind)), trajectories, expectations)
-
-
-@dataclass(frozen=True)
-class _Answered:
-    """Yields outcomes itself: every question gets an answer of the form that it asks for."""
-
-    evaluator: JudgeEvaluator
-    kind: int
-    # Forms known to be valid: checking one takes longer than all the rest.
-    checked: set[str] = field(default_factory=set[str], compare=False)
-
-    @property
-    def version(self) -> str:
-        return self.evaluator.version
-
-    @property
-    def level(self) -> Level:
-        return self.evaluator.level
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        outcomes: list[Outcome] = []
-        for asking in self.evaluator.questions(trajectory, expected):
-            if asking is None:
-                continue
-            call, asked = asking
-            outcome = self._answer(asked) if isinstance(asked, Question) else asked
-            if self.level == "call":
-                yield call, outcome
-            outcomes.append(outcome)
-        if self.level == "trajectory":
-            yield None, self.evaluator.joined(outcomes)
-
-    def _answer(self, question: Question) -> Outcome:
-        name = type(self.evaluator).__name__
-        assert question.instructions.strip(), f"{name} asks without instructions"
-        assert question.prompt.strip(), f"{name} asks about nothing"
-        assert question.form_name, f"{name} does not name its form"
-        form = repr(question.form)
-        if form not in self.checked:
-            Draft202012Validator(question.form, offline=True)
-            self.checked.add(form)
-        fixed = (question.instructions, question.form_name, form, *question.notes)
-        assert not any(SECRET in text for text in fixed), f"{name} lets recorded text into its instructions or its form"
-        verdict = _fitting(question.form, self.kind, _DEEPEST)
-        assert isinstance(verdict, dict), f"{name} asks for a verdict that is no object"
-        return self.evaluator.outcome(question, verdict)
+        check_evaluator(cast("Evaluator", ScriptedEvaluator(evaluator, answering(kind))), trajectories, expectations)
 
 
 def _fitting(form: JsonObject, kind: int, depth: int) -> Json:

@@ -1,7 +1,6 @@
 """Compares two definitions of a tool: the arguments, which of them are required, and the types and values of each.
 
-Of common spellings of one meaning (the order of names, one `const` or an `enum`, `nullable`) only one is kept. A difference anywhere
-else is a change whose effect is not known.
+A difference anywhere else is a change whose effect is not known.
 """
 
 import json
@@ -13,35 +12,29 @@ from toolgauge.model.masks import is_mask
 from toolgauge.model.metrics import short_hash
 from toolgauge.model.observations import ToolDefinition
 
-# By place, hashes of the texts there; several where alternatives have no name.
-Words: TypeAlias = dict[str, list[str]]
+# Hashes of texts by their place.
+Words: TypeAlias = dict[str, str]
 Difference: TypeAlias = tuple[Literal["breaking", "changed", "additive", "wording"], str]
 
 _ROOT = "$.parameters"
-_MAX_DEPTH = 32
+_MAX_DEPTH = 64
 _GRAVEST = ("breaking", "changed", "additive")
-_ALL: frozenset[Json] = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
+_ALL: frozenset[str] = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 # Keywords without an effect on what is valid.
 _ANNOTATIONS = frozenset(
-    ("description", "title", "default", "examples", "example", "format", "nullable", "deprecated", "readOnly", "writeOnly")
+    ("description", "title", "default", "examples", "example", "format", "deprecated", "readOnly", "writeOnly")
 ) | {"$schema", "$id"}  # fmt: skip
 _BY_NAME = frozenset(("properties", "patternProperties", "dependentSchemas", "$defs", "definitions"))
-_DEFINITIONS = ("$defs", "definitions")
 # The ends of texts that a producer has cut.
 _CUT = ("...", "\u2026", "truncated]", "truncated>")
 
 
 def canonical(definition: ToolDefinition) -> tuple[JsonObject | None, Words]:
-    """Return the schema of a definition, `None` where it was not recorded, and its words."""
-    words: dict[str, set[str]] = {}
-    schema = None
-    if definition.parameters is not None:
-        schema = _written(definition.parameters, _ROOT, words, 0)
-        # Arguments are an object, whether the schema says so or not.
-        if schema.get("type") == ["object"]:
-            del schema["type"]
+    """Return the schema of a definition without annotations, `None` where it was not recorded, and its words."""
+    words: Words = {}
+    schema = None if definition.parameters is None else _object(_bare(definition.parameters, _ROOT, words, 0))
     _note(words, "$.description", definition.description)
-    return schema, {place: sorted(found) for place, found in sorted(words.items())}
+    return schema, words
 
 
 def difference(old: tuple[JsonObject | None, Words], new: tuple[JsonObject | None, Words]) -> Difference | None:
@@ -50,50 +43,38 @@ def difference(old: tuple[JsonObject | None, Words], new: tuple[JsonObject | Non
         found = sorted(_differences(old[0], new[0]), key=lambda one: _GRAVEST.index(one[0]))
         if found:
             return found[0]
-    for place in sorted(old[1].keys() & new[1].keys()):
-        before, after = set(old[1][place]), set(new[1][place])
-        # A text that is missing on one side is no change.
-        if not (before <= after or after <= before):
-            return "wording", place
-    return None
+    # A text that is missing on one side is no change.
+    places = (place for place in sorted(old[1].keys() & new[1].keys()) if old[1][place] != new[1][place])
+    return next((("wording", place) for place in places), None)
 
 
-def _note(words: dict[str, set[str]], place: str, text: Json) -> None:
+def _note(words: Words, place: str, text: Json) -> None:
     """Note a text; one that a producer cut or masked counts as missing."""
     bare = " ".join(text.split()) if isinstance(text, str) else ""
     if bare and not bare.endswith(_CUT) and not is_mask(bare):
-        words.setdefault(place, set()).add(short_hash(bare)[:6])
+        words[place] = short_hash(bare)[:6]
 
 
-def _written(schema: JsonObject, place: str, words: dict[str, set[str]], depth: int) -> JsonObject:
-    """Write a schema in one spelling, and collect its words; beyond the bounds it allows everything."""
+def _bare(value: Json, place: str, words: Words, depth: int, *, are_names: bool = False) -> Json:
+    """Leave out annotations, collect the texts among them, and sort values that have no order."""
+    if depth > _MAX_DEPTH:
+        return None
+    if isinstance(value, list):
+        items = [_bare(one, f"{place}.{number}", words, depth + 1) for number, one in enumerate(value)]
+        has_order = any(isinstance(one, dict | list) for one in items)
+        return items if has_order else sorted(items, key=_text)
+    if not isinstance(value, dict):
+        return value
     found: JsonObject = {}
-    for word in ("description", "format"):
-        _note(words, f"{place}.{word}", schema.get(word))
-    for key, value in schema.items() if depth <= _MAX_DEPTH else ():
-        if key in _ANNOTATIONS:
-            continue
-        at = f"{place}.{key}"
-        if key in _BY_NAME and isinstance(value, dict):
-            members = {name: one for name, one in value.items() if isinstance(one, dict)}
-            found[key] = {**value, **{name: _written(one, f"{at}.{name}", words, depth + 1) for name, one in members.items()}}  # fmt: skip
-        elif isinstance(value, dict):
-            found[key] = _written(value, at, words, depth + 1)
-        elif isinstance(value, list) and key not in ("enum", "required", "type"):
-            found[key] = [_written(one, at, words, depth + 1) if isinstance(one, dict) else one for one in value]
-        else:
-            found[key] = int(value) if isinstance(value, float) and value.is_integer() else value
-    if "const" in found:
-        found["enum"] = [found.pop("const")]
-    is_nullable = schema.get("nullable") is True
-    types = [one.lower() for one in _list(found.pop("type", None)) if isinstance(one, str)]
-    if values := _list(found.get("enum")):
-        found["enum"] = _sorted([*values, *([None] if is_nullable else [])])
-    elif types:
-        found["type"] = _sorted([*types, *(["null"] if is_nullable else [])])
-    found["required"] = _sorted(_list(found.get("required")))
-    everything = {"additionalProperties": True, "uniqueItems": False}
-    return {key: one for key, one in found.items() if one not in (None, [], {}) and everything.get(key) is not one}
+    for key, one in value.items():
+        if are_names or key not in _ANNOTATIONS:
+            # A single type is a list of one.
+            written: Json = [one] if key == "type" and isinstance(one, str) and not are_names else one
+            are_members = key in _BY_NAME and not are_names
+            found[key] = _bare(written, f"{place}.{key}", words, depth + 1, are_names=are_members)
+        elif key in ("description", "format"):
+            _note(words, f"{place}.{key}", one)
+    return found
 
 
 def _differences(old: JsonObject, new: JsonObject) -> Iterator[Difference]:
@@ -108,8 +89,13 @@ def _differences(old: JsonObject, new: JsonObject) -> Iterator[Difference]:
             # Names that a schema does not declare are unknown arguments.
             yield "breaking" if name in known else "additive", place
             continue
-        was, now = _argument(known[name], old), _argument(offered[name], new)
-        yield from _differences_of_values(was, now, place)
+        was, now = _object(known[name]), _object(offered[name])
+        before, after = ({*map(_text, _list(each.get("enum")))} for each in (was, now))
+        accepted, wanted = _accepted(now), _accepted(was)
+        if before != after:
+            yield "breaking" if after and (not before or before - after) else "additive", f"{place}.enum"
+        elif accepted != wanted:
+            yield "breaking" if wanted - accepted else "additive", f"{place}.type"
         if {**was, "type": 0, "enum": 0} != {**now, "type": 0, "enum": 0}:
             yield "changed", place
     for key in sorted((old.keys() | new.keys()) - {"required", "properties"}):
@@ -117,27 +103,8 @@ def _differences(old: JsonObject, new: JsonObject) -> Iterator[Difference]:
             yield "changed", f"{_ROOT}.{key}"
 
 
-def _argument(schema: Json, root: JsonObject) -> JsonObject:
-    """Return the schema of an argument, or the definition that it refers to."""
-    found = _object(schema)
-    reference = found.get("$ref")
-    for key in _DEFINITIONS if isinstance(reference, str) else ():
-        found = _object(_object(root.get(key)).get(str(reference).removeprefix(f"#/{key}/"))) or found
-    return found
-
-
-def _differences_of_values(old: JsonObject, new: JsonObject, place: str) -> Iterator[Difference]:
-    before, after = _list(old.get("enum")), _list(new.get("enum"))
-    accepted, wanted = _accepted(new), _accepted(old)
-    if before != after:
-        is_narrower = after and (not before or {*map(_text, before)} - {*map(_text, after)})
-        yield "breaking" if is_narrower else "additive", f"{place}.enum"
-    elif accepted != wanted:
-        yield "breaking" if wanted - accepted else "additive", f"{place}.type"
-
-
-def _accepted(schema: JsonObject) -> set[Json]:
-    types = set(_list(schema.get("type"))) or set(_ALL)
+def _accepted(schema: JsonObject) -> set[str]:
+    types = {one for one in _list(schema.get("type")) if isinstance(one, str)} or set(_ALL)
     return types | {"integer"} if "number" in types else types
 
 
@@ -145,14 +112,8 @@ def _text(value: Json) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _sorted(values: list[Json]) -> list[Json]:
-    """Return each value once, in one order."""
-    by_text = {_text(value): value for value in values}
-    return [by_text[text] for text in sorted(by_text)]
-
-
 def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+    return value if isinstance(value, list) else []
 
 
 def _object(value: Json) -> JsonObject:

@@ -159,7 +159,7 @@ class Watcher:
         if tool_changes or capped:
             self.on_tool_changes(tool_changes, capped)
         for whose in self._contracts.removed:
-            self._remove(_row(b"d", whose))
+            self._remove(_row(b"o", whose))
         self._contracts.removed = {}
         for key in self._unshown:
             self._show(self._streams[key])
@@ -315,7 +315,7 @@ class Watcher:
             saved = _SavedConversation(key, bare, list(conversation.tallies.items()))
             rows[row] = msgspec.msgpack.encode(saved)
         contracts = self._contracts
-        rows.update((_row(b"d", whose), contracts.dump(whose)) for whose in contracts.changed)
+        rows.update((_row(b"o", whose), contracts.dump(whose)) for whose in contracts.changed)
         contracts.changed = {}
         if rows:
             rows[_BUDGET] = msgspec.msgpack.encode(self._budget)
@@ -337,9 +337,9 @@ class Watcher:
                     self._budget = msgspec.msgpack.decode(saved, type=Budget)
                 elif row.startswith(b"s"):
                     streams.append(WatchedStream.load(saved))
-                elif row.startswith(b"d"):
+                elif row.startswith(b"o"):
                     self._contracts.restore(saved)
-                elif row.startswith(b"t"):
+                elif row.startswith((b"t", b"d")):
                     # Definitions in a form that earlier releases wrote: they are learned again.
                     self._removed.add(row)
                 else:

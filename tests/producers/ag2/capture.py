@@ -1,9 +1,5 @@
 """AG2 under OpenInference: an assistant and the user's proxy that runs its tools."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, tools_of, traced
 from openinference.instrumentation import using_session
 from openinference.instrumentation.ag2 import AG2Instrumentor
@@ -49,5 +45,4 @@ capture(
     play,
     packages=("ag2", "openinference-instrumentation-ag2", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
 )

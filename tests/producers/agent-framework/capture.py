@@ -1,9 +1,7 @@
 """Microsoft Agent Framework with its own instrumentation, over chat completions."""
 
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import SCENARIOS, STUB, capture, tools_of, traced
 
 provider = traced("agent-framework-app")
@@ -42,6 +40,5 @@ capture(
     play,
     packages=("agent-framework-core", "agent-framework-openai", "opentelemetry-sdk"),
     convention="its own instrumentation (GenAI conventions)",
-    flush=provider.force_flush,
     scenarios=(*SCENARIOS, "subagent"),
 )

@@ -3,17 +3,14 @@
 import asyncio
 import functools
 import json
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from agentscope.agent import Agent
 from agentscope.credential import OpenAICredential
 from agentscope.message import Msg, TextBlock
 from agentscope.middleware import TracingMiddleware
 from agentscope.model import OpenAIChatModel
 from agentscope.tool import FunctionTool, ToolChunk, Toolkit
-from client import SCENARIOS, STUB, capture, tools_of, traced
+from client import STUB, capture, tools_of, traced
 
 provider = traced("agentscope-app")
 LOOP = asyncio.new_event_loop()
@@ -42,11 +39,4 @@ def play(scenario, text, number, state):
     LOOP.run_until_complete(agent.reply(Msg(name="user", content=[TextBlock(text=text)], role="user")))
 
 
-capture(
-    "agentscope",
-    play,
-    packages=("agentscope", "opentelemetry-sdk"),
-    convention="AgentScope's TracingMiddleware",
-    flush=provider.force_flush,
-    scenarios=SCENARIOS,
-)
+capture("agentscope", play, packages=("agentscope", "opentelemetry-sdk"), convention="AgentScope's TracingMiddleware")

@@ -1,12 +1,9 @@
 """Agno under OpenInference or (`KIND=traceloop-agno`, `KIND=openlit-agno`, `KIND=genai-agno`) Traceloop, OpenLIT or OpenTelemetry, over chat completions."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import SCENARIOS, STUB, capture, tools_of, traced
-from opentelemetry import _logs, trace
+from opentelemetry import trace
 
 KIND = os.environ.get("KIND", "openinference-agno")
 if KIND == "openlit-agno":
@@ -16,7 +13,6 @@ if KIND == "openlit-agno":
     openlit.init(
         disable_metrics=True, disabled_instrumentors=["urllib"], otlp_endpoint=STUB, application_name="agno-app"
     )
-    provider = trace.get_tracer_provider()
 else:
     provider = traced("agno-app")
 if KIND == "traceloop-agno":
@@ -66,12 +62,6 @@ def play(scenario, text, number, state):
         agent.run(text)
 
 
-def flush():
-    provider.force_flush()
-    if KIND == "openlit-agno":
-        _logs.get_logger_provider().force_flush()
-
-
 capture(
     KIND,
     play,
@@ -79,7 +69,6 @@ capture(
     convention={"traceloop-agno": "Traceloop", "openlit-agno": "OpenLIT", "genai-agno": "GenAI"}.get(
         KIND, "OpenInference"
     ),
-    flush=flush,
     # Traceloop's spans show no call that did not run.
     scenarios=tuple(name for name in SCENARIOS if KIND != "traceloop-agno" or name != "bad_json"),
 )

@@ -4,10 +4,7 @@
 """
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, logged, run_tool, traced, without
 
 os.environ |= {
@@ -20,7 +17,8 @@ import boto3
 from opentelemetry import trace
 
 KIND = os.environ.get("KIND", "genai-bedrock")
-provider, logs = traced("bedrock-app"), logged("bedrock-app")
+provider = traced("bedrock-app")
+logged("bedrock-app")
 if KIND == "traceloop-bedrock":
     from opentelemetry.instrumentation.bedrock import BedrockInstrumentor as Instrumentor
 else:
@@ -73,11 +71,6 @@ def play(scenario, text, number, state):
             messages.append({"role": "user", "content": results})
 
 
-def flush():
-    provider.force_flush()
-    logs.force_flush()
-
-
 capture(
     KIND,
     play,
@@ -89,6 +82,5 @@ capture(
         "opentelemetry-sdk",
     ),
     convention="Traceloop" if KIND.startswith("traceloop") else "OpenTelemetry GenAI",
-    flush=flush,
     scenarios=without("sequence3", "bad_json", "stream"),
 )

@@ -2,10 +2,7 @@
 
 import asyncio
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, tools_of, traced
 
 os.environ["BEEAI_LOG_LEVEL"] = "ERROR"
@@ -47,6 +44,5 @@ capture(
     play,
     packages=("beeai-framework", "openinference-instrumentation-beeai", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
     names={"control": {"name": "final_answer", "arguments": {"response": "FINAL"}}},
 )

@@ -1,9 +1,5 @@
 """CAMEL's chat agent with OpenAI's client under OpenInference's instrumentation: its tools have no spans."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, tools_of, traced
 
 provider = traced("camel-app")
@@ -58,5 +54,4 @@ capture(
     play,
     packages=("camel-ai", "openai", "openinference-instrumentation-openai", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
 )

@@ -2,11 +2,8 @@
 
 import json
 import os
-import sys
 import tempfile
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, run_tool, traced, without
 from openinference.instrumentation.claude_agent_sdk import ClaudeAgentSDKInstrumentor
 
@@ -56,7 +53,6 @@ capture(
     play,
     packages=("claude-agent-sdk", "openinference-instrumentation-claude-agent-sdk", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
     names={"prefix": f"mcp__{SERVER}__"},
     scenarios=without("bad_json", "stream"),
 )

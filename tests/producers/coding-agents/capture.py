@@ -12,8 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "stub"))
-from steps import STUB, post
+from steps import STUB, end, post
 
 KIND = os.environ["KIND"]
 HERE = Path(__file__).resolve().parent
@@ -173,12 +172,7 @@ def play(name):
         if done.returncode or os.environ.get("SHOW"):
             print(name, done.returncode, done.stdout[-1500:], done.stderr[-1500:])
         time.sleep(0.1)
-    for one in post("end").get("traces", []):
-        calls = [
-            call["name"] + ("" if call["executed"] else "!") + ("?" if call["error"] else "")
-            for call in one["tool_calls"]
-        ]
-        print(name, one["trace_id"][:8], len(one.get("other_trace_ids", ())), *calls)
+    end(name)
     shutil.rmtree(home, ignore_errors=True)
 
 

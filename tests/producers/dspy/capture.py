@@ -1,11 +1,8 @@
 """DSPy's ReAct with OpenInference's instrumentation: its model writes the next tool into the fields of DSPy's prompt format."""
 
 import os
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import capture, definitions_of, tools_of, traced, without
 from steps import ask
 
@@ -63,7 +60,6 @@ capture(
     play,
     packages=("dspy", "openinference-instrumentation-dspy", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
     names={"control": {"name": "finish", "arguments": {}}},
     scenarios=without("unknown_tool", "bad_json", "stream"),
 )

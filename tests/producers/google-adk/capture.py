@@ -1,10 +1,7 @@
 """Google's ADK for Python under OpenInference, over Gemini's API."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import SCENARIOS, STUB, capture, tools_of, traced
 
 os.environ |= {"GOOGLE_GEMINI_BASE_URL": STUB, "GOOGLE_API_KEY": "none"}
@@ -51,7 +48,6 @@ capture(
     play,
     packages=("google-adk", "openinference-instrumentation-google-adk", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
     names={"handoff": "transfer_to_agent", "handoff_arguments": {"agent_name": "refund_agent"}},
     # Gemini writes no JSON of arguments.
     scenarios=(*(name for name in SCENARIOS if name != "bad_json"), "handoff"),

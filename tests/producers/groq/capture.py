@@ -1,10 +1,7 @@
 """Groq's client in a loop of an agent's own, under OpenInference or (`KIND=traceloop-groq`) Traceloop."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from chat_loop import converse
 from client import STUB, TOOLS, capture, traced, without
 
@@ -39,6 +36,5 @@ capture(
         "opentelemetry-sdk",
     ),
     convention=KIND.partition("-")[0],
-    flush=provider.force_flush,
     scenarios=without("stream"),
 )

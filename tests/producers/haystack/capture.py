@@ -1,10 +1,7 @@
 """An agent of Haystack in a pipeline, under its own tracing or (`KIND=openinference-haystack-agent`) OpenInference, over chat completions."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 os.environ["HAYSTACK_CONTENT_TRACING_ENABLED"] = "true"
 from client import SCENARIOS, STUB, capture, tools_of, traced
 
@@ -56,7 +53,6 @@ capture(
     packages=("haystack-ai", "opentelemetry-sdk")
     + (("openinference-instrumentation-haystack",) if KIND.startswith("openinference") else ()),
     convention="OpenInference" if KIND.startswith("openinference") else "Haystack",
-    flush=provider.force_flush,
     # Haystack drops calls with broken JSON, and the scripted model would ask for them for ever.
     scenarios=tuple(name for name in SCENARIOS if name != "bad_json"),
 )

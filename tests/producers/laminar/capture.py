@@ -2,11 +2,9 @@
 
 import json
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import SCENARIOS, STUB, TOOLS, capture, definitions_of
+from chat_loop import called, converse, streamed
+from client import SCENARIOS, STUB, TOOLS, capture
 from lmnr import Laminar, observe
 
 KIND = os.environ.get("KIND", "laminar")
@@ -22,26 +20,6 @@ import openai
 OBSERVED = {name: observe(name=name, span_type="TOOL")(tool) for name, tool in TOOLS.items()}
 CHAT = openai.OpenAI(base_url=f"{STUB}/v1", api_key="none", max_retries=0)
 CLAUDE = anthropic.Anthropic(base_url=STUB, api_key="none", max_retries=0)
-
-
-def asked_openai(scenario, messages):
-    offered = {"model": "stub-model", "messages": messages, "tools": definitions_of(scenario)}
-    if not scenario["stream"]:
-        message = CHAT.chat.completions.create(**offered).choices[0].message.model_dump(exclude_none=True)
-    else:
-        calls = {}
-        for chunk in CHAT.chat.completions.create(**offered, stream=True):
-            for one in chunk.choices[0].delta.tool_calls or () if chunk.choices else ():
-                call = calls.setdefault(
-                    one.index, {"id": one.id, "type": "function", "function": {"name": "", "arguments": ""}}
-                )
-                call["function"]["name"] += one.function.name or ""
-                call["function"]["arguments"] += one.function.arguments or ""
-        message = {"role": "assistant", "content": None, "tool_calls": list(calls.values())}
-        if not calls:
-            message = {"role": "assistant", "content": "Done."}
-    messages.append(message)
-    return [(one["id"], one["function"]["name"], one["function"]["arguments"]) for one in message.get("tool_calls", ())]
 
 
 def asked_anthropic(scenario, messages):
@@ -72,30 +50,21 @@ def asked_anthropic(scenario, messages):
     return [(block["id"], block["name"], json.dumps(block["input"])) for block in made if block["type"] == "tool_use"]
 
 
-def called(scenario, name, arguments):
-    if name not in {tool["name"] for tool in scenario["tools"]}:
-        return f"Error: unknown tool {name}"
-    try:
-        result = OBSERVED[name](**json.loads(arguments))
-    except Exception as error:
-        return f"Error: {type(error).__name__}: {error}"
-    return result if isinstance(result, str) else json.dumps(result)
-
-
 @observe(name="support-agent")
 def answer(scenario, messages):
     if scenario["conversation_id"]:
         Laminar.set_trace_session_id(session_id=scenario["conversation_id"])
-    while calls := (asked_openai if IS_OPENAI else asked_anthropic)(scenario, messages):
-        answers = [(call_id, called(scenario, name, arguments)) for call_id, name, arguments in calls]
-        if IS_OPENAI:
-            messages += [{"role": "tool", "tool_call_id": call_id, "content": text} for call_id, text in answers]
-        else:
-            blocks = [
-                {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": text.startswith("Error:")}
-                for call_id, text in answers
-            ]
-            messages.append({"role": "user", "content": blocks})
+    if IS_OPENAI:
+        ask = CHAT.chat.completions.create
+        return converse(streamed(ask) if scenario["stream"] else ask, scenario, messages, OBSERVED)
+    offered = {tool["name"] for tool in scenario["tools"]}
+    while calls := asked_anthropic(scenario, messages):
+        answers = [(call_id, called(name, arguments, OBSERVED, offered)) for call_id, name, arguments in calls]
+        blocks = [
+            {"type": "tool_result", "tool_use_id": call_id, "content": text, "is_error": text.startswith("Error:")}
+            for call_id, text in answers
+        ]
+        messages.append({"role": "user", "content": blocks})
     return "Done."
 
 

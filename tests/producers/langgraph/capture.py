@@ -2,11 +2,8 @@
 or `splunk-langgraph`."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from client import SCENARIOS, STUB, capture, tools_of, traced
+from client import STUB, capture, tools_of, traced
 
 os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
 os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
@@ -72,11 +69,4 @@ def play(scenario, text, number, state):
     agent.invoke({"messages": [{"role": "user", "content": text}]}, config)
 
 
-capture(
-    KIND,
-    play,
-    packages=("langchain", "langgraph", PACKAGE),
-    convention=PACKAGE,
-    flush=provider.force_flush,
-    scenarios=SCENARIOS,
-)
+capture(KIND, play, packages=("langchain", "langgraph", PACKAGE), convention=PACKAGE)

@@ -2,10 +2,7 @@
 
 import functools
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, tools_of, traced, without
 
 KIND = os.environ.get("KIND", "livekit")
@@ -46,7 +43,6 @@ capture(
     play,
     packages=("livekit-agents", "livekit-plugins-openai", "opentelemetry-sdk"),
     convention="OpenTelemetry GenAI and LiveKit",
-    flush=provider.force_flush,
     # LiveKit completes arguments that break off: `bad_json` would show nothing.
     scenarios=without("bad_json", "stream"),
 )

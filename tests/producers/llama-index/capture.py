@@ -1,10 +1,7 @@
 """LlamaIndex's function agent, over chat completions, under OpenInference, Traceloop or its own package (`KIND=llama-index-otel`)."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import SCENARIOS, STUB, capture, tools_of, traced
 
 KIND = os.environ.get("KIND", "openinference-llama-index")
@@ -70,7 +67,6 @@ capture(
     play,
     packages=("llama-index-core", PACKAGE, "opentelemetry-sdk"),
     convention={"traceloop-llama-index": "Traceloop", "llama-index-otel": "LlamaIndex"}.get(KIND, "OpenInference"),
-    flush=provider.force_flush,
     names={"handoff": "handoff", "handoff_arguments": {"to_agent": "refund_agent", "reason": "money"}},
     scenarios=(*SCENARIOS, "handoff"),
 )

@@ -6,7 +6,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, traced, without
 from mcp_agent.agents.agent import Agent
 from mcp_agent.app import MCPApp
@@ -60,7 +59,6 @@ capture(
     play,
     packages=("mcp-agent", "mcp"),
     convention="mcp-agent's own spans",
-    flush=provider.force_flush,
     names={"prefix": "support__"},
     scenarios=without("mixed_error", "bad_args", "bad_json", "stream"),
 )

@@ -1,10 +1,7 @@
 """Mirascope's calls with tools, in a loop of an agent's own, under its own tracing."""
 
 import contextlib
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, tools_of, traced
 from mirascope import llm, ops
 
@@ -36,10 +33,4 @@ def play(scenario, text, number, state):
     state["messages"] = response.messages
 
 
-capture(
-    "mirascope",
-    play,
-    packages=("mirascope", "openai", "opentelemetry-sdk"),
-    convention="OpenTelemetry GenAI",
-    flush=provider.force_flush,
-)
+capture("mirascope", play, packages=("mirascope", "openai", "opentelemetry-sdk"), convention="OpenTelemetry GenAI")

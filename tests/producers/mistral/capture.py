@@ -1,9 +1,5 @@
 """Mistral's client in a loop of an agent's own."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from chat_loop import converse
 from client import STUB, TOOLS, capture, traced, without
 
@@ -31,6 +27,5 @@ capture(
     play,
     packages=("mistralai", "openinference-instrumentation-mistralai", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
     scenarios=without("stream"),
 )

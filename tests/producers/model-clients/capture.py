@@ -5,10 +5,7 @@ KIND is one of `openinference-anthropic`, `traceloop-anthropic`, `genai-anthropi
 
 import json
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, run_tool, traced, without
 
 KIND = os.environ["KIND"]
@@ -126,6 +123,5 @@ capture(
     play,
     packages=PACKAGES[KIND],
     convention="OpenInference" if KIND.startswith("openinference") else "GenAI",
-    flush=provider.force_flush,
     scenarios=without("retry", "bad_json", "stream_parallel"),
 )

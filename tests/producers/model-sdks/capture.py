@@ -2,10 +2,7 @@
 `elastic-openai`, `agentops`, `langwatch`, `judgeval` or `honeyhive`."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from chat_loop import converse
 from client import SCENARIOS, STUB, TOOLS, capture, logged, traced
 from opentelemetry import trace
@@ -42,22 +39,18 @@ def official():
 
     OpenAIInstrumentor().instrument(tracer_provider=provider)
     span = provider.get_tracer("client-app").start_as_current_span("assistant")
-    return span, lambda tool: tool, provider.force_flush, ("opentelemetry-instrumentation-genai-openai",)
+    return span, lambda tool: tool, None, ("opentelemetry-instrumentation-genai-openai",)
 
 
 def elastic():
     os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "true"
-    provider, logger = traced("client-app"), logged("client-app")
+    provider = traced("client-app")
+    logged("client-app")
     from opentelemetry.instrumentation.openai import OpenAIInstrumentor
 
     OpenAIInstrumentor().instrument(tracer_provider=provider)
     span = provider.get_tracer("client-app").start_as_current_span("assistant")
-
-    def flush():
-        provider.force_flush()
-        logger.force_flush()
-
-    return span, lambda tool: tool, flush, ("elastic-opentelemetry-instrumentation-openai",)
+    return span, lambda tool: tool, None, ("elastic-opentelemetry-instrumentation-openai",)
 
 
 def by_langwatch():
@@ -73,10 +66,7 @@ def by_langwatch():
 
         return traced_agent
 
-    def flush():
-        trace.get_tracer_provider().force_flush()
-
-    return agent, langwatch.span(type="tool"), flush, ("langwatch",)
+    return agent, langwatch.span(type="tool"), None, ("langwatch",)
 
 
 def by_judgeval():
@@ -116,10 +106,8 @@ def by_agentops():
         log_level="CRITICAL",
     )
     # Its own exporter does not go with this release of OpenTelemetry.
-    processor = BatchSpanProcessor(EXPORTER)
-    trace.get_tracer_provider().add_span_processor(processor)
-    flush = processor.force_flush
-    return operation(name="assistant"), traced_tool, flush, ("agentops",)
+    trace.get_tracer_provider().add_span_processor(BatchSpanProcessor(EXPORTER))
+    return operation(name="assistant"), traced_tool, None, ("agentops",)
 
 
 WRAPPED = []

@@ -1,9 +1,5 @@
 """OpenAI's Agents SDK under OpenLIT, over chat completions."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 import openlit
 from client import SCENARIOS, STUB, capture, tools_of
 
@@ -12,7 +8,6 @@ openlit.init(disable_metrics=True, disabled_instrumentors=["urllib"], otlp_endpo
 import agents
 from agents import Agent, Runner, SQLiteSession, function_tool
 from openai import AsyncOpenAI
-from opentelemetry import _logs, trace
 
 agents.set_default_openai_api("chat_completions")
 
@@ -45,16 +40,10 @@ async def play(scenario, text, number, state):
             pass
 
 
-def flush():
-    trace.get_tracer_provider().force_flush()
-    _logs.get_logger_provider().force_flush()
-
-
 capture(
     "openlit-openai-agents",
     play,
     packages=("openai-agents", "openlit", "opentelemetry-sdk"),
     convention="OpenLIT",
-    flush=flush,
     scenarios=(*SCENARIOS, "subagent", "handoff"),
 )

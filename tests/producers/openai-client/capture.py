@@ -1,14 +1,9 @@
 """OpenAI's client in a loop of an agent's own, under the SDK that KIND names: `langfuse-openai`, `langtrace-openai`, `logfire-openai` or `mlflow-openai`."""
 
 import os
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
-from chat_loop import converse
+from chat_loop import converse, streamed
 from client import SCENARIOS, STUB, TOOLS, capture, traced
-from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -66,32 +61,14 @@ client = openai.OpenAI(api_key="none", base_url=f"{STUB}/v1", max_retries=0)
 tools = {name: tool if KIND == "langtrace-openai" else around(name)(tool) for name, tool in TOOLS.items()}
 
 
-def streamed(**asked):
-    """Ask with a stream, and put the whole answer together."""
-    text, calls = "", {}
-    for chunk in client.chat.completions.create(stream=True, **asked):
-        for choice in chunk.choices:
-            text += choice.delta.content or ""
-            for call in choice.delta.tool_calls or ():
-                known = calls.setdefault(call.index, {"id": "", "name": "", "arguments": ""})
-                known["id"] += call.id or ""
-                known["name"] += call.function.name or ""
-                known["arguments"] += call.function.arguments or ""
-    made = [
-        SimpleNamespace(id=one["id"], function=SimpleNamespace(name=one["name"], arguments=one["arguments"]))
-        for one in calls.values()
-    ]
-    message = SimpleNamespace(content=text or None, tool_calls=made)
-    return SimpleNamespace(choices=[SimpleNamespace(message=message)])
-
-
 def play(scenario, text, number, state):
     messages = state.setdefault("messages", [{"role": "system", "content": "Help the user."}])
 
     @around("assistant")
     def assistant(question):
         messages.append({"role": "user", "content": question})
-        return converse(streamed if scenario["stream"] else client.chat.completions.create, scenario, messages, tools)
+        ask = client.chat.completions.create
+        return converse(streamed(ask) if scenario["stream"] else ask, scenario, messages, tools)
 
     if scenario["conversation_id"] and KIND == "langfuse-openai":
         with langfuse.propagate_attributes(session_id=scenario["conversation_id"]):
@@ -105,8 +82,6 @@ def flush():
         mlflow.tracing.provider.provider.get().force_flush()
     elif KIND == "langfuse-openai":
         langfuse.get_client().flush()
-    else:
-        trace.get_tracer_provider().force_flush()
 
 
 capture(

@@ -1,9 +1,5 @@
 """Pydantic AI under OpenInference's span processor, over chat completions."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, tools_of, traced
 
 provider = traced("pydantic-app")
@@ -46,5 +42,4 @@ capture(
     play,
     packages=("pydantic-ai-slim", "openinference-instrumentation-pydantic-ai", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
 )

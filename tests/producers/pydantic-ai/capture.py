@@ -1,9 +1,5 @@
 """Pydantic AI with its own instrumentation, and its OpenAI model."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, tools_of, traced
 from openai import AsyncOpenAI
 from pydantic_ai import Agent, InstrumentationSettings
@@ -28,6 +24,5 @@ capture(
     play,
     packages=("pydantic-ai-slim", "openai", "opentelemetry-sdk"),
     convention="gen_ai semconv",
-    flush=provider.force_flush,
     scenarios=("conformance",),
 )

@@ -2,14 +2,12 @@
 
 import logging
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 os.environ["SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE"] = "true"
 from client import STUB, capture, logged, tools_of, traced
 
-provider, logs = traced("kernel-app"), logged("kernel-app")
+traced("kernel-app")
+logs = logged("kernel-app")
 
 from openai import AsyncOpenAI
 from opentelemetry.sdk._logs import LoggingHandler
@@ -45,6 +43,5 @@ capture(
     play,
     packages=("semantic-kernel", "openai", "opentelemetry-sdk"),
     convention="OpenTelemetry GenAI",
-    flush=lambda: (provider.force_flush(), logs.force_flush()),
     names={"prefix": "support-"},
 )

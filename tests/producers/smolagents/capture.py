@@ -1,10 +1,7 @@
 """smolagents' ToolCallingAgent with OpenTelemetry's own instrumentation of smolagents and of OpenAI's client."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, run_tool, traced, without
 
 os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
@@ -66,6 +63,5 @@ capture(
     play,
     packages=("smolagents", "opentelemetry-instrumentation-genai-smolagents"),
     convention="GenAI",
-    flush=provider.force_flush,
     scenarios=without("tool_error", "mixed_error", "retry", "unknown_tool", "bad_args", "bad_json", "stream"),
 )

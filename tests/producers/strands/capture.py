@@ -1,9 +1,5 @@
 """Strands Agents for Python under OpenInference's span processor, over chat completions."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import STUB, capture, tools_of, traced
 
 provider = traced("strands-app")
@@ -43,5 +39,4 @@ capture(
     play,
     packages=("strands-agents", "openinference-instrumentation-strands-agents", "opentelemetry-sdk"),
     convention="OpenInference",
-    flush=provider.force_flush,
 )

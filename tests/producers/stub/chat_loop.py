@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 from client import definitions_of
@@ -27,11 +28,12 @@ def converse(
         if not calls:
             return message.content or ""
         for call_id, name, given in calls:
-            content = _called(name, given, tools, offered)
+            content = called(name, given, tools, offered)
             messages.append({"role": "tool", "tool_call_id": call_id, "content": content})
 
 
-def _called(name: str, given: str, tools: Mapping[str, Callable[..., Any]], offered: set[str]) -> str:
+def called(name: str, given: str, tools: Mapping[str, Callable[..., Any]], offered: set[str]) -> str:
+    """Run a call of the model, and return what the model is told."""
     if name not in offered:
         return f"Error: no tool called {name}"
     try:
@@ -39,3 +41,23 @@ def _called(name: str, given: str, tools: Mapping[str, Callable[..., Any]], offe
     except Exception as error:  # noqa: BLE001 - whatever it is, the model reads it
         return f"Error: {type(error).__name__}: {error}"
     return result if isinstance(result, str) else json.dumps(result)
+
+
+def streamed(ask: Callable[..., Any]) -> Callable[..., Any]:
+    """Ask with a stream, and put the whole answer together."""
+
+    def whole(**asked: Any) -> Any:
+        text, calls = "", dict[int, Any]()
+        for chunk in ask(stream=True, **asked):
+            for choice in chunk.choices:
+                text += choice.delta.content or ""
+                for call in choice.delta.tool_calls or ():
+                    function = SimpleNamespace(name="", arguments="")
+                    known = calls.setdefault(call.index, SimpleNamespace(id="", function=function))
+                    known.id += call.id or ""
+                    known.function.name += call.function.name or ""
+                    known.function.arguments += call.function.arguments or ""
+        message = SimpleNamespace(content=text or None, tool_calls=[*calls.values()])
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
+
+    return whole

@@ -6,11 +6,8 @@ It stands beside the packages of a producer, in their environment, and needs Ope
 import asyncio
 import builtins
 import inspect
-import json
-import os
 import sys
 import time
-import urllib.request
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, Literal
@@ -23,25 +20,17 @@ from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from steps import STUB, end, post
 
-STUB = os.environ.get("STUB", "http://127.0.0.1:21500")
 SCENARIOS = (
     *("one_call", "sequence3", "parallel", "tool_error", "mixed_error", "retry", "nested", "multi_turn"),
     *("unknown_tool", "bad_args", "bad_json", "no_tool", "stream", "stream_parallel"),
 )
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def without(*names: str) -> tuple[str, ...]:
     """Return all scenarios but these; `stream` stands for both that stream."""
     return tuple(name for name in SCENARIOS if name not in names and name.partition("_")[0] not in names)
-
-
-def post(route: str, body: object = None) -> Any:
-    """Take one step at the stub."""
-    request = urllib.request.Request(f"{STUB}/stub/{route}", data=json.dumps(body).encode(), method="POST")
-    with _OPENER.open(request) as answer:
-        return json.load(answer)
 
 
 def run_tool(name: str, given: object) -> Any:
@@ -137,11 +126,11 @@ def capture(
     *,
     packages: tuple[str, ...],
     convention: str,
-    flush: Callable[[], object],
+    flush: Callable[[], object] | None = None,
     scenarios: tuple[str, ...] = SCENARIOS,
     **more: Any,
 ) -> None:
-    """Play scenarios one after another, those of the command line or these."""
+    """Play scenarios one after another, those of the command line or these, and flush the exporters of the process after each."""
     versions = {name: version(name) for name in packages}
     for name in sys.argv[1:] or scenarios:
         about = {"producer": producer, "scenario": name, "versions": versions, "convention": convention, **more}
@@ -158,13 +147,11 @@ def capture(
                 post("failed", f"{type(error).__name__}: {error}")
                 print("FAILED", name, type(error).__name__, str(error)[:300])
             time.sleep(0.06)
-        flush()
-        for one in post("end").get("traces", []):
-            calls = [
-                call["name"] + ("" if call["executed"] else "!") + ("?" if call["error"] else "")
-                for call in one["tool_calls"]
-            ]
-            print(name, one["trace_id"][:8], len(one.get("other_trace_ids", ())), *calls)
+        for exported in (trace.get_tracer_provider(), _logs.get_logger_provider()):
+            getattr(exported, "force_flush", bool)()
+        if flush is not None:
+            flush()
+        end(name)
 
 
 async def _awaited(played: Any) -> None:

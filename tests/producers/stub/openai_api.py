@@ -118,11 +118,7 @@ def _response_events(answer: Answer) -> Iterator[dict[str, Any]]:
     for index, item in enumerate(_items(answer)):
         at = {"item_id": item["id"], "output_index": index}
         empty = item | ({"arguments": ""} if item["type"] == "function_call" else {"content": []})
-        yield {
-            "type": "response.output_item.added",
-            "output_index": index,
-            "item": empty | {"status": "in_progress"},
-        }
+        yield {"type": "response.output_item.added", "output_index": index, "item": empty | {"status": "in_progress"}}
         yield from _call_events(item, at) if item["type"] == "function_call" else _text_events(item, at)
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     yield {"type": "response.completed", "response": response(answer)}
@@ -131,12 +127,7 @@ def _response_events(answer: Answer) -> Iterator[dict[str, Any]]:
 def _call_events(item: Mapping[str, Any], at: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for piece in pieces(item["arguments"]):
         yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
-    yield {
-        "type": "response.function_call_arguments.done",
-        **at,
-        "name": item["name"],
-        "arguments": item["arguments"],
-    }
+    yield {"type": "response.function_call_arguments.done", **at, "name": item["name"], "arguments": item["arguments"]}
 
 
 def _text_events(item: Mapping[str, Any], at: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -153,13 +144,7 @@ def _items(answer: Answer) -> list[dict[str, Any]]:
     if not answer.calls:
         part = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
         return [
-            {
-                "id": f"msg_{answer.id}",
-                "type": "message",
-                "role": "assistant",
-                "status": "completed",
-                "content": [part],
-            }
+            {"id": f"msg_{answer.id}", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
         ]
     return [
         {

@@ -164,11 +164,7 @@ def event_stream_frame(kind: str, value: Mapping[str, Any]) -> bytes:
     """Encode one event of AWS's binary event stream."""
     headers = b"".join(
         _header(name, text)
-        for name, text in (
-            (":event-type", kind),
-            (":content-type", "application/json"),
-            (":message-type", "event"),
-        )
+        for name, text in ((":event-type", kind), (":content-type", "application/json"), (":message-type", "event"))
     )
     body = json.dumps(value, ensure_ascii=False).encode()
     prelude = struct.pack(">II", len(headers) + len(body) + 16, len(headers))

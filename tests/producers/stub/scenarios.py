@@ -6,7 +6,7 @@ call that starts it. Names of hand-off and sub-agent tools differ between framew
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal
@@ -116,194 +116,133 @@ def _weather(city: str, temp: float, unit: str = "celsius") -> Call:
     return Call(name="get_weather", arguments={"city": city, "unit": unit}, result={"city": city, "temp": temp})
 
 
-def _one_call(_: Names) -> Scenario:
-    script = Script(text="What is the weather in Paris?", steps=((_weather("Paris", 21.5),),), final="21.5 degrees.")
-    return Scenario(name="one_call", runs=(script,))
+def _fetch(report: str, result: Any = None, error: tuple[str, str] | None = None) -> Call:
+    return Call(name="fetch_report", arguments={"report_id": report}, result=result, error=error)
 
 
-def _sequence(name: str = "sequence3", **options: Any) -> Scenario:
-    steps = (
-        (Call(name="find_customer", arguments={"email": "zoe@example.com"}, result={"customer_id": "C-714"}),),
-        (
-            Call(
-                name="list_orders",
-                arguments={"customer_id": "C-714"},
-                result={"orders": [{"order_id": "A-1009", "amount": 59.9}]},
-            ),
-        ),
-        (
-            Call(
-                name="refund_order",
-                arguments={"order_id": "A-1009", "amount": 59.9, "reason": "arrived broken"},
-                result={"refund_id": "R-77", "state": "done"},
-            ),
-        ),
-    )
-    script = Script(text="Refund the last order of zoe@example.com.", steps=steps, final="Refund R-77 is done.")
+def _find(customer: str) -> Call:
+    return Call(name="find_customer", arguments={"email": "zoe@example.com"}, result={"customer_id": customer})
+
+
+def _list(customer: str, order: str) -> Call:
+    orders = {"orders": [{"order_id": order, "amount": 59.9}]}
+    return Call(name="list_orders", arguments={"customer_id": customer}, result=orders)
+
+
+def _refund(order: str, refund: str) -> Call:
+    arguments = {"order_id": order, "amount": 59.9, "reason": "arrived broken"}
+    return Call(name="refund_order", arguments=arguments, result={"refund_id": refund, "state": "done"})
+
+
+def _run(name: str, text: str, *steps: Sequence[Call], final: str, **options: Any) -> Scenario:
+    """Make a scenario of one run of one agent."""
+    script = Script(text=text, steps=tuple(tuple(step) for step in steps), final=final)
     return Scenario(name=name, runs=(script,), **options)
 
 
-def _parallel(name: str = "parallel", **options: Any) -> Scenario:
+def _sequence(name: str, **options: Any) -> Scenario:
+    calls = _find("C-714"), _list("C-714", "A-1009"), _refund("A-1009", "R-77")
+    text = "Refund the last order of zoe@example.com."
+    return _run(name, text, *([call] for call in calls), final="Refund R-77 is done.", **options)
+
+
+def _parallel(name: str, **options: Any) -> Scenario:
     calls = (_weather("København", 11.5), _weather("東京", 24.0), _weather("Lima", 65.5, "fahrenheit"))
-    script = Script(text="Weather in København, 東京 and Lima?", steps=(calls,), final="11.5, 24 and 65.5.")
-    return Scenario(name=name, runs=(script,), **options)
+    return _run(name, "Weather in København, 東京 and Lima?", calls, final="11.5, 24 and 65.5.", **options)
 
 
-def _tool_error(_: Names) -> Scenario:
-    call = Call(
-        name="delete_file",
-        arguments={"path": "/etc/shadow"},
-        error=("PermissionError", "permission denied: /etc/shadow"),
-    )
-    script = Script(text="Delete /etc/shadow.", steps=((call,),), final="I could not delete it.")
-    return Scenario(name="tool_error", runs=(script,))
-
-
-def _mixed_error(_: Names) -> Scenario:
-    failed = Call(
-        name="fetch_report",
-        arguments={"report_id": "2026-Q1"},
-        error=("TimeoutError", "the archive did not answer"),
-    )
-    script = Script(
-        text="Fetch the reports of the first two quarters.",
-        steps=(
-            (
-                failed,
-                Call(name="fetch_report", arguments={"report_id": "2026-Q2"}, result={"pages": 12}),
-            ),
-            (_weather("Turin", 18.5),),
-        ),
+def _plain() -> Iterator[Scenario]:
+    """Make the scenarios in which models and tools do as they should, or tools fail."""
+    yield _run("one_call", "What is the weather in Paris?", [_weather("Paris", 21.5)], final="21.5 degrees.")
+    yield _sequence("sequence3")
+    yield _parallel("parallel")
+    denied = ("PermissionError", "permission denied: /etc/shadow")
+    delete = Call(name="delete_file", arguments={"path": "/etc/shadow"}, error=denied)
+    yield _run("tool_error", "Delete /etc/shadow.", [delete], final="I could not delete it.")
+    slow = _fetch("2026-Q1", error=("TimeoutError", "the archive did not answer"))
+    yield _run(
+        "mixed_error",
+        "Fetch the reports of the first two quarters.",
+        [slow, _fetch("2026-Q2", {"pages": 12})],
+        [_weather("Turin", 18.5)],
         final="The first one could not be fetched.",
+        note="two calls of one turn, the first fails",
     )
-    return Scenario(name="mixed_error", runs=(script,), note="two calls of one turn, the first fails")
-
-
-def _retry(_: Names) -> Scenario:
-    arguments = {"report_id": "2026-Q3"}
-    script = Script(
-        text="Fetch the report 2026-Q3.",
-        steps=(
-            (Call(name="fetch_report", arguments=arguments, error=("ConnectionError", "connection reset by peer")),),
-            (Call(name="fetch_report", arguments=arguments, result="Revenue grew by 4 %."),),
-        ),
-        final="Revenue grew by 4 %.",
-    )
-    return Scenario(name="retry", runs=(script,))
-
-
-def _nested(_: Names) -> Scenario:
-    call = Call(
-        name="create_event",
-        arguments={
-            "title": 'Übergabe "Nord"',
-            "when": {"date": "2026-11-30", "minutes": 45},
-            "attendees": [
-                {"name": "Zoë", "email": "zoe@example.com"},
-                {"name": "李雷", "email": "li@example.com"},
-            ],
-            "notes": "first line\nsecond line 🚀",
-            "private": False,
-        },
-        result={"event_id": "E-5", "links": {"calendar": "https://calendar.example.com/E-5"}},
-    )
-    script = Script(text="Plan the handover with Zoë and 李雷.", steps=((call,),), final="Event E-5 is planned.")
-    return Scenario(name="nested", runs=(script,))
-
-
-def _multi_turn(_: Names) -> Scenario:
+    reset = _fetch("2026-Q3", error=("ConnectionError", "connection reset by peer"))
+    grew = "Revenue grew by 4 %."
+    yield _run("retry", "Fetch the report 2026-Q3.", [reset], [_fetch("2026-Q3", grew)], final=grew)
+    event = {
+        "title": 'Übergabe "Nord"',
+        "when": {"date": "2026-11-30", "minutes": 45},
+        "attendees": [{"name": "Zoë", "email": "zoe@example.com"}, {"name": "李雷", "email": "li@example.com"}],
+        "notes": "first line\nsecond line 🚀",
+        "private": False,
+    }
+    made = {"event_id": "E-5", "links": {"calendar": "https://calendar.example.com/E-5"}}
+    plan = Call(name="create_event", arguments=event, result=made)
+    yield _run("nested", "Plan the handover with Zoë and 李雷.", [plan], final="Event E-5 is planned.")
     first = Script(text="Weather in Oslo?", steps=((_weather("Oslo", 3.5),),), final="3.5 degrees in Oslo.")
     second = Script(text="And what about Rome?", steps=((_weather("Rome", 17.0),),), final="17 degrees in Rome.")
-    return Scenario(name="multi_turn", runs=(first, second), conversation_id="conv-zoë-42")
+    yield Scenario(name="multi_turn", runs=(first, second), conversation_id="conv-zoë-42")
 
 
-def _subagent(names: Names) -> Scenario:
-    asked = "Search a flight from OSL to FCO"
-    inner = Call(
-        name="search_flights",
-        arguments={"origin": "OSL", "destination": "FCO"},
-        result={"flight": "DY1872", "price": 129},
+def _agents(names: Names) -> Iterator[Scenario]:
+    """Make the scenarios of several agents."""
+    asked, told = "Search a flight from OSL to FCO", "DY1872 for 129."
+    flight = {"flight": "DY1872", "price": 129}
+    inner = Call(name="search_flights", arguments={"origin": "OSL", "destination": "FCO"}, result=flight)
+    argument = {names.subagent_argument: asked}
+    outer = Call(name=names.subagent, arguments=argument, result=told, kind="agent_as_tool")
+    coordinator = Script(
+        text="I need to get from Oslo to Rome.",
+        steps=((outer,), (_weather("Rome", 17.0),)),
+        final="Take DY1872; it has 17 degrees in Rome.",
+        agents=("coordinator",),
     )
-    outer = Call(
-        name=names.subagent,
-        arguments={names.subagent_argument: asked},
-        result="DY1872 for 129.",
-        kind="agent_as_tool",
-    )
-    return Scenario(
-        name="subagent",
-        runs=(
-            Script(
-                text="I need to get from Oslo to Rome.",
-                steps=((outer,), (_weather("Rome", 17.0),)),
-                final="Take DY1872; it has 17 degrees in Rome.",
-                agents=("coordinator",),
-            ),
-        ),
-        below=(Script(text=asked, steps=((inner,),), final="DY1872 for 129.", agents=("flight_agent",)),),
-    )
-
-
-def _handoff(names: Names) -> Scenario:
+    below = Script(text=asked, steps=((inner,),), final=told, agents=("flight_agent",))
+    yield Scenario(name="subagent", runs=(coordinator,), below=(below,))
     over = Call(name=names.handoff, arguments=names.handoff_arguments, kind="handoff")
     refund = Call(name="refund_order", arguments={"order_id": "A-1009", "amount": 59.9}, result={"refund_id": "R-78"})
-    script = Script(
+    triage = Script(
         text="I want my money back for order A-1009.",
         steps=((over,), (refund,)),
         final="Refund R-78 is on its way.",
         agents=("triage_agent", "refund_agent", "refund_agent"),
     )
-    return Scenario(name="handoff", runs=(script,))
+    yield Scenario(name="handoff", runs=(triage,))
 
 
-def _unknown_tool(_: Names) -> Scenario:
-    script = Script(
-        text="Will it rain in Lima?",
-        steps=((Call(name="get_forecast", arguments={"town": "Lima"}),), (_weather("Lima", 18.25),)),
-        final="18.25 degrees in Lima.",
-    )
-    return Scenario(name="unknown_tool", runs=(script,), tools=("get_weather",))
-
-
-def _bad_args(_: Names) -> Scenario:
-    script = Script(
-        text="Weather in Lima, please.",
-        steps=((Call(name="get_weather", arguments={"town": "Lima"}),), (_weather("Lima", 18.25),)),
-        final="18.25 degrees in Lima.",
-    )
-    return Scenario(name="bad_args", runs=(script,), note="the first call breaks the schema; the model corrects it")
-
-
-def _bad_json(_: Names) -> Scenario:
-    script = Script(
-        text="What about the weather in Quito?",
-        steps=((Call(name="get_weather", arguments='{"city": "Quito", "unit": "fah'),), (_weather("Quito", 14.5),)),
-        final="14.5 degrees in Quito.",
-    )
-    return Scenario(name="bad_json", runs=(script,), note="the arguments of the first call break off")
-
-
-def _coding(names: Names) -> Scenario:
-    found, missing = names.read_arguments
+def _broken(names: Names) -> Iterator[Scenario]:
+    """Make the scenarios of calls that cannot run, and those of coding agents, streams and hidden content."""
+    lima, final = [_weather("Lima", 18.25)], "18.25 degrees in Lima."
+    forecast = Call(name="get_forecast", arguments={"town": "Lima"})
+    yield _run("unknown_tool", "Will it rain in Lima?", [forecast], lima, final=final, tools=("get_weather",))
+    wrong = Call(name="get_weather", arguments={"town": "Lima"})
+    note = "the first call breaks the schema; the model corrects it"
+    yield _run("bad_args", "Weather in Lima, please.", [wrong], lima, final=final, note=note)
+    cut = Call(name="get_weather", arguments='{"city": "Quito", "unit": "fah')
+    asked, quito = "What about the weather in Quito?", [_weather("Quito", 14.5)]
+    note = "the arguments of the first call break off"
+    yield _run("bad_json", asked, [cut], quito, final="14.5 degrees in Quito.", note=note)
     result, failure = names.read_results
-    failed = Call(name=names.read_tool, arguments=missing, error=("FileNotFoundError", failure), is_own=True)
-    answered = Call(name=names.read_tool, arguments=missing, result=failure, is_own=True)
-    steps = (
-        (Call(name=names.read_tool, arguments=found, result=result, is_own=True),),
-        (failed if names.read_fails else answered,),
-        (Call(name="get_forecast", arguments={"town": "Lima"}),),
+    found, missing = (Call(name=names.read_tool, arguments=one, is_own=True) for one in names.read_arguments)
+    lost = (
+        replace(missing, error=("FileNotFoundError", failure)) if names.read_fails else replace(missing, result=failure)
     )
-    script = Script(text="Sum up notes.txt and missing.txt.", steps=steps, final="There is only notes.txt.")
-    return Scenario(name="coding", runs=(script,), note="tools of the coding agent itself")
+    asked, final, note = (
+        "Sum up notes.txt and missing.txt.",
+        "There is only notes.txt.",
+        "tools of the coding agent itself",
+    )
+    yield _run("coding", asked, [replace(found, result=result)], [lost], [forecast], final=final, note=note)
+    yield _run("no_tool", "Say hello.", final="Hello!", tools=("get_weather",))
+    yield _sequence("stream", stream=True)
+    yield _parallel("stream_parallel", stream=True)
+    yield _sequence("content_off", content=False)
 
 
-def _no_tool(_: Names) -> Scenario:
-    script = Script(text="Say hello.", steps=(), final="Hello!")
-    return Scenario(name="no_tool", runs=(script,), tools=("get_weather",))
-
-
-def _conformance(_: Names) -> Scenario:
-    """Play the scenario that maintainers of producers record."""
+def _conformance() -> Scenario:
+    """Make the scenario that maintainers of producers record."""
     written = json.loads(CONFORMANCE.read_text())
 
     def call(made: Mapping[str, Any]) -> Call:
@@ -324,95 +263,49 @@ def _conformance(_: Names) -> Scenario:
     return Scenario(name="conformance", runs=tuple(scripts), conversation_id=written["conversation_id"])
 
 
-_FIND = Call(name="find_customer", arguments={"email": "zoe@example.com"}, result={"customer_id": "C-71460"})
-_LIST = Call(
-    name="list_orders",
-    arguments={"customer_id": "C-71460"},
-    result={"orders": [{"order_id": "A-100932", "amount": 59.9}]},
-)
-
-
-def _refund(refund_id: str) -> Call:
-    arguments = {"order_id": "A-100932", "amount": 59.9, "reason": "arrived broken"}
-    return Call(name="refund_order", arguments=arguments, result={"refund_id": refund_id, "state": "done"})
-
-
-def _faulty(name: str, *calls: Call, final: str, note: str) -> Scenario:
-    script = Script(
-        text="My order arrived broken, refund it. I am zoe@example.com.",
-        steps=tuple((call,) for call in calls),
-        final=final,
+def _faulty() -> Iterator[Scenario]:
+    """Make the scenarios of faults that no span marks, and one without a fault."""
+    order = "A-100932"
+    find, orders, refund = _find("C-71460"), _list("C-71460", order), _refund(order, "RF-40417")
+    failed = replace(orders, result={"error": "customer not found"})
+    told = "Your order A-200417 of 59.90 was delivered on Monday."
+    scenarios: list[tuple[str, list[Call], str, str]] = [
+        (
+            "paid_twice",
+            [orders, refund, _refund(order, "RF-40418")],
+            "Refund RF-40418 is done.",
+            "one refund is made twice",
+        ),
+        ("told_error", [failed], told, "a result reports an error, once, and the answer does not"),
+        ("claimed", [orders], "Done! I have refunded your order.", "the answer tells of a refund that no call made"),
+        (
+            "invented_id",
+            [orders, refund],
+            "Your refund RF-58830 is on its way.",
+            "no tool returned the id in the answer",
+        ),
+        ("empty_answer", [orders, refund], "", "the answer is empty"),
+        ("good_answer", [orders, refund], f"Your refund RF-40417 for order {order} is done.", "without a fault"),
+    ]
+    text, tools = (
+        "My order arrived broken, refund it. I am zoe@example.com.",
+        ("find_customer", "list_orders", "refund_order"),
     )
-    return Scenario(name=name, runs=(script,), tools=("find_customer", "list_orders", "refund_order"), note=note)
+    for name, calls, final, note in scenarios:
+        yield _run(name, text, *([call] for call in (find, *calls)), final=final, tools=tools, note=note)
 
 
-def _paid_twice(_: Names) -> Scenario:
-    calls = _FIND, _LIST, _refund("RF-40417"), _refund("RF-40418")
-    return _faulty("paid_twice", *calls, final="Refund RF-40418 is done.", note="one refund is made twice")
+def _all(names: Names) -> dict[str, Scenario]:
+    made = (*_plain(), *_agents(names), *_broken(names), _conformance(), *_faulty())
+    return {one.name: one for one in made}
 
 
-def _told_error(_: Names) -> Scenario:
-    failed = replace(_LIST, result={"error": "customer not found"})
-    final = "Your order A-200417 of 59.90 was delivered on Monday."
-    return _faulty(
-        "told_error", _FIND, failed, final=final, note="a result reports an error, once, and the answer does not"
-    )
-
-
-def _claimed(_: Names) -> Scenario:
-    final = "Done! I have refunded your order."
-    return _faulty("claimed", _FIND, _LIST, final=final, note="the answer tells of a refund that no call made")
-
-
-def _invented_id(_: Names) -> Scenario:
-    final = "Your refund RF-58830 is on its way."
-    return _faulty(
-        "invented_id", _FIND, _LIST, _refund("RF-40417"), final=final, note="no tool returned the id in the answer"
-    )
-
-
-def _empty_answer(_: Names) -> Scenario:
-    return _faulty("empty_answer", _FIND, _LIST, _refund("RF-40417"), final="", note="the answer is empty")
-
-
-def _good_answer(_: Names) -> Scenario:
-    final = "Your refund RF-40417 for order A-100932 is done."
-    return _faulty("good_answer", _FIND, _LIST, _refund("RF-40417"), final=final, note="without a fault")
-
-
-_MAKERS: dict[str, Callable[[Names], Scenario]] = {
-    "one_call": _one_call,
-    "sequence3": lambda _: _sequence(),
-    "parallel": lambda _: _parallel(),
-    "tool_error": _tool_error,
-    "mixed_error": _mixed_error,
-    "retry": _retry,
-    "nested": _nested,
-    "multi_turn": _multi_turn,
-    "subagent": _subagent,
-    "handoff": _handoff,
-    "unknown_tool": _unknown_tool,
-    "bad_args": _bad_args,
-    "bad_json": _bad_json,
-    "coding": _coding,
-    "no_tool": _no_tool,
-    "stream": lambda _: _sequence("stream", stream=True),
-    "stream_parallel": lambda _: _parallel("stream_parallel", stream=True),
-    "content_off": lambda _: _sequence("content_off", content=False),
-    "conformance": _conformance,
-    "paid_twice": _paid_twice,
-    "told_error": _told_error,
-    "claimed": _claimed,
-    "invented_id": _invented_id,
-    "empty_answer": _empty_answer,
-    "good_answer": _good_answer,
-}
-SCENARIOS = tuple(_MAKERS)
+SCENARIOS = tuple(_all(Names()))
 
 
 def scenario(name: str, names: Names) -> Scenario:
     """Make the scenario of this name, with the framework's names of hand-offs and sub-agents in it."""
-    made = replace(_MAKERS[name](names), control=names.control)
+    made = replace(_all(names)[name], control=names.control)
     return replace(made, runs=tuple(_prefixed(script, names.prefix) for script in made.runs)) if names.prefix else made
 
 

@@ -20,3 +20,13 @@ def ask(path: str, body: object) -> Any:
 def post(route: str, body: object = None) -> Any:
     """Take one step at the stub."""
     return ask(f"stub/{route}", body)
+
+
+def end(name: str) -> None:
+    """End the scenario, and print what ran in each of its traces."""
+    for one in post("end").get("traces", []):
+        calls = [
+            call["name"] + ("" if call["executed"] else "!") + ("?" if call["error"] else "")
+            for call in one["tool_calls"]
+        ]
+        print(name, one["trace_id"][:8], len(one.get("other_trace_ids", ())), *calls)

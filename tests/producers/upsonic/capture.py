@@ -2,11 +2,8 @@
 
 import asyncio
 import os
-import sys
-from pathlib import Path
 
 os.environ["UPSONIC_TELEMETRY"] = "False"
-sys.path.insert(0, str(Path(__file__).parents[1] / "stub"))
 from client import SCENARIOS, STUB, capture, tools_of
 from upsonic import Agent, Task
 from upsonic.integrations.tracing import DefaultTracingProvider

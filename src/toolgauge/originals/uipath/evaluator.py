@@ -8,27 +8,21 @@ import json
 import re
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Scored
-from toolgauge.model.ports import CaseOutcome, Evaluation
+from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.selection import hidden_calls, shown
 
-_TOOL_NAME = "tool.name"
-_TOOL_ID = "tool.id"
-_SYNTHESIZED = "tool.synthesized"
-_INPUT = "input.value"
-_OUTPUT = "output.value"
 _ENVELOPE = "content"
 
 _DISALLOWED = re.compile(r"[^a-zA-Z0-9_-]")
@@ -57,7 +51,7 @@ class ToolOutput(BaseModel):
 
 
 class LiveCall(NamedTuple):
-    """A call that needs no check and is not shown; a model takes five times as long."""
+    """A call that needs no check; a model takes five times as long."""
 
     name: str
     args: dict[str, object]
@@ -93,59 +87,26 @@ def key_of(call: LiveCall) -> str:
     return call.name if call.id is None else call.id
 
 
-def spans_of(actual: JsonObject) -> Iterator[JsonObject]:
-    """Yield the attributes of the spans that count; raise `ValueError` when there are no spans as documented."""
-    written = actual.get("spans")
-    if not isinstance(written, list):
-        raise ValueError(f"`spans` must be a list, not {kind_of(written)}")
-    for span in written:
-        attributes = span.get("attributes") if isinstance(span, dict) else None
-        if not isinstance(span, dict) or not isinstance(attributes, dict | None):
-            raise ValueError("`spans` must be a list of objects with `attributes`")
-        if attributes and attributes.get(_TOOL_NAME) and not attributes.get(_SYNTHESIZED):
-            yield attributes
-
-
-def written_calls(actual: JsonObject, *, with_arguments: bool) -> list[ToolCall]:
-    """Read the calls; raises pydantic's error for arguments with a key that is no text."""
-    calls: list[ToolCall] = []
-    for attributes in spans_of(actual):
-        # Wart: a key of another kind than text is an error. The type says what has to be found out.
-        found = cast("dict[str, object]", read_arguments(attributes.get(_INPUT, {}))) if with_arguments else {}
-        calls.append(ToolCall(name=str(attributes[_TOOL_NAME]), args=found, id=_id(attributes)))
-    return calls
-
-
-def written_outputs(actual: JsonObject) -> list[ToolOutput]:
-    """Read the outputs of the calls."""
-    return [
-        ToolOutput(
-            name=str(attributes[_TOOL_NAME]), output=read_output(attributes.get(_OUTPUT, "")), id=_id(attributes)
-        )
-        for attributes in spans_of(actual)
-    ]
-
-
-def read_arguments(value: Json) -> Mapping[object, object]:
+def _read_arguments(value: object) -> dict[str, object]:
     """Read arguments as JSON, else as a Python literal. Wart: any other text looks like no arguments."""
-    if isinstance(value, dict):
-        return cast("Mapping[object, object]", value)  # a mapping's key type does not vary with its values
-    if not isinstance(value, str):
-        return {}
-    try:
-        parsed: object = json.loads(value)
-    except ValueError:
+    if isinstance(value, str):
         try:
-            with warnings.catch_warnings():
-                # Escapes that Python does not know are read as they are.
-                warnings.simplefilter("ignore")
-                parsed = ast.literal_eval(value)
-        except (SyntaxError, ValueError):
-            return {}
-    return cast("Mapping[object, object]", parsed) if isinstance(parsed, dict) else {}
+            value = json.loads(value)
+        except ValueError:
+            try:
+                with warnings.catch_warnings():
+                    # Escapes that Python does not know are read as they are.
+                    warnings.simplefilter("ignore")
+                    value = ast.literal_eval(value)
+            except (SyntaxError, ValueError):
+                return {}
+    members = cast("dict[object, object]", value) if isinstance(value, dict) else {}  # nothing is known of its items
+    if not all(isinstance(key, str) for key in members):
+        raise ValueError("UiPath refuses arguments with a key that is no text")
+    return cast("dict[str, object]", members)  # its keys are text
 
 
-def read_output(value: Json) -> str:
+def _read_output(value: Json) -> str:
     """Read an output: the content of an envelope, else the text. Wart: 0, false and null in an envelope are no output."""
     try:
         # Typed Any by json; JSON by its contract.
@@ -157,20 +118,22 @@ def read_output(value: Json) -> str:
     return str(found) if found else ""
 
 
-def _id(attributes: JsonObject) -> str | None:
-    value = attributes.get(_TOOL_ID)
-    return None if value is None else str(value)
-
-
 def made_calls(trajectory: Trajectory, keys: Iterable[str | None], *, with_outputs: bool = False) -> list[LiveCall]:
     """Take over the calls; unparsable arguments are none. Ids other than UiPath's tool ids count only among the expected `keys`."""
     known = frozenset(keys)
+    # Spans of a case come as they are written.
+    is_raw = trajectory.case_shape == "spans"
     calls: list[LiveCall] = []
     for call in trajectory.calls:
         arguments = call.arguments.value if isinstance(call.arguments, Recorded) else None
-        args = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}  # JSON is made of objects
+        found = cast("dict[str, object]", arguments) if isinstance(arguments, dict) else {}  # JSON is made of objects
+        args = _read_arguments(arguments) if is_raw else found
         own_id = call.call_id if call.call_id in known else None
-        output = _made_output(call.result) if with_outputs else ""
+        output = ""
+        if with_outputs and is_raw and isinstance(call.result, Recorded):
+            output = _read_output(call.result.value)
+        elif with_outputs:
+            output = _made_output(call.result)
         calls.append(LiveCall(call.name, args, own_id if call.tool_id is None else call.tool_id, output))
     return calls
 
@@ -233,51 +196,43 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
 
     version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    case_shapes: ClassVar[tuple[str, ...]] = ("spans",)
+    case_shape: ClassVar[str] = "spans"
     looks_at_calls: ClassVar[bool] = True
 
     name: str = ""
     description: str = ""
     default_evaluation_criteria: CriteriaT | None = None
 
-    @property
-    def expected_shapes(self) -> tuple[str, ...]:
-        """Return the keys of a case's `expected` that UiPath reads as they are."""
-        return tuple(self.criteria_type().model_fields)
+    @classmethod
+    def case_parameters(cls, expected: JsonObject, actual: JsonObject) -> JsonObject:
+        """Return the parameter that expectations of a case in UiPath's own words stand for."""
+        is_own = cls.case_shape in actual and not cls.criteria_type().model_fields.keys().isdisjoint(expected)
+        return {"default_evaluation_criteria": expected} if is_own else {}
 
     @property
-    def needs_reference(self) -> bool:
-        """Return whether a criterion has to give something to compare with."""
-        return self.default_evaluation_criteria is None
+    def needs(self) -> Needs:
+        """What a criterion has to give where the parameters hold nothing to compare with."""
+        return Needs(reference="calls" if self.default_evaluation_criteria is None else "any", raw_spans=True)
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
-        criteria = self.default_evaluation_criteria if expected is None else self.criteria_of(expected)
-        verdict: Judging
-        if criteria is None:
-            verdict = NotEvaluated(reason="no_reference", explanation="nothing is given to compare with")
-        elif isinstance(criteria, Errored):
-            verdict = criteria
-        elif trajectory.hidden_turns and self.looks_at_calls:
-            verdict = hidden_calls(trajectory)
-        else:
-            verdict = self.judged(criteria, trajectory)
+        verdict = self._verdict(trajectory, expected)
         yield None, verdict.outcome() if isinstance(verdict, Verdict) else verdict
 
-    def score_case(self, expected: JsonObject, actual: JsonObject) -> CaseOutcome:
-        """Score a case as it was written, with UiPath's own details."""
-        try:
-            criteria = None if expected else self.default_evaluation_criteria
-            verdict = self.judged_as_written(criteria or self.criteria_type().model_validate(expected), actual)
-        except ValidationError as error:
-            return CaseOutcome(outcome=Errored(error_type="validation", message=_refusals(error)))
-        except (ValueError, KeyError, RecursionError, MemoryError, OverflowError) as error:
-            # Errors that UiPath's own code raises here; it makes an error result of them.
-            return CaseOutcome(outcome=Errored(error_type=type(error).__name__, message=str(error)))
-        if not isinstance(verdict, Verdict):
-            return CaseOutcome(outcome=verdict)
-        details: Json = verdict.details()
-        return CaseOutcome(outcome=verdict.outcome(), original={"details": details})
+    def original(self, outcome: Outcome, trajectory: Trajectory, expected: Expected | None) -> JsonObject:  # noqa: ARG002 (its texts come from both sides)
+        """Return UiPath's own details."""
+        verdict = self._verdict(trajectory, expected)
+        return {"details": verdict.details()} if isinstance(verdict, Verdict) else {}
+
+    def _verdict(self, trajectory: Trajectory, expected: Expected | None) -> Judging:
+        criteria = self.default_evaluation_criteria if expected is None else self.criteria_of(expected)
+        if criteria is None:
+            return NotEvaluated(reason="no_reference", explanation="nothing is given to compare with")
+        if isinstance(criteria, Errored):
+            return criteria
+        if trajectory.hidden_turns and self.looks_at_calls:
+            return hidden_calls(trajectory)
+        return self.judged(criteria, trajectory)
 
     @classmethod
     def criteria_type(cls) -> type[CriteriaT]:
@@ -294,39 +249,6 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
     @abstractmethod
     def judged(self, criteria: CriteriaT, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
-
-    @abstractmethod
-    def judged_as_written(self, criteria: CriteriaT, actual: JsonObject) -> Judging:
-        """Judge the calls or the output of a case."""
-
-
-# By pydantic's name of a problem, the kind of value that is accepted.
-_ACCEPTED = {
-    "string_type": "text",
-    "dict_type": "an object",
-    "model_type": "an object",
-    "model_attributes_type": "an object",
-    "too_long": "a list of a comparator and a number",
-    "list_type": "a list",
-    "tuple_type": "a list of a comparator and a number",
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "missing": "given",
-}
-
-
-def _refusals(error: ValidationError) -> str:
-    refused: dict[str, tuple[str, list[str]]] = {}
-    for problem in error.errors():
-        # Of a field that takes several kinds each has a problem of its own, named at the end of the place.
-        steps = [str(step) for step in problem["loc"] if step not in ("str", "dict[str,any]")]
-        found = "missing" if problem["type"] == "missing" else kind_of(cast("Json", problem["input"]))
-        refused.setdefault(".".join(steps), (found, []))[1].append(_ACCEPTED.get(problem["type"], "of another kind"))
-    return "; ".join(
-        f"UiPath refuses `{place}`, which is {found}: it must be {' or '.join(accepted)}"
-        for place, (found, accepted) in refused.items()
-    )
 
 
 def unsupported(expected: Expected) -> Errored | None:

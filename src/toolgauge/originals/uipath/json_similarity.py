@@ -8,10 +8,11 @@ from itertools import zip_longest
 from typing import TypeAlias, cast
 
 from toolgauge.model.expected import Expected
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json
 from toolgauge.model.left_out import is_cut
 from toolgauge.model.outcomes import Errored, NotEvaluated
-from toolgauge.model.trajectory import Trajectory
+from toolgauge.model.ports import Needs
+from toolgauge.model.trajectory import CASE_OUTPUT, Trajectory
 from toolgauge.originals.uipath.evaluator import Criteria, Judging, UiPathEvaluator, Verdict
 from toolgauge.score.equality import agreement
 from toolgauge.score.plain_calls import kind_of
@@ -46,7 +47,7 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
     of two texts one by one. Parts: `leaves` that are expected, and `matched_leaves`, the sum of their likeness.
     """
 
-    case_shapes = ("output",)
+    case_shape = "output"
     looks_at_calls = False
 
     target_output_key: str | list[str] = _WHOLE
@@ -54,14 +55,9 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
     line_delimiter: str = "\n"
 
     @property
-    def needs_reference(self) -> bool:
-        """Calls are not looked at."""
-        return False
-
-    @property
-    def needs_answer(self) -> bool:
-        """Return whether a criterion has to give the expected output."""
-        return self.default_evaluation_criteria is None
+    def needs(self) -> Needs:
+        """What a criterion has to give where the parameters hold no expected output."""
+        return Needs(reference="answer" if self.default_evaluation_criteria is None else "any")
 
     def criteria_of(self, expected: Expected) -> OutputCriteria | Errored | None:
         """Take over the expected answer."""
@@ -82,16 +78,10 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
             return NotEvaluated(reason="no_content", explanation="no message of the assistant was recorded")
         if is_cut(answer):
             return NotEvaluated(reason="truncated", explanation="the answer was too long to keep")
+        # The output of a case is what it is written as.
+        written = trajectory.properties.get(CASE_OUTPUT)
         is_object = self.target_output_key != _WHOLE or not isinstance(criteria.expected_output, str)
-        return self._compared(criteria, _object_in(answer) if is_object else answer)
-
-    def judged_as_written(self, criteria: OutputCriteria, actual: JsonObject) -> Judging:
-        """Judge the output that a case gives."""
-        output = actual.get("output")
-        if not isinstance(output, str | dict):
-            message = f"UiPath refuses `output`, which is {kind_of(output)}: it must be text or an object"
-            return Errored(error_type="validation", message=message)
-        return self._compared(criteria, output)
+        return self._compared(criteria, _object_in(answer) if (written == "json" if written else is_object) else answer)
 
     def _compared(self, criteria: OutputCriteria, output: object) -> Judging:
         try:

@@ -29,15 +29,13 @@ from toolgauge.originals.uipath.evaluator import (
     made_calls,
     sanitised,
     unsupported,
-    written_calls,
-    written_outputs,
 )
 from toolgauge.score.plain_calls import kind_of
 from toolgauge.score.selection import shown
 
 
 class CallEvaluator(UiPathEvaluator[CriteriaT]):
-    """Reads the calls of a trajectory or a case and compares them with the expected ones."""
+    """Compares the calls of a trajectory with the expected ones."""
 
     looks_at: ClassVar[Literal["names", "arguments", "outputs"]] = "names"
 
@@ -46,15 +44,9 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
     def judged(self, criteria: CriteriaT, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
         calls = made_calls(trajectory, self.keys(criteria), with_outputs=self.looks_at == "outputs")
-        return self.unseen(criteria, calls, trajectory) or self.compared(criteria, calls, calls)
-
-    def judged_as_written(self, criteria: CriteriaT, actual: JsonObject) -> Judging:
-        """Judge the calls of a case."""
-        if self.looks_at == "outputs":
-            outputs = written_outputs(actual)
-            return self.compared(criteria, [LiveCall(one.name, {}, one.id, one.output) for one in outputs], outputs)
-        calls = written_calls(actual, with_arguments=self.looks_at == "arguments")
-        return self.compared(criteria, [LiveCall(one.name, one.args, one.id) for one in calls], calls)
+        # In spans of a case, what is not there is empty.
+        unseen = None if trajectory.case_shape == self.case_shape else self.unseen(criteria, calls, trajectory)
+        return unseen or self.compared(criteria, calls)
 
     @abstractmethod
     def keys(self, criteria: CriteriaT) -> Iterable[str | None]:
@@ -65,8 +57,8 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
         return None
 
     @abstractmethod
-    def compared(self, criteria: CriteriaT, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:
-        """Compare the calls; `shown_calls` are the same as the details show them."""
+    def compared(self, criteria: CriteriaT, calls: Sequence[LiveCall]) -> Judging:
+        """Compare the calls."""
 
     def verdict(
         self,
@@ -128,12 +120,13 @@ class ToolCallArgs(CallEvaluator[ArgsCriteria]):
         explanation = f"the arguments of {shown(name)} were not recorded"
         return NotEvaluated(reason="arguments_not_recorded", explanation=explanation)
 
-    def compared(self, criteria: ArgsCriteria, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:
+    def compared(self, criteria: ArgsCriteria, calls: Sequence[LiveCall]) -> Judging:
         """Compare the arguments."""
         expected = criteria.tool_calls
 
         def details(explanations: JsonObject) -> JsonObject:
-            return {"expected": str(expected), "actual": str(shown_calls), "explained_tool_calls_args": explanations}
+            made = [ToolCall(name=call.name, args=call.args, id=call.id) for call in calls]
+            return {"expected": str(expected), "actual": str(made), "explained_tool_calls_args": explanations}
 
         empty = both_or_one_empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
         if empty is not None:
@@ -218,7 +211,7 @@ class ToolCallCount(CallEvaluator[CountCriteria]):
         """Return the ids and names of the rules."""
         return criteria.tool_calls_count
 
-    def compared(self, criteria: CountCriteria, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:  # noqa: ARG002 (only counts are shown)
+    def compared(self, criteria: CountCriteria, calls: Sequence[LiveCall]) -> Judging:
         """Count the calls by tool."""
         rules = criteria.tool_calls_count
         counts = Counter(key_of(call) for call in calls)
@@ -305,7 +298,7 @@ class ToolCallOrder(CallEvaluator[OrderCriteria]):
         """Return the expected ids and names."""
         return criteria.tool_calls_order
 
-    def compared(self, criteria: OrderCriteria, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:  # noqa: ARG002 (only keys are shown)
+    def compared(self, criteria: OrderCriteria, calls: Sequence[LiveCall]) -> Judging:
         """Compare the order."""
         expected, made = criteria.tool_calls_order, [key_of(call) for call in calls]
 
@@ -405,12 +398,13 @@ class ToolCallOutput(CallEvaluator[OutputCriteria]):
         explanation = "" if name is None else f"the result of {shown(name)} was not recorded"
         return NotEvaluated(reason="results_not_recorded", explanation=explanation) if name is not None else None
 
-    def compared(self, criteria: OutputCriteria, calls: Sequence[LiveCall], shown_calls: Sequence[object]) -> Judging:
+    def compared(self, criteria: OutputCriteria, calls: Sequence[LiveCall]) -> Judging:
         """Compare the outputs."""
         expected = criteria.tool_outputs
 
         def details(explanations: JsonObject) -> JsonObject:
-            return {"expected": str(expected), "actual": str(shown_calls), "explained_tool_calls_outputs": explanations}
+            made = [ToolOutput(name=call.name, output=call.output, id=call.id) for call in calls]
+            return {"expected": str(expected), "actual": str(made), "explained_tool_calls_outputs": explanations}
 
         empty = both_or_one_empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
         if empty is not None:

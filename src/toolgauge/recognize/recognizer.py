@@ -185,11 +185,13 @@ def _reading(
     attributes: tuple[tuple[str, Scalar], ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
-    kinds = {type(seen) for seen in observations}
+    kinds = set(map(type, observations))
     if CallExecuted in kinds or CallAnswered in kinds:
         observations = tuple(map(opened, observations))
-    if not kinds.isdisjoint(_WITH_AGENT):
-        observations = tuple(map(_with_stable_name, observations))
+    for seen in observations:
+        if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
+            observations = tuple(map(_with_stable_name, observations))
+            break
     if span is not None and span.is_cut:
         observations = of_cut_span(span, observations)
     if span is not None and CallExecuted in kinds:

@@ -54,10 +54,8 @@ def content(value: Value) -> Content:
         return NOT_RECORDED
     if isinstance(value, (bytes, bytearray)):
         return parse_text(_text(value))
-    try:
-        return Recorded(_strict_plain(value, MAX_DEPTH))
-    except RecursionError:
-        return Unparsed(dump(plain(value)))
+    read = _plain(value, MAX_DEPTH + 1)
+    return Unparsed(dump(plain(value))) if nests_too_deep(read, MAX_DEPTH) else Recorded(read)
 
 
 def decoded(value: Value) -> Json:
@@ -284,16 +282,6 @@ def _unreadable(text: str, stripped: str) -> Content:
     if damaged_json.was_cut(text):
         return Unparsed(text, "truncated")
     return Unparsed(text)
-
-
-def _strict_plain(value: Value, room: int) -> Json:
-    if room == 0 and isinstance(value, (Mapping, list, tuple)):
-        raise RecursionError
-    if isinstance(value, Mapping):
-        return {clean(key): _strict_plain(item, room - 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict_plain(item, room - 1) for item in value]
-    return _plain(value, room)
 
 
 def _plain(value: Value, room: int) -> Json:

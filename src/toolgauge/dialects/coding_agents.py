@@ -328,9 +328,9 @@ class GeminiCli(PlainDialect):
         elif operation == _BATCH:
             # The calls of one batch: as completed, or as they were scheduled where nothing else is recorded.
             agent = values.as_str(attributes.get(conventions.AGENT))
-            completed = values.as_list(values.opened(attributes.get(conventions.OUTPUT)))
+            completed = values.as_list(values.decoded(attributes.get(conventions.OUTPUT)))
             scheduled: list[Json] = [
-                {"request": one} for one in values.as_list(values.opened(attributes.get(conventions.INPUT)))
+                {"request": one} for one in values.as_list(values.decoded(attributes.get(conventions.INPUT)))
             ]
             for position, item in enumerate(completed or scheduled):
                 call = values.as_object(item)
@@ -350,8 +350,8 @@ class GeminiCli(PlainDialect):
         elif operation == _TOOL:
             name = values.as_str(attributes.get(conventions.TOOL_NAME))
             if name is not None:
-                call = values.opened_object(attributes.get(conventions.OUTPUT))
-                request = values.opened_object(attributes.get(conventions.INPUT))
+                call = values.decoded_object(attributes.get(conventions.OUTPUT))
+                request = values.decoded_object(attributes.get(conventions.INPUT))
                 answer = _answer(call)
                 yield CallExecuted(
                     name=name,

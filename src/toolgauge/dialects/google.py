@@ -212,7 +212,7 @@ class Genkit(PlainDialect):
                         call = replace(call, result=Recorded(opened["output"]))
                 yield call
         elif subtype == _MODEL:
-            output = values.opened_object(attributes.get(_OUTPUT))
+            output = values.decoded_object(attributes.get(_OUTPUT))
             # Releases before 0.9 have several candidates, of which the first is used.
             candidates = values.as_list(output.get("candidates"))
             first = output if "message" in output else values.as_object(candidates[0] if candidates else None)
@@ -223,7 +223,7 @@ class Genkit(PlainDialect):
                 input_tokens=conventions.token_count(usage.get("inputTokens")),
                 output_tokens=conventions.token_count(usage.get("outputTokens")),
             )
-            tools = values.opened_object(attributes.get(_INPUT)).get("tools")
+            tools = values.decoded_object(attributes.get(_INPUT)).get("tools")
             yield from self._model_call(call, self._given(span), [written], tools)
         elif subtype == _FLOW:
             yield AgentRun(agent=values.as_str(attributes.get(_NAME)) or values.as_str(span.name))
@@ -241,7 +241,7 @@ class Genkit(PlainDialect):
                 yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
 
     def _given(self, span: Span) -> list[Message]:
-        given = values.opened_object(span.attributes.get(_INPUT)).get("messages")
+        given = values.decoded_object(span.attributes.get(_INPUT)).get("messages")
         return [_message(values.as_object(one)) for one in values.as_list(given)]
 
 

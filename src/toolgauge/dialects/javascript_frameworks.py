@@ -81,7 +81,7 @@ class Mastra(PlainDialect):
 
 def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield from conventions.newest_user_text(read_messages(attributes.get(_STEP_INPUT), "user"))
-    output = values.opened_object(attributes.get(_STEP_OUTPUT))
+    output = values.decoded_object(attributes.get(_STEP_OUTPUT))
     calls = values.as_list(output.get("toolCalls"))
     parts: JsonObject = {"tool_calls": calls, "parts": [{"type": "text", "content": output.get("text")}]}
     for seen in conventions.written([Message(parts, "assistant")], None):
@@ -93,7 +93,7 @@ def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
 
 def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:
     """Look up arguments in the provider's own answer: an empty object also stands for text that Mastra could not parse."""
-    for choice in values.as_list(values.opened_object(attributes.get(_BODY)).get("choices"))[:1]:
+    for choice in values.as_list(values.decoded_object(attributes.get(_BODY)).get("choices"))[:1]:
         message = values.as_object(values.as_object(choice).get("message"))
         for call in map(values.as_object, values.as_list(message.get("tool_calls"))):
             if call.get("id") == call_id:
@@ -292,7 +292,7 @@ class VoltAgent(PlainDialect):
             yield from _texts(attributes)
             yield from conventions.text_seen("assistant", attributes.get(_OUTPUT))
             # The parameters of a snapshot's tools are the insides of a zod schema, from which no JSON Schema follows.
-            state = values.opened_object(attributes.get(_SNAPSHOT))
+            state = values.decoded_object(attributes.get(_SNAPSHOT))
             listed = map(values.as_object, values.as_list(state.get("tools")))
             yield from self._conventions.offered(
                 [{"name": tool.get("name"), "description": tool.get("description")} for tool in listed]

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
@@ -150,7 +149,7 @@ def _read_call(span: Span) -> CallExecuted:
         # LlamaIndex's tool itself, whose output repeats name and arguments; without one only its step can name it.
         given = values.as_object(output.get("raw_input")).get("kwargs") if is_output else recorded["kwargs"]
         name = values.as_str(output.get("tool_name")) or ""
-        return langchain.llamaindex_answer(output).of(name, Recorded(values.as_object(given)))
+        return langchain.llamaindex_answer(output).of(name, values.part(values.as_object(given)))
     if set(recorded) == {"tool_name", "tool_args"} and recorded["tool_name"] == span.name:  # CrewAI
         return _in_result(span, wrapped=True).of(span.name, values.arguments(recorded["tool_args"]))
     named = next((found for key in _NAMES if (found := _text(span.attributes.get(key)))), None)

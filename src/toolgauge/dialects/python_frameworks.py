@@ -196,7 +196,7 @@ class LiveKit(PlainDialect):
                     yield from conventions.text_seen("user", attributes.get(_ASKED))
 
     def _given(self, span: Span) -> list[Message] | None:
-        items = values.as_list(values.opened_object(span.attributes.get(_CONTEXT)).get("items"))
+        items = values.as_list(values.decoded_object(span.attributes.get(_CONTEXT)).get("items"))
         return messages_of(items, "user") if _CONTEXT in span.attributes else None
 
 
@@ -255,7 +255,7 @@ class LlamaIndex(PlainDialect):
 
     def _given(self, span: Span) -> list[Message]:
         start = conventions.event(span, _START) or {}
-        return messages_of(provider_messages.given(values.opened(start.get(_LLAMA_MESSAGES))), "user")
+        return messages_of(provider_messages.given(values.decoded(start.get(_LLAMA_MESSAGES))), "user")
 
 
 _CONTENT = "mirascope.response.content"

@@ -414,7 +414,7 @@ def _llamaindex_call(span: Span) -> CallExecuted | None:
         values.as_object(recorded.get("raw_input")).get("kwargs"),
         values.decoded_object(attributes.get(ENTITY_INPUT)).get("kwargs"),
     )
-    arguments: Content = next((Recorded(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
+    arguments: Content = next((values.part(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
     if ARGUMENTS in attributes:
         arguments = values.arguments(attributes[ARGUMENTS])
     return answer.of(name, arguments, values.as_str(output.get("tool_id")), conventions.call_error(span))

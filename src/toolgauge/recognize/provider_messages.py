@@ -17,7 +17,7 @@ def provider_answers(request: Value) -> list[CallAnswered]:
     """Read the answers, with failures, in a request of Anthropic's messages or Bedrock's Converse; none in any other form."""
     if not isinstance(request, str) or (_ANTHROPIC not in request and _BEDROCK not in request):
         return []
-    messages = values.as_list(values.opened_object(request).get("messages"))
+    messages = values.as_list(values.decoded_object(request).get("messages"))
     contents = (values.as_object(message).get("content") for message in messages[-values.MAX_ITEMS :])
     found: list[CallAnswered] = []
     for block in (values.as_object(one) for content in contents for one in values.as_list(content)[: values.MAX_ITEMS]):

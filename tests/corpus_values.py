@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tests.producers.stub.scenarios import TOOLS, own_name
-from tests.recovery_table import CORPUS, trajectories
+from tests.recovery_table import CORPUS, MadeCall, taken, trajectories
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.recordings.conformance import MadeCall, taken
 from toolgauge.score.recorded_values import result_value
 
 # A description with a schema behind it is a definition; the names of tools alone are on offer in few captures.

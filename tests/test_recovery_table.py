@@ -7,8 +7,7 @@ import pytest
 
 from tests.captures import CORPUS, switches
 from tests.corpus_values import NEEDED, SILENT, Compared, shares_of, values_of
-from tests.recovery_table import BADGES, badge, row_of, table, written
-from toolgauge.recordings.conformance import COLUMNS, Cell, Truth
+from tests.recovery_table import BADGES, COLUMNS, Cell, Truth, badge, row_of, table, written
 
 Rows = dict[str, tuple[Sequence[Truth], dict[str, Cell]]]
 

@@ -93,19 +93,3 @@ def test_a_label_of_a_trace_makes_the_trace_a_run_of_its_own():
     made.add(Labelled(is_conversation=False, id=trace(2)), passed=True)
     agreement = counted.agreements(made)[0]
     assert (agreement.passed, agreement.failed) == (Share(0, 1), Share(1, 1))
-
-
-def test_what_judges_a_conversation_as_a_whole_has_the_label_of_the_conversation():
-    counted = backtest(scorecard(2, (FIRST, FAIL), conversation="a", as_a_whole=True))
-    made = labels(a=False)
-    made.add(Labelled(is_conversation=False, id=trace(2)), passed=True)
-    assert counted.agreements(made)[0].failed == Share(1, 1)
-
-
-def test_different_verdicts_on_one_conversation_are_none():
-    made = labels(a=True)
-    made.add(Labelled(is_conversation=True, id="a"), passed=False)
-    made.add(Labelled(is_conversation=True, id="a"), passed=False)
-    assert (made.contradicted, made.verdicts) == (1, {Labelled(is_conversation=True, id="a"): None})
-    counted = backtest(scorecard(1, (FIRST, FAIL), conversation="a"))
-    assert counted.agreements(made)[0].failed == Share(0, 0)

@@ -31,31 +31,9 @@ def test_verdicts_are_on_traces_and_on_conversations(file: Path):
     assert labels.name == "labels.csv"
 
 
-def test_a_file_of_a_spreadsheet_is_read(file: Path):
-    file.write_bytes(f"\ufeffNote;Trace_ID ;Verdict\r\nlate; {FIRST.id.upper()};Failed\r\n;;\r\n".encode())
-    assert read_labels(file).verdicts == {FIRST: False}
-
-
 def test_numbers_pass_from_a_threshold_on(file: Path):
     file.write_text("conversation_id,verdict\na,5\nb,2\n")
     assert list(read_labels(file, 4.0).verdicts.values()) == [True, False]
-
-
-def test_a_label_may_stand_for_several_runs(file: Path):
-    file.write_text(f"trace_id,verdict,weight\n{FIRST.id},passed,2.5\n{SECOND.id},failed,\n")
-    labels = read_labels(file)
-    assert (labels.weights, labels.weight) == ({FIRST: 2.5}, 3.5)
-    assert (
-        labels.as_csv() == f"trace_id,conversation_id,verdict,weight\n{FIRST.id},,passed,2.5\n{SECOND.id},,failed,1\n"
-    )
-    assert problem(file, f"trace_id,verdict,weight\n{FIRST.id},passed,0.5\n")[0] == (
-        "`F`, line 2: `0.5` is no weight, a number from 1 on"
-    )
-
-
-def test_the_same_verdict_twice_is_one(file: Path):
-    file.write_text("conversation_id,verdict\nc-1,good\nc-1,passed\n")
-    assert read_labels(file).verdicts == {CONVERSATION: True}
 
 
 def test_a_missing_column_is_named_beside_those_there_are(file: Path):
@@ -89,20 +67,9 @@ def test_all_problems_are_named_together(file: Path):
     assert hint is not None
 
 
-def test_a_file_without_labels_is_no_file_of_labels(file: Path):
-    assert problem(file, "trace_id,verdict\n\n") == (
-        "`F` has no labels",
-        "a header `trace_id,verdict`, then one line for each",
-    )
-
-
 def test_a_file_that_is_not_there_or_not_text_is_named(file: Path):
     with pytest.raises(ConfigError, match="no such file: "):
         read_labels(file)
     file.write_bytes(b"trace_id,verdict\n\xff\xfe,passed\n")
     with pytest.raises(ConfigError, match="cannot read "):
         read_labels(file)
-
-
-def test_control_characters_of_a_file_are_shown(file: Path):
-    assert problem(file, "conversation_id,verdict\nc-1,\x1b[31mred\n")[0] == "`F`, line 2: `\\x1b[31mred` is no verdict"

@@ -17,14 +17,6 @@ from toolgauge.service.criteria_factory import load_for_replay
 USUAL = [refund(number) for number in range(60)]
 
 
-def test_what_was_learned_can_be_loaded(tmp_path: Path):
-    file = tmp_path / "learned.yaml"
-    file.write_text(learned_text(USUAL))
-    config, criteria = load_for_replay((), ("defaults.enabled=false",), [str(file)], {})
-    assert [one.name for one in criteria] == ["learned.contracts", "learned.shop.budget"]
-    assert list(config.tools) == ["find_order", "refund"]
-
-
 def test_criteria_are_for_the_service_and_its_conversations():
     assert {(str(one.get("when")), one["scope"]) for one in learned(USUAL).values()} == {
         ("None", "conversation"),
@@ -32,18 +24,13 @@ def test_criteria_are_for_the_service_and_its_conversations():
     }
 
 
-def test_traffic_without_conversations_is_judged_by_traces():
-    runs = [replace(one, conversation_id=None, scope="trace") for one in USUAL]
-    assert {name: one["scope"] for name, one in learned(runs).items()} == {"budget": "trace"}
-
-
-def test_arguments_have_types_labels_ranges_and_shapes():
+def test_arguments_have_types_labels_and_ranges():
     assert {name: one["arguments"] for name, one in contracts(USUAL).items()} == {
-        "find_order": {"order_id": {"type": "string", "pattern": "^(?:[A-Z][0-9]{7})$"}},
+        "find_order": {"order_id": {"type": "string"}},
         "refund": {
             "amount": {"type": "number", "minimum": 0, "maximum": 99},
             "cabin": {"type": "string", "enum": ["business", "economy"]},
-            "order_id": {"type": "string", "pattern": "^(?:[A-Z][0-9]{7})$"},
+            "order_id": {"type": "string"},
             # A phrase that no definition spells is free text.
             "reason": {"type": "string"},
         },
@@ -55,32 +42,6 @@ def test_phrases_that_the_definition_spells_are_labels():
     offered = [definition, ToolDefinition(name="find_order")]
     runs = [replace(one, tools_offered=tuple(offered)) for one in USUAL]
     assert contracts(runs)["refund"]["arguments"]["reason"] == {"type": "string", "enum": ["damaged", "too late"]}
-
-
-def test_nested_arguments_have_nested_schemas():
-    runs = [
-        run(
-            number,
-            call(
-                "book", {"legs": [{"number": f"HAT{100 + number}", "seats": place} for place in range(2)], "open": True}
-            ),
-        )
-        for number in range(30)
-    ]
-    assert contracts(runs)["book"]["arguments"] == {
-        "legs": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "string", "pattern": "^(?:[A-Z]+[0-9]{3})$"},
-                    "seats": {"type": "integer"},
-                },
-                "required": ["number", "seats"],
-            },
-        },
-        "open": {"type": "boolean"},
-    }
 
 
 def test_the_keys_that_all_results_have_are_required():
@@ -105,11 +66,6 @@ def test_results_that_read_like_errors_now_and_then_are_failures():
     assert "fails_when" not in contracts(often)["find_order"]
 
 
-def test_null_is_among_the_labels_where_it_was():
-    runs = [run(number, call("book", {"cabin": None if number == 7 else "economy"})) for number in range(30)]
-    assert contracts(runs)["book"]["arguments"] == {"cabin": {"type": ["null", "string"], "enum": ["economy", None]}}
-
-
 def test_arguments_that_are_new_in_every_call_are_not_kept():
     runs = [
         run(number, call("save", {"deep": {f"k{number}{letter}": {letter: {letter: 1}} for letter in "abcdefgh"}}))
@@ -132,30 +88,12 @@ def test_a_call_that_failed_came_before_nothing():
     assert "requires" not in contracts(runs).get("refund", {})
 
 
-def test_ids_come_from_results():
-    runs = [
-        run(
-            number,
-            call("find_user", {"city": "x"}, {"id": f"U{1000 + number}"}),
-            call("close", {"user_id": f"U{1000 + number}"}),
-        )
-        for number in range(30)
-    ]
-    assert contracts(runs)["close"]["requires"] == {"call": "find_user", "same": ["user_id"]}
-
-
 def test_ids_of_a_single_customer_show_no_origin():
     runs = [
         run(number, call("find_user", {"city": "x"}, {"id": "U1000"}), call("close", {"user_id": "U1000"}))
         for number in range(60)
     ]
     assert contracts(runs)["close"]["requires"] == {"call": "find_user"}
-
-
-def test_limits_are_a_little_above_what_runs_took():
-    budget = learned(USUAL)["budget"]
-    assert (budget["calls"], budget["errors"]) == (3, 1)
-    assert budget["per_tool"] == {"find_order": {"calls": 2}, "refund": {"calls": 2}}
 
 
 def test_lines_have_their_evidence():
@@ -233,10 +171,6 @@ def test_services_with_like_names_have_criteria_of_their_own():
     text = learned_text(replace(one, service=service) for service in ("Shop A", "shop-a") for one in USUAL)
     assert "name: learned.shop-a-1.budget\n" in text
     assert "name: learned.shop-a-2.budget\n" in text
-
-
-def test_a_service_without_a_name_has_criteria_without_a_condition():
-    assert all("when" not in one for one in learned(replace(one, service=None) for one in USUAL).values())
 
 
 def test_runs_that_were_cut_off_are_left_out():

@@ -10,12 +10,6 @@ def of(*numbers: float) -> Quantiles:
     return quantiles
 
 
-def test_without_numbers_there_is_no_quantile():
-    assert of().quantile(0.5) is None
-    assert of().spread() is None
-    assert of(float("nan"), float("inf")).count == 0
-
-
 def test_quantiles_of_whole_numbers_are_exact():
     numbers = of(*range(1, 101))
     assert [numbers.quantile(share) for share in (0, 0.5, 0.9, 0.99, 1)] == [1, 50, 90, 99, 100]

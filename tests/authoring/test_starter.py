@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from toolgauge.authoring.starter import configuration
+from toolgauge.authoring.starter import SeenTools, configuration
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.service.criteria_factory import load_for_replay
 
 
 def test_one_comment_counts_failures_that_were_made_good(tmp_path: Path):
-    text = configuration(None, config="toolgauge.yaml", criteria="criteria.yaml")
+    text = configuration(SeenTools(), config="toolgauge.yaml", criteria="criteria.yaml")
     (default,) = [line for line in text.splitlines() if line.startswith("defaults: ")]
     (comment,) = [line for line in text.splitlines() if line.startswith("# defaults: ")]
     (tmp_path / "criteria.yaml").write_text("criteria: []\n")

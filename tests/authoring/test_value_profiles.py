@@ -1,7 +1,7 @@
 """What form values have, and what of them may be written down."""
 
 from tests.rows import each_row
-from toolgauge.authoring.value_profiles import VARYING, Profile, Summary, form_of, is_id_name, is_personal
+from toolgauge.authoring.value_profiles import Profile, Summary, form_of, is_personal
 from toolgauge.model.json import Json
 
 
@@ -20,15 +20,11 @@ def profiled(values: list[Json], *, name: str = "kind", definition: str = "", so
         (3, "integer"),
         (3.0, "number"),
         (3.5, "number"),
-        ([], "list"),
         ({}, "object"),
         ("", "empty"),
         ("economy", "label"),
         ("round_trip", "label"),
-        ("roundTrip", "label"),
-        ("USD", "label"),
         ("2024-05-16", "date"),
-        ("16.05.24", "date"),
         ("2024-05-16T10:00:00Z", "datetime"),
         ("10:30", "time"),
         ("6f9619ff-8b86-d011-b42d-00cf4fc964ff", "uuid"),
@@ -36,7 +32,6 @@ def profiled(values: list[Json], *, name: str = "kind", definition: str = "", so
         ("https://example.com/u/17", "url"),
         ("+1 (555) 012-3456", "phone"),
         ("4111 1111 1111 1111", "card"),
-        ("4111111111111111", "card"),
         ("sk-abcdefghijklmnop1234", "secret"),
         ("#W1234567", "identifier"),
         ("mei_kovacs_8020", "identifier"),
@@ -44,22 +39,14 @@ def profiled(values: list[Json], *, name: str = "kind", definition: str = "", so
         ("94105", "identifier"),
         ("19.99", "decimal"),
         ("Mei Kovacs", "name"),
-        ("Ludwig van Beethoven", "name"),
         ("Kovacs", "name"),
         ("742 Evergreen Terrace", "address"),
-        ("Hauptstr. 12a", "address"),
         ("10115 Berlin", "address"),
         ("The parcel never arrived and I am cross.", "text"),
-        ("no longer needed", "text"),
     ],
 )
 def test_a_value_has_a_form(value: Json, form: str):
     assert form_of(value) == form
-
-
-def test_what_varies_and_what_does_not():
-    assert {"identifier", "date", "email", "name", "address", "text"} <= VARYING
-    assert VARYING.isdisjoint({"label", "boolean", "integer", "number"})
 
 
 def test_labels_that_many_sources_share_may_be_written_down():
@@ -87,37 +74,6 @@ def test_a_label_under_a_personal_name_stays_out():
     assert profiled(["kovacs"] * 50, name="assignee").labels is None
 
 
-def test_more_than_a_dozen_labels_are_no_closed_set():
-    values: list[Json] = [f"kind{chr(97 + place % 13)}" for place in range(130)]
-    assert profiled(values).labels is None
-
-
-def test_identifiers_have_a_pattern_of_their_shape():
-    assert profiled([f"#W{1234567 + place}" for place in range(9)]).pattern == r"\#[A-Z][0-9]{7}"
-    assert profiled([f"mei_kovacs_{8020 + place}" for place in range(9)]).pattern == "[a-z]+_[a-z]+_[0-9]{4}"
-    values: list[Json] = [f"{kind}_{number}" for kind in ("gift_card", "voucher") for number in range(10, 15)]
-    assert profiled(values).pattern == "[a-z]+_[0-9]{2}|[a-z]+_[a-z]+_[0-9]{2}"
-
-
-def test_identifiers_of_many_shapes_have_a_pattern_of_their_characters():
-    values: list[Json] = [
-        "A1B2C3",
-        "AB12C3",
-        "1A2B3C",
-        "A12B3C",
-        "1AB234",
-        "A1BC23",
-        "12ABC3",
-        "X9X9X9",
-        "9XXXXX",
-        "XXXXX9",
-    ]
-    assert profiled(values, name="code").pattern == "[A-Z0-9]{6}"
-    assert profiled(["a1b2", *values], name="code").pattern == "[A-Za-z0-9]+"
-    assert profiled([*values, "a1b2"], name="code").pattern == "[A-Za-z0-9]+"
-    assert profiled(["a1-b2", *values], name="code").pattern is None
-
-
 def test_a_word_under_the_name_of_an_id_is_an_id():
     values: list[Json] = [*(f"A{place}BCDE" for place in range(10)), "QQQQQQ", "12"]
     assert profiled(values, name="reservation_id").forms == {"identifier": 12}
@@ -133,23 +89,9 @@ def test_numbers_that_are_ids_or_long_have_no_range():
     assert profiled([4111111111111111, 3]).high is None
 
 
-def test_values_of_several_forms_have_no_form():
-    assert profiled(["economy", 3]).form is None
-
-
-def test_null_is_no_form_of_its_own_beside_another():
-    summary = profiled([None, 3])
-    assert (summary.form, dict(summary.forms)) == ("integer", {"integer": 1, "null": 1})
-
-
 @each_row(
     ("name", "expected"),
     [("customerName", True), ("email2", True), ("api_token", True), ("customer_tier", False), ("cabin", False)],
 )
 def test_the_last_word_of_a_name_decides_what_is_personal(name: str, expected: bool):  # noqa: FBT001 (a parameter of the test)
     assert is_personal(name) == expected
-
-
-def test_the_last_word_of_a_name_decides_what_is_an_id():
-    assert is_id_name("orderId")
-    assert not is_id_name("id_type")

@@ -57,20 +57,17 @@ async def test_scores_that_people_gave_in_langfuse():
             score("stars", traceId=TWO, value=4, observationId="9" * 16),
             score("of a data set", datasetRunId="d", value=1),
         ],
-        (QUEUED, "1"): [{**score(QUEUED, traceId=ONE, value=0.2), "source": "API"}],
     }
 
     def answer(asked: Asked) -> Reply:
-        wanted = asked.query.get("source") or asked.query["name"]
-        total = 2 if wanted == "ANNOTATION" else 1
-        return Reply(json={"data": pages[wanted, asked.query["page"]], "meta": {"page": 1, "totalPages": total}})
+        wanted = asked.query["source"], asked.query["page"]
+        return Reply(json={"data": pages[wanted], "meta": {"page": 1, "totalPages": 2}})
 
     verdicts, asked = await pulled(LANGFUSE, answer)
     assert verdicts == [
         PersonVerdict(name="thumbs", label="True", value=1.0, trace_id=ONE),
         PersonVerdict(name="tone", label="bad", value=0.0, conversation_id="s-1"),
         PersonVerdict(name="stars", value=4.0, trace_id=TWO),
-        PersonVerdict(name=QUEUED, value=0.2, trace_id=ONE),
     ]
     assert [as_feedback(one).passed for one in verdicts[:3]] == [True, False, None]
     assert {one.path for one in asked} == {"/api/public/v2/scores"}
@@ -84,8 +81,6 @@ async def test_feedback_that_people_gave_in_langsmith():
     def answer(asked: Asked) -> Reply:
         if asked.path == "/sessions":
             return Reply(json=[{"id": "p-1"}])
-        if asked.query.get("key") == QUEUED:
-            return Reply(json=[feedback(QUEUED, "api", score=0.5)])
         if asked.query["offset"] == "0":
             return Reply(json=[feedback("correct", "app", score=True)] * 100)
         return Reply(
@@ -100,7 +95,6 @@ async def test_feedback_that_people_gave_in_langsmith():
     assert verdicts == [
         *[PersonVerdict(name="correct", label=True, trace_id=ONE)] * 100,
         PersonVerdict(name="tone", label="bad", trace_id=ONE),
-        PersonVerdict(name=QUEUED, value=0.5, trace_id=ONE),
     ]
     assert {one.query.get("session") for one in asked[1:]} == {"p-1"}
     assert {one.query["min_created_at"] for one in asked[1:]} == {SINCE}
@@ -125,7 +119,6 @@ async def test_assessments_of_people_in_mlflow():
     verdicts, asked = await pulled(MlflowSettings(experiments=("3", "4")), pages)
     assert verdicts == [
         PersonVerdict(name="correct", label=False, trace_id=ONE),
-        PersonVerdict(name=QUEUED, value=0.1, trace_id=ONE),
         PersonVerdict(name="tone", label="good", trace_id=TWO),
     ]
     assert [one["mlflow_experiment"]["experiment_id"] for one in asked[0].json["locations"]] == ["3", "4"]
@@ -161,7 +154,6 @@ async def test_annotations_of_people_in_phoenix_on_traces_and_spans():
     verdicts, _ = await pulled(PhoenixSettings(project="mine"), answer)
     assert verdicts == [
         PersonVerdict(name="correct", value=1.0, trace_id=ONE),
-        PersonVerdict(name=QUEUED, value=0.25, trace_id=ONE),
         PersonVerdict(name="tone", label="bad", trace_id=ONE),
         PersonVerdict(name="correct", value=1.0, trace_id=TWO),
     ]
@@ -186,7 +178,6 @@ async def test_scores_that_people_gave_in_opik_need_a_mark_or_a_thread():
     verdicts, asked = await pulled(OpikSettings(project="mine"), pages)
     assert verdicts == [
         PersonVerdict(name="correct", label="wrong", value=0.0, trace_id=ONE),
-        PersonVerdict(name=QUEUED, value=0.5, trace_id=ONE),
         PersonVerdict(name="correct", value=1.0, conversation_id="c-1"),
     ]
     assert asked[0].query["from_time"] == SINCE
@@ -217,7 +208,7 @@ class Taken:
 
 async def test_new_verdicts_become_events_once_and_those_from_before_the_start_never():
     before, after = given("correct", True), given("correct", False)
-    kept = [{"trace_id": f"tr-{ONE}", "assessments": [before, given(QUEUED, 0.5)]}]
+    kept = [{"trace_id": f"tr-{ONE}", "assessments": [before]}]
 
     def answer(_asked: Asked) -> Reply:
         if len(mlflow.asked) == 2:
@@ -246,9 +237,9 @@ async def run(*arguments: str) -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-async def test_verdicts_become_a_file_of_labels_with_weights(tmp_path: Path):
+async def test_verdicts_become_a_file_of_labels(tmp_path: Path):
     traces = [
-        {"trace_id": f"tr-{ONE}", "assessments": [given("correct", True), given(QUEUED, 0.25), given("tone", "bad")]},
+        {"trace_id": f"tr-{ONE}", "assessments": [given("correct", True), given("tone", "bad")]},
         {"trace_id": f"tr-{TWO}", "assessments": [given("correct", False), given("stars", 4)]},
     ]
     file = tmp_path / "labels.csv"
@@ -257,11 +248,10 @@ async def test_verdicts_become_a_file_of_labels_with_weights(tmp_path: Path):
         code, out, err = await run(*options, "--since", "30d", "--label-name", "correct", "-o", str(file))
         assert (code, out) == (0, "")
         assert err == "labels of `mlflow` (`correct` 2, `stars` 1, `tone` 1): 1 passed, 1 failed\n"
-        assert file.read_text() == (f"trace_id,conversation_id,verdict,weight\n{ONE},,passed,4\n{TWO},,failed,1\n")
-        labels = read_labels(file)
-        assert labels.weights == {Labelled(is_conversation=False, id=ONE): 4.0}
+        assert file.read_text() == f"trace_id,conversation_id,verdict\n{ONE},,passed\n{TWO},,failed\n"
+        assert read_labels(file).verdicts[Labelled(is_conversation=False, id=ONE)] is True
         code, out, err = await run(*options, "--label-pass-at", "5")
-        assert out == f"trace_id,conversation_id,verdict,weight\n{TWO},,failed,1\n"
+        assert out == f"trace_id,conversation_id,verdict\n{TWO},,failed\n"
         assert "1 with different verdicts, left out" in err
         assert (await run(*options, "--label-name", "other"))[0] == 1
         assert (await run(*options, "--since", "soon"))[0] == 2

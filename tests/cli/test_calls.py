@@ -1,16 +1,14 @@
-"""`check --calls`, `check --stats` and `doctor` as people and scripts run them."""
+"""`check --calls` and `doctor` as people and scripts run them."""
 
 import json
 from pathlib import Path
 
-import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from tests.cli.command import run, run_on_terminal, unbroken
+from tests.cli.command import run, unbroken
 from tests.walk.support import CORPUS
-from tests.wire.agent_runs import AgentRun, request
 
 HEALTHY = str(CORPUS / "pydantic-ai" / "one_call.otlp.pb")
 SILENT = str(CORPUS / "pydantic-ai" / "content_off.otlp.pb")
@@ -30,25 +28,13 @@ def recording(folder: Path, name: str, **attributes: str) -> str:
     return str(folder / "run.otlp.pb")
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("step", "nothing recognised: "), ("call_tool find_order", "1 of the spans look like tool calls")],
-)
-def test_an_unknown_producer_is_led_to_the_section_dialects(tmp_path: Path, name: str, said: str):
-    shown = run("check", "--calls", recording(tmp_path, name, acme_kind="work"))
-    assert (shown.code, shown.out) == (0, "")
-    assert said in shown.err
-    assert "the section `dialects` of the configuration" in unbroken(shown.err)
-    assert run("check", "--calls", HEALTHY).err == ""
-
-
 def test_a_mapping_of_the_configuration_reads_calls(tmp_path: Path):
     file = recording(tmp_path, "x", acme_kind="tool", acme_tool="find", acme_output='{"output": {"id": 7}}')
     mapping = "{match: {acme.kind: tool}, reads: tool_call, tool_name: acme.tool, result: {attribute: acme.output, path: output}}"
     given = ("--set", f"dialects={{acme: {{scopes: unknown, spans: [{mapping}]}}}}", file)
     shown = run("check", "--calls", "--json", *given)
     assert (shown.err, '"result": {"id": 7}' in shown.out) == ("", True)
-    assert json.loads(run("check", "--stats", "--json", *given).out)["dialects"] == {"acme": 1}
+    assert json.loads(run("doctor", "--json", *given).out)["dialects"] == ["acme"]
 
 
 def test_doctor_ends_with_1_where_something_is_missing_and_prints_one_object_a_producer():
@@ -67,28 +53,9 @@ def test_doctor_ends_with_0_where_all_is_well_and_judges_nothing_without_calls()
     assert "nothing is missing" not in without
 
 
-def test_doctor_says_that_traces_are_split(tmp_path: Path):
-    for number in range(2):
-        spans = AgentRun(number, 1_800_000_000_000_000_000, 1_800_000_006_000_000_000).spans()
-        (tmp_path / f"{number}.otlp.pb").write_bytes(request(spans if number else [*spans[:2], *spans[3:]]))
-    assert "split: 1 of 2 trajectories lack some spans" in run("doctor", str(tmp_path)).err
-
-
-def test_stats_count_and_name_no_values():
-    assert json.loads(run("check", "--stats", "--json", SILENT).out)["calls"]["arguments"] == {"not_recorded": 3}
-    ended = run("check", "--stats", HEALTHY)
-    assert ended.out.startswith("spans and log records: 4\n")
-    assert "Lima" not in ended.out
-
-
-@pytest.mark.parametrize(
-    ("environment", "coloured"),
-    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
-)
-def test_colour_is_for_terminals_that_want_it(environment: dict[str, str], coloured: bool):  # noqa: FBT001 (a parameter of the test)
-    shown = run_on_terminal("check", "--calls", SILENT, environment=environment).out
-    assert ("get_user" in shown, "\x1b[" in shown) == (True, coloured)
-    assert "\x1b[" not in run("check", "--calls", SILENT, environment=environment).out
+def test_doctor_names_the_scopes_of_a_recording_that_it_does_not_read(tmp_path: Path):
+    ended = run("doctor", recording(tmp_path, "step", acme_kind="work"))
+    assert (ended.code, "the most spans are of the scopes `unknown.framework`" in unbroken(ended.err)) == (1, True)
 
 
 def test_secrets_are_masked_for_people_and_not_for_programs():

@@ -66,13 +66,6 @@ def test_a_run_that_fails_is_exit_code_1_and_one_that_fails_in_the_shadow_is_not
     assert check(*amounts(40.0), *REFUND, "--fail-on", "nothing").code == 0
 
 
-def test_a_recording_without_a_run_is_no_success(tmp_path: Path):
-    (tmp_path / "empty.json").write_text('{"resourceSpans": []}')
-    ended = check(str(tmp_path / "empty.json"))
-    assert (ended.code, "there is no trajectory to judge" in ended.err) == (1, True)
-    assert check(str(tmp_path / "empty.json"), "--allow-nothing").code == 0
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -88,15 +81,6 @@ def test_a_recording_without_a_run_is_no_success(tmp_path: Path):
 def test_misuse_is_exit_code_2(words: tuple[str, ...], cases: str):
     ended = check(*(cases if word == "CASES" else word for word in words))
     assert (ended.code, ended.out) == (2, "")
-
-
-def test_offline_cases_are_known_by_their_form(cases: str):
-    ended = check(cases)
-    assert [line.split()[:3:2] for line in ended.out.splitlines() if line[:1] != " "] == [
-        ["pass", "pay"],
-        ["fail", "tell"],
-    ]
-    assert (ended.code, check("--cases", cases).out) == (1, ended.out)
 
 
 def test_only_what_the_record_proves_fails_where_that_is_asked_for(amounts: Callable[..., tuple[str, str]]):
@@ -141,12 +125,6 @@ def test_a_line_that_is_no_case_fails_whatever_is_known_or_proved(cases: str, tm
     assert [check(cases, *words).code for _ in range(2)] == [1, 1]
 
 
-def test_a_file_that_is_no_baseline_is_misuse(tmp_path: Path):
-    (tmp_path / "known").write_text('{"criterion": "a"}\n{"criterion": 7}\n')
-    ended = check(RETRY, "--baseline", str(tmp_path / "known"))
-    assert (ended.code, "known`, line 2: not a known failure" in ended.err) == (2, True)
-
-
 def test_sarif_has_a_result_for_each_failure_and_marks_those_that_are_known(
     tmp_path: Path, amounts: Callable[..., tuple[str, str]]
 ):
@@ -169,13 +147,6 @@ def test_sarif_has_a_result_for_each_failure_and_marks_those_that_are_known(
     _, (known,) = written("--baseline", str(tmp_path / "known"))
     assert known["suppressions"] == [{"kind": "external", "justification": "known"}]
     assert known["partialFingerprints"] == result["partialFingerprints"]
-
-
-def test_sarif_of_cases_leads_to_their_lines(cases: str, tmp_path: Path):
-    check(cases, "--sarif", str(tmp_path / "a.sarif"))
-    (result,) = json.loads((tmp_path / "a.sarif").read_text())["runs"][0]["results"]
-    place = result["locations"][0]["physicalLocation"]
-    assert place == {"artifactLocation": {"uri": cases}, "region": {"startLine": 2}}
 
 
 def test_a_trace_is_explained_under_all_criteria_with_its_calls_once(amounts: Callable[..., tuple[str, str]]):

@@ -67,19 +67,6 @@ def test_a_release_that_is_as_good_is_no_worse(good: str, as_good: str):
     assert ended.out.count("no difference seen") >= 1
 
 
-def test_a_release_that_few_have_met_is_not_known_well_enough(good: str, tmp_path: Path):
-    few = written(tmp_path / "few.otlp", AS_GOOD, 5, seed=4)
-    ended = run("compare", good, str(few))
-    assert ended.code == 3
-    first, *open_streams, note = ended.err.splitlines()
-    assert first.startswith("not enough data: ")
-    assert note.startswith("not seen: all criteria are default ones")
-    assert "open: `default.tool_success` of agent `shop_agent` of `shop-assistant`" in {
-        line.rpartition(": ")[0] for line in open_streams
-    }
-    assert all("more conversations of `BASE` and" in line for line in open_streams)
-
-
 def models(path: Path, failures: Iterable[tuple[str, bool]], *, first: int) -> str:
     """Write a conversation for each model, and whether its call fails; traces are numbered from `first`."""
     with path.open("wb") as file:
@@ -129,35 +116,12 @@ def test_versions_can_be_named(good: str, worse: str):
     assert unknown.err == "error: no trajectory has `2.0` as `service.version`\nhint: there is `1.0`, `1.1`\n"
 
 
-def test_an_attribute_that_no_trajectory_has_is_an_error(good: str):
-    ended = run("compare", good, "--by", "service.vresion")
+def test_a_filter_that_matches_nothing_is_an_error(good: str, as_good: str):
+    ended = run("compare", good, as_good, "--only", "tool=refund_ordr")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.splitlines() == [
-        "150 trajectories without `service.vresion` were left out",
-        "error: no trajectory has `service.vresion`",
-        "hint: did you mean `service.version`?",
-    ]
-    assert run("compare", good, "--by", "team").err.splitlines()[2].startswith("hint: known: `")
-
-
-@pytest.mark.parametrize(
-    ("only", "message", "hint"),
-    [
-        ("criterion=default.tool_sucess", "the criterion `default.tool_sucess`", "`default.tool_success`"),
-        ("tool=refund_ordr", "the tool `refund_ordr`", "`refund_order`"),
-    ],
-)
-def test_a_filter_that_matches_nothing_is_an_error(good: str, as_good: str, only: str, message: str, hint: str):
-    ended = run("compare", good, as_good, "--only", only)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == f"error: nothing that was scored has {message}\nhint: did you mean {hint}?\n"
-
-
-def test_a_filter_that_matches_nothing_in_a_running_process_is_named(admin: Admin):
-    ended = run("compare", "--live", admin.url, "--only", "criterion=default.tool_sucess")
-    assert ended.code == 3
-    named = "nothing that was scored has the criterion `default.tool_sucess`: did you mean `default.tool_success`?"
-    assert named in ended.err.splitlines()
+    assert ended.err == (
+        "error: nothing that was scored has the tool `refund_ordr`\nhint: did you mean `refund_order`?\n"
+    )
 
 
 def test_the_object_holds_all_that_a_program_needs(good: str, worse: str):
@@ -165,12 +129,8 @@ def test_the_object_holds_all_that_a_program_needs(good: str, worse: str):
         "compare", good, worse, "--json", "--only", "criterion=default.tool_success", "--only", "tool=refund_order"
     )
     found = json.loads(ended.out)
-    assert (found["verdict"], found["margin"], found["confidence"], found["test"]) == (
-        "worse",
-        0.05,
-        0.95,
-        "fixed_sample",
-    )
+    asked = (found["verdict"], found["margin"], found["confidence"], found["test"])
+    assert asked == ("worse", 0.05, 0.95, "fixed_sample")
     (stream,) = found["streams"]
     assert {name: stream[name] for name in ("service", "agent", "tool", "criterion", "level")} == {
         "service": "shop-assistant",
@@ -194,16 +154,6 @@ def test_a_process_is_asked_again_and_again(admin: Admin):
     assert "more conversations of `1.0` and" in waiting.err
     admin.arms = [arm("1.0", 5000, 4750), arm("1.1", 5000, 4760, first_seen_ns=5)]
     assert run("compare", "--live", admin.url).code == 0
-
-
-def test_a_process_that_has_seen_no_version_has_nothing_to_compare(admin: Admin):
-    admin.arms = [arm(None, 10, 9)]
-    ended = run("compare", "--live", admin.url)
-    assert (ended.code, ended.out) == (3, "")
-    assert (
-        ended.err
-        == "no service has a value of `service.version`\nnot enough data: nothing that was scored under both\n"
-    )
 
 
 def test_the_token_is_sent(admin: Admin, tmp_path: Path):
@@ -234,9 +184,7 @@ def test_an_answer_of_another_kind_is_no_verdict(admin: Admin, status: int, body
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give two recordings, or one with `--by`, or `--live`"),
         (("a", "b", "--base", "1"), "they go with `--by` or `--live`"),
-        (("--by", "x"), "`--by` takes at least one file"),
         (("a", "--live", "http://h"), "`--live` takes neither files nor `--by`"),
         (("--live", "ftp://h"), "`--live` must be a URL"),
         (("a", "b", "--only", "colour=red"), "no streams by `colour`"),
@@ -248,45 +196,6 @@ def test_misuse_is_no_verdict(arguments: tuple[str, ...], message: str):
     ended = run("compare", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-
-
-def test_markdown_is_a_table(good: str, worse: str):
-    ended = run("compare", good, worse, "--markdown", *SUCCESS)
-    lines = ended.out.splitlines()
-    assert lines[0] == "### Tool calls: worse"
-    rows = [line for line in lines if line.count(" | ") == 7]
-    assert len(rows) == 5
-    assert rows[0] == "| criterion | service | agent | tool | base | new | difference | verdict |"
-    assert rows[1].startswith(
-        "| <code>default.tool_success</code> | <code>shop-assistant</code> | <code>shop_agent</code> | "
-    )
-    assert rows[1].endswith(" | **worse** |")
-
-
-def test_what_default_criteria_cannot_see_is_said_where_there_are_no_others(good: str, as_good: str, tmp_path: Path):
-    own = tmp_path / "own.yaml"
-    own.write_text("criteria: [{name: own, evaluator: tool_use}]")
-    assert "not seen: all criteria are default ones" in run("compare", good, as_good).err
-    assert "- not seen: all criteria are default ones" in run("compare", good, as_good, "--markdown").out
-    assert "not seen" not in run("compare", good, as_good, "--criteria", str(own)).err
-
-
-def test_both_releases_show_what_a_run_without_a_fault_takes(good: str, worse: str):
-    prices = "costs.prices={'*': {input_per_million: 10, output_per_million: 10}}"
-    ended = run("compare", good, worse, "--set", prices, *SUCCESS)
-    found = re.search(
-        r"^runs, shop-assistant: BASE -> NEW\n"
-        r"  runs: 150 runs, (\d+) without a fault seen, \d+ failed -> 60 runs, (\d+) without a fault seen, \d+ failed\n"
-        r"  tokens of a run without a fault seen: (\d+) -> (\d+)\n"
-        r"  time of a run without a fault seen: .* -> .* s\n"
-        r"  cost of a run without a fault seen: 0\.00\d+ USD -> 0\.00\d+ USD\n",
-        ended.out,
-        re.MULTILINE,
-    )
-    assert found is not None
-    succeeded, fewer, tokens, more = map(int, found.groups())
-    # Each run takes 240 tokens, those that failed as well.
-    assert (tokens, more) == (round(240 * 150 / succeeded), round(240 * 60 / fewer))
 
 
 def failing(path: Path, *, first: int, failing: int, of: int) -> str:
@@ -304,7 +213,6 @@ def test_kinds_of_failure_are_new_gone_or_more_often_with_an_example(tmp_path: P
         (few, none, "gone since BASE: 3 runs (5 %)"),
         (few, many, "more often: 3 -> 20 runs (33 %)"),
         (many, few, "less often: 20 -> 3 runs (5 %)"),
-        (few, few, "as often: 3 -> 3 runs (5 %)"),
     ):
         lines = run("compare", base, new).out.splitlines()
         assert [line[:-9] for line in lines if line.startswith(f"  {words}: ")] == [f"  {words}: {said}"]
@@ -312,18 +220,8 @@ def test_kinds_of_failure_are_new_gone_or_more_often_with_an_example(tmp_path: P
     (kind,) = json.loads(run("compare", few, many, "--json").out)["failures"]
     assert kind["direction"] == "more_often"
     assert [(kind[side]["runs"], kind[side]["of"]) for side in ("base", "new")] == [(3, 60), (20, 60)]
-    assert kind["new"]["kind"]["criterion"] == "default.tool_success"
-    assert len(kind["new"]["example"]) == 32
     markdown = run("compare", few, many, "--markdown").out
     assert (
         "| <code>more often&#58; 3 -&#62; 20 runs &#40;33 &#37;&#41;</code> | <code>default.tool_success</code> |"
         in markdown
     )
-
-
-def test_kinds_of_failure_decide_nothing_and_filters_narrow_them(tmp_path: Path):
-    good = failing(tmp_path / "good.otlp", first=1, failing=0, of=40)
-    one = failing(tmp_path / "one.otlp", first=1000, failing=1, of=40)
-    assert run("compare", good, one).code == run("compare", good, good).code == 3
-    for only, count in (("tool=find_order", 1), ("criterion=default.known_tool", 0)):
-        assert run("compare", good, one, "--only", only).out.count("new in NEW: 1 run (2 %)") == count

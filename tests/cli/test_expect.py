@@ -1,16 +1,13 @@
 """`expect` as people run it: recordings of several frameworks in, criteria out that these runs meet and changed ones do not."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.cli.command import run
-from tests.mcp_server.support import Called, trace_id, write_runs
+from tests.mcp_server.support import Called, write_runs
 from toolgauge.cli.main import commands
 from toolgauge.model.errors import ConfigError, RecordingError
 
@@ -86,27 +83,6 @@ def test_runs_of_three_frameworks_with_the_same_input_are_one_task(tmp_path: Pat
     assert outcomes(criteria, *files) == ["fail", "fail", "fail"]
 
 
-def test_the_criteria_of_a_run_on_the_screen():
-    result = expect(SEQUENCE)
-    assert result.stdout.splitlines() == [
-        "# Written by `toolgauge expect` from 1 run. It holds values of recorded runs: read it before you share it.",
-        "criteria:",
-        f"  # 1 run: trace {TRACE}",
-        "  - name: expected-calls",
-        "    evaluator: tool_call_f1",
-        "    # every run is held against this: a `when` names those that are meant",
-        "    tools: writes",
-        "    expected:",
-        "      - name: send_email",
-        "        args: {}",
-        "    arguments:",
-        "      send_email.body: ignore  # free text",
-        "      send_email.subject: ignore  # free text",
-        "      send_email.to: ignore  # looks like a secret or an address",
-    ]
-    assert result.stderr == "1 case from 1 run: 1 call expected, 0 of them optional, 3 arguments left free\n"
-
-
 def test_runs_of_several_cases_become_a_reference_file(tmp_path: Path):
     files = [
         with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="mail"),
@@ -145,19 +121,6 @@ def test_a_run_that_fails_a_criterion_is_no_reference(tmp_path: Path):
     ]
 
 
-def test_without_criteria_a_run_that_fails_a_default_one_is_no_reference(tmp_path: Path):
-    paid = Called(tool="pay", arguments={"amount": 20})
-    failed = Called(tool="pay", arguments={"amount": 20}, error="timeout")
-    file = str(write_runs(tmp_path / "runs.jsonl", [[paid], [failed], [failed, paid]]))
-    result = expect(file, "--key", "service.name")
-    assert "from 2 runs" in result.stdout
-    assert result.stderr.splitlines()[0] == f"left out: trace {trace_id(1)}: it fails `default.tool_success`"
-    verdicts = ["trace_id,verdict", *(f"{trace_id(number)},passed" for number in range(3))]
-    (tmp_path / "verdicts.csv").write_text("\n".join(verdicts))
-    labels = ("--labels", str(tmp_path / "verdicts.csv"))
-    assert "from 3 runs" in expect(file, "--key", "service.name", *labels).stdout
-
-
 def test_a_failing_run_is_promoted_to_a_case_that_it_fails(tmp_path: Path):
     (tmp_path / "strict.yaml").write_text("- {name: no-mail, evaluator: policy, forbid: [{tool: send_email}]}")
     file = with_attributes("pydantic-ai/sequence3", tmp_path, eval_case_id="mail")
@@ -166,29 +129,6 @@ def test_a_failing_run_is_promoted_to_a_case_that_it_fails(tmp_path: Path):
     assert result.stderr.endswith("1 call to correct\n")
     assert "      # CORRECT: no-mail: " in criteria.read_text()
     assert outcomes(criteria, file) == ["fail"]
-
-
-def test_an_unknown_trace_is_answered_with_those_near_it():
-    ended = run("expect", SEQUENCE, "--trace", TRACE[:-1] + "0")
-    assert (ended.code, ended.out) == (1, "")
-    assert ended.err.splitlines() == [
-        f"error: no trace `{TRACE[:-1]}0` in the recording",
-        f"hint: there is `{TRACE}`",
-    ]
-
-
-def test_a_conversation_of_several_traces_is_one_run(tmp_path: Path):
-    criteria = tmp_path / "criteria.yaml"
-    files = sorted(map(str, CORPUS.glob("pydantic-ai/multi_turn.*.otlp.pb")))
-    expect(*files, "--tools", "all", "-o", str(criteria))
-    assert "    scope: conversation" in criteria.read_text().splitlines()
-    assert outcomes(criteria, *files) == ["pass"]
-
-
-def test_runs_of_several_tasks_without_a_case_are_listed():
-    lines = refused(SEQUENCE, str(CORPUS / "pydantic-ai" / "one_call.otlp.pb"))
-    assert lines[0] == "error: the users of these runs wrote different texts, and no attribute names the tasks:"
-    assert lines[-1].startswith("hint: name the runs of one task with `--trace ID --trace ID`")
 
 
 def pay(*amounts: int, tool: str = "create_payment") -> list[list[Called]]:
@@ -202,18 +142,3 @@ def test_a_criterion_that_accepts_every_run_is_named(tmp_path: Path):
     references = str(tmp_path / "references.jsonl")
     shared = expect(file, "--key", "service.name", "--references", references, "-o", str(tmp_path / "criteria.yaml"))
     assert shared.stderr.splitlines()[-1] == note.replace("expect-shop", "expected-calls")
-
-
-def test_a_criterion_that_rejects_a_run_or_has_only_one_is_not_named(tmp_path: Path):
-    file = str(write_runs(tmp_path / "runs.jsonl", [*pay(20, 20), *pay(20, tool="delete_payment")]))
-    good = [option for number in (0, 1) for option in ("--trace", trace_id(number))]
-    assert "note:" not in expect(file, *good).stderr
-    one = str(write_runs(tmp_path / "one.jsonl", pay(20)))
-    assert "note:" not in expect(one, "--key", "service.name").stderr
-
-
-def test_runs_from_standard_input_are_tried_too(tmp_path: Path):
-    runs = write_runs(tmp_path / "runs.jsonl", pay(20, 25)).read_bytes()
-    command = [sys.executable, "-m", "toolgauge", "expect", "-", "--key", "service.name"]
-    ended = subprocess.run(command, input=runs, capture_output=True, timeout=300, check=True)
-    assert b"accepts every one of the 2 runs" in ended.stderr

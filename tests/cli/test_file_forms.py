@@ -1,10 +1,8 @@
 """Every form of file that the page of commands names is read, by every command that takes recordings."""
 
-import gzip
 import json
 import lzma
 from base64 import b64decode
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,19 +10,13 @@ from click.testing import CliRunner, Result
 from google.protobuf.json_format import MessageToDict
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.recordings.recordings import framed
 from toolgauge.cli.main import commands
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
 RETRY = Path(__file__).parents[2] / "src" / "toolgauge" / "demo" / "traffic" / "openinference-crewai.retry.otlp.pb"
-PACK: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
 
 
-def one_request() -> bytes:
-    return RETRY.read_bytes()
-
-
-def as_json(request: bytes = RETRY.read_bytes()) -> bytes:
+def as_json(request: bytes) -> bytes:
     """OTLP JSON, which has ids in hex where protobuf's own JSON has them in base64."""
     written = MessageToDict(ExportTraceServiceRequest.FromString(request), use_integers_for_enums=True)
     for group in written["resourceSpans"]:
@@ -36,7 +28,7 @@ def as_json(request: bytes = RETRY.read_bytes()) -> bytes:
 def split() -> list[bytes]:
     """One request a span."""
     parts: list[bytes] = []
-    for group in ExportTraceServiceRequest.FromString(one_request()).resource_spans:
+    for group in ExportTraceServiceRequest.FromString(RETRY.read_bytes()).resource_spans:
         for scope in group.scope_spans:
             for span in scope.spans:
                 request = ExportTraceServiceRequest()
@@ -46,23 +38,8 @@ def split() -> list[bytes]:
     return parts
 
 
-# The ending, and what makes the content.
-FORMS: dict[str, Callable[[], bytes]] = {
-    ".otlp.pb": one_request,
-    ".json": as_json,
-    ".jsonl": lambda: b"\n".join(map(as_json, split())),
-    ".otlp": lambda: b"".join(map(framed, split())),
-}
-
-
-def toolgauge(*words: str, sent: bytes | None = None) -> Result:
-    return CliRunner().invoke(commands, words, input=sent, prog_name="toolgauge")
-
-
-def inspected(*words: str, sent: bytes | None = None) -> str:
-    result = toolgauge("check", "--calls", "--json", *words, sent=sent)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+def toolgauge(*words: str) -> Result:
+    return CliRunner().invoke(commands, words, prog_name="toolgauge")
 
 
 def test_the_page_names_these_forms():
@@ -88,8 +65,8 @@ COMMANDS = (
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_that_takes_recordings_reads_them(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    Path("lines.jsonl.xz").write_bytes(lzma.compress(FORMS[".jsonl"]()))
-    Path("request.otlp.pb").write_bytes(one_request())
+    Path("lines.jsonl.xz").write_bytes(lzma.compress(b"\n".join(map(as_json, split()))))
+    Path("request.otlp.pb").write_bytes(RETRY.read_bytes())
     words = command.split()
     from_lines, from_request = (toolgauge(*words, file) for file in ("lines.jsonl.xz", "request.otlp.pb"))
     # What learns wants more runs than there are, and has read this one to know.

@@ -87,28 +87,6 @@ def test_labels_show_what_it_gets_right(recording: str, failing: dict[str, bool]
     assert (ended.code, ended.err) == (0, "")
 
 
-def test_labels_of_another_recording_are_an_error(tmp_path: Path):
-    (tmp_path / "other.csv").write_text("conversation_id,verdict\nc-1,passed\n")
-    ended = run(HEALTHY, "--labels", str(tmp_path / "other.csv"))
-    assert (ended.code, ended.out) == (1, "")
-    assert "error: none of the 1 labels of `other.csv` is on a trace or conversation of the recording" in ended.err
-    assert "hint: the first label is on conversation `c-1`, the first trajectory is of trace `" in ended.err
-
-
-def test_a_verdict_may_be_an_attribute(recording: str):
-    """The drawn runs name their release as `service.version`: read as a number, 1.1 is below 2."""
-    ended = run(recording, "--json", "--label-attribute", "service.version", "--label-pass-at", "2")
-    (source,) = json.loads(ended.out)["labels"]
-    assert source == {
-        "name": "service.version",
-        "passed": 0,
-        "failed": RUNS,
-        "contradicted": 0,
-        "unread": 0,
-        "unmatched": 0,
-    }
-
-
 def test_verdicts_in_the_recording_are_labels(recording: str, failing: dict[str, bool], tmp_path: Path):
     thumbs = [verdict("down" if fails else "up", trace=bytes.fromhex(trace)) for trace, fails in failing.items()]
     for number, body in enumerate((*thumbs, verdict("so-so", trace=bytes(range(16))))):
@@ -128,16 +106,3 @@ def test_judge_calls_are_counted_and_none_is_made(tmp_path: Path):
     assert (found["judge_calls"], found["reasons"], found["enforce"]) == (1, {"judge_budget": 1}, "shadow")
     shown = run(HEALTHY, "--criteria", str(tmp_path / "criteria.yaml")).out.splitlines()
     assert shown[-1] == "judge calls that `toolgauge serve` would make: at least 1 (`choice` 1)"
-
-
-def test_durations_are_printed_apart_from_what_stays_the_same(recording: str):
-    plain, timed = run(recording), run(recording, "--cost")
-    assert plain.out == timed.out
-    assert timed.err.startswith("cost: ")
-    assert "  default.tool_success: " in timed.err
-
-
-def test_without_criteria_there_is_nothing_to_try():
-    ended = run(HEALTHY, "--set", "defaults.enabled=false")
-    assert ended.code == 2
-    assert "error: there is no criterion" in ended.err

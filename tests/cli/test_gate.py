@@ -28,21 +28,6 @@ CRITERIA = """
   expected: [{name: find_customer, args: {email: eve@example.com}}]
 - {name: typo, evaluator: tool_success, when: {service: "no-such-*"}}
 """
-CASES: list[JsonObject] = [
-    {
-        "id": "right",
-        "evaluator": "tool_call_args",
-        "expected": {"tool_calls": [{"name": "pay", "args": {"amount": 1}}]},
-        "actual": {"calls": [{"name": "pay", "args": {"amount": 1}}]},
-    },
-    {
-        "id": "wrong",
-        "evaluator": "tool_call_args",
-        "expected": {"tool_calls": [{"name": "pay", "args": {"amount": 1}}]},
-        "actual": {"calls": [{"name": "pay", "args": {"amount": 2}}]},
-    },
-    {"id": "nothing", "evaluator": "tool_call_args", "expected": {}, "actual": {"calls": []}},
-]
 IN_ACTIONS = {"GITHUB_ACTIONS": "true"}
 ON_MACHINE = {"GITHUB_ACTIONS": "", "GITHUB_STEP_SUMMARY": ""}
 
@@ -51,13 +36,6 @@ ON_MACHINE = {"GITHUB_ACTIONS": "", "GITHUB_STEP_SUMMARY": ""}
 def criteria(tmp_path: Path) -> str:
     (tmp_path / "criteria.yaml").write_text(CRITERIA)
     return str(tmp_path / "criteria.yaml")
-
-
-@pytest.fixture
-def cases(tmp_path: Path) -> str:
-    lines = [*map(json.dumps, CASES), "no JSON"]
-    (tmp_path / "cases.jsonl").write_text("\n".join(lines) + "\n")
-    return str(tmp_path / "cases.jsonl")
 
 
 def replay(criteria: str, *options: str, environment: dict[str, str] = ON_MACHINE) -> Ended:
@@ -83,14 +61,6 @@ def test_each_condition_that_does_not_hold_is_named_and_ends_with_1(criteria: st
         "gate failed: `--fail-on not_evaluated`: `typo` matched no trajectory",
         "gate failed: `--fail-under amounts=0.5`: the mean of `amounts` is 0.000 (1 score), under 0.5",
     ]
-
-
-def test_a_shadow_criterion_fails_nothing_and_a_limit_for_it_is_refused_aloud(criteria: str):
-    ended = replay(criteria, "--fail-under", "trial=0.9")
-    assert ended.code == 0
-    assert ended.err.splitlines()[0] == (
-        "warning: `--fail-under trial` is left out: the criterion has `enforce: shadow`, which fails nothing"
-    )
 
 
 @pytest.mark.parametrize(
@@ -142,37 +112,6 @@ def test_annotations_go_to_standard_error_where_actions_run(criteria: str):
         "::error title=amounts%3A trace 7eabeccfb1a92e956d7b86c8164360e8",
     ]
     assert "::" not in replay(criteria, "--fail-on", "fail").err
-
-
-def test_a_trajectory_goes_by_its_case_where_a_criterion_looks_it_up(tmp_path: Path):
-    (tmp_path / "cases.jsonl").write_text('{"case": "shop-assistant", "expected": [{"name": "refund_order"}]}\n')
-    written = "- {name: by-case, evaluator: tool_call_f1, reference: {file: cases.jsonl, key: service.name}}\n"
-    (tmp_path / "criteria.yaml").write_text(written)
-    ended = replay(str(tmp_path / "criteria.yaml"), "--junit", str(tmp_path / "report.xml"))
-    assert ended.code == 0
-    names = {case.get("name") for case in ET.parse(tmp_path / "report.xml").iter("testcase")}  # noqa: S314 - our own
-    assert names == {"shop-assistant"}
-
-
-def test_score_writes_the_same_reports_and_keeps_its_exit_code(cases: str, tmp_path: Path):
-    junit, markdown = tmp_path / "report.xml", tmp_path / "report.md"
-    ended = run("check", "--junit", str(junit), "--markdown", str(markdown), cases, environment=IN_ACTIONS)
-    assert ended.code == 1
-    found = [
-        (case.get("classname"), case.get("name"), case.get("line"), [child.tag for child in case])
-        for case in ET.parse(junit).iter("testcase")  # noqa: S314 - our own
-    ]
-    assert found == [
-        ("tool_call_args", "right", "1", []),
-        ("tool_call_args", "wrong", "2", ["failure"]),
-        ("tool_call_args", "nothing", "3", ["skipped"]),
-        ("unreadable", f"{cases}:4", "4", ["error"]),
-    ]
-    assert markdown.read_text().splitlines()[0] == "### toolgauge check: 2 failures"
-    assert [line.split("::")[1] for line in ended.err.splitlines() if line.startswith("::")] == [
-        f"error file={cases},line=2,title=tool_call_args%3A wrong",
-        f"error file={cases},line=4,title=unreadable%3A {cases}%3A4",
-    ]
 
 
 def without_reader(arguments: Sequence[str], directory: Path) -> int:

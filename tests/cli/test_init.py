@@ -1,7 +1,6 @@
 """`toolgauge init` as a new user types it: two files that run as they are."""
 
 import json
-import sys
 from itertools import count, islice
 from pathlib import Path
 
@@ -66,16 +65,6 @@ def test_from_a_recording_of_three_frameworks_to_scores_in_serve(three: Path, tm
         until(lambda: "learned.shop-assistant.budget" in toolgauge.exposition(), "a score of a learned criterion")
 
 
-def test_a_few_runs_give_a_configuration_and_no_criteria(tmp_path: Path):
-    made = run("init", str(CORPUS / "pydantic-ai" / "mcp_sequence3.otlp.pb"), "-d", str(tmp_path))
-    assert made.code == 0, made.err
-    assert "too few runs to learn criteria from (at most 1 of one service)" in made.err
-    written = (tmp_path / "criteria.yaml").read_text()
-    assert written.startswith("# Nothing is learned from traffic here: ")
-    assert written.endswith("\ncriteria: []\n")
-    assert run("validate", "--config", str(tmp_path / "toolgauge.yaml")).code == 0
-
-
 def test_contracts_come_from_the_answer_of_an_mcp_server(tmp_path: Path):
     schema: JsonObject = {"type": "object", "required": ["id"]}
     tools: list[JsonObject] = [
@@ -107,20 +96,6 @@ def test_contracts_come_from_the_answer_of_an_mcp_server(tmp_path: Path):
     }
     assert written["tool_definitions"] == [str(tmp_path / "answer.json")]
     assert run("validate", "--config", str(tmp_path / "toolgauge.yaml")).code == 0
-
-
-def test_contracts_come_from_a_server_that_is_asked(tmp_path: Path):
-    command = f"{Path(sys.executable).with_name('toolgauge')} mcp {CORPUS / 'pydantic-ai'}"
-    made = run("init", "--mcp-command", command, cwd=tmp_path)
-    assert made.code == 0, made.err
-    tools = yaml.safe_load((tmp_path / "toolgauge.yaml").read_text())["tools"]
-    assert tools["explain_failure"]["changes_state"] is False
-
-
-def test_a_server_that_does_not_start_is_named(tmp_path: Path):
-    ended = run("init", "--mcp-command", "/no/such/server", cwd=tmp_path)
-    assert ended.code == 2
-    assert "`/no/such/server` did not list its tools" in ended.err
 
 
 def test_files_that_exist_are_kept_unless_forced(tmp_path: Path):

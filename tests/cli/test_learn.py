@@ -61,29 +61,6 @@ def test_no_argument_or_result_of_the_recording_is_in_the_file(learned: Path):
     assert not [value for value in ("@example", "Oslo", "Berlin", "A-1001", "ORD", "Ada") if value in text]
 
 
-def test_a_few_runs_are_not_enough():
-    ended = run("learn", str(CORPUS / "pydantic-ai" / "sequence3.otlp.pb"))
-    assert ended.code == 3
-    assert ended.out == ""
-    assert "no rule has enough evidence; record more" in ended.err
-
-
-def test_a_recording_without_calls_teaches_nothing(tmp_path: Path):
-    file = tmp_path / "none.json"
-    file.write_text('{"resourceSpans": []}')
-    ended = run("learn", str(file))
-    assert ended.code == 1
-    assert "error: there is no tool call in these recordings (0 runs)" in ended.err
-    assert "hint: `toolgauge doctor FILE...` shows the reason" in ended.err
-
-
-def test_runs_can_be_chosen_by_an_attribute(three: Path):
-    ended = run("learn", "--only", "service.version=2.0", str(three))
-    assert ended.code == 1
-    assert "error: no run has `service.version=2.0`" in ended.err
-    assert run("learn", "--only", "service.version=1.0", str(three)).code == 0
-
-
 def test_runs_that_passed_can_be_chosen_by_labels(three: Path, tmp_path: Path):
     inspected = [json.loads(line) for line in run("check", "--calls", "--json", str(three)).out.splitlines()]
     labels = tmp_path / "labels.csv"
@@ -93,26 +70,6 @@ def test_runs_that_passed_can_be_chosen_by_labels(three: Path, tmp_path: Path):
     assert ended.code == 0, ended.err
     total = sum(int(count) for count in re.findall(r": (\d+) runs, ", ended.err))
     assert total == len(inspected) // 2
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "message"),
-    [
-        (
-            "trace_id,verdict\nffff,passed",
-            1,
-            "error: none of the 1 labels of `labels.csv` is on a run of the recording",
-        ),
-        ("trace_id,verdict\nffff,perhaps", 2, "`perhaps` is no verdict"),
-        ("verdict\npassed", 2, "error: "),
-    ],
-)
-def test_bad_labels_have_clear_answers(three: Path, tmp_path: Path, text: str, code: int, message: str):
-    labels = tmp_path / "labels.csv"
-    labels.write_text(text)
-    ended = run("learn", "--labels", str(labels), str(three))
-    assert ended.code == code
-    assert message in ended.err
 
 
 def test_mixed_versions_are_named(tmp_path: Path):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolgauge.cli.logs import JsonForm, LogThread, TextForm, log_to_stderr
+from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.config.model import Log
 
 OURS = logging.getLogger("toolgauge.some")
@@ -68,11 +68,6 @@ def test_warnings_that_are_held_are_written_later_and_all_else_at_once(capsys: p
     ]
 
 
-def test_the_time_is_rfc_3339_in_utc():
-    record = logging.makeLogRecord({"name": "toolgauge", "msg": "x", "created": 1_700_000_000.25, "levelname": "INFO"})
-    assert json.loads(JsonForm().format(record))["time"] == "2023-11-14T22:13:20.250Z"
-
-
 def test_a_text_begins_at_the_margin_once_an_event_and_holds_no_control_characters(capsys: pytest.CaptureFixture[str]):
     log_to_stderr(Log(), at_once())
     OURS.info("2 problems\n  a.yaml:1: \x1b[31mred")
@@ -109,9 +104,3 @@ def test_nothing_of_libraries_below_a_warning_and_nothing_of_what_exceptions_say
     assert "4111" not in line
     assert "ValueError" in line
     assert "test_logs.py" in line
-
-
-def test_a_message_that_cannot_be_filled_in_costs_no_line():
-    record = logging.makeLogRecord({"name": "x", "msg": "%d spans", "args": ("a",), "levelname": "WARNING"})
-    assert TextForm().format(record).endswith("WARNING x: %d spans")
-    assert json.loads(JsonForm().format(record))["message"] == "%d spans"

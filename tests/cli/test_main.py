@@ -1,10 +1,8 @@
 """Streams, exit codes and the list of commands."""
 
-import gc
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -15,15 +13,6 @@ from toolgauge.cli.main import commands, main
 from toolgauge.model.errors import ConfigError, RecordingError, StartError
 
 RECORDING = Path(__file__).parent.parent / "corpus" / "strands" / "bad_json_latest.otlp.pb"
-
-
-def test_help_lists_every_command_on_stdout():
-    ended = run("--help")
-    assert ended.code == 0
-    assert ended.err == ""
-    for name in ("serve", "demo", "check", "doctor", "validate"):
-        assert f"\n  {name} " in ended.out
-    assert "Exit codes: 0 fine" in ended.out
 
 
 def test_help_needs_neither_grpc_nor_pydantic():
@@ -65,16 +54,6 @@ def test_a_service_starts_without_the_libraries_on_demand():
     assert (ended.returncode, ended.stdout) == (0, "\n"), ended.stderr
 
 
-def test_loading_a_command_leaves_the_search_for_garbage_on():
-    assert commands.get_command(click.Context(commands), "ack") is not None
-    assert gc.isenabled()
-
-
-def test_version_is_printed_to_stdout():
-    ended = run("--version")
-    assert (ended.code, ended.out, ended.err) == (0, f"toolgauge {version('toolgauge')}\n", "")
-
-
 def test_an_unknown_command_is_misuse_with_a_hint():
     ended = run("serv")
     assert ended.code == 2
@@ -82,13 +61,6 @@ def test_an_unknown_command_is_misuse_with_a_hint():
     assert ended.err == (
         "error: no command called `serv`. Did you mean `serve`?\nhint: `toolgauge --help` lists what there is\n"
     )
-
-
-def test_a_missing_argument_is_misuse_with_the_order_of_arguments():
-    ended = run("check", "--criterion", "run.otlp")
-    assert (ended.code, ended.out) == (2, "")
-    hint = "hint: `toolgauge check [OPTIONS] FILE...`; `toolgauge check --help` has more\n"
-    assert ended.err == f"error: Missing argument 'FILE...'.\n{hint}"
 
 
 @pytest.mark.parametrize(("no_colour", "coloured"), [("", True), ("1", False)])
@@ -163,22 +135,6 @@ def test_an_error_that_cannot_be_written_leaves_the_exit_code_as_it_is(arguments
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run([sys.executable, "-m", "toolgauge", *arguments], stderr=full, check=False)
     assert ended.returncode == 2
-
-
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_a_stream_that_was_closed_by_who_started_us_is_no_fault(closed: str):
-    script = f'exec "$0" -m toolgauge check --calls "$1" {closed}'
-    ended = subprocess.run(
-        ["/bin/sh", "-c", script, sys.executable, str(RECORDING)], capture_output=True, text=True, check=False
-    )
-    assert (ended.returncode, bool(ended.stdout), ended.stderr) == (0, ">&-" not in closed.split(), "")
-
-
-def test_standard_input_that_was_closed_is_empty():
-    script = 'exec "$0" -m toolgauge check --calls - <&-'
-    ended = subprocess.run(["/bin/sh", "-c", script, sys.executable], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("error: standard input is empty\n")
 
 
 def raising(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.certificates import certificates
 from tests.cli.command import run
 from tests.config.files import write
@@ -89,29 +87,6 @@ def test_a_wrong_key_of_the_configuration_hides_no_wrong_key_of_a_criterion(tmp_
     ]
 
 
-@pytest.mark.parametrize("options", [("validate",), ("check", "none.otlp")])
-def test_wrong_keys_and_names_of_criteria_hide_no_wrong_evaluator(options: tuple[str, ...], tmp_path: Path):
-    write(
-        tmp_path / "c.yaml",
-        """\
-        criteria:
-          - {name: a, evaluator: budgt}
-          - {name: a, evaluator: known_tool, tols: [x]}
-          - {name: b, evaluator: budget, pass_at: 2}
-          - {name: default.coverage, evaluator: coverag}
-        """,
-    )
-    ended = run(*options, "--config", "c.yaml", cwd=tmp_path)
-    assert [line for line in ended.err.splitlines() if line.startswith("  c.yaml")] == [
-        "  c.yaml:2: no evaluator called `budgt` in criterion `a` (did you mean `budget`?)",
-        "  c.yaml:3: criterion `a` is given twice, first at c.yaml:2",
-        "  c.yaml:3: unknown parameter `tols` of evaluator `known_tool` in criterion `a` (did you mean `tools`?)",
-        "  c.yaml:4: `pass_at` in criterion `b` must be less than or equal to 1",
-        "  c.yaml:5: `default.coverage` is the name of a default criterion",
-        "  c.yaml:5: no evaluator called `coverag` in criterion `default.coverage` (did you mean `coverage`?)",
-    ]
-
-
 def test_print_config_merges_files_overrides_and_environment(tmp_path: Path):
     write(tmp_path / "a.yaml", "hold: {timeout: 1s}\nannotate: off\n")
     write(tmp_path / "b.yaml", "hold: {timeout: 2s}\n")
@@ -129,15 +104,8 @@ def test_print_config_merges_files_overrides_and_environment(tmp_path: Path):
     assert "hunter2" not in ended.out
 
 
-@pytest.mark.parametrize(
-    "variable",
-    [
-        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"},
-        {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
-        {"OTEL_EXPORTER_OTLP_TIMEOUT": "5s"},
-    ],
-)
-def test_variables_of_agents_fail_no_command_that_sends_nothing(tmp_path: Path, variable: dict[str, str]):
+def test_variables_of_agents_fail_no_command_that_sends_nothing(tmp_path: Path):
+    variable = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
     file = str(tmp_path / "cases.jsonl")
     write(Path(file), "")
     for view in ("--calls", "--firings", "--cases"):
@@ -145,40 +113,19 @@ def test_variables_of_agents_fail_no_command_that_sends_nothing(tmp_path: Path, 
     for words in (("validate",), ("validate", "--print")):
         ended = run(*words, environment=variable)
         assert ended.code == 0
-        assert ended.err.startswith(f"warning: {next(iter(variable))}: ")
+        assert ended.err.startswith("warning: OTEL_EXPORTER_OTLP_ENDPOINT: ")
         assert ended.err.endswith("warning: `toolgauge serve` does not start with these variables\n")
     ended = run("serve", environment=variable)
     assert ended.code == 2
-    assert ended.err.startswith(f"error: {next(iter(variable))}: ")
-    hint = "`unset OTEL_EXPORTER_OTLP_ENDPOINT` in this shell, or set `exporters.otlp.endpoint`"
-    assert (hint in ended.err) == ("ENDPOINT" in next(iter(variable)))
-
-
-def test_print_config_can_be_read_again(tmp_path: Path):
-    printed = run("validate", "--print").out
-    (tmp_path / "printed.yaml").write_text(printed)
-    assert run("validate", "--print", "--config", "printed.yaml", cwd=tmp_path).out == printed
+    assert ended.err.startswith("error: OTEL_EXPORTER_OTLP_ENDPOINT: ")
+    assert "`unset OTEL_EXPORTER_OTLP_ENDPOINT` in this shell, or set `exporters.otlp.endpoint`" in ended.err
 
 
 def test_components_are_listed_as_text_and_as_json():
     ended = run("validate", "--components")
-    assert "dialects:\n" in ended.out
-    assert "evaluators:\n" in ended.out
     assert "\n  genai " in ended.out
     assert "\n  known_tool " in ended.out
     listed = json.loads(run("validate", "--components", "--json").out)
     assert {"version", "dialects", "evaluators", "receivers", "exporters"} == set(listed)
     (known_tool,) = (entry for entry in listed["evaluators"] if entry["name"] == "known_tool")
-    assert known_tool["level"] == "call"
-    assert known_tool["version"] == "4"
-    assert known_tool["description"]
-
-
-def test_registered_tools_are_checked(tmp_path: Path):
-    (tmp_path / "good.json").write_text('[{"name": "find"}]')
-    (tmp_path / "bad.json").write_text('[{"title": "find"}]')
-    ended = run("validate", "--set", "tool_definitions=[good.json]", cwd=tmp_path)
-    assert (ended.code, ended.out.endswith("; 1 registered tools\n")) == (0, True)
-    ended = run("validate", "--set", "tool_definitions=[bad.json]", cwd=tmp_path)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == f"error: {tmp_path}/bad.json: `[0]` has no `name`\n"
+    assert (known_tool["level"], known_tool["version"]) == ("call", "4")

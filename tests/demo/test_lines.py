@@ -4,10 +4,10 @@ from msgspec.structs import replace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from toolgauge.demo.lines import ScorecardLines, heading, summary_lines
+from toolgauge.demo.lines import heading, run_lines, summary_lines
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
-from toolgauge.report.terminal import Style
+from toolgauge.report.terminal import PLAIN, Style
 from toolgauge.testing.samples import sample_call, sample_trajectory
 
 HOSTILE = "\x1b[2J\u202e\nfail"
@@ -33,29 +33,26 @@ def dropped(criterion: str, tool: str) -> LogRecord:
     return LogRecord(attributes=attributes)
 
 
+def shown(card: Scorecard, style: Style = PLAIN, url: str = "") -> list[str]:
+    return list(run_lines(card, "adk, one", REDACTOR, style, url))
+
+
 def test_outcomes_have_colours_on_a_terminal():
-    shown = "\n".join(ScorecardLines(REDACTOR, Style(colour=True)).lines(scorecard("find", PASSED, FAILED), "adk, one"))
-    assert "\x1b[32m1 pass\x1b[0m, \x1b[31m1 FAIL\x1b[0m" in shown
-    assert "  \x1b[31mFAIL\x1b[0m  lookups: wrong" in shown
+    printed = "\n".join(shown(scorecard("find", PASSED, FAILED), Style(colour=True)))
+    assert "\x1b[32m1 pass\x1b[0m, \x1b[31m1 FAIL\x1b[0m" in printed
+    assert "  \x1b[31mFAIL\x1b[0m  lookups: wrong" in printed
     assert "\x1b[1mSummary\x1b[0m" in heading("Summary", Style(colour=True))
 
 
-def test_a_run_is_one_line_and_one_for_each_thing_that_failed():
-    assert list(ScorecardLines(REDACTOR).lines(scorecard("find", PASSED, FAILED), "adk, one")) == [
-        "adk, one: 1 call; 1 pass, 1 FAIL",
-        "  FAIL  lookups: wrong",
-    ]
-
-
-def test_a_run_that_failed_names_its_page_where_there_is_one():
-    lines = ScorecardLines(REDACTOR, page_url=lambda _trajectory: PAGE)
-    assert list(lines.lines(scorecard("find", FAILED), "adk, one"))[-1] == f"  {PAGE}"
-    assert list(lines.lines(scorecard("find", PASSED), "adk, one")) == ["adk, one: 1 call; 1 pass"]
+def test_a_run_is_one_line_and_one_for_each_thing_that_failed_with_the_address_of_its_page():
+    head, failure = ["adk, one: 1 call; 1 pass, 1 FAIL", "  FAIL  lookups: wrong"]
+    assert shown(scorecard("find", PASSED, FAILED)) == [head, failure]
+    assert shown(scorecard("find", PASSED, FAILED), url=PAGE) == [head, failure, f"  {PAGE}"]
+    assert shown(scorecard("find", PASSED), url=PAGE) == ["adk, one: 1 call; 1 pass"]
 
 
 def test_on_a_terminal_a_run_is_a_link_to_its_page():
-    lines = ScorecardLines(REDACTOR, Style(colour=True), page_url=lambda _trajectory: PAGE)
-    first, failure = lines.lines(scorecard("find", FAILED), "adk, one")
+    first, failure = shown(scorecard("find", FAILED), Style(colour=True), PAGE)
     assert first.startswith(f"\x1b]8;;{PAGE}\x1b\\\x1b[1madk, one\x1b[0m\x1b]8;;\x1b\\: 1 call; ")
     assert failure.endswith("lookups: wrong")
 
@@ -66,14 +63,14 @@ def test_without_colour_nothing_steers_the_terminal():
         NotEvaluated(reason="no_calls", explanation=HOSTILE),
         Errored(error_type=HOSTILE, message=HOSTILE),
     )
-    card, shown = scorecard(HOSTILE, *outcomes), ScorecardLines(REDACTOR, page_url=lambda _trajectory: HOSTILE)
-    lines = [*shown.lines(card, HOSTILE), *summary_lines([card], shown, [dropped(HOSTILE, HOSTILE)])]
+    card = scorecard(HOSTILE, *outcomes)
+    lines = [*shown(card, url=HOSTILE), *summary_lines([card], REDACTOR, [dropped(HOSTILE, HOSTILE)])]
     assert all(line.isprintable() for line in lines)
 
 
 def test_a_failure_takes_one_line_of_a_screen():
     failed = Scored(0.0, "much is wrong, " * 100, passed=False)
-    (line,) = ScorecardLines(REDACTOR).failure_lines([scorecard("find_order", failed)])
+    _, line = shown(scorecard("find_order", failed))
     assert len(line) <= 80
     assert line.endswith("…")
 
@@ -84,7 +81,7 @@ def test_the_summary_lists_everything_that_it_counts():
         scorecard("pay", NotEvaluated(reason="no_calls", explanation="no call"), NotEvaluated(reason="no_calls")),
     ]
     regressions = [dropped("default.tool_success", "list_orders"), dropped("lookups", "")]
-    assert list(summary_lines(cards, ScorecardLines(REDACTOR), regressions)) == [
+    assert list(summary_lines(cards, REDACTOR, regressions)) == [
         "2 runs with 2 tool calls; results: 1 pass, 1 FAIL, 3 not evaluated",
         "  FAIL  lookups: wrong",
         "not evaluated, by reason:",

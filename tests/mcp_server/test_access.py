@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.captures import sample
 from tests.mcp_server.support import SHOWN, Called, client, error_of, trace_id, write_runs
 from toolgauge.mcp_server.readable_files import ReadableFiles
-from toolgauge.model.errors import ConfigError, RecordingError
 
 RUN = [Called(tool="find", arguments={"id": 1})]
 
@@ -105,13 +103,6 @@ async def test_a_file_that_is_no_recording_is_named_and_not_quoted(places: tuple
     assert error_of(missing)[1] == f"hint: there is `{inside / 'runs.jsonl'}`"
 
 
-def test_standard_input_is_no_recording(tmp_path: Path):
-    with pytest.raises(ConfigError, match="standard input has the questions"):
-        ReadableFiles(("-",))
-    with pytest.raises(RecordingError, match="no such file"):
-        ReadableFiles((str(tmp_path / "none"),))
-
-
 def test_recordings_beyond_the_newest_that_are_listed_are_counted(tmp_path: Path):
     for number in range(203):
         (tmp_path / f"{number}.otlp.pb").write_bytes(b"x")
@@ -132,38 +123,3 @@ async def test_criteria_are_suggested_and_nothing_is_written(tmp_path: Path):
     assert error_of(hidden)[0] == "error: a reference is made of the values of a run, and values are hidden"
     assert "- name: create_order" in expected.structured_content["yaml"]
     assert [path.name for path in tmp_path.iterdir()] == ["runs.jsonl"]
-
-
-async def test_labels_choose_the_runs_that_are_learned_from(tmp_path: Path):
-    write_runs(tmp_path / "runs.jsonl", [[Called(tool="create_order", arguments={})] for _ in range(30)])
-    (tmp_path / "labels.csv").write_text(f"trace_id,verdict\n{trace_id(0)},fail\n")
-    async with client(tmp_path) as asked:
-        answer = await asked.call_tool("suggest_criteria", {"labels": str(tmp_path / "labels.csv")})
-    assert error_of(answer)[0].startswith("error: no run with tool calls passed by the labels of `labels.csv`")
-
-
-async def test_the_worse_of_two_recordings_is_found(tmp_path: Path):
-    good = write_runs(tmp_path / "good.jsonl", [RUN] * 60)
-    bad = [Called(tool="find", arguments={"id": 1}, error="Timeout")]
-    worse = write_runs(tmp_path / "worse.jsonl", [bad] * 60, first=100, version="2")
-    async with client(tmp_path) as asked:
-        answer = await asked.call_tool("compare_recordings", {"baseline": str(good), "candidate": str(worse)})
-        one = await asked.call_tool(
-            "compare_recordings",
-            {"baseline": str(good), "candidate": str(good), "only": {"criterion": "default.tool_success"}},
-        )
-    found = answer.structured_content
-    assert found["verdict"] == "worse"
-    stream = found["streams"][0]
-    assert (stream["criterion"], stream["verdict"]) == ("default.tool_success", "worse")
-    assert (stream["base"]["mean"], stream["new"]["mean"], stream["difference"]) == (1.0, 0.0, -1.0)
-    assert {stream["criterion"] for stream in one.structured_content["streams"]} == {"default.tool_success"}
-
-
-async def test_captures_of_real_frameworks_are_all_readable():
-    files = [file for captured in sample().values() for file in captured.files()]
-    async with client(*files) as asked:
-        answer = await asked.call_tool("list_trajectories", {"limit": 50})
-        failed = await asked.call_tool("explain_failure")
-    assert answer.structured_content["trajectories_total"] > 100
-    assert failed.structured_content["verdicts"]

@@ -42,34 +42,6 @@ async def test_a_recording_that_grows_is_read_again(tmp_path: Path):
     assert less.structured_content["trajectories_total"] == 1
 
 
-async def test_criteria_that_were_edited_judge_the_next_question(tmp_path: Path):
-    runs = write_runs(tmp_path / "runs.jsonl", [GOOD])
-    criteria = tmp_path / "criteria.yaml"
-    criteria.write_text("- {name: calls, evaluator: budget, calls: 5}")
-    async with client(runs, criteria=criteria) as asked:
-        passed = await asked.call_tool("list_trajectories", {"outcome": "failed"})
-        criteria.write_text("- {name: calls, evaluator: budget, calls: 0}")
-        failed = await asked.call_tool("explain_failure")
-        criteria.write_text("- name: calls\n  evaluator: budgett\n")
-        broken = await asked.call_tool("explain_failure")
-    assert passed.structured_content["matching"] == 0
-    assert [one["criterion"] for one in failed.structured_content["verdicts"]] == ["calls"]
-    error, hint = error_of(broken)
-    assert error.startswith(f"error: {criteria}:2: ")
-    assert hint == "hint: did you mean `budget`?"
-
-
-def test_a_second_question_reads_nothing(tmp_path: Path):
-    runs = write_runs(tmp_path / "runs.jsonl", [GOOD])
-    recordings, scoring = ScoredRecordings(), ScoringFiles()
-    first = recordings.scored((str(runs),), scoring.load(), Work())
-    second_work = Work()
-    assert recordings.scored((str(runs),), scoring.load(), second_work) is first
-    assert second_work.done_bytes == 0
-    other = ScoringFiles(overrides=("redact.values=show",)).load()
-    assert recordings.scored((str(runs),), other, Work()) is not first
-
-
 def test_few_recordings_are_kept(tmp_path: Path):
     paths = [write_runs(tmp_path / f"{number}.jsonl", [GOOD]) for number in range(6)]
     recordings, scoring = ScoredRecordings(), ScoringFiles().load()

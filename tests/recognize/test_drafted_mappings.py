@@ -14,8 +14,8 @@ from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.recordings.doctor import Doctor, diagnosis_object
+from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
-from toolgauge.recordings.stats import Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 TRACE = "5b8aa5a2d2c872e8321cf37308d69df2"
@@ -264,7 +264,8 @@ def test_the_spans_of_a_producer_are_read_by_what_they_suggest(name: str, tmp_pa
     found = list(trajectories(recording(tmp_path, shape), Config(), tally.recognizer))
     assert len(found) == 1
     check(shape, found[0])
-    assert set(tally.dialects) <= shape.dialects | {"generic"}
+    read_by = {dialect for counts in tally.producers.values() for dialect in counts.dialects}
+    assert read_by <= shape.dialects | {"generic"}
 
 
 def check(shape: Shape, trajectory: Trajectory):

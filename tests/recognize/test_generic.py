@@ -12,6 +12,7 @@ import pytest
 from tests.captures import CORPUS, Captured, all_captures, sample
 from tests.otlp import stock
 from tests.recognize.support import event, self_metrics, span
+from tests.recovery_table import MadeCall, has_arguments, taken
 from tests.rows import each_row
 from toolgauge.config.model import Config
 from toolgauge.dialects.genai import GenAI
@@ -24,9 +25,8 @@ from toolgauge.model.records import Record, SpanEvent
 from toolgauge.model.trajectory import ToolCall
 from toolgauge.otlp.decoder import Decoder
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.recordings.conformance import MadeCall, has_arguments, taken
+from toolgauge.recordings.producer_counts import CountingRecognizer
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
-from toolgauge.recordings.stats import CountingRecognizer
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.pipeline_factory import offline_pipeline
 

@@ -1,12 +1,12 @@
-"""Recorded runs of real producers, diagnosed and counted as the commands do it."""
+"""Recorded runs of real producers, diagnosed as the command does it."""
 
 from pathlib import Path
 
 from toolgauge.config.model import Config
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recordings.doctor import Diagnosis, Doctor
+from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
-from toolgauge.recordings.stats import Stats, Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 CORPUS = Path(__file__).parents[1] / "corpus"
@@ -34,13 +34,3 @@ def diagnosed_with_trajectories(paths: list[str]) -> tuple[list[Diagnosis], list
 def diagnosed(paths: list[str]) -> list[Diagnosis]:
     """Diagnose the producers of a recording."""
     return diagnosed_with_trajectories(paths)[0]
-
-
-def counted(paths: list[str]) -> Stats:
-    """Count what is in a recording."""
-    tally = Tally()
-    stats = Stats(tally)
-    recording = tally.counted(read(find_files(paths), lambda _size: None))
-    for scorecard in scorecards(recording, offline_pipeline(Config(), (), tally.recognizer)):
-        stats.add(scorecard.trajectory)
-    return stats

@@ -9,10 +9,10 @@ import msgspec
 from tests import recovery_table
 from tests.captures import Captured
 from tests.recordings.corpus import CORPUS, diagnosed, diagnosed_with_trajectories, recordings
+from tests.recovery_table import Cell, MadeRun, Truth, cells, compared
 from tests.rows import each_row
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.shortfalls import Fact, producer_of, remedy
-from toolgauge.recordings.conformance import Cell, MadeRun, Truth, cells, compared
 
 LANGUAGES = {"Python": "python", "JavaScript": "nodejs", "Java": "java", "Go": "go", "Rust": "rust", "Kotlin": "kotlin"}
 
@@ -62,7 +62,7 @@ def test_problems_are_those_of_the_truth(captured: Captured):
 def assert_problems_are_of_the_truth(folder: str, scenario: str) -> None:
     diagnoses, trajectories = diagnosed_with_trajectories(recordings(folder, scenario))
     found = shares(folder, scenario, trajectories)
-    problems = {missing.fact for one in diagnoses for missing in one.missing if missing.grade == "problem"}
+    problems = {missing.fact for one in diagnoses for missing in one.missing if missing.is_problem}
     if all(found[column].word in ("yes", "-") for column in ("calls", "arguments", "results", "failures")):
         assert problems == set(), scenario
     lost = {column for column in ("arguments", "results") if found[column].of and not found[column].right}
@@ -74,21 +74,17 @@ def assert_problems_are_of_the_truth(folder: str, scenario: str) -> None:
     ("scope", "version", "sdk_language", "language"),
     [
         ("@arizeai/openinference-instrumentation-openai", "4.2.7", "", "nodejs"),
-        ("@opentelemetry/instrumentation-openai", "0.16.0", "", "nodejs"),
         ("com.anthropic.sdk.typescript", "1.12.0", "", "nodejs"),
-        ("openinference.instrumentation.agno", "1.0.15", "", "python"),
         ("autogen SingleThreadedAgentRuntime", "", "", "python"),
         ("pydantic-ai", "2.68.0", "", "python"),
         ("io.opentelemetry.openai-java-1.1", "2.31.1-alpha", "", "java"),
         ("io.opentelemetry.contrib.php.openai", "", "", "php"),
         ("org.springframework.boot", "", "", "java"),
-        ("go.opentelemetry.io/otel/sdk", "", "", "go"),
         ("github.com/firebase/genkit/go", "", "", "go"),
         ("Experimental.Microsoft.Agents.AI", "", "", "dotnet"),
         ("gcp.vertex.agent", "2.0.0", "", ""),
         ("gcp.vertex.agent", "2.0.0", "nodejs", "nodejs"),
         ("langfuse-sdk", "5.0.4", "webjs", "nodejs"),
-        ("airline", "", "", ""),
         ("my_app.agents", "", "", ""),
     ],
 )
@@ -107,17 +103,13 @@ def test_the_language_is_that_of_the_sdk_or_the_form_of_the_scope(
         ("genai", "io.opentelemetry.openai-java-1.1", "java", "results", "otel.instrumentation.genai.capture-message-content"),
         ("genai", "@opentelemetry/instrumentation-openai", "nodejs", "results", "captureMessageContent"),
         ("genai", "Experimental.Microsoft.Extensions.AI", "dotnet", "results", "EnableSensitiveData"),
-        ("genai", "my.source", "dotnet", "results", "EnableSensitiveData"),
         ("genai", "agent_framework", "python", "results", "ENABLE_SENSITIVE_DATA"),
         ("openinference", "@arizeai/openinference-instrumentation-langchain", "nodejs", "conversation_id", "setSession"),
         ("openinference", "com.arize.langchain4j", "java", "conversation_id", "ContextAttributes.sessionId"),
-        ("openinference", "com.arize.langchain4j", "java", "results", "TraceConfig.hideOutputs"),
         ("openinference", "ai", "nodejs", "results", "recordOutputs"),
         ("strands", "strands-agents", "nodejs", "conversation_id", "traceAttributes"),
-        ("strands", "strands.telemetry.tracer", "python", "conversation_id", "trace_attributes"),
         ("traceloop", "@traceloop/instrumentation-openai", "nodejs", "results", "traceContent"),
         ("langfuse", "langfuse-sdk", "nodejs", "conversation_id", "propagateAttributes"),
-        ("langfuse", "langfuse-sdk", "python", "conversation_id", "propagate_attributes"),
     ],
 )  # fmt: skip
 def test_one_dialect_has_other_switches_in_other_languages(
@@ -134,8 +126,3 @@ def test_an_older_release_is_advised_to_upgrade_and_a_newer_one_is_not():
     assert definitions("0.4b0").startswith("upgrade `opentelemetry-util-genai`")
     assert not definitions("1.3b0").startswith("upgrade")
     assert not definitions("").startswith("upgrade")
-
-
-def test_a_model_that_called_nothing_is_no_problem_where_calls_have_spans():
-    for folder in ("spring-ai", "spring-ai-2"):
-        assert not any(one.has_problems for one in diagnosed(recordings(folder, "no_tool")))

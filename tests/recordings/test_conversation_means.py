@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from tests.recordings.support import BROKEN, NO_CONTENT, score, scorecard, stream
 from toolgauge.model.records import ENVIRONMENT
 from toolgauge.model.regressions import Arm
-from toolgauge.recordings.conversation_means import SERVICE, Observations, StreamCounts, attribute, observed_live
+from toolgauge.recordings.conversation_means import SERVICE, Observations, StreamCounts, observed_live
 from toolgauge.recordings.two_samples import Sample
 
 
@@ -34,21 +34,6 @@ def test_what_is_no_score_is_counted_beside_the_scores():
     assert observations.observed().streams["1.0"][stream("find")] == StreamCounts(Sample(1, 0.5, 0.25), 1, 1)
 
 
-def test_failures_that_were_made_good_are_counted_beside_the_scores():
-    observations = Observations()
-    made_good = replace(score(1), parts={"recovered_failures": 2})
-    observations.add(scorecard([("find", made_good), ("find", score(1))]), "1.0")
-    assert observations.observed().streams["1.0"][stream("find")] == StreamCounts(Sample(1, 1.0, 1.0), recovered=2)
-
-
-def test_criteria_in_the_shadow_are_left_out():
-    card = scorecard([("find", score(0))])
-    shadow = replace(card, results=tuple(replace(result, enforce="shadow") for result in card.results))
-    observations = Observations()
-    observations.add(shadow, "1.0")
-    assert observations.observed().streams == {}
-
-
 def test_streams_of_two_environments_stay_apart_unless_left_out():
     observations = Observations()
     for number, environment in enumerate(("test", "live")):
@@ -67,17 +52,6 @@ def test_without_services_versions_are_seen_first_where_any_service_showed_them(
     observed = observations.observed(without=(SERVICE,))
     assert observed.first_seen_ns == {None: {"1.0": 3}}
     assert observed.streams["1.0"][replace(stream("find"), service=None)].sample.count == 1
-
-
-def test_an_attribute_is_of_the_resource_or_of_a_span():
-    trajectory = replace(
-        scorecard([]).trajectory, resource={"service.version": "1.0"}, attributes={"gen_ai.request.model": "m", "n": 7}
-    )
-    assert attribute(trajectory, "service.version") == "1.0"
-    assert attribute(trajectory, "gen_ai.request.model") == "m"
-    assert attribute(trajectory, "n") == "7"
-    assert attribute(trajectory, "service.name") == "shop"
-    assert attribute(trajectory, "team") is None
 
 
 def arm(version: str | None, first_seen_ns: int) -> Arm:

@@ -3,28 +3,20 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from tests.recordings.corpus import CORPUS, diagnosed, recordings
-from tests.rows import each_row
-from toolgauge import plugins
+from tests.recordings.corpus import diagnosed, recordings
 from toolgauge.model.json import Json
-from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, producer_of, table
-from toolgauge.recordings.doctor import Diagnosis, Missing, diagnosis_lines, diagnosis_object
+from toolgauge.recognize.shortfalls import Fact, Producer, producer_of, table
+from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines, diagnosis_object
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 TRACE = "5b8efff798038103d269b633813fc60c"
 
-# Captured in the producer's default, which leaves content out.
-WITHOUT_CONTENT = {"google-adk": ["multi_turn", "retry", "sequence3"]}
-FACTS: tuple[Fact, ...] = get_args(Fact)
-NEVER_RECORDED = {"autogen-native", "mcp-python"}
 
-
-def facts(diagnosis: Diagnosis, grade: str) -> list[Fact]:
-    return [missing.fact for missing in diagnosis.missing if missing.grade == grade]
+def problems(diagnosis: Diagnosis) -> list[Fact]:
+    return [missing.fact for missing in diagnosis.missing if missing.is_problem]
 
 
 def test_of_calls_that_nobody_tells_of_nothing_is_asked_twice():
@@ -45,18 +37,10 @@ def test_producers_that_never_record_arguments_are_not_sent_after_a_switch(folde
     ailing = [diagnosis for diagnosis in diagnosed(recordings(folder)) if diagnosis.has_problems]
     assert [diagnosis.producer.scope for diagnosis in ailing] == scopes
     for diagnosis in ailing:
-        assert facts(diagnosis, "problem") == ["arguments", "results"]
+        assert problems(diagnosis) == ["arguments", "results"]
         for missing in diagnosis.missing:
             assert missing.remedy.never
             assert not missing.remedy.switches
-
-
-@each_row("folder", sorted({path.name for path in CORPUS.iterdir() if path.is_dir()} - NEVER_RECORDED))
-def test_healthy_producers_get_no_problem(folder: str):
-    off = ("content_off", *WITHOUT_CONTENT.get(folder, ()))
-    paths = [path for path in recordings(folder) if Path(path).name.split(".")[0] not in off]
-    problems = {d.producer.scope: facts(d, "problem") for d in diagnosed(paths) if d.has_problems}
-    assert problems == {}
 
 
 def test_spans_of_a_protocol_beneath_a_tool_that_records_its_arguments_are_no_problem():
@@ -66,16 +50,6 @@ def test_spans_of_a_protocol_beneath_a_tool_that_records_its_arguments_are_no_pr
         "mcp-python-sdk": (0, ()),
         "pydantic-ai": (3, ()),
     }
-
-
-def test_every_evaluator_is_named_for_the_facts_it_needs():
-    none = Remedy(how="")
-    facts_missing = [Missing(fact=fact, grade="note", count=1, of=1, unit="calls", remedy=none) for fact in FACTS]
-    named = {name for each in facts_missing for name in each.not_evaluated}
-    # Time and tokens are limits without any call; an answer is compared without calls.
-    excused = {"budget", "json_similarity", "uipath.json_similarity"}
-    unnamed = set(plugins.names(plugins.EVALUATORS)) - named - excused
-    assert not unnamed, "name it in `_NEEDED_BY` of `recordings/doctor.py` for each fact without which it cannot judge"
 
 
 def test_a_switch_that_hides_all_outputs_is_not_advised_where_outputs_were_recorded(tmp_path: Path):
@@ -110,83 +84,21 @@ def test_a_code_agent_is_plainly_claimed_from_one_that_calls_tools():
 
 
 def test_log_events_that_name_no_trace_are_a_problem_of_their_own(tmp_path: Path):
-    body: Json = {
-        "resourceLogs": [
-            {
-                "resource": {"attributes": attributes({"service.name": "claude-code"})},
-                "scopeLogs": [
-                    {
-                        "scope": {"name": "com.anthropic.claude_code.events", "version": "2.1"},
-                        "logRecords": [
-                            {
-                                "timeUnixNano": "1700000000000000000",
-                                "eventName": "claude_code.tool_result",
-                                "attributes": attributes(
-                                    {
-                                        "event.name": "tool_result",
-                                        "tool_name": "Bash",
-                                        "tool_use_id": "toolu_1",
-                                        "success": "true",
-                                        "session.id": "s-1",
-                                    }
-                                ),
-                            }
-                        ],
-                    }
-                ],
-            }
-        ]
+    said = {"event.name": "tool_result", "tool_name": "Bash", "tool_use_id": "toolu_1", "success": "true"}
+    record: Json = {
+        "timeUnixNano": "1700000000000000000",
+        "eventName": "claude_code.tool_result",
+        "attributes": attributes({**said, "session.id": "s-1"}),
     }
+    group: Json = {"scope": {"name": "com.anthropic.claude_code.events", "version": "2.1"}, "logRecords": [record]}
+    resource: Json = {"attributes": attributes({"service.name": "claude-code"})}
+    body: Json = {"resourceLogs": [{"resource": resource, "scopeLogs": [group]}]}
     path = tmp_path / "logs.json"
     path.write_text(json.dumps(body))
     (diagnosis,) = diagnosed([str(path)])
     (missing,) = diagnosis.missing
     assert missing.what == "no tool calls in 1 of 1 log records"
     assert "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA" in missing.remedy.switches
-
-
-def test_silent_model_calls_are_no_riddle_where_calls_show_as_tool_spans(tmp_path: Path):
-    silent = recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"})
-    (alone,) = diagnosed([silent])
-    assert facts(alone, "problem") == ["calls", "arguments", "results"]
-    called = tmp_path / "called.json"
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "get_user"}
-    # Another trace of the same service.
-    called.write_text(Path(recorded(tmp_path / "called", "acme", tool)).read_text().replace(TRACE, TRACE[::-1]))
-    (together,) = diagnosed([silent, str(called)])
-    assert facts(together, "problem") == ["arguments", "results"]
-
-
-def test_tools_under_one_name_that_no_model_was_offered_are_a_problem(tmp_path: Path):
-    offer = json.dumps(
-        [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in ("find", "buy")]
-    )
-    model = {"gen_ai.operation.name": "chat", "gen_ai.tool.definitions": offer}
-    content = {"gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": "7"}
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "RemoteTool", **content}
-    other = {**tool, "gen_ai.tool.call.arguments": '{"q": 2}'}
-    (shared,) = diagnosed([recorded(tmp_path / "shared", "acme", model, tool, other)])
-    assert (shared.shared_name, shared.has_problems) == ("RemoteTool", True)
-    (own,) = diagnosed([recorded(tmp_path / "own", "acme", model, tool, {**other, "gen_ai.tool.name": "find"})])
-    assert (own.shared_name, own.has_problems) == (None, False)
-
-
-def test_results_that_read_like_errors_are_counted_with_the_setting_that_counts_them(tmp_path: Path):
-    model = {"gen_ai.operation.name": "chat", "gen_ai.tool.definitions": "[]"}
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "find"}
-    results = ("7", "Error: no such order A-17", '{"error": "no such order"}')
-    calls = [
-        {**tool, "gen_ai.tool.call.arguments": f'{{"id": {number}}}', "gen_ai.tool.call.result": result}
-        for number, result in enumerate(results)
-    ]
-    (found,) = diagnosed([recorded(tmp_path, "acme", model, *calls)])
-    assert found.reported_errors == {"pass": 1, "fail": 1}
-    lines = "\n".join(diagnosis_lines(found))
-    assert "2 results read like errors, 1 are counted as failures" in lines
-    assert "tools: {'*': {fails_when: {text: ['Error:*']}}}" in lines
-    written = diagnosis_object(found)
-    assert written["told_errors"] == {"results": 2, "failures": 1}
-    assert written["told_errors_to_paste"] == {"tools": {"*": {"fails_when": {"text": ["Error:*"]}}}}
 
 
 def test_tools_in_traces_of_their_own_are_told_apart_from_their_requests(tmp_path: Path):
@@ -226,51 +138,6 @@ def test_spans_that_lost_attributes_are_counted_with_the_limits_to_raise(tmp_pat
     assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT" in lines
 
 
-def test_calls_without_arguments_are_no_problem_where_their_results_show_the_switch_to_be_on(tmp_path: Path):
-    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "list_all"}
-    (bare,) = diagnosed([recorded(tmp_path / "bare", "acme", {**tool, "gen_ai.tool.call.result": "[1, 2]"})])
-    assert facts(bare, "problem") == []
-    (silent,) = diagnosed([recorded(tmp_path / "silent", "acme", tool)])
-    assert facts(silent, "problem") == ["arguments", "results"]
-    (void,) = diagnosed([recorded(tmp_path / "void", "acme", {**tool, "gen_ai.tool.call.arguments": '{"q": 1}'})])
-    assert {missing.fact: missing.remedy.switches for missing in void.missing if missing.grade == "problem"} == {
-        "results": ()
-    }
-
-
-def test_a_producer_without_tool_spans_is_named_with_what_adds_them():
-    (client,) = diagnosed(recordings("openinference-groq", "one_call"))
-    (missing,) = [missing for missing in client.missing if missing.fact == "tool_spans"]
-    assert (missing.what, missing.grade) == ("no tool spans in 1 of 1 calls", "note")
-    assert "openinference-instrumentation" in missing.remedy.how
-    (framework,) = diagnosed(recordings("pydantic-ai", "one_call"))
-    assert "tool_spans" not in {missing.fact for missing in framework.missing}
-
-
-def test_a_run_whose_model_call_failed_is_no_sign_of_missing_content(tmp_path: Path):
-    path = Path(recorded(tmp_path, "acme", {"gen_ai.operation.name": "chat"}))
-    body = json.loads(path.read_text())
-    (span,) = body["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    span["status"] = {"code": 2, "message": "429 Too Many Requests"}
-    path.write_text(json.dumps(body))
-    (diagnosis,) = diagnosed([str(path)])
-    assert diagnosis.missing == ()
-
-
-def test_what_other_traces_of_a_producer_have_needs_no_switch():
-    (diagnosis,) = diagnosed([*recordings("vercel-ai", "content_off"), *recordings("vercel-ai", "parallel")])
-    (offer,) = [missing for missing in diagnosis.missing if missing.fact == "tool_definitions"]
-    assert (offer.count, offer.of, offer.remedy.switches) == (1, 2, ())
-
-
-def test_a_producer_that_marks_no_failures_is_named_with_what_helps():
-    (diagnosis,) = diagnosed(recordings("spring-ai", "tool_error"))
-    missing = next(missing for missing in diagnosis.missing if missing.fact == "failures")
-    assert (missing.grade, missing.remedy.never) == ("note", True)
-    assert "fails_when: {text" in missing.remedy.how
-    assert not any(m.fact == "failures" for d in diagnosed(recordings("pydantic-ai", "tool_error")) for m in d.missing)
-
-
 def test_a_diagnosis_is_one_object_a_producer():
     (diagnosis,) = diagnosed(recordings("pydantic-ai", "content_off"))
     found = diagnosis_object(diagnosis)
@@ -287,13 +154,9 @@ def test_a_diagnosis_is_one_object_a_producer():
         "ok": False,
     }
     assert isinstance(missing, list)
-    first = missing[0]
-    assert isinstance(first, dict)
+    assert isinstance(first := missing[0], dict)
     assert (first["what"], first["grade"], first["count"], first["of"]) == ("arguments", "problem", 3, 3)
-    assert first["never_recorded"] is False
-    evaluators = first["not_evaluated"]
-    assert isinstance(evaluators, list)
-    assert "tool_call_args" in evaluators
+    assert "tool_call_args" in str(first["not_evaluated"])
 
 
 def test_names_of_a_hostile_producer_cannot_steer_a_terminal(tmp_path: Path):

@@ -15,7 +15,7 @@ from toolgauge.dialects.generic import draft
 from toolgauge.model.records import StatusCode
 from toolgauge.recognize.shortfalls import Fact, Producer
 from toolgauge.recordings.doctor import Diagnosis, diagnosis_lines
-from toolgauge.recordings.stats import ProducerCounts
+from toolgauge.recordings.producer_counts import ProducerCounts
 
 CONTENT = ("calls", "arguments", "results", "user_text", "tool_definitions")
 # What is in a capture and not read there, which the line says.

@@ -50,8 +50,3 @@ def failing(producer: str, scenario: str) -> frozenset[str]:
 )
 def test_a_fault_fails_the_criterion_made_for_it(producer: str, scenario: str, criterion: str):
     assert criterion in failing(producer, scenario)
-
-
-@pytest.mark.parametrize("producer", PRODUCERS)
-def test_a_run_without_a_fault_fails_nothing(producer: str):
-    assert failing(producer, "good_answer") == frozenset()

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import run
 from tests.recordings.test_recordings import recording
 from toolgauge.model.errors import RecordingError
 
@@ -20,10 +19,3 @@ def refusal(file: Path, content: bytes) -> RecordingError:
 def test_what_is_not_known_has_the_known_forms_as_hint(tmp_path: Path, name: str):
     hint = refusal(tmp_path / name, b"hello, this is text\n").hint or ""
     assert hint.startswith("a recording is OTLP: `*.otlp.pb` (one request), `*.otlp`")
-
-
-@pytest.mark.parametrize("words", [("check", "--calls"), ("check",), ("doctor",)])
-def test_an_empty_file_is_named_as_empty(tmp_path: Path, words: tuple[str, ...]):
-    (tmp_path / "e.otlp").touch()
-    ended = run(*words, "e.otlp", cwd=tmp_path)
-    assert (ended.code, ended.err) == (1, "error: `e.otlp` is empty\nhint: nothing was recorded in it\n")

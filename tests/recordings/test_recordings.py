@@ -11,7 +11,6 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from toolgauge.model.errors import RecordingError
-from toolgauge.otlp.request import framed
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read
 
 
@@ -55,11 +54,6 @@ def test_files_given_together_are_merged_by_recorded_time(tmp_path: Path):
     (tmp_path / "package.json").write_text('{"name": "not a recording"}')
     found = [(request.time_ns, request.signal) for request in recording(tmp_path)]
     assert found == [(100, "traces"), (150, "traces"), (200, "logs"), (250, "traces"), (300, "traces")]
-
-
-def test_a_stream_keeps_its_order_when_time_stamps_jump_back(tmp_path: Path):
-    (tmp_path / "s.otlp").write_bytes(delimited(traces(500), traces(10)))
-    assert [request.time_ns for request in recording(tmp_path)] == [500, 500]
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
@@ -130,25 +124,3 @@ def test_text_that_is_no_utf_8_does_not_make_a_stream_unreadable(tmp_path: Path,
     (tmp_path / "s.otlp").write_bytes(delimited(traces(1).replace(b"x", b"\xff"), traces(2)))
     assert [request.time_ns for request in recording(tmp_path)] == [1, 2]
     assert caplog.text == ""
-
-
-def test_one_stream_holds_requests_of_all_signals_and_metrics_are_skipped(tmp_path: Path):
-    stream = framed("traces", traces(1)) + framed("metrics", b"\x0a\x00") + framed("logs", logs(2))
-    (tmp_path / "s.otlp").write_bytes(stream)
-    found = recording(tmp_path)
-    assert [(request.time_ns, request.signal) for request in found] == [(1, "traces"), (2, "logs")]
-    assert found[1].body == logs(2)
-
-
-@pytest.mark.parametrize("name", ["x.otlp.pb", "x.otlp", "x.json", "x.otlp.pb.gz", "x.otlp.xz", "x"])
-def test_bytes_that_are_no_recording_are_one_clear_error(tmp_path: Path, name: str):
-    (tmp_path / name).write_bytes(b"\x9cnot a recording at all\xff\xff")
-    with pytest.raises(RecordingError, match="x"):
-        recording(tmp_path / name)
-
-
-def test_a_missing_file_and_an_empty_directory_are_errors(tmp_path: Path):
-    with pytest.raises(RecordingError, match="no such file"):
-        find_files([str(tmp_path / "none.otlp.pb")])
-    with pytest.raises(RecordingError, match="no recordings in directory"):
-        find_files([str(tmp_path)])

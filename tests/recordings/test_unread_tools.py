@@ -10,11 +10,9 @@ from tests.rows import each_row
 from tests.walk.support import key_value
 from toolgauge.config.load import load
 from toolgauge.recordings.doctor import Doctor
+from toolgauge.recordings.producer_counts import Tally, UnreadTools, looks_like_tool_call, unread_lines, unread_object
 from toolgauge.recordings.recorded_requests import read, scorecards
-from toolgauge.recordings.stats import Tally, UnreadTools, looks_like_tool_call, unread_lines, unread_object
 from toolgauge.service.pipeline_factory import offline_pipeline
-
-MAPPING = "dialects.acme.spans=[{match: {acme.tool.name: true}, reads: tool_call, tool_name: acme.tool.name}]"
 
 
 def left_over(*files: Path, overrides: tuple[str, ...] = ()) -> list[UnreadTools]:
@@ -78,15 +76,6 @@ def test_tool_spans_of_an_unknown_producer_are_a_problem(tmp_path: Path):
         "ok": False,
     }
     assert "toolgauge does not read 2 spans that look like tool calls: `run`" in "\n".join(unread_lines(unread))
-
-
-def test_they_are_a_note_where_other_spans_of_the_trace_show_calls(tmp_path: Path):
-    seen = span("execute_tool refund", "gen_ai.operation.name", number=3)
-    seen.attributes[0].value.string_value = "execute_tool"
-    (unread,) = left_over(
-        recording(tmp_path / "a.pb", span("run", "acme.tool.name"), seen, span("run", "acme.tool.name", number=4))
-    )
-    assert (unread.spans, unread.alone, unread.is_problem) == (2, 0, False)
 
 
 def test_no_capture_of_a_known_producer_has_calls_that_go_unseen(captured: Captured):

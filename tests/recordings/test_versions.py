@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from msgspec.structs import replace
-
 from tests.recordings.support import counts, stream
 from tests.rows import each_row
 from toolgauge.model.regressions import Stream
@@ -48,25 +46,6 @@ def test_without_a_choice_the_newest_version_is_compared_with_the_one_before(
     base: str | None, new: str | None, expected: list[tuple[str | None, str, str]]
 ):
     assert chosen(base, new) == expected
-
-
-def test_streams_stand_side_by_side_and_what_one_lacks_is_empty():
-    pairings, changed = pair_streams(
-        observed({stream(): counts(5, 5), stream("find"): counts(3, 3)}, {stream(): counts(4, 4)}), VERSIONS, Filters()
-    )
-    assert [(one.stream.tool, one.base.sample.count, one.new.sample.count, one.decides) for one in pairings] == [
-        (None, 5, 4, True),
-        ("find", 3, 0, False),
-    ]
-    assert changed == ()
-
-
-def test_two_revisions_of_a_criterion_are_not_compared():
-    revised = replace(stream(), revision="b")
-    pairings, changed = pair_streams(observed({stream(): counts(5, 5)}, {revised: counts(4, 0)}), VERSIONS, Filters())
-    assert pairings == ()
-    (change,) = changed
-    assert (change.base_revisions, change.new_revisions) == ((stream().revision,), ("b",))
 
 
 def test_filters_narrow_the_view_and_a_named_tool_decides():

@@ -1,6 +1,6 @@
 """Annotations of GitHub: one command a line, escaped, ten at most."""
 
-from tests.report.hostile import group, hostile_group, hostile_row, report, row
+from tests.report.hostile import hostile_group, hostile_row, report, row
 from toolgauge.report.findings import Check
 from toolgauge.report.markdown import annotations
 
@@ -17,25 +17,6 @@ def test_failures_are_errors_where_they_decide_and_warnings_elsewhere():
     assert list(annotations(report(row()))) == [
         "::warning title=refund%3A case-1::pay 0.500: half%0A  amount: expected 1, got 2"
     ]
-
-
-def test_kinds_of_failure_come_before_the_runs():
-    kind, run = annotations(report(row(), groups=(group(), group(runs=1))))
-    times = "first 2027-01-15T08:00Z, last 2027-01-15T08:01Z"
-    assert kind == (
-        "::warning title=refund%3A 35 runs (58 %25)::"
-        f"35 runs (58 %25) of `pay`, in 1.0, 1.1, {times}, as in {'4bf92f35' * 4}: `amount` differs"
-    )
-    assert run.startswith("::warning title=refund%3A case-1::")
-
-
-def test_a_case_leads_to_its_line():
-    (found,) = annotations(report(row(place=("eval/a,b:c%.jsonl", 7))))
-    assert found.startswith("::warning file=eval/a%2Cb%3Ac%25.jsonl,line=7,title=refund%3A case-1::")
-
-
-def test_passes_and_shadow_criteria_have_none():
-    assert list(annotations(report(row(outcome="pass", findings=()), row(exempt="shadow")))) == []
 
 
 def test_at_most_ten_are_written_and_the_last_counts_the_rest():

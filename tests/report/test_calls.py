@@ -24,15 +24,6 @@ def test_a_call_shows_turn_arguments_state_agent_and_result():
     ]
 
 
-def test_errors_and_rejections_stand_in_place_of_results():
-    failed = CallError(kind="ValueError", message="no such order")
-    calls = (sample_call(0, error=failed), sample_call(1, "cancel", state="rejected", error=failed))
-    lines = described(sample_trajectory(*calls))
-    assert lines[3] == "          error: ValueError: no such order"
-    assert lines[4].endswith("  rejected  [support]")
-    assert lines[5] == "          rejected: ValueError: no such order"
-
-
 def test_what_is_not_observable_says_why():
     calls = (
         sample_call(0, arguments=NOT_RECORDED),
@@ -49,10 +40,6 @@ def test_what_is_not_observable_says_why():
         "not observable: tools on offer (not recorded)",
     ]
     assert lines[2].startswith("  turn 1  find_order(?)  executed")
-
-
-def test_a_trace_without_calls_says_so():
-    assert described(sample_trajectory())[-1] == "  no tool calls"
 
 
 def test_hostile_text_neither_steers_the_terminal_nor_fills_it():

@@ -12,11 +12,10 @@ from tests.export.scorecards import (
     trajectory,
     trajectory_result,
 )
-from tests.report.hostile import group
 from tests.rows import each_row
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
-from toolgauge.model.outcomes import ERROR_RULE, Difference, Errored, Outcome, Result, Scorecard, Scored, Side
+from toolgauge.model.outcomes import ERROR_RULE, Difference, Outcome, Result, Scorecard, Scored, Side
 from toolgauge.report.failure_groups import FailureGroup, FailureGroups, FailureKind, failure_kind
 from toolgauge.report.kept import TrajectoryStore
 
@@ -84,25 +83,6 @@ def test_argument_and_rule_are_the_kind_whatever_the_language_and_length_of_the_
     assert kind == FailureKind("refund-arguments", "refund_order", "amount", "exact")
 
 
-def test_another_argument_or_rule_is_another_kind():
-    said = "it differs"
-    others = (differing("1", said, where="refund_order: currency"), differing("1", said, rule="type"))
-    assert len(kinds_of(differing("1", said), *others)) == 3
-
-
-@each_row(
-    ("one", "other"),
-    [
-        ("refund_order: items[3].price", "refund_order: items[12].price"),
-        ('refund_order: orders["A-17"].price', 'refund_order: orders["b c"].price'),
-        ("refund_order: orders.A17.price", "refund_order: orders.B9001.price"),
-        ("refund_order.by_8f14e45fceea167a5a36dedd4bea2543", "refund_order.by_c9f0f895fb98ab9159f51fd0297e236d"),
-    ],
-)
-def test_places_and_ids_in_a_path_are_values(one: str, other: str):
-    assert len(kinds_of(differing("1", "a", where=one), differing("1", "a", where=other))) == 1
-
-
 def test_a_failed_call_is_of_the_kind_of_its_error_and_not_of_its_message():
     def wrong(message: str, kind: str) -> Result:
         of = replace(call("refund_order"), error=CallError(kind=kind, message=message))
@@ -112,13 +92,6 @@ def test_a_failed_call_is_of_the_kind_of_its_error_and_not_of_its_message():
     kinds = [failure_kind(wrong(*each), hidden) for each in (("a", "KeyError"), ("b c", "KeyError"), ("a", "Timeout"))]
     assert kinds[0] == kinds[1] == FailureKind("refund-arguments", "refund_order", "", "KeyError")
     assert kinds[2].error == "Timeout"
-
-
-def test_figures_that_are_counted_are_the_kind_and_not_their_size_or_unit():
-    def again(words: str, count: int) -> Scored:
-        return Scored(0.5, words, {"identical": count, "unlike": 0}, passed=False)
-
-    assert len(kinds_of(again("as in call 1, 3 s apart", 2), again("as in call 7, 2 hours apart", 9))) == 1
 
 
 @each_row(
@@ -138,27 +111,6 @@ def test_values_in_the_words_of_an_explanation_make_no_other_kind(one: str, othe
     assert len(kinds_of(failed(0.0, one), failed(0.0, other))) == 1
 
 
-def test_an_error_of_the_evaluation_is_of_its_type():
-    broken = (Errored(error_type="KeyError", message=text) for text in ("'a'", "no such thing"))
-    assert [kind.error for kind in kinds_of(*broken)] == ["KeyError"]
-
-
-def test_a_tool_with_an_id_in_its_name_is_counted_without_it():
-    kinds = {
-        failure_kind(call_result(failed(0.0, "no"), call(name)), Redactor(show_values=False))
-        for name in ("refund-1234567", "refund-7654321")
-    }
-    assert [kind.tool for kind in kinds] == ["refund"]
-
-
 def test_groups_and_their_example_do_not_depend_on_the_order_of_runs():
     runs = [run(number, f"order {number} is lost", version="1.0") for number in range(5)]
     assert groups(*runs) == groups(*reversed(runs))
-
-
-@each_row(
-    ("runs", "of", "words"),
-    [(35, 60, "35 runs (58 %)"), (1, 1, "1 run (100 %)"), (1, 1000, "1 run (<1 %)"), (999, 1000, "999 runs (>99 %)")],
-)
-def test_a_share_is_rounded_neither_to_nothing_nor_to_all(runs: int, of: int, words: str):
-    assert group(runs=runs, of=of).share == words

@@ -91,28 +91,6 @@ def test_an_outcome_is_that_of_the_live_criteria(results: tuple[Result, ...], ex
     assert " ".join(found) == expected
 
 
-def test_with_a_criterion_the_outcome_is_that_of_its_own_results():
-    one = kept(
-        trajectory_result(failed(), "order"),
-        trajectory_result(passed(), "f1"),
-        shadow(trajectory_result(failed(), "new")),
-    )
-
-    assert Filters(outcome="failed", criterion="order").matches(one)
-    assert not Filters(outcome="failed", criterion="f1").matches(one)
-    assert Filters(outcome="passed", criterion="f1").matches(one)
-    assert Filters(outcome="failed", criterion="new").matches(one)
-    assert not Filters(outcome="not_evaluated", criterion="gone").matches(one)
-
-
-def test_with_a_tool_the_outcome_is_that_of_its_calls():
-    one = kept(call_result(failed(), call("search")), call_result(passed(), call("pay")), trajectory_result(failed()))
-
-    assert Filters(outcome="failed", tool="search").matches(one)
-    assert not Filters(outcome="failed", tool="pay").matches(one)
-    assert Filters(outcome="passed", tool="pay").matches(one)
-
-
 def test_pages_follow_each_other_without_a_gap_while_others_come():
     newest = [kept(number=number) for number in range(120, 0, -1)]
     first = Filters().page_of(newest)
@@ -127,21 +105,6 @@ def test_pages_follow_each_other_without_a_gap_while_others_come():
     assert [one.number for one in third.kept] == list(range(20, 0, -1))
     assert third.older is None
     assert third.total == 121
-
-
-def test_what_is_no_number_begins_at_the_newest():
-    for text in ("", "-5", "١٢", "1e3", "9" * 400):
-        assert Filters.of({"before": (text,)}).before == 0
-
-
-def test_a_query_names_conditions_only_and_reads_back():
-    filters = Filters(outcome="failed", service="a&b=<c>", before=7)
-
-    assert filters.query() == "?outcome=failed&service=a%26b%3D%3Cc%3E&before=7"
-    assert filters.query(before=0, service="") == "?outcome=failed"
-    assert Filters().query() == ""
-    assert Filters(before=7).is_empty
-    assert not filters.is_empty
 
 
 def test_the_choices_are_those_of_what_is_kept():

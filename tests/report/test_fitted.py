@@ -7,10 +7,6 @@ from toolgauge.report.terminal import WIDTH, Style, fitted
 COMMAND = "`toolgauge replay --config toolgauge.yaml --criteria criteria.yaml --fail-on fail,error runs.otlp`"
 
 
-def test_a_short_line_stays():
-    assert fitted("  pass  1.000") == "  pass  1.000"
-
-
 def test_a_long_line_is_broken_at_spaces_below_its_beginning():
     first, *others = fitted("  pass " + "word " * 60).split("\n")
     assert first.startswith("  pass word")
@@ -34,8 +30,3 @@ def test_colours_and_hyperlinks_take_no_room():
     assert fitted(line) == line
     longer = fitted(f"{line} {'w' * 40}")
     assert [len(re.sub(r"\x1b\[\d*m|\x1b\]8;;[^\x1b]*\x1b\\", "", one)) for one in longer.split("\n")] == [95, 44]
-
-
-def test_nothing_is_lost():
-    text = "  " + " ".join(f"`a {number}` b{number}  c," for number in range(80)) + " an `open tick"
-    assert fitted(text).replace("\n", " ").split() == text.split()

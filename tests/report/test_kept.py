@@ -2,9 +2,8 @@
 
 import gc
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import (
@@ -18,7 +17,6 @@ from tests.export.scorecards import (
     trajectory_result,
 )
 from tests.rows import each_row
-from tests.web.support import recorded_scorecards
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
@@ -59,16 +57,6 @@ def test_the_newest_are_kept():
     kept = store.find(f"{4:032x}")
     assert kept is not None
     assert (kept.number, kept.outcome) == (5, "pass")
-
-
-def test_the_oldest_go_when_memory_is_short():
-    store = filled(TrajectoryStore(100, PLENTY), *(numbered(number, PASSED) for number in range(10)))
-    before = store.size_bytes
-    store.shed()
-    assert store.size_bytes <= before // 2
-    assert numbers(store) == [9, 8, 7, 6, 5]
-    filled(store, *(numbered(number, PASSED) for number in range(10, 20)))
-    assert len(store) == 15
 
 
 def test_passes_push_no_failure_out_of_its_half():
@@ -130,29 +118,6 @@ def test_results_of_judges_are_added_to_what_is_kept():
     assert numbers(store) == [4, 1]
 
 
-def test_of_one_trace_twice_the_later_is_kept():
-    store = filled(TrajectoryStore(5, PLENTY), numbered(1, FAILED), numbered(2, PASSED), numbered(1, PASSED))
-
-    assert numbers(store) == [1, 2]
-    assert [kept.outcome for kept in store.newest()] == ["pass", "pass"]
-    assert store.size_bytes == filled(TrajectoryStore(5, PLENTY), numbered(1, PASSED), numbered(2, PASSED)).size_bytes
-
-
-def test_a_conversation_is_kept_beside_its_traces():
-    whole = replace(trajectory(call()), scope="conversation", conversation_id="<b>\ud800/../7")
-    store = filled(TrajectoryStore(5, PLENTY), numbered(1, PASSED), scorecard(PASSED, of=whole))
-    [conversation, trace] = store.newest()
-
-    assert conversation.id.startswith("conversation-")
-    assert conversation.id.removeprefix("conversation-").isalnum()
-    assert store.find(conversation.id) == conversation
-    assert trace.id == f"{1:032x}"
-
-
-def test_nothing_is_kept_of_a_trace_without_calls_and_results():
-    assert len(filled(TrajectoryStore(5, PLENTY), scorecard(of=trajectory()))) == 0
-
-
 def test_one_that_is_larger_than_all_the_room_pushes_nothing_out():
     store = filled(TrajectoryStore(5, 50_000), numbered(1, PASSED), numbered(2, FAILED))
     schema: JsonObject = {"enum": ["x" * 60_000]}
@@ -167,31 +132,6 @@ def test_one_that_is_larger_than_all_the_room_pushes_nothing_out():
     assert numbers(store) == [2]
     assert store.evicted == 3
     assert 0 < store.size_bytes < 10_000
-
-
-def test_a_schema_that_trajectories_share_counts_once():
-    schema: JsonObject = {"type": "object", "description": "x" * 10_000}
-    offering = replace(trajectory(call()), tools_offered=(ToolDefinition(name="t", parameters=schema),))
-    store = filled(TrajectoryStore(10, PLENTY), *(numbered(number, PASSED, of=offering) for number in range(10)))
-    assert 10_000 < store.size_bytes < 60_000
-
-    filled(store, *(numbered(number, PASSED) for number in range(10, 20)))
-    assert store.size_bytes < 40_000
-    filled(store, *(numbered(number, PASSED, of=offering) for number in range(20, 30)))
-    assert 10_000 < store.size_bytes < 60_000
-
-
-def _nested(depth: int) -> Json:
-    value: Json = "deep"
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-@each_row("value", [_nested(10_000), {"n": 1 << 4000}, "\ud800", {"\udfff": None}], ids=lambda _: "")
-def test_hostile_values_are_kept_as_they_are(value: Json):
-    store = filled(TrajectoryStore(5, PLENTY), numbered(1, PASSED, of=of_value(value)))
-    assert len(store) == 1
 
 
 LARGE = "word " * 40_000
@@ -240,19 +180,3 @@ class measured:  # noqa: N801 (a context manager, as those of contextlib are nam
         gc.collect()
         self._taken.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
-
-
-def _recorded() -> Iterator[Scorecard]:
-    for framework in ("google-adk", "openai-v2", "strands", "vercel-ai"):
-        yield from recorded_scorecards(framework)
-
-
-@pytest.mark.long
-def test_the_bytes_of_recorded_traffic_are_about_what_python_takes():
-    # What is made once, such as patterns and schemas' validators, is there by then.
-    list(_recorded())
-    with measured() as taken:
-        store = filled(TrajectoryStore(500, PLENTY), *_recorded())
-
-    assert len(store) == 47
-    assert 0.7 < store.size_bytes / taken[0] < 2

@@ -2,9 +2,8 @@
 
 import re
 
-from tests.report.hostile import BROKEN, UNSEEN, group, hostile_group, hostile_row, report, row
+from tests.report.hostile import UNSEEN, hostile_group, hostile_row, report, row
 from toolgauge.model.outcomes import NotEvaluated, Scored
-from toolgauge.report.failure_groups import FailureKind
 from toolgauge.report.findings import Check, CriterionCounts, Report
 from toolgauge.report.markdown import MAX_BYTES, markdown
 
@@ -39,28 +38,6 @@ def test_a_report_has_conditions_a_table_and_the_failures():
     )
 
 
-def test_kinds_of_failure_come_before_the_runs_in_one_row_each():
-    text = markdown(report(row(), groups=(group(), group(kind=FailureKind("other", "", "", "x"), versions=[]))))
-    kinds, failures = text.index("**Kinds of failure**"), text.index("#### Failures")
-    assert kinds < failures
-    rows = text[kinds:failures].splitlines()[4:6]
-    example, times = f"<code>{'4bf92f35' * 4}</code>", "2027-01-15T08:00Z | 2027-01-15T08:01Z"
-    why = "<code>&#96;amount&#96; differs</code>"
-    assert rows == [
-        f"| 35 runs (58 %) | <code>refund</code> | <code>pay</code> | {why} | <code>1.0&#44; 1.1</code> | {times} | {example} |",
-        f"| 35 runs (58 %) | <code>other</code> | - | {why} | - | {times} | {example} |",
-    ]
-
-
-def test_a_report_without_a_gate_says_how_many_failed():
-    heads = [markdown(report(*rows)).splitlines()[0] for rows in ((), (row(exempt="shadow"),), (row(), row()))]
-    assert heads == [
-        "### toolgauge replay: nothing was judged",
-        "### toolgauge replay: no failure",
-        "### toolgauge replay: 2 failures",
-    ]
-
-
 def test_hostile_text_is_code_without_a_character_that_means_anything():
     (line, *_) = [line for line in markdown(report(hostile_row())).splitlines() if line.startswith("- <code>")]
     inside = re.findall(r"<code>(.*?)</code>", line)
@@ -87,8 +64,3 @@ def test_thousands_of_criteria_leave_room_for_the_failures():
     assert len(left_out) == 2
     assert text.count("\n| <code>criterion-") == 1500 - left_out[0] > 100
     assert text.count("\n- <code>criterion-") == 1500 - left_out[1] > 100
-
-
-def test_one_failure_with_many_results_is_cut_and_counted():
-    text = markdown(report(row(outcome="error", findings=(BROKEN,) * 25)))
-    assert (text.count("  - error: "), text.count("  - and 15 more results")) == (10, 1)

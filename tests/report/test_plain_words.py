@@ -1,21 +1,19 @@
 """States, rules and types of errors as people read them: in pages, terminals, tests and answers to a coding agent."""
 
-from msgspec import Struct, json
 from msgspec.structs import replace
 
-from tests.export.scorecards import call_result, passed, scorecard, trajectory_result
+from tests.export.scorecards import call_result, scorecard, trajectory_result
 from tests.web.html_reader import Html
 from tests.web.test_trajectory_pages import page
 from toolgauge.config.model import Config
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.export.redact import Redactor
-from toolgauge.mcp_server.failure_report import failure_report
+from toolgauge.mcp_server.run_answers import failure_report
 from toolgauge.mcp_server.scored_recordings import Scoring
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side
 from toolgauge.model.trajectory import Message, Trajectory
-from toolgauge.recordings.stats import Stats, Tally
 from toolgauge.report.findings import Report, Row, finding
 from toolgauge.report.json_objects import trajectory_object, verdict_objects
 from toolgauge.report.junit import junit
@@ -35,18 +33,6 @@ CRITERION = Criterion(
 )
 
 
-class _Call(Struct):
-    state: str
-
-
-class _Turn(Struct):
-    calls: list[_Call]
-
-
-class _Answer(Struct):
-    turns: list[_Turn]
-
-
 def card(*outcomes: Scored | NotEvaluated) -> Scorecard:
     results = [call_result(outcome, UNNAMED) for outcome in outcomes]
     return scorecard(*results, trajectory_result(Scored(0.0, "differs", passed=False), "whole"), of=RUN)
@@ -63,19 +49,10 @@ def page_of(found: Scorecard) -> str:
     return Html(page(found, path=f"/trajectories/{TRACE_ID}")).text
 
 
-def report(found: Scorecard) -> tuple[list[str], list[str]]:
-    """Return the lines of an answer, and the states of its calls."""
-    kept = KeptTrajectory(id=TRACE_ID, number=1, trajectory=RUN, results=found.results, scored_at_ns=0, size_bytes=0)
-    answer, lines = failure_report(
-        "runs",
-        kept,
-        Scoring(config=Config(), criteria=(CRITERION,), redactor=SHOWING),
-        criterion=None,
-        call=None,
-        other_failed=0,
-    )
-    turns = json.decode(json.encode(answer), type=_Answer).turns
-    return list(lines), [call.state for turn in turns for call in turn.calls]
+def report(found: Scorecard) -> list[str]:
+    """Return the lines of an answer to a coding agent."""
+    scoring = Scoring(config=Config(), criteria=(CRITERION,), redactor=SHOWING)
+    return [*failure_report("runs", KeptTrajectory.of(found), scoring, criterion=None, call=None, other_failed=0)[1]]
 
 
 def test_an_error_without_a_type_is_called_failed():
@@ -83,10 +60,10 @@ def test_an_error_without_a_type_is_called_failed():
     assert outcome.explanation == "`pay` failed"
     inspected = list(TextWriter(SHOWING).trajectory(RUN))
     explained = list(TextWriter(HIDING).explained(card(outcome)))
-    answered, _ = report(card(outcome))
+    answered = report(card(outcome))
     assert "          error: failed: card declined" in inspected
     assert "            error: failed" in explained
-    assert "    error: failed: card declined" in answered
+    assert "            error: failed: card declined" in answered
     assert "error failed card declined" in page_of(card(outcome))
     assert "_OTHER" not in "".join([*inspected, *explained, *answered, page_of(card(outcome))])
 
@@ -106,27 +83,18 @@ def test_the_answer_that_ignored_a_failure_stands_below_its_call_where_values_ar
     assert "paid" not in "".join(showing.explained(scorecard(call_result(gave_up, UNNAMED), of=run)))
 
 
-def test_a_named_error_keeps_its_name():
-    named = replace(UNNAMED, error=CallError(kind="CardError", message="declined"))
-    assert judged(sample_trajectory(named)).explanation == "`pay` failed with `CardError`"
-
-
 def test_a_call_that_no_tool_ran_was_asked_for_and_did_not_run():
-    stats = Stats(Tally())
-    stats.add(RUN)
-    answered, states = report(card())
+    answered = report(card())
     assert "  turn 2  ship()  asked for, not run  [support]" in list(TextWriter(SHOWING).trajectory(RUN))
-    assert "        1 asked for, not run" in list(stats.lines())
     assert "    turn 2  ship()  asked for, not run  [support]" in list(TextWriter(HIDING).explained(card()))
-    assert any("1 ship() asked for, not run" in line for line in answered)
+    assert "    turn 2  ship()  asked for, not run  [support]" in answered
     assert f"ship {DASH} asked for, not run" in page_of(card())
-    assert states[1] == "requested_only"
 
 
 def test_programs_read_the_original_words():
-    described = str(trajectory_object(RUN)) + str(stats_object())
+    described = str(trajectory_object(RUN))
     assert "'_OTHER'" in described
-    assert described.count("requested_only") == 2
+    assert "'requested_only'" in described
     ungrounded = Scored(0.0, "unseen", differences=(SEEN,), passed=False)
     (explained,) = verdict_objects(scorecard(call_result(ungrounded, UNNAMED), of=RUN), SHOWING, {})
     assert "'rule': 'grounded'" in str(explained["differences"])
@@ -135,32 +103,12 @@ def test_programs_read_the_original_words():
 SEEN = Difference(where="pay: id", rule="grounded", actual=Side(value=7))
 
 
-def stats_object() -> object:
-    stats = Stats(Tally())
-    stats.add(RUN)
-    return stats.as_object()
-
-
 def test_a_value_that_came_from_nowhere_was_not_seen_before():
     found = card(Scored(0.0, "unseen", differences=(SEEN,), passed=False))
     assert "    pay: id (not seen before)" in list(TextWriter(SHOWING).explained(found))
     assert "pay: id (not seen before): got 7" in SHOWING.explain(found.results[0].outcome)
-    assert "  pay: id (not seen before): got 7" in report(found)[0]
+    assert "    pay: id (not seen before)" in report(found)
     assert f"pay: id {DASH} 7 not seen before" in page_of(found)
-
-
-def test_no_share_of_passes_stands_beside_what_was_not_evaluated():
-    unseen = NotEvaluated(reason="arguments_not_recorded")
-    assert f"refund-arguments {DASH} call 1: arguments not recorded" in page_of(card(unseen, unseen))
-    assert "0 of 2 calls pass" not in page_of(card(unseen, unseen))
-    assert "1 of 2 calls pass" in page_of(card(unseen, passed()))
-
-
-def test_a_fault_that_is_accepted_is_plainly_claimed_beside_the_pass():
-    accepted = Scored(0.5, "amount has the wrong type", passed=True)
-    page = page_of(card(accepted, passed()))
-    assert "2 of 2 calls pass call 1: amount has the wrong type" in page
-    assert "all pass" in page_of(card(passed(), passed()))
 
 
 def test_one_wrong_argument_is_one_row():
@@ -169,9 +117,9 @@ def test_one_wrong_argument_is_one_row():
     )
     found = card(Scored(0.0, "no call matches", differences=(wrong,), passed=False))
     words = "pay: same tool, other arguments: `id` 7 instead of 6"
-    answered, _ = report(found)
+    answered = report(found)
     assert f"    {words}" in list(TextWriter(SHOWING).explained(found))
-    assert f"  {words}" in answered
+    assert f"    {words}" in answered
     assert "id 7 \N{MULTIPLICATION X} expected 6 refund-arguments" in page_of(found)
     assert "pay same tool, other arguments: `id` 7 instead of 6" in page_of(found)
     row = Row(criterion="c", subject="run", outcome="fail", findings=(finding(SHOWING, found.results[0].outcome),))

@@ -4,9 +4,7 @@ from msgspec.structs import replace
 
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
-from toolgauge.report.explanations import requirement
 from toolgauge.report.findings import Summary
-from toolgauge.report.json_objects import result_objects
 from toolgauge.report.terminal import Style
 from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion
@@ -40,13 +38,6 @@ def test_a_pass_that_cannot_fail_says_so():
     assert lines.why(result(replace(passed, passed=False))) == "1 of 4 arguments differ"
 
 
-def test_acceptance_is_named_only_below_the_score_that_is_enough():
-    accepted = [result(Scored(value, "fits", passed=True, is_exempt=True)) for value in (1.0, 0.8, 0.5)]
-    words = [requirement(one, {"r1": 0.8}) for one in accepted]
-    assert words == ["passes at 0.8", "passes at 0.8", "accepted at any score"]
-    assert [requirement(one, {}) for one in accepted] == ["", "accepted at any score", "accepted at any score"]
-
-
 def test_hostile_text_does_not_steer_the_terminal():
     lines = TextWriter(REDACTOR, {})
     hostile = "\x1b[2J\u202e\nfail"
@@ -60,16 +51,6 @@ def test_hostile_text_does_not_steer_the_terminal():
     assert all(line.isprintable() for line in printed)
 
 
-def test_a_time_that_is_not_known_is_null():
-    known = replace(CALL, end_ns=1_800_000_000_123_456_789)
-    times: list[object] = []
-    for call in (known, replace(CALL, end_ns=0), replace(CALL, end_ns=2**70)):
-        card = scorecard(Scored(1.0, "fine", passed=True))
-        (described,) = result_objects(replace(card, results=(replace(card.results[0], call=call),)), REDACTOR)
-        times.append(described["time"])
-    assert times == ["2027-01-15T08:00:00.123456Z", None, "2554-07-21T23:34:33.709551Z"]
-
-
 def test_means_are_of_scores_only():
     summary = Summary((criterion(), criterion("default.budget", is_default=True), criterion("other")))
     summary.add(scorecard(Scored(1.0, "fine", passed=True), Scored(0.5, "so so", passed=False)))
@@ -79,15 +60,6 @@ def test_means_are_of_scores_only():
         "refunds         1       1       1  0.750       2  1 (25 %): no_calls 1",
         "other      no result",
     ]
-
-
-def test_a_share_is_not_rounded_to_nothing_or_to_all():
-    fine, unseen = Scored(1.0, "fine", passed=True), NotEvaluated(reason="redacted")
-    few, most = Summary((criterion(),)), Summary((criterion(),))
-    few.add(scorecard(*[fine] * 400, unseen))
-    most.add(scorecard(*[unseen] * 400, fine))
-    assert next(reversed([*few.lines(())])).endswith("1 (<1 %): redacted 1")
-    assert next(reversed([*most.lines(())])).endswith("400 (>99 %): redacted 400")
 
 
 def test_failures_stand_out_in_the_table():

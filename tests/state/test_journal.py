@@ -1,11 +1,13 @@
 """The journal: what is there after a restart, in which order, and what happens when it cannot be written."""
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
 from tests.state.support import Opened, left, opened
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.left_out import EarlierValues
@@ -144,22 +146,36 @@ def test_what_was_sent_is_received_since_the_first_start_unless_nothing_ran_for_
         assert late.journal.received_since_ns == begun_ns + 200_000_000_000
 
 
-def test_entry_that_three_processes_crashed_with_is_known_and_an_end_in_order_begins_anew(tmp_path: Path):
-    def crashed_with(*known: JournalEntry) -> list[bool]:
-        start = Opened(tmp_path, StateSettings(), start=False, now_ns=1_000)
-        found = [start.journal.begun.crashed_with(entry.id) for entry in known]
-        # Without an end of the journal.
-        start.store.close()
-        return found
+def end_at(directory: Path, work: str) -> None:
+    """Open the journal in a process that ends at its first work."""
+    process = os.fork()
+    if not process:
+        Opened(directory, StateSettings(), start=False, now_ns=1_000).journal.begin_work(work)
+        os._exit(0)
+    os.waitpid(process, 0)
 
-    with opened(tmp_path) as first:
-        first.append(b"before")
-        early = first.entry(b"early")
-    assert [crashed_with(early) for _ in range(4)] == [[False]] * 3 + [[True]]
-    with opened(tmp_path, start=False) as fifth:
-        assert fifth.journal.begun.crashed_with(early.id)
-        assert not fifth.journal.begun.crashed_with(fifth.entry(b"late").id)
-    assert crashed_with(early) == [False]
+
+@each_row(
+    ("works", "is_known"),
+    [(["a", "a", "a"], True), (["a", "a"], False), (["a", "b", "a"], False), (["a", "a", "", "a"], False)],
+    ids=["three times the same", "twice", "another one between", "an end in order between"],
+)
+def test_entries_of_three_processes_that_ended_at_the_same_run_are_known(
+    tmp_path_factory: pytest.TempPathFactory, works: list[str], *, is_known: bool
+):
+    directory = tmp_path_factory.mktemp("state")
+    with opened(directory) as first:
+        early = first.append(b"early")
+    for work in works:
+        if work:
+            end_at(directory, work)
+        else:
+            opened_once = Opened(directory, StateSettings(), start=False, now_ns=1_000)
+            opened_once.journal.begin_work("a")
+            opened_once.close()
+    with opened(directory, start=False) as last:
+        assert last.journal.begun.crashed_with(early) is is_known
+        assert not last.journal.begun.crashed_with(last.entry(b"late").id)
 
 
 def test_full_journal_asks_to_refuse(tmp_path: Path):

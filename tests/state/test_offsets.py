@@ -83,6 +83,9 @@ class Changes:
     def keeps(self, entries: Collection[Source]) -> bool:
         return bool(entries)
 
+    def begin_work(self, subject: str) -> None:
+        del subject
+
     def submit(self, change: JournalChange) -> None:
         self.submitted.append(change)
 

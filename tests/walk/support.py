@@ -51,6 +51,9 @@ class MemoryJournal:
         self._last_id += 1
         return self._last_id
 
+    def begin_work(self, subject: str) -> None:
+        del subject
+
     def submit(self, change: JournalChange) -> None:
         self._entries.update((entry.id, entry) for entry in change.appended)
         for number in change.delivered:

@@ -9,8 +9,8 @@ from tests.walk.shapes import Attributes
 from toolgauge.config.load import load
 from toolgauge.model.json import Json
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import read, scorecards
-from toolgauge.recordings.stats import Tally
 from toolgauge.service.pipeline_factory import offline_pipeline
 
 FIND = ("find", "c1")

@@ -1,23 +1,12 @@
 """The pages of agents, and the changes of an agent in the charts of its streams."""
 
-import json
-
-import msgspec
-from aiohttp import ClientSession
-from msgspec.structs import replace
-
-from tests.export.scorecards import trajectory
 from tests.report.hostile import TEXT
 from tests.report.test_catalogue import HOSTILE, changed, run, tool
-from tests.watch.support import START, Traffic, result, scored, watcher
+from tests.watch.support import START, Traffic, watcher
 from tests.web.streams import Parsed, page, shown
-from tests.web.support import serving
-from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.trajectory import Tokens
-from toolgauge.report.catalogue import CatalogueContent
-from toolgauge.web.pages import Pages, Shown, agent_id
+from toolgauge.web.pages import Shown, agent_id
 from toolgauge.web.stream_pages import StreamPages, stream_id
-from toolgauge.web.trajectory_pages import AgentPages, TrajectoryPages
+from toolgauge.web.trajectory_pages import AgentPages
 
 TRIAGE = agent_id("support", None, "triage")
 
@@ -26,20 +15,6 @@ async def agents(over: Shown, *path: str) -> Parsed:
     html = await page(AgentPages, over, "agents", *path)
     assert html is not None
     return Parsed(html)
-
-
-async def test_without_an_agent_the_page_names_that() -> None:
-    assert "No agent was seen yet." in (await agents(shown(None))).words
-
-
-async def test_all_agents_are_listed_with_what_a_success_takes() -> None:
-    over = shown(None)
-    over.catalogue.add(run(tool(), tokens=Tokens(input=1000, output=200)))
-    over.catalogue.add(run(outcome="fail", agent="refunds"))
-    found = await agents(over)
-    assert "triage support 1 1 1,200 2.0 s not recorded 1 " in found.words
-    assert "refunds support 1 0 not recorded none without a fault seen not recorded 0 " in found.words
-    assert found.count("a", href=f"/agents/{TRIAGE}") == 1
 
 
 async def test_an_agent_has_its_values_tools_and_links() -> None:
@@ -56,11 +31,6 @@ async def test_an_agent_has_its_values_tools_and_links() -> None:
     assert found.count("a", href="/streams?service=support") == 1
 
 
-async def test_an_agent_that_is_not_known_has_no_page() -> None:
-    assert await page(AgentPages, shown(None), "agents", "0" * 16) is None
-    assert await page(AgentPages, shown(None), "agents", TRIAGE, "more") is None
-
-
 async def test_hostile_names_stay_text() -> None:
     over = shown(None)
     over.catalogue.add(run(tool(HOSTILE, agent=HOSTILE), agent=HOSTILE, service=HOSTILE, properties={TEXT: TEXT}))
@@ -68,17 +38,6 @@ async def test_hostile_names_stay_text() -> None:
     found = await agents(over, agent_id(HOSTILE, None, HOSTILE))
     assert (found.count("img"), found.count("script")) == (0, 1)
     assert "<img src=x onerror=1>" in found.text
-
-
-async def test_the_json_is_what_the_command_reads() -> None:
-    over = shown(None)
-    over.catalogue.add(run(tool()))
-    async with serving(AgentPages(Pages(), over).routes()) as url, ClientSession() as session:
-        async with session.get(f"{url}/agents.json") as answer:
-            assert answer.content_type == "application/json"
-            assert msgspec.convert(json.loads(await answer.read()), CatalogueContent) == over.catalogue.content()
-        async with session.get(f"{url}/agents.json/more") as answer:
-            assert answer.status == 404
 
 
 async def test_changes_of_an_agent_are_marked_in_the_chart_of_its_stream() -> None:
@@ -97,12 +56,3 @@ async def test_changes_of_an_agent_are_marked_in_the_chart_of_its_stream() -> No
     assert "find_order breaking, first seen 2023-11-14 22:16:40 UTC" in html
     assert "large-05" not in html
     assert f'href="/agents/{agent_id("support", None, "refund-agent")}"' in html
-
-
-async def test_a_trajectory_leads_to_its_agent() -> None:
-    over = shown(None)
-    card = Scorecard(trajectory=trajectory(), results=(result(scored(1.0), "pay"),), scored_at_ns=START)
-    over.store.add(replace(card, trajectory=replace(card.trajectory, trace_id="f" * 32)))
-    html = await page(TrajectoryPages, over, "trajectories", "f" * 32)
-    assert html is not None
-    assert f'href="/agents/{TRIAGE}"' in html

@@ -118,29 +118,6 @@ async def test_answers_of_some_size_are_compressed_for_those_who_accept_it():
         assert "Content-Encoding" not in headers
 
 
-async def test_head_is_get_without_a_body():
-    async with serving(ROUTES) as url:
-        for path in ("/", "/big", "/static/toolgauge.js", "/nothing"):
-            status, _, of_get = await asked(f"{url}{path}", Accept_Encoding="gzip")
-            answered, body, of_head = await asked(f"{url}{path}", "HEAD", Accept_Encoding="gzip")
-            assert (answered, body) == (status, b"")
-            assert of_head["Content-Length"] == of_get["Content-Length"]
-            assert of_head["Content-Type"] == of_get["Content-Type"]
-
-
-async def test_files_are_sent_once_and_asked_for_again():
-    async with serving({}) as url:
-        status, _, headers = await asked(f"{url}/static/toolgauge.css")
-        assert (status, headers["Content-Type"], headers["Cache-Control"]) == (
-            200,
-            "text/css; charset=utf-8",
-            "no-cache",
-        )
-        status, body, again = await asked(f"{url}/static/toolgauge.css", If_None_Match=headers["ETag"])
-        assert (status, body, again["ETag"]) == (304, b"", headers["ETag"])
-        assert (await asked(f"{url}/static/toolgauge.css", If_None_Match='"other"'))[0] == 200
-
-
 async def test_with_a_token_scripts_and_browsers_get_in_by_any_name():
     settings = Web(endpoint="0.0.0.0:0", auth=Auth(token="t0ken"))  # noqa: S106 (a test's)
     async with serving(ROUTES, settings) as url:
@@ -180,25 +157,6 @@ async def test_only_so_many_pages_are_written_at_once():
         answers = await asyncio.gather(*asking)
     assert at_once == 2
     assert [body for _, body, _ in answers] == [b"done"] * 5
-
-
-async def test_a_page_under_way_holds_up_no_end():
-    may_end, started = threading.Event(), threading.Event()
-
-    def stuck(_: PageRequest) -> str:
-        started.set()
-        may_end.wait(60)
-        return "done"
-
-    loop = asyncio.get_running_loop()
-    async with serving({"/": stuck}) as url:
-        asking = asyncio.create_task(asked(url))
-        assert await asyncio.to_thread(started.wait, 60)
-        begun = loop.time()
-    assert loop.time() - begun < 10
-    may_end.set()
-    with pytest.raises(aiohttp.ClientError):
-        await asking
 
 
 async def test_a_page_is_rendered_again_only_where_something_has_changed():

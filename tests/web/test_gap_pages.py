@@ -20,7 +20,7 @@ from toolgauge.model.trajectory import SpanSource, Trajectory
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.report.producer_advice import advice
 from toolgauge.service.pipeline_factory import offline_pipeline
-from toolgauge.web.health_pages import Figures, Gap, GapPages, gaps
+from toolgauge.web.health_pages import GapPages
 from toolgauge.web.pages import Shown
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -70,12 +70,6 @@ def test_the_page_and_the_doctor_agree_on_recorded_traffic(folder: str, scenario
     assert by_page == by_doctor
 
 
-def test_results_are_counted_by_criterion_and_reason() -> None:
-    assert list(gaps(Figures.of(counted()))) == [
-        Gap(criterion="default.arguments_schema", reason="no_schema", count=2, of=3)
-    ]
-
-
 def test_meanings_of_reasons_are_those_of_the_page_of_outcomes() -> None:
     reasons = (DOCS / "outcomes.md").read_text().partition("\n## Damage in transit\n")[0]
     rows = re.findall(r"^\| (`.+?) \| (.+) \|$", reasons, re.MULTILINE)
@@ -85,24 +79,6 @@ def test_meanings_of_reasons_are_those_of_the_page_of_outcomes() -> None:
         for reason in re.findall(r"`(\w+)`", names)
     }
     assert written == MEANINGS
-
-
-async def test_the_page_explains_reasons_and_names_the_switch() -> None:
-    over = shown(None, registry=counted())
-    for one in closed(recordings("google-adk", "multi_turn")):
-        over.store.add(Scorecard(trajectory=one, results=(), scored_at_ns=START))
-    found = await read_page(over)
-    assert "no_schema the tool was exported without a schema" in found.words
-    assert "default.arguments_schema 2 of 3 67 %" in found.words
-    assert "gcp.vertex.agent" in found.words
-    assert re.search(r"no arguments in (\d+) of \1 kept traject", found.words)
-    assert "Do: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_AND_EVENT" in found.words
-
-
-async def test_without_anything_the_page_says_so() -> None:
-    found = await read_page(shown(None))
-    assert "Nothing was left out" in found.words
-    assert "No trajectory is kept yet" in found.words
 
 
 def hostile_trajectory(name: str) -> Trajectory:
@@ -120,8 +96,3 @@ async def test_names_of_producers_stay_text() -> None:
     found = await read_page(over)
     assert found.count("script") == 1
     assert f"{hostile}: {hostile}" in found.words
-
-
-def test_conversations_are_not_counted_beside_their_traces() -> None:
-    one = hostile_trajectory("s")
-    assert advice([one, replace(one, scope="conversation")]) == advice([one])

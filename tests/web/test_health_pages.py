@@ -4,14 +4,13 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.rows import each_row
 from tests.web.streams import Parsed, page, shown
 from toolgauge.export.score_metrics import ScoreMetrics
 from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics, drop_reason
 from toolgauge.service.health import ComponentHealth, Phase
-from toolgauge.web.health_pages import _PROBLEMS, Books, Figures, HealthPages, books, lasted, problems, size_text
+from toolgauge.web.health_pages import _PROBLEMS, Books, Figures, HealthPages, books, problems
 from toolgauge.web.pages import Shown
 
 # pyright: reportPrivateUsage=false
@@ -65,15 +64,6 @@ def test_books_are_kept_for_each_destination() -> None:
     assert two.difference == 1
 
 
-def test_without_destinations_spans_are_consumed() -> None:
-    def count(metrics: SelfMetrics) -> None:
-        metrics.spans.add(7, ("received", "", ""))
-        metrics.spans.add(7, ("consumed", "", ""))
-
-    (found,) = books(counted(count))
-    assert (found.destination, found.consumed, found.difference) == ("", 7, 0)
-
-
 def test_only_numbers_that_are_not_0_are_problems() -> None:
     assert list(problems(counted(lambda _metrics: None))) == []
 
@@ -114,18 +104,6 @@ def test_reasons_of_dropped_spans_are_those_of_the_page_of_metrics() -> None:
     assert ("a gRPC status in lower case, `http_<status>`", drop_reason("http_503")) in rows
 
 
-@each_row(("seconds", "text"), [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3_660, "1 h 1 min"), (90_000, "1 d 1 h")])
-def test_times_have_two_units(seconds: int, text: str) -> None:
-    assert lasted(seconds * 1_000_000_000) == text
-
-
-@each_row(
-    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (64 << 20, "64.0 MiB"), (3 << 30, "3.0 GiB")]
-)
-def test_sizes_have_units(size: int, text: str) -> None:
-    assert size_text(size) == text
-
-
 def over(components: Mapping[str, ComponentHealth], phase: Phase = "running") -> Shown:
     registry = MetricRegistry()
     metrics = SelfMetrics(registry)
@@ -148,13 +126,3 @@ async def test_the_page_names_what_is_in_trouble_since_when_and_why() -> None:
     assert found.count("b") == 0
     assert found.count("script") == 1
     assert "toolgauge.faults <script>alert(1)</script> 2 Internal errors" in found.words
-
-
-async def test_a_process_that_ends_has_no_components() -> None:
-    assert "Nothing runs: the process is stopping." in (await health(over({}, "stopping"))).words
-
-
-async def test_before_there_is_a_service_the_page_says_so() -> None:
-    starting = shown(None)
-    starting.running = None
-    assert "The service is starting." in (await health(starting)).words

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import trajectory
@@ -36,25 +35,6 @@ async def one(over: Shown, stream: Stream, **query: str) -> Parsed:
     return Parsed(html)
 
 
-async def test_without_watching_the_page_names_the_switch() -> None:
-    found = await overview(shown(None))
-    assert "Nothing is watched: watch.enabled is false" in found.words
-    assert await page(StreamPages, shown(None), "streams", stream_id(STREAM)) is None
-
-
-async def test_without_a_stream_the_page_explains_when_one_begins() -> None:
-    found = await overview(shown(watcher()))
-    assert "No stream yet: one begins with the first conversation that gets a score" in found.words
-
-
-async def test_a_learning_stream_names_the_observations_that_are_missing() -> None:
-    traffic = Traffic(watcher())
-    traffic.send(49, every=20)
-    over = shown(traffic.watcher)
-    for found in (await overview(over), await one(over, STREAM)):
-        assert "49 of 50 observations; 1 more observation is needed before an alarm is possible" in found.words
-
-
 async def test_streams_in_alarm_come_first_with_what_has_dropped() -> None:
     traffic = worse_release(watcher())
     traffic.send(60, every=20, service="another")
@@ -66,22 +46,6 @@ async def test_streams_in_alarm_come_first_with_what_has_dropped() -> None:
     assert status.current is not None
     assert f"1.0, 1.1 {status.baseline:.3f} {status.current:.3f} {status.baseline - status.current:.3f}" in found.words
     assert found.count("svg", class_="spark") == 4
-
-
-async def test_filters_choose_by_service_criterion_and_state() -> None:
-    traffic = worse_release(watcher())
-    traffic.send(10, every=20, service="another")
-    over = shown(traffic.watcher)
-    counts = {
-        "1 to 4 of 4 streams": {},
-        "1 to 2 of 2 streams that match, of 4 in all": {"service": "another"},
-        "1 to 2 of 2 streams that match, of 4 in all ": {"state": "alarm"},
-        "1 to 4 of 4 streams that match, of 4 in all": {"criterion": "default.tool_success"},
-        "No stream matches. Show all 4": {"service": "another", "state": "alarm"},
-        "1 to 4 of 4 streams ": {"state": "nothing known", "page": "x"},
-    }
-    for text, query in counts.items():
-        assert text.strip() in (await overview(over, **query)).words
 
 
 async def test_many_streams_are_pages_of_fifty() -> None:
@@ -146,19 +110,6 @@ async def test_the_chart_has_the_alarm_the_versions_and_its_figures_as_a_table()
     assert len(observations) < wide
 
 
-async def test_earlier_alarms_and_the_chart_outlive_a_restart() -> None:
-    traffic = worse_release(watcher())
-    traffic.watcher.acknowledge({"tool": "find_order"}, traffic.now_ns)
-    before = await page(StreamPages, shown(traffic.watcher), "streams", stream_id(STREAM))
-    rows, _ = traffic.watcher.changes()
-    restored = watcher()
-    restored.restore(rows)
-    assert stream_id(STREAM) == "92caddc0d377471a"
-    assert await page(StreamPages, shown(restored), "streams", stream_id(STREAM)) == before
-    assert before is not None
-    assert "it was accepted" in Parsed(before).words
-
-
 async def test_names_of_streams_stay_text() -> None:
     hostile = "<script>alert(1)</script>\"'`\u202e$(id)"
     watching = watcher(baseline_min=20)
@@ -190,11 +141,6 @@ def test_the_command_to_accept_is_safe_to_paste() -> None:
         "toolgauge ack --criterion c --service 'a b; rm -rf ~' --environment '$(id)' --agent '' "
         "--tool 'it'\"'\"'s' --level call"
     )
-
-
-@pytest.mark.parametrize("path", [("streams", "nothing"), ("streams", "<script>"), ("streams", "a", "b")])
-async def test_unknown_streams_have_no_page(path: tuple[str, ...]) -> None:
-    assert await page(StreamPages, shown(watcher()), *path) is None
 
 
 async def test_long_histories_offer_ranges_and_begin_with_the_one_of_the_alarm() -> None:

@@ -9,25 +9,19 @@ import pytest
 from msgspec.structs import replace
 
 from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory, trajectory_result
-from tests.rows import each_row
-from tests.watch.support import watcher
 from tests.web.html_reader import Html
-from tests.web.streams import page as view
-from tests.web.streams import pages, shown, worse_release
+from tests.web.streams import pages
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded, Unparsed
-from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.observations import CallError, ToolDefinition
 from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored, Side, outcome_word
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.report.kept import TrajectoryStore
-from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.pages import PageRequest, Shown, Writing
-from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import TrajectoryPages
 
 DEMO = Path(__file__).parents[2] / "src/toolgauge/demo"
@@ -124,16 +118,6 @@ def test_hostile_text_adds_no_element_and_no_attribute(path: str, show_values: b
     assert not {"\u202e", "\x1b", "\x00", "\ud83d"} & set(html)
 
 
-@each_row("path", ["/", "/trajectories", f"/trajectories/{WRONG_REFUND}"])
-def test_pages_have_one_outline(path: str):
-    read_back = Html(page(*recorded(), path=path))
-    assert read_back.headings[0] == 1
-    assert read_back.headings.count(1) == 1
-    assert all(below - above <= 1 for above, below in zip(read_back.headings, read_back.headings[1:], strict=False))
-    assert len(read_back.ids) == len(set(read_back.ids))
-    assert "style" not in read_back.attributes
-
-
 def test_page_of_a_trajectory_shows_expected_beside_actual():
     html = page(*recorded(), path=f"/trajectories/{WRONG_REFUND}")
     text = Html(html).text
@@ -158,52 +142,6 @@ def test_hidden_values_leave_names_rules_and_kinds():
     assert "3 hidden" in text
 
 
-def test_trace_is_linked_where_there_is_a_place_for_it():
-    path = f"/trajectories/{WRONG_REFUND}"
-    linked = Html(page(*recorded(), path=path, trace_url="https://traces.example/t/{trace_id}"))
-    assert f"https://traces.example/t/{WRONG_REFUND}" in linked.links
-    assert "open the trace" not in Html(page(*recorded(), path=path)).text
-
-
-def test_list_has_the_worst_result_and_its_reason():
-    text = Html(page(*recorded(), path="/trajectories", outcome="failed", service="shop-assistant")).text
-    assert "2 trajectories of 8 that are kept" in text
-    assert "fail shop-assistant agent shop_agent" not in text
-    assert "refund-arguments 0.667: refund_order: amount: expected 40.0, got 42.5" in text
-    assert "default.tool_success 0.000: `charge_card` failed with `ValueError`" in text
-    nothing = Html(page(*recorded(), path="/trajectories", service="gone")).text
-    assert "None of the 8 trajectories" in nothing
-
-
-def test_overview_names_failures_gaps_and_services():
-    text = Html(page(*recorded())).text
-    assert "1 of 3 shop-assistant default.tool_success of charge_card: `charge_card` failed with `ValueError`" in text
-    assert "default.arguments_schema arguments not recorded 3 of" in text
-    assert "shop-assistant" in text
-    assert "2 of 3" in text
-    assert "No trajectory yet" in Html(page()).text
-
-
-@pytest.mark.parametrize(("uncounted", "is_shown"), [(3, True), (0, False)])
-async def test_overview_says_how_many_results_read_like_errors_and_fail_nothing(uncounted: int, is_shown: bool):  # noqa: FBT001 (a test's table)
-    registry = MetricRegistry()
-    metrics = SelfMetrics(registry)
-    metrics.reported_errors.add(1, ("fail",))
-    metrics.reported_errors.add(uncounted, ("pass",))
-    over = shown(None, registry=registry)
-    over.store.add(scorecard(call_result(passed(), call("search")), of=trajectory(call("search"))))
-    html = await view(TrajectoryPages, over, "")
-    assert html is not None
-    assert ("4 results read like errors, 1 are counted as failures" in Html(html).text) is is_shown
-
-
-def test_trajectory_that_is_not_kept_has_no_page():
-    writing = Writing(redactor=Redactor(show_values=True), trace_url=None)
-    routes = TrajectoryPages(pages(), Shown(TrajectoryStore(1, 1), writing)).routes()
-    for path in (("gone",), ("a", "b")):
-        assert routes["/trajectories"](PageRequest(path=("trajectories", *path))) is None
-
-
 STOPPED: tuple[CallState, ...] = ("paused", "refused")
 
 
@@ -225,13 +163,6 @@ def test_many_calls_are_shown_hundred_at_a_time():
     assert "call-777" in Html(page(card, path=path, call="777")).ids
 
 
-@each_row("wrong", ["2", "-1", "x", "9" * 400, "٣"])
-def test_call_that_is_not_there_is_passed_over(wrong: str):
-    card = scorecard(of=trajectory(*many_calls(2)))
-    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
-    assert page(card, path=path, call=wrong) == page(card, path=path)
-
-
 def test_large_values_are_cut_and_shown_longer_on_demand():
     made = replace(
         call("N" * 100_000), arguments=Recorded({"text": "y" * 1_000_000}), result=Recorded([*["z"] * 50_000])
@@ -243,26 +174,6 @@ def test_large_values_are_cut_and_shown_longer_on_demand():
     assert "Show call 1 whole" in Html(short).text
     assert 100_000 < len(long) < 1_000_000
     assert len(page(card)) < 20_000
-
-
-def test_name_with_invisible_characters_can_be_chosen_from_a_list():
-    of = trajectory(replace(call(), name="pay\u200b"))
-    named = replace(of, service="shop\u200b\U000e0067", agents=("ag\xadent",), resource={VERSION: "1\u200e"})
-    other = replace(of, trace_id="b" * 32, service="other", agents=(), calls=(), resource={})
-    cards = [
-        scorecard(call_result(failed(), named.calls[0]), of=named),
-        scorecard(trajectory_result(passed()), of=other),
-    ]
-    for field, written in (
-        ("service", r"shop\u200b\U000e0067"),
-        ("agent", r"ag\xadent"),
-        ("tool", r"pay\u200b"),
-        ("version", r"1\u200e"),
-    ):
-        html = page(*cards, path="/trajectories", show_values=True, trace_url=None, **{field: written})
-        assert "1 trajectory of 2 that are kept" in Html(html).text
-        assert html.count(f'value="{written}" selected') == 1
-        assert html.count(f'value="{written}"') == 1
 
 
 def test_call_with_very_many_arguments_is_shown_in_part():
@@ -287,37 +198,6 @@ def test_secret_in_the_name_of_an_argument_or_an_error_is_masked(show_values: bo
     assert "[email] 1 amount 2" in text if show_values else "[email] hidden (number) amount hidden (number)" in text
 
 
-@pytest.mark.parametrize("show_values", [True, False])
-def test_error_without_a_message_hides_none(show_values: bool):  # noqa: FBT001 (a test's table)
-    made = call(error=CallError(kind="Timeout", message=""))
-    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
-    text = Html(page(scorecard(of=trajectory(made)), path=path, show_values=show_values)).text
-    assert "error Timeout" in text
-    assert "message hidden" not in text
-
-
-async def test_overview_names_incidents_first_and_links_their_streams():
-    over = shown(worse_release(watcher()).watcher)
-    html = await view(TrajectoryPages, over, "")
-    assert html is not None
-    read_back = Html(html)
-    alarms = [link for link in read_back.links if link.startswith("/streams/")]
-    # Both streams of one incident.
-    assert "1 open incident support, since" in read_back.text
-    assert "default.tool_success of find_order, refund-agent:" in read_back.text
-    assert len(alarms) == 2
-    assert await view(StreamPages, over, "streams", alarms[0].removeprefix("/streams/")) is not None
-
-
-def test_calls_that_wait_or_were_refused_say_so_and_are_counted_by_service():
-    paused, refused = (replace(call("wire_money"), order=number, state=state) for number, state in enumerate(STOPPED))
-    card = scorecard(call_result(passed(), paused), of=trajectory(paused, refused))
-    assert "2 of 2" in Html(page(card)).text
-    shown = Html(page(card, path="/trajectories/0af7651916cd43dd8448eb211c80319c")).text
-    assert "waits for a person" in shown
-    assert "refused by a person" in shown
-
-
 def test_failing_call_has_the_origins_of_its_values():
     text = Html(page(*recorded(), path=f"/trajectories/{WRONG_REFUND}")).text
     chain = "from the result of call 2 `list_orders`, whose `customer_id` is from the result of call 1 `find_customer`"
@@ -330,17 +210,3 @@ def test_failing_call_has_the_origins_of_its_values():
     assert fine
     for card in fine:
         assert "origin of values" not in Html(page(card, path=f"/trajectories/{card.trajectory.trace_id}")).text
-
-
-def test_a_failed_call_that_was_made_good_says_so():
-    failing = call("pay", error=CallError(kind="Timeout", message=""))
-    later = replace(call("pay"), order=1, turn=1)
-    path = "/trajectories/0af7651916cd43dd8448eb211c80319c"
-    assert Html(page(scorecard(of=trajectory(failing, later)), path=path)).text.count("made good later") == 1
-    assert "made good later" not in Html(page(scorecard(of=trajectory(failing)), path=path)).text
-
-
-def test_a_step_of_a_code_agent_is_marked():
-    failing = replace(call("python_interpreter", error=CallError(kind="E", message="")), kind="code")
-    text = Html(page(scorecard(of=trajectory(failing)), path="/trajectories/0af7651916cd43dd8448eb211c80319c")).text
-    assert "python_interpreter ✕ failed code" in text

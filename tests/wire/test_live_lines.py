@@ -81,7 +81,7 @@ def test_each_trajectory_is_a_line_and_the_end_a_summary(tmp_path: Path):
         rf"^[\d:]{{8}}  FAIL   pydantic-ai-demo .*  default\.\w+ 0\.\d\d.*: .*  {PAGE}$", shown, re.MULTILINE
     )
     assert shown.count("first seen: service pydantic-ai-demo, dialect genai\n") == 1
-    assert "\n2 trajectories, 2 tool calls\nresults: " in shown
+    assert "\n2 trajectories, 2 tool calls\ncriterion " in shown
     assert re.search(r"^default\.tool_success +1 +1 +0  0$", shown, re.MULTILINE)
     assert "\x1b" not in shown
     assert "INFO" not in shown
@@ -99,7 +99,7 @@ def test_a_file_gets_results_only_when_they_are_asked_for(tmp_path: Path):
         assert ("FAIL" in text) is bool(options)
         assert "stopped; nothing was lost\n" in toolgauge.said()
         assert "delivered" not in toolgauge.said()
-        assert "  pass   " not in text
+        assert "  pass   pydantic-ai-demo" not in text
         assert "\x1b" not in text
 
 

@@ -42,7 +42,6 @@ class Report:
                     "passed": sum(verdict is True for verdict in labels.verdicts.values()),
                     "failed": sum(verdict is False for verdict in labels.verdicts.values()),
                     "contradicted": labels.contradicted,
-                    **({"weighted_runs": round(labels.weight, 6)} if labels.weights else {}),
                     "unread": labels.unread,
                     "unmatched": len(labels.unmatched(set(backtest.seen()))),
                 }
@@ -93,8 +92,6 @@ class Report:
             parts = [f"{verdicts.count(True)} passed", f"{verdicts.count(False)} failed"]
             if labels.contradicted:
                 parts.append(f"{labels.contradicted} with different verdicts, left out")
-            if labels.weights:
-                parts.append(f"weighted to about {labels.weight:.0f} runs")
             yield f"labels `{shortened(labels.name, _NAME_LENGTH)}`: {', '.join(parts)}"
             failing = [(_title(one), agreements[number]) for number, one in self._shown() if one.pass_at > 0]
             rows = list[tuple[str, ...]]()

@@ -93,8 +93,8 @@ class Largest:
 class Requirements:
     """What a rule needs to be written: runs in which it judged something, and the share of them that may break it."""
 
-    runs: int
-    tolerance: float
+    runs: int = 20
+    tolerance: float = 0.01
 
     def met_by(self, evidence: Evidence) -> bool:
         """Return whether a rule is written."""

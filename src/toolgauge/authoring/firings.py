@@ -5,11 +5,11 @@ A run is a labelled trace or conversation, else a conversation, or a trace witho
 
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from toolgauge.authoring.labels import Labelled, LabelSet
 from toolgauge.judge.disabled import DisabledJudges
@@ -67,53 +67,17 @@ class CountedJudges(DisabledJudges):
 _Z = 1.959963984540054
 
 
-class Tally(NamedTuple):
-    """Runs, the sum of their weights, and that of the squares of their weights."""
-
-    runs: int = 0
-    weight: float = 0.0
-    squares: float = 0.0
-
-    def plus(self, weight: float) -> "Tally":
-        """Count one more run, which stands for `weight` runs."""
-        return Tally(self.runs + 1, self.weight + weight, self.squares + weight * weight)
-
-    def join(self, other: "Tally") -> "Tally":
-        """Add up two tallies."""
-        return Tally(self.runs + other.runs, self.weight + other.weight, self.squares + other.squares)
-
-
 @dataclass(frozen=True, slots=True)
 class Share:
-    """`count` of `of`; the share itself and its interval are `weighted`, where the runs were drawn with unequal probabilities.
-
-    `weighted` has the share, and the size of the sample drawn with equal probabilities that is as precise.
-    """
+    """`count` of `of`."""
 
     count: int
     of: int
-    weighted: tuple[float, float] | None = None
-
-    @classmethod
-    def of_tallies(cls, yes: Tally, no: Tally, heaviest: float) -> "Share":
-        """Estimate the share of `yes` in all runs, which the weights stand for; no labelled run is heavier than `heaviest`."""
-        count, of, weight = yes.runs, yes.runs + no.runs, yes.weight + no.weight
-        if heaviest == 1 or not of:
-            return cls(count, of)
-        # The variance at a share that is drawn in a little, as if one run of the heaviest had been seen on each side: where
-        # none was seen, one that was missed would count most.
-        drawn, square = weight + 2 * heaviest, heaviest * heaviest
-        share = (yes.weight + heaviest) / drawn
-        spread = (1 - share) ** 2 * (yes.squares + square) + share**2 * (no.squares + square)
-        effective = share * (1 - share) * drawn**2 / spread - 2
-        return cls(count, of, (yes.weight / weight, max(effective, weight / heaviest / 2)))
 
     @property
     def value(self) -> float | None:
         """The share; `None` of nothing."""
-        if not self.of:
-            return None
-        return self.count / self.of if self.weighted is None else self.weighted[0]
+        return self.count / self.of if self.of else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -121,10 +85,9 @@ class Share:
         share, square = self.value, _Z * _Z
         if share is None:
             return None
-        of = self.of if self.weighted is None else self.weighted[1]
-        middle = share + square / (2 * of)
-        reach = _Z * sqrt(share * (1 - share) / of + square / (4 * of * of))
-        whole = 1 + square / of
+        middle = share + square / (2 * self.of)
+        reach = _Z * sqrt(share * (1 - share) / self.of + square / (4 * self.of * self.of))
+        whole = 1 + square / self.of
         # Rounding must not turn the ends of what is exactly 0 or 1 into something else.
         low = 0.0 if self.count == 0 else (middle - reach) / whole
         high = 1.0 if self.count == self.of else (middle + reach) / whole
@@ -165,7 +128,6 @@ class _Unit:
 class _Run:
     first_trace: str
     passed: bool | None
-    weight: float = 1.0
     judged: int = 0
     fired: int = 0
 
@@ -180,33 +142,18 @@ class Firings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """One criterion beside the labels of one source: the judged runs by their label, those on which it fired first.
+    """One criterion beside the labels of one source: of the runs with each label that it judged, those on which it fired."""
 
-    No labelled run is heavier than `heaviest`, and none on which it fired than `heaviest_fired`.
-    """
-
-    on_passed: tuple[Tally, Tally]
-    on_failed: tuple[Tally, Tally]
-    heaviest: float
-    heaviest_fired: float
+    passed: Share
+    failed: Share
     not_judged: int
     false_alarms: tuple[str, ...]
     missed: tuple[str, ...]
 
     @property
-    def passed(self) -> Share:
-        """Of the runs labelled as passed, those on which it fired."""
-        return Share.of_tallies(*self.on_passed, self.heaviest)
-
-    @property
-    def failed(self) -> Share:
-        """Of the runs labelled as failed, those on which it fired."""
-        return Share.of_tallies(*self.on_failed, self.heaviest)
-
-    @property
     def precision(self) -> Share:
         """Of the runs on which it fired, those that are labelled as failed."""
-        return Share.of_tallies(self.on_failed[0], self.on_passed[0], self.heaviest_fired)
+        return Share(self.failed.count, self.failed.count + self.passed.count)
 
     @property
     def recall(self) -> Share:
@@ -216,8 +163,8 @@ class Agreement:
     @property
     def agreement(self) -> Share:
         """Of all labelled runs, those on which it fired exactly where the label is a failure."""
-        (false, quiet), (found, missed) = self.on_passed, self.on_failed
-        return Share.of_tallies(found.join(quiet), false.join(missed), self.heaviest)
+        quiet = self.passed.of - self.passed.count
+        return Share(self.failed.count + quiet, self.failed.of + self.passed.of)
 
 
 # The run of a unit with its label; `None` leaves the unit out.
@@ -275,11 +222,11 @@ class Backtest:
 
     def firings(self) -> tuple[Firings, ...]:
         """Return on how many runs each criterion fired; the last one is of all criteria together."""
-        runs, examples = self._folded(lambda unit: (_unlabelled(unit), None), {})
+        runs, examples = self._folded(lambda unit: (_unlabelled(unit), None))
         bits = self._all_bits()
         return tuple(
             Firings(
-                runs=Share(sum(bool(run.fired & bit) for run in runs), sum(bool(run.judged & bit) for run in runs)),
+                runs=_share(runs, bit),
                 trace_ids=tuple(examples.get((bit, None), ())),
             )
             for bit in bits
@@ -293,15 +240,12 @@ class Backtest:
             verdict = None if found is None else labels.verdicts[found]
             return None if found is None or verdict is None else (found, verdict)
 
-        runs, examples = self._folded(run_of, labels.weights)
+        runs, examples = self._folded(run_of)
         passed, failed = ([run for run in runs if run.passed is verdict] for verdict in (True, False))
-        heaviest = max((run.weight for run in runs), default=1.0)
         return tuple(
             Agreement(
-                on_passed=_tallies(passed, bit),
-                on_failed=_tallies(failed, bit),
-                heaviest=heaviest,
-                heaviest_fired=max((run.weight for run in runs if run.fired & bit), default=1.0),
+                passed=_share(passed, bit),
+                failed=_share(failed, bit),
                 not_judged=sum(not run.judged & bit for run in runs),
                 false_alarms=tuple(examples.get((bit, True), ())),
                 missed=tuple(run.first_trace for run in failed if run.judged & bit and not run.fired & bit)[:EXAMPLES],
@@ -312,9 +256,7 @@ class Backtest:
     def _all_bits(self) -> tuple[int, ...]:
         return (*self._bits.values(), self._together)
 
-    def _folded(
-        self, run_of: _RunOf, weights: Mapping[Labelled, float]
-    ) -> tuple[list[_Run], dict[tuple[int, bool | None], list[str]]]:
+    def _folded(self, run_of: _RunOf) -> tuple[list[_Run], dict[tuple[int, bool | None], list[str]]]:
         """Join units to runs; beside them are the first traces on which each criterion fired, by the verdict on the run."""
         runs: dict[Labelled, _Run] = {}
         examples: dict[tuple[int, bool | None], list[str]] = {}
@@ -324,7 +266,7 @@ class Backtest:
             if found is None:
                 continue
             key, passed = found
-            run = runs.setdefault(key, _Run(unit.trace_id, passed, weights.get(key, 1.0)))
+            run = runs.setdefault(key, _Run(unit.trace_id, passed))
             for bit in bits if unit.fired & ~run.fired else ():
                 shown = examples.setdefault((bit, passed), [])
                 if unit.fired & ~run.fired & bit and len(shown) < EXAMPLES:
@@ -339,11 +281,5 @@ def _unlabelled(unit: _Unit) -> Labelled:
     return Labelled(is_conversation=is_conversation, id=unit.conversation_id or unit.trace_id)
 
 
-def _tallies(runs: Sequence[_Run], bit: int) -> tuple[Tally, Tally]:
-    fired = quiet = Tally()
-    for run in runs:
-        if run.fired & bit:
-            fired = fired.plus(run.weight)
-        elif run.judged & bit:
-            quiet = quiet.plus(run.weight)
-    return fired, quiet
+def _share(runs: Sequence[_Run], bit: int) -> Share:
+    return Share(sum(bool(run.fired & bit) for run in runs), sum(bool(run.judged & bit) for run in runs))

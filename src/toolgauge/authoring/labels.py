@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from itertools import islice
-from math import inf
 from pathlib import Path
 
 from toolgauge.model.errors import ConfigError
@@ -15,7 +14,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.feedback_reader import PLAIN_VERDICTS, verdict_of
 from toolgauge.report.terminal import printable, shortened
 
-_TRACE, _CONVERSATION, _VERDICT, _WEIGHT = "trace_id", "conversation_id", "verdict", "weight"
+_TRACE, _CONVERSATION, _VERDICT = "trace_id", "conversation_id", "verdict"
 _SHOWN_PROBLEMS, _SHOWN_LENGTH, _MOST_NAMES = 10, 80, 20
 _OTHER = "_other"
 
@@ -38,8 +37,6 @@ class LabelSet:
 
     name: str
     verdicts: dict[Labelled, bool | None] = field(default_factory=dict[Labelled, bool | None])
-    # For how many runs a labelled one stands, where it was drawn with a known probability; else 1.
-    weights: dict[Labelled, float] = field(default_factory=dict[Labelled, float])
     # Values that are no verdicts: how many, and the first.
     unread: int = 0
     first_unread: str = ""
@@ -76,23 +73,17 @@ class LabelSet:
         """The number of traces and conversations with different verdicts."""
         return sum(verdict is None for verdict in self.verdicts.values())
 
-    @property
-    def weight(self) -> float:
-        """The number of runs that the labelled ones stand for."""
-        return sum(self.weights.get(one, 1.0) for one, verdict in self.verdicts.items() if verdict is not None)
-
     def as_csv(self) -> str:
         """Write the verdicts as `read_labels` reads them, without runs that have different ones."""
         out = StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow((_TRACE, _CONVERSATION, _VERDICT, *((_WEIGHT,) if self.weights else ())))
+        writer.writerow((_TRACE, _CONVERSATION, _VERDICT))
         for labelled, passed in sorted(
             self.verdicts.items(), key=lambda entry: (entry[0].is_conversation, entry[0].id)
         ):
             if passed is not None:
                 ids = ("", labelled.id) if labelled.is_conversation else (labelled.id, "")
-                weight = (f"{self.weights.get(labelled, 1.0):.10g}",) if self.weights else ()
-                writer.writerow((*ids, "passed" if passed else "failed", *weight))
+                writer.writerow((*ids, "passed" if passed else "failed"))
         return out.getvalue()
 
     def unmatched(self, seen: Collection[Labelled]) -> list[Labelled]:
@@ -146,7 +137,6 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
         elif conversation_id := row.get(_CONVERSATION):
             labelled = Labelled(is_conversation=True, id=conversation_id)
         passed = verdict_of(row[_VERDICT], pass_at)
-        weight = _weight(row.get(_WEIGHT) or "1")
         if labelled is None:
             problems.append(f"line {number}: neither `{_TRACE}` nor `{_CONVERSATION}` is filled in")
         elif passed is None:
@@ -154,14 +144,8 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
         elif labels.verdicts.setdefault(labelled, passed) != passed:
             words = [("passed" if verdict else "failed") for verdict in (passed, not passed)]
             problems.append(f"line {number}: {labelled} {words[0]}, and in line {lines[labelled]} it {words[1]}")
-        elif weight is None:
-            problems.append(
-                f"line {number}: `{shortened(row[_WEIGHT], _SHOWN_LENGTH)}` is no weight, a number from 1 on"
-            )
         else:
             lines.setdefault(labelled, number)
-            if weight != 1:
-                labels.weights[labelled] = weight
     if problems:
         hint = f"a verdict is {PLAIN_VERDICTS}" if any("is no verdict" in problem for problem in problems) else None
         if len(problems) == 1:
@@ -173,14 +157,6 @@ def read_labels(path: Path, pass_at: float | None = None) -> LabelSet:
     if not labels.verdicts:
         raise ConfigError(f"`{path}` has no labels", hint=f"a header `{_TRACE},{_VERDICT}`, then one line for each")
     return labels
-
-
-def _weight(text: str) -> float | None:
-    try:
-        weight = float(text)
-    except ValueError:
-        return None
-    return weight if 1 <= weight < inf else None
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:

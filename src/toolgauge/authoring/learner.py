@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolgauge.authoring.criteria_yaml import Commented, Written, as_glob, is_plain, slug, yaml_text
 from toolgauge.authoring.evidence import Evidence, Largest, Requirements, raised
@@ -258,8 +258,8 @@ def _short(number: float | None) -> str:
 class Options:
     """What a rule needs, and how many runs may fail by mistake."""
 
-    requirements: Requirements
-    most_alarms: float
+    requirements: Requirements = field(default_factory=Requirements)
+    most_alarms: float = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,13 +66,13 @@ def pack(name: str) -> str:
     return (files("toolgauge.authoring") / "packs" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def configuration(seen: SeenTools | None, *, config: str, criteria: str) -> str:
+def configuration(seen: SeenTools, *, config: str, criteria: str) -> str:
     """Write the configuration file; `config` and `criteria` are the names of both files."""
-    scope = "conversation" if seen is not None and seen.has_conversations else "trace"
+    scope = "conversation" if seen.has_conversations else "trace"
     text = _CONFIGURATION.format(config=config, criteria=criteria, scope=scope)
-    if seen is not None and seen.contracts:
+    if seen.contracts:
         text += _TOOLS + yaml_text({"tools": seen.contracts})
-    if seen is not None and seen.definitions:
+    if seen.definitions:
         text += _DEFINITIONS + yaml_text({"tool_definitions": seen.definitions})
     return text
 
@@ -104,9 +104,9 @@ def of_mcp(answer: Json) -> Mapping[str, Mapping[str, Written]]:
     return found
 
 
-def criteria_file(seen: SeenTools | None, names: Sequence[str]) -> str:
+def criteria_file(seen: SeenTools, names: Sequence[str]) -> str:
     """Write one criteria file of what was learned and of packs."""
-    written = ([] if seen is None or not seen.criteria else [seen.criteria]) + [pack(name) for name in names]
+    written = ([seen.criteria] if seen.criteria else []) + [pack(name) for name in names]
     heads: list[str] = []
     entries: list[str] = []
     for text in written:

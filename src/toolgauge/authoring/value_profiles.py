@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from toolgauge.export.redact import Redactor
@@ -75,7 +75,7 @@ _PATTERNS: Mapping[Form, str] = {
 VARYING: frozenset[Form] = frozenset[Form](get_args(TextForm)) - {"empty", "label", "decimal"}
 # A label is written down when at least so many conversations, or users, have it.
 MIN_SOURCES = 5
-_MAX_LABELS, _MAX_SHAPES, _MAX_SOURCES = 12, 8, 1000
+_MAX_LABELS, _MAX_SOURCES = 12, 1000
 _LONGEST_TOKEN, _LONGEST_LABEL, _LONGEST_DECLARED = 200, 32, 48
 # Beyond these an integer is a telephone number, a card or an id.
 _LARGEST_FIGURE = 10_000_000
@@ -91,8 +91,6 @@ _ADDRESS = re.compile(
     r"\d{1,6}[A-Za-z]?,? +[^\W\d].*|[^\W\d][^\d]{2,60}[ .]\d{1,5}[A-Za-z]?(?:[ ,].*)?|(?i:(?:p\. ?o\. ?|post(?:al)? ?)(?:office )?box .*)"
 )
 _CAPITAL = re.compile(r"[^\W\d_a-z]")
-_RUN = re.compile(r"[A-Z]+|[a-z]+|[0-9]+|[^A-Za-z0-9]")
-_CLASSES = ("[A-Z]", "[a-z]", "[0-9]")
 # Last words of the names of arguments that hold what belongs to a person, whatever form it has: in `customer_tier` that is `tier`.
 _PERSONAL = re.compile(
     r"(?:^|[_.\-\s])(?:(?:first|last|middle|given|family|sur|full|user|nick|display|file|path)?names?|users?|customers?|clients?"
@@ -212,7 +210,6 @@ class Profile:
         self._is_id = is_id_name(name)
         self._forms: Counter[Form] = Counter()
         self._labels: dict[str, set[str]] | None = {}
-        self._shapes: _Shapes | None = _Shapes()
         self._figures = Quantiles()
         self._has_large = False
         self._has_other_dates = False
@@ -240,8 +237,6 @@ class Profile:
                     sources = labels.setdefault(text, set())
                     if len(sources) < MIN_SOURCES:
                         sources.add(source)
-            if form == "identifier" and self._shapes is not None:
-                self._shapes = self._shapes.with_(text)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             self._has_large = self._has_large or not abs(value) < _LARGEST_FIGURE
             if not self._has_large:
@@ -256,8 +251,6 @@ class Profile:
         is_figure = form in ("integer", "number") and not self._is_id and not self._is_personal and not self._has_large
         spread = self._figures.spread() if is_figure else None
         pattern = None if form is None or (form == "date" and self._has_other_dates) else _PATTERNS.get(form)
-        if form == "identifier" and self._shapes is not None:
-            pattern = self._shapes.pattern()
         return Summary(
             observations=self._forms.total(),
             sources=len(self._sources),
@@ -286,74 +279,3 @@ class Profile:
 _NEVER: frozenset[Form] = frozenset[Form]({"boolean", "integer", "number", "list", "object", "decimal", "empty"}) | (
     VARYING - {"text"}
 )
-
-
-@dataclass(slots=True)
-class _Shape:
-    """The shortest and the longest of each run of letters or digits, and some of the texts that have the shape, hashed."""
-
-    shortest: list[int]
-    longest: list[int]
-    texts: set[int] = field(default_factory=set[int])
-
-    def add(self, lengths: list[int], text: str) -> None:
-        self.shortest = list(map(min, self.shortest, lengths))
-        self.longest = list(map(max, self.longest, lengths))
-        if len(self.texts) < MIN_SOURCES:
-            self.texts.add(hash(text))
-
-    def written(self, kinds: tuple[str, ...]) -> str:
-        runs = zip(kinds, self.shortest, self.longest, strict=True)
-        return "".join(kind + _times(kind, *of) if kind in _CLASSES else re.escape(kind) for kind, *of in runs)
-
-
-@dataclass(slots=True)
-class _Shapes:
-    """The shapes of ids, and which characters they have."""
-
-    by_kinds: dict[tuple[str, ...], _Shape] | None = field(default_factory=dict[tuple[str, ...], _Shape])
-    alphabet: set[str] = field(default_factory=set[str])
-    shortest: int = _LONGEST_TOKEN
-    longest: int = 0
-
-    def with_(self, text: str) -> "_Shapes | None":
-        """Add a text; letters that are not plain ones have no classes here."""
-        if not text.isascii():
-            return None
-        runs = _RUN.findall(text)
-        kinds = tuple(map(_kind, runs))
-        self.alphabet.update(kinds)
-        self.shortest, self.longest = min(self.shortest, len(text)), max(self.longest, len(text))
-        if self.by_kinds is None:
-            return self
-        if kinds not in self.by_kinds and len(self.by_kinds) == _MAX_SHAPES:
-            self.by_kinds = None
-            return self
-        lengths = list(map(len, runs))
-        self.by_kinds.setdefault(kinds, _Shape(lengths, lengths)).add(lengths, text)
-        return self
-
-    def pattern(self) -> str | None:
-        """Write a pattern: of the shapes where each has several texts, else of the characters alone."""
-        shapes = self.by_kinds
-        if shapes and all(len(shape.texts) >= MIN_SOURCES for shape in shapes.values()):
-            return "|".join(shape.written(kinds) for kinds, shape in sorted(shapes.items()))
-        if not self.alphabet <= set(_CLASSES):
-            return None
-        letters = "".join(kind.strip("[]") for kind in _CLASSES if kind in self.alphabet)
-        return f"[{letters}]{_times(_CLASSES[2], self.shortest, self.longest)}"
-
-
-def _kind(run: str) -> str:
-    """Return the class of characters of a run; a sign stands for itself."""
-    first = run[0]
-    if not first.isalnum():
-        return first
-    return _CLASSES[0] if first.isupper() else _CLASSES[2] if first.isdigit() else _CLASSES[1]
-
-
-def _times(kind: str, low: int, high: int) -> str:
-    """Write how often; letters form words, which have any length."""
-    if low == high == 1:
-        return ""
-    return f"{{{low}}}" if low == high and kind == _CLASSES[2] else "+"

@@ -9,7 +9,6 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
-from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
@@ -65,18 +64,18 @@ _page = msgspec.json.Decoder(_Page)
 
 
 def read(since_ns: int) -> Reading:
-    """Read scores that people gave, and marks of queued runs, since a time."""
+    """Read scores that people gave since a time."""
     verdicts: list[PersonVerdict] = []
-    for wanted in ({"source": "ANNOTATION"}, {"name": QUEUED}):
-        number, pages = 1, 1
-        while number <= pages:
-            query = urlencode({**wanted, "fromTimestamp": iso_time(since_ns), "limit": 100, "page": number})
-            answer = yield Request(method="GET", path=f"/api/public/v2/scores?{query}")
-            page = _page.decode(answer.body)
-            number, pages = number + 1, page.meta.total_pages
-            for one in page.data:
-                if one.source == "ANNOTATION" or one.name == QUEUED:
-                    verdicts += verdict(one.name, one.value, one.trace_id, one.session_id, one.string_value)
+    number, pages = 1, 1
+    while number <= pages:
+        since = iso_time(since_ns)
+        query = urlencode({"source": "ANNOTATION", "fromTimestamp": since, "limit": 100, "page": number})
+        answer = yield Request(method="GET", path=f"/api/public/v2/scores?{query}")
+        page = _page.decode(answer.body)
+        number, pages = number + 1, page.meta.total_pages
+        for one in page.data:
+            if one.source == "ANNOTATION":
+                verdicts += verdict(one.name, one.value, one.trace_id, one.session_id, one.string_value)
     return verdicts
 
 

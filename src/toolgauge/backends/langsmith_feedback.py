@@ -11,7 +11,6 @@ import msgspec
 
 from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import LangsmithSettings
-from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
@@ -86,7 +85,7 @@ class _Kept(msgspec.Struct):
 
 
 def read(since_ns: int, settings: LangsmithSettings) -> Reading:
-    """Read feedback that people gave in the application, and marks of queued runs, since a time."""
+    """Read feedback that people gave in the application since a time."""
     session: dict[str, str] = {}
     if settings.project is not None:
         session_id = yield from _session_id(settings.project)
@@ -94,19 +93,18 @@ def read(since_ns: int, settings: LangsmithSettings) -> Reading:
             return []
         session = {"session": session_id}
     verdicts: list[PersonVerdict] = []
-    for wanted in ({"source": "app"}, {"key": QUEUED}):
-        offset, count = 0, _MOST
-        while count == _MOST:
-            query = {**wanted, **session, "min_created_at": iso_time(since_ns), "limit": _MOST, "offset": offset}
-            answer = yield Request(method="GET", path=f"/feedback?{urlencode(query)}")
-            page = msgspec.json.decode(answer.body, type=list[_Kept])
-            offset, count = offset + len(page), len(page)
-            for one in page:
-                if one.key == QUEUED or (one.feedback_source is not None and one.feedback_source.type == "app"):
-                    label = one.value if isinstance(one.value, str) else None
-                    # The id of a trace has the same 16 bytes; one that begins with zeros is of a span.
-                    plain = (one.trace_id or "").replace("-", "")
-                    verdicts += verdict(one.key, one.score, None if plain.startswith("0" * 16) else plain, label=label)
+    offset, count = 0, _MOST
+    while count == _MOST:
+        query = {"source": "app", **session, "min_created_at": iso_time(since_ns), "limit": _MOST, "offset": offset}
+        answer = yield Request(method="GET", path=f"/feedback?{urlencode(query)}")
+        page = msgspec.json.decode(answer.body, type=list[_Kept])
+        offset, count = offset + len(page), len(page)
+        for one in page:
+            if one.feedback_source is not None and one.feedback_source.type == "app":
+                label = one.value if isinstance(one.value, str) else None
+                # The id of a trace has the same 16 bytes; one that begins with zeros is of a span.
+                plain = (one.trace_id or "").replace("-", "")
+                verdicts += verdict(one.key, one.score, None if plain.startswith("0" * 16) else plain, label=label)
     return verdicts
 
 

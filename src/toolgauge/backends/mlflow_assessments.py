@@ -12,7 +12,6 @@ import msgspec
 
 from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import MlflowSettings
-from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.score_lines import Score
 
 _NOT_FOUND = 404
@@ -105,7 +104,7 @@ class _Page(msgspec.Struct):
 
 
 def read(since_ns: int, settings: MlflowSettings) -> Reading:
-    """Read assessments of people, and marks of queued runs, on traces since a time."""
+    """Read assessments of people on traces since a time."""
     verdicts: list[PersonVerdict] = []
     body: dict[str, object] = {
         "locations": [
@@ -119,9 +118,8 @@ def read(since_ns: int, settings: MlflowSettings) -> Reading:
         page = msgspec.json.decode(answer.body, type=_Page)
         for trace in page.traces:
             for one in trace.assessments:
-                is_wanted = one.source.source_type == "HUMAN" or one.assessment_name == QUEUED
                 given = None if one.feedback is None else one.feedback.value
-                if is_wanted and one.valid and isinstance(given, str | float | int):
+                if one.source.source_type == "HUMAN" and one.valid and isinstance(given, str | float | int):
                     verdicts += verdict(one.assessment_name, given, trace.trace_id.removeprefix("tr-"))
         if not page.next_page_token:
             return verdicts

@@ -126,6 +126,5 @@ def read(since_ns: int, settings: OpikSettings) -> Reading:
             given = trace.feedback_scores or ()
             trace_id = next((trace_of_mark(one.reason or "") for one in given if one.name == QUEUED), None)
             for one in given:
-                if one.source == "ui" or one.name == QUEUED:
-                    label = None if one.name == QUEUED else one.category_name
-                    verdicts += verdict(one.name, one.value, trace_id, trace.thread_id, label)
+                if one.source == "ui":
+                    verdicts += verdict(one.name, one.value, trace_id, trace.thread_id, one.category_name)

@@ -11,7 +11,6 @@ import msgspec
 
 from toolgauge.backends.score_sender import Exchange, PersonVerdict, Reading, Request, Rest, verdict
 from toolgauge.backends.settings import PhoenixSettings
-from toolgauge.export.label_queues import QUEUED
 from toolgauge.export.regression_events import iso_time
 from toolgauge.export.score_lines import Score
 
@@ -88,7 +87,7 @@ class _Traces(msgspec.Struct):
 
 
 def read(since_ns: int, settings: PhoenixSettings) -> Reading:
-    """Read annotations of people, and marks of queued runs, on traces since a time and on their spans."""
+    """Read annotations of people on traces since a time and on their spans."""
     verdicts: list[PersonVerdict] = []
     project = f"/v1/projects/{quote(settings.project, safe='')}"
     query: dict[str, object] = {"start_time": iso_time(since_ns), "include_spans": "true", "limit": _TRACES}
@@ -103,10 +102,9 @@ def read(since_ns: int, settings: PhoenixSettings) -> Reading:
                 some = ids[first : first + _IDS]
                 given = yield from _annotations(f"{project}/{kind}_annotations", f"{kind}_ids", some)
                 for one in given:
-                    if one.result is not None and (one.annotator_kind == "HUMAN" or one.name == QUEUED):
+                    if one.result is not None and one.annotator_kind == "HUMAN":
                         trace_id = targets.get(one.span_id or one.trace_id or "")
-                        label = None if one.name == QUEUED else one.result.label
-                        verdicts += verdict(one.name, one.result.score, trace_id, label=label)
+                        verdicts += verdict(one.name, one.result.score, trace_id, label=one.result.label)
         if page.next_cursor is None:
             return verdicts
         query["cursor"] = page.next_cursor

@@ -104,7 +104,7 @@ class ScoreSender:
 
 
 class PersonVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A verdict of a person on a run, or the mark of a queued run. Without a trace it is about a conversation."""
+    """A verdict of a person on a run. Without a trace it is about a conversation."""
 
     name: str
     label: str | bool | None = None

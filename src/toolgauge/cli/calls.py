@@ -1,4 +1,4 @@
-"""`toolgauge check --calls` and `--stats`: the runs of recorded traffic, and its figures, without scores."""
+"""`toolgauge check --calls`: the runs of recorded traffic with their tool calls, without scores."""
 
 import json
 import os
@@ -7,26 +7,22 @@ from pathlib import Path
 from toolgauge.cli.check import Asked
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
+from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Stats, Tally
 from toolgauge.report.json_objects import trajectory_object
-from toolgauge.report.streams import echo, echo_fitted
+from toolgauge.report.streams import echo_fitted
 from toolgauge.report.terminal import fitted
 from toolgauge.report.text import TextWriter
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
 
 
 def print_calls(asked: Asked) -> None:
-    """Print each run with its calls, and figures of all where they are asked for."""
+    """Print each run with its calls."""
     config = load([Path(path) for path in asked.config_paths], asked.overrides, os.environ, sends=False)
     tally, is_any = Tally(), False
-    figures = Stats(tally) if asked.view == "stats" else None
     text = TextWriter(redactor(config), style=terminal_style(), shows_values=True)
     with reading_progress(asked.files) as reading:
         for scorecard in scorecards(tally.counted(reading), offline_pipeline(config, (), tally.recognizer)):
-            if figures is not None:
-                figures.add(scorecard.trajectory)
-                continue
             is_any = True
             tally.unread_tools.add(scorecard.trajectory)
             if asked.as_json:
@@ -34,11 +30,6 @@ def print_calls(asked: Asked) -> None:
             else:
                 for line in (*map(fitted, text.trajectory(scorecard.trajectory)), ""):
                     reading.echo(line)
-    if figures is not None:
-        lines = map(fitted, figures.lines(terminal_style()))
-        for line in (json.dumps(figures.as_object()),) if asked.as_json else lines:
-            echo(line)
-        return
     unread = sum(one.spans for one in tally.unread_tools.left_over() if one.is_problem)
     if unread or not is_any:
         found = f"{unread} of the spans look like tool calls and are not read" if unread else "nothing recognised"

@@ -89,7 +89,6 @@ _EXIT_CODES = (
 @click.argument("files", nargs=-1, metavar="FILE...")
 @criteria_option("A criteria file, scored besides the default criteria; may be given several times.")
 @click.option("--calls", "view", flag_value="calls", help="Print the runs with their tool calls, and score nothing.")
-@click.option("--stats", "view", flag_value="stats", help="Print figures of the recording, and score nothing.")
 @click.option(
     "--criterion", metavar="NAME", help="Explain the verdicts of this criterion: what differed, and the calls."
 )
@@ -207,11 +206,11 @@ def command(**options: object) -> int:
     if not asked.files:
         context = click.get_current_context()
         raise click.MissingParameter(ctx=context, param=context.command.params[0])
-    if asked.view in ("calls", "stats"):
+    if asked.view == "calls":
         from toolgauge.cli.calls import print_calls
 
         if asked.junit_file or asked.markdown_file or asked.sarif_file or asked.html_file or asked.baseline_file:
-            raise click.UsageError("`--calls` and `--stats` score nothing: they write no report")
+            raise click.UsageError("`--calls` scores nothing: it writes no report")
         print_calls(asked)
         return 0
     if (asked.proved or asked.baseline_file) and (asked.fail_on or asked.fail_under):

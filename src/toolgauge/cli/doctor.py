@@ -9,30 +9,21 @@ import click
 from toolgauge.cli.main import EXIT_CODES, configuration_options
 from toolgauge.cli.output import reading_progress, terminal_style
 from toolgauge.config.load import load
-from toolgauge.recordings.conformance import conformance, conformance_lines, conformance_object
 from toolgauge.recordings.doctor import Diagnosis, Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.producer_counts import Tally, unread_lines, unread_object
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Tally, requests_lines, requests_object, unread_lines, unread_object
 from toolgauge.report.streams import echo, echo_fitted
-from toolgauge.report.terminal import fitted
+from toolgauge.report.terminal import shortened
 from toolgauge.service.pipeline_factory import offline_pipeline
+
+_MAX_SCOPES, _NAME_LENGTH = 10, 80
 
 
 @click.command("doctor", epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @configuration_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per producer, each on one line.")
-@click.option(
-    "--conformance", "is_scenario", is_flag=True, help="Print how much of the fixed scenario can be rebuilt from FILE."
-)
-def command(
-    files: tuple[str, ...],
-    config_paths: tuple[str, ...],
-    overrides: tuple[str, ...],
-    *,
-    as_json: bool,
-    is_scenario: bool,
-) -> int:
+def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tuple[str, ...], *, as_json: bool) -> int:
     """Show what the producers in recorded OTLP traffic leave out, and what turns it on.
 
     For each producer (service, scope with its version, language): which dialect was recognised, what is missing, which
@@ -42,34 +33,23 @@ def command(
     Missing calls, arguments and results are problems (exit code 1); what only narrows the view is a note. Nothing
     recognised at all is a problem too, and so are spans that look like tool calls and are not read, unless other spans of
     their traces show calls. Of a configuration, `dialects` and the times after which trajectories close count.
-
-    With --conformance FILE is a recording of the scenario for maintainers of producers, and the exit code is 1 unless all of it
-    can be rebuilt.
     """
     config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
     tally = Tally()
     diagnosing = Doctor(tally)
     with reading_progress(files) as recording:
-        cards = scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer))
-        if is_scenario:
-            found = conformance((card.trajectory for card in cards), tally.producers)
-            for line in (json.dumps(conformance_object(found)),) if as_json else map(fitted, conformance_lines(found)):
-                recording.echo(line)
-            return 0 if found.is_whole else 1
-        for scorecard in cards:
+        for scorecard in scorecards(tally.counted(recording), offline_pipeline(config, (), tally.recognizer)):
             diagnosing.add(scorecard.trajectory)
     diagnoses, style = tuple(diagnosing.diagnoses()), terminal_style()
     unread = tally.unread_tools.left_over()
-    requests = tally.unread_tools.model_requests.left_over(tally.services_with_runs)
     if as_json:
-        for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread), *map(requests_object, requests)):
+        for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread)):
             echo(json.dumps(found))
     else:
         # Lines about spans that no dialect reads are there to be pasted.
         blocks = (
             *((echo_fitted, diagnosis_lines(each, style)) for each in diagnoses),
             *((echo, unread_lines(one, style)) for one in unread),
-            *((echo_fitted, requests_lines(one, style)) for one in requests),
         )
         for write, lines in blocks:
             for line in (*lines, ""):
@@ -81,11 +61,15 @@ def command(
 
 def _warn_of(tally: Tally, diagnosing: Doctor, diagnoses: tuple[Diagnosis, ...]) -> None:
     """Print warnings about the recording as a whole."""
-    total = tally.in_recording.total()
     if not diagnoses:
+        names = [
+            shortened(name or "(no scope)", _NAME_LENGTH)
+            for name, _ in tally.unread_tools.scopes.most_common(_MAX_SCOPES)
+        ]
+        scopes = f"; the most spans are of the scopes {', '.join(f'`{name}`' for name in names)}" if names else ""
         echo_fitted(
-            f"nothing recognised: none of {total} spans and log records is of an agent, or no dialect knows its form; "
-            "`toolgauge validate --components` lists the dialects, `toolgauge check --stats` the scopes",
+            f"nothing recognised: none of {tally.records} spans and log records is of an agent, or no dialect knows its form "
+            f"(`toolgauge validate --components` lists them){scopes}",
             err=True,
         )
     if diagnosing.split:

@@ -13,7 +13,6 @@ from toolgauge import plugins
 from toolgauge.authoring.convert.conversion import convert
 from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.authoring.criteria_yaml import Commented, Written
-from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.learner import Options, Wanted
 from toolgauge.authoring.starter import SeenTools, configuration, criteria_file, of_mcp, packs
 from toolgauge.cli.learn import learned_from
@@ -29,8 +28,7 @@ from toolgauge.report.terminal import printable
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds
 
-# As `toolgauge learn` has them by default.
-_OPTIONS = Options(requirements=Requirements(runs=20, tolerance=0.01), most_alarms=0.05)
+_OPTIONS = Options()
 _CONFIG, _CRITERIA = "toolgauge.yaml", "criteria.yaml"
 
 

@@ -18,7 +18,6 @@ from toolgauge.cli.check import Asked
 from toolgauge.cli.output import write_text
 from toolgauge.config.load import load
 from toolgauge.config.model import backends
-from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable
@@ -53,7 +52,7 @@ def print_labels(asked: Asked) -> None:
 def pulled(asked: Asked) -> LabelSet:
     """Read labels from a backend, and write them to the file for them.
 
-    Scores of models and code are left out, and so are runs with different verdicts. Runs that `queues` drew have a weight.
+    Scores of models and code are left out, and so are runs with different verdicts.
     """
     backend, _, project = (asked.labels or "").partition(":")
     place = "experiments" if backend == "mlflow" else "project"
@@ -94,10 +93,7 @@ def _labels(backend: str, verdicts: Sequence[PersonVerdict], asked: Asked) -> La
         labelled = Labelled(
             is_conversation=verdict.trace_id is None, id=verdict.trace_id or verdict.conversation_id or ""
         )
-        if verdict.name == QUEUED:
-            if verdict.value is not None and 0 < verdict.value <= 1:
-                labels.weights[labelled] = 1 / verdict.value
-        elif not names or any(fnmatchcase(verdict.name, name) for name in names):
+        if not names or any(fnmatchcase(verdict.name, name) for name in names):
             passed = as_feedback(verdict).passed
             if verdict.value is not None and asked.label_pass_at is not None:
                 passed = verdict.value >= asked.label_pass_at
@@ -108,5 +104,5 @@ def _labels(backend: str, verdicts: Sequence[PersonVerdict], asked: Asked) -> La
 
 def _counts(verdicts: Sequence[PersonVerdict]) -> str | None:
     """Count the verdicts by name: a hint where `--label-name` matched none."""
-    counts = Counter(verdict.name for verdict in verdicts if verdict.name != QUEUED)
+    counts = Counter(verdict.name for verdict in verdicts)
     return ", ".join(f"`{printable(name)}` {count}" for name, count in sorted(counts.items())) or None

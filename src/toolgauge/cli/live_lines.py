@@ -5,7 +5,6 @@ The thread that writes the log makes the lines, of at most 20 trajectories a sec
 
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Literal, TypeAlias
@@ -14,6 +13,7 @@ from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.findings import CriterionCounts, table_lines
 from toolgauge.report.streams import is_terminal
 from toolgauge.report.terminal import (
     TRACE_DIGITS,
@@ -25,7 +25,7 @@ from toolgauge.report.terminal import (
     shortened_error,
 )
 from toolgauge.report.trajectory_rows import TrajectoryRow, row
-from toolgauge.score.failing_calls import SHADOW, ResultCounts
+from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.settings import duration_text
 
 Printed: TypeAlias = Literal["failed", "all", "off"]
@@ -36,8 +36,7 @@ LINES_PER_SECOND = 20
 # A sender that makes up names fills no memory.
 _MAX_SERVICES = 1000
 _MAX_NAME, _MAX_WHY = 40, 300
-# Of a trace id that is a link.
-_MAX_CRITERIA, _MAX_REASONS = 20, 4
+_MAX_CRITERIA = 20
 _LEAST_ROOM = 60
 # Of one width, so that failures stand below each other.
 _WORDS: dict[OutcomeWord, str] = {"pass": "pass ", "fail": "FAIL ", "error": "ERROR", "not_evaluated": "  -  "}
@@ -141,18 +140,7 @@ class LiveLines:
 
     def _line(self, shown: TrajectoryRow, calls: str, trace_id: str, page: str) -> str:
         """Make one line, cut to the width of the terminal where that leaves room for the reason."""
-        style, names = self._style, (shortened(shown.service, _MAX_NAME), shortened(shown.version, _MAX_NAME))
-        agent = shortened(shown.agent, _MAX_NAME) + (f" +{shown.more_agents}" if shown.more_agents else "")
-        head = "  ".join(filter(None, (" ".join(filter(None, names)), agent, calls)))
-        why = shown.why
-        if shown.criterion:
-            # Most explanations name the tool.
-            of = f" of {shown.tool[:_MAX_NAME]}" if shown.tool not in why else ""
-            more = f" (and {shown.others} more)" if shown.others else ""
-            if shown.also:
-                more = f" (also {shown.also[:_MAX_NAME]}{f', {shown.others - 1} more' if shown.others > 1 else ''})"
-            figure = f" {shown.figure[:_MAX_NAME]}" if shown.figure else ""
-            why = f"{shown.criterion[:_MAX_NAME]}{figure}{of}{SHADOW if shown.is_shadow else ''}{more}: {why}"
+        style, head = self._style, f"{shown.who}  {calls}"
         # Where the web view is on, the trace id is a link to the trajectory's page.
         word, trace_id = _WORDS[shown.word], printable(trace_id)
         if style.colour or not page:
@@ -160,7 +148,7 @@ class LiveLines:
         link = style.link(trace_id, page)
         taken = len(f"{_clock(shown.time_ns)}  {word}  {head}    {trace_id if style.colour else link}")
         shorten = shortened_error if shown.word in ("fail", "error") else shortened
-        why = shorten(why, min(_MAX_WHY, max(_LEAST_ROOM, self._width() - taken)))
+        why = shorten(shown.reason, min(_MAX_WHY, max(_LEAST_ROOM, self._width() - taken)))
         return f"{_clock(shown.time_ns)}  {outcome_styled(style, shown.word, word)}  {head}  {why}  {style.aside(link)}"
 
     @property
@@ -192,31 +180,16 @@ class Tally(ResultCounts):
         """Summarise: the totals, then a table of the criteria, those with the most failures first."""
         trajectories = counted(self.trajectories, "trajectory", "trajectories")
         yield style.head(f"{trajectories}, {counted(self.calls, 'tool call')}")
-        total, criteria = Counter[str](), dict[str, Counter[str]]()
+        criteria: dict[str, CriterionCounts] = {}
         # A copy: a worker that was given up at the end may still count.
         for (criterion, outcome), count in tuple(self.results.items()):
-            total[outcome] += count
-            criteria.setdefault(criterion, Counter())[outcome] += count
-        if not criteria:
-            return
-        errors = f", {counted(total['error'], 'error')}" if total["error"] else ""
-        yield f"results: {total['pass']:,} passed, {total['fail']:,} failed{errors}, {_unseen(total, ' not evaluated')}"
-        failing_first = sorted(criteria.items(), key=lambda one: (-one[1]["fail"] - one[1]["error"], one[0]))
-        shown = [(shortened(name, _MAX_NAME), counts) for name, counts in failing_first[:_MAX_CRITERIA]]
-        width = max(len("criterion"), *(len(name) for name, _ in shown))
-        yield style.aside(f"{'criterion':<{width}}  {'passed':>8}  {'failed':>8}  {'errors':>8}  not evaluated")
-        for name, counts in shown:
-            failed, errors = (
-                style.bad(f"{counts[word]:>8,}") if counts[word] else f"{0:>8}" for word in ("fail", "error")
-            )
-            yield f"{name:<{width}}  {counts['pass']:>8,}  {failed}  {errors}  {_unseen(counts)}"
-        if len(criteria) > len(shown):
-            yield f"… and {len(criteria) - len(shown)} more criteria"
-
-
-def _unseen(counts: Counter[str], words: str = "") -> str:
-    """Count `not_evaluated` results, with the commonest reasons."""
-    reasons = Counter({word: count for word, count in counts.items() if word not in ("pass", "fail", "error")})
-    shown = [f"{reason} {count:,}" for reason, count in reasons.most_common(_MAX_REASONS)]
-    why = f" ({', '.join(shown)}{', …' if len(reasons) > len(shown) else ''})" if shown else ""
-    return f"{reasons.total():,}{words}{why}"
+            counts = criteria.setdefault(criterion, CriterionCounts(shortened(criterion, _MAX_NAME)))
+            if outcome in ("pass", "fail", "error"):
+                counts.words[outcome] += count
+            else:
+                counts.words["not_evaluated"] += count
+                counts.reasons[outcome] += count
+        found = sorted(criteria.values(), key=lambda one: (-one.words["fail"] - one.words["error"], one.name))
+        yield from table_lines(found[:_MAX_CRITERIA], style=style)
+        if len(found) > _MAX_CRITERIA:
+            yield f"… and {len(found) - _MAX_CRITERIA} more criteria"

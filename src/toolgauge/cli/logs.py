@@ -14,13 +14,14 @@ from traceback import extract_tb
 from typing import Literal
 
 from toolgauge.config.model import Log
-from toolgauge.report.streams import drop_output, echo
+from toolgauge.report.streams import drop_output, echo, has_bar, redraw
 
 _OURS = "toolgauge"
 # What every record has; all else was given with the event.
 _OF_EVERY_RECORD = frozenset((*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"))
 _NAMES = frozenset(("time", "level", "logger", "message", "exception"))
 _MAX_PLACES = 20
+_BETWEEN_DRAWINGS_S = 0.5
 
 
 def log_to_stderr(section: Log, handler: logging.Handler) -> None:
@@ -37,11 +38,15 @@ def log_to_stderr(section: Log, handler: logging.Handler) -> None:
 
 
 class LogThread(logging.Handler):
-    """Writes lines on a thread of its own, as a pipe may block; with `max_lines` waiting, more are `dropped`."""
+    """Writes lines on a thread of its own, as a pipe may block; with `max_lines` waiting, more are `dropped`.
+
+    On a terminal, the text of `counter`, if there is one, stands below them.
+    """
 
     def __init__(self, max_lines: int = 1000) -> None:
         super().__init__()
-        self._records: queue.Queue[logging.LogRecord | Callable[[], str] | None] = queue.Queue(max_lines)
+        self._records: queue.Queue[logging.LogRecord | tuple[Callable[[], str], bool] | None] = queue.Queue(max_lines)
+        self.counter: Callable[[], str] | None = None
         self._thread = threading.Thread(target=self._run, name="toolgauge-log", daemon=True)
         self._thread.start()
         self.dropped = 0
@@ -73,10 +78,10 @@ class LogThread(logging.Handler):
         for record in held:
             self.handle(record)
 
-    def print_line(self, make: Callable[[], str]) -> bool:
-        """Have a line of results made and written to stdout soon; False when there is no room for it."""
+    def print_line(self, make: Callable[[], str], *, err: bool = False) -> bool:
+        """Have a line of results made and written soon, by default to stdout; False when there is no room for it."""
         try:
-            self._records.put_nowait(make)
+            self._records.put_nowait((make, err))
         except queue.Full:
             return False
         return True
@@ -92,12 +97,13 @@ class LogThread(logging.Handler):
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (record := self._records.get()) is not None:
+        while (record := self._next()) is not None:
             if isinstance(record, logging.LogRecord):
                 self._write(record)
             else:
+                make, err = record
                 try:
-                    echo(record())
+                    echo(make(), err=err)
                 except (OSError, ValueError) as error:
                     # What is left in the buffer would fail once more at the end, and become the exit code.
                     drop_output()
@@ -107,6 +113,18 @@ class LogThread(logging.Handler):
             if self.dropped > self._announced and self._records.empty():
                 dropped, self._announced = self.dropped - self._announced, self.dropped
                 self._warn(f"{dropped} lines of this log were dropped: it was written faster than it was read")
+
+    def _next(self) -> logging.LogRecord | tuple[Callable[[], str], bool] | None:
+        """Wait for the next line to write; draw the counter meanwhile."""
+        while (counter := self.counter) is not None and has_bar():
+            try:
+                record = self._records.get(timeout=_BETWEEN_DRAWINGS_S)
+            except queue.Empty:
+                redraw(counter())
+            else:
+                redraw("")
+                return record
+        return self._records.get()
 
     def _warn(self, text: str) -> None:
         self._write(logging.LogRecord(_OURS, logging.WARNING, __file__, 0, text, None, None))

@@ -1,12 +1,8 @@
 """`toolgauge record`: writes received requests to a file, and counts its readings; where reading lags behind, it only writes."""
 
 import asyncio
-import contextlib
-import logging
 import os
-import queue
 import shutil
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from toolgauge.cli.logs import log_to_stderr
+from toolgauge.cli.logs import LogThread, log_to_stderr
 from toolgauge.cli.main import configuration_options
 from toolgauge.config.load import listener_endpoints, load
 from toolgauge.config.model import Config, Exporters, Log, Receivers
@@ -29,8 +25,8 @@ from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.stages import ignore_split
 from toolgauge.recognize.recognizer import Recognizer
-from toolgauge.recordings.stats import CountingRecognizer
-from toolgauge.report.streams import echo, has_bar, redraw
+from toolgauge.recordings.producer_counts import CountingRecognizer
+from toolgauge.report.streams import echo
 from toolgauge.report.terminal import counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.pipeline_factory import make_pipeline
@@ -127,48 +123,7 @@ def _named(service: str | None) -> str:
     return f"`{shortened(service, _NAME_LENGTH)}`" if service else "without a name"
 
 
-_EVERY_S = 0.5
-_SCREEN_GRACE_S = 1.0
-
-
-class _Screen(logging.Handler):
-    """Lines on stderr, our log among them, and below them a counter where that is a terminal; a thread writes, so that nothing waits."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._has_counter = has_bar()
-        self._thread = threading.Thread(target=self._run, name="toolgauge-screen", daemon=True)
-        self.counter: Callable[[], str] = lambda: ""
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def line(self, text: str) -> None:
-        self._lines.put(text)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.line(self.format(record))
-
-    def end(self) -> None:
-        self._lines.put(None)
-        self._thread.join(_SCREEN_GRACE_S)
-
-    def _run(self) -> None:
-        text: str | None = ""
-        # The recording continues when nobody reads the lines.
-        with contextlib.suppress(OSError):
-            while text is not None:
-                try:
-                    text = self._lines.get(timeout=_EVERY_S if self._has_counter else None)
-                    redraw("")
-                    if text is not None:
-                        echo(text, err=True)
-                except queue.Empty:
-                    # A line that wraps could not be cleared.
-                    redraw(self.counter()[: shutil.get_terminal_size().columns - 1])
-
-
+_LOG_GRACE_S = 1.0
 _EXIT_CODES = (
     "Exit codes: 0 ended in order; 1 could not start, or could not write everything; 2 misuse or bad configuration."
 )
@@ -195,16 +150,24 @@ def command(output: str, config_paths: Sequence[str], overrides: Sequence[str], 
     except ValueError as error:
         raise click.BadParameter(f"`{output}` {error}", param_hint="`--output`") from error
     config = load([Path(path) for path in config_paths], overrides, os.environ, sends=False)
-    screen = _Screen()
-    log_to_stderr(Log(level="warning"), screen)
+    log = LogThread()
+    log_to_stderr(Log(level="warning"), log)
     raise_descriptor_limit()
-    return asyncio.run(_record(config, RecordingFile(output, replaces=force), screen))
+    try:
+        return asyncio.run(_record(config, RecordingFile(output, replaces=force), log))
+    finally:
+        log.end(_LOG_GRACE_S)
 
 
-async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> int:
+async def _record(config: Config, recording: RecordingFile, log: LogThread) -> int:
+    def show(line: str) -> None:
+        log.print_line(lambda: line, err=True)
+
     # A taken port is named with the `--set` for a free one, as `toolgauge serve` does.
     check_endpoints({key: at for key, at in listener_endpoints(config).items() if key.startswith("receivers.")})
-    recognized = Recognized(screen.line)
+    recognized = Recognized(show)
+    # A line that wraps could not be cleared.
+    log.counter = lambda: recognized.counter()[: shutil.get_terminal_size().columns - 1]
     # It scores nothing and sends nothing on.
     alone = config.model_copy(
         update={
@@ -224,7 +187,6 @@ async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> 
         on_accepted=recognized.accept,
         put_together=partial(make_pipeline, make_recognizer=recognized.recognizer, on_split=ignore_split),
     )
-    screen.counter = recognized.counter
     stopping = asyncio.Event()
 
     def stop() -> None:
@@ -235,13 +197,13 @@ async def _record(config: Config, recording: RecordingFile, screen: _Screen) -> 
     handle_stop_signals(stop)
     await service.start()
     for receiver, name in zip(service.receivers, ("gRPC", "HTTP"), strict=True):
-        screen.line(f"receiving OTLP/{name} on port {receiver.port}")
-    screen.line(f"recording to `{recording.path}`; Ctrl-C ends it")
-    screen.start()
+        show(f"receiving OTLP/{name} on port {receiver.port}")
+    show(f"recording to `{recording.path}`; Ctrl-C ends it")
     await stopping.wait()
-    screen.line("stopping")
+    log.counter = None
+    show("stopping")
     await service.stop()
-    screen.end()
+    log.end(_LOG_GRACE_S)
     echo(recognized.counter())
     for line in recognized.lines():
         echo(line)

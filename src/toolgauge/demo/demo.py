@@ -26,11 +26,10 @@ from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Recording, Release, d
 from toolgauge.demo.lines import (
     SCREEN_WIDTH,
     DemoDestination,
-    ScorecardLines,
     books_lines,
     example_lines,
     heading,
-    metric_lines,
+    run_lines,
     summary_lines,
 )
 from toolgauge.export.redact import Redactor
@@ -171,7 +170,6 @@ class _Demo:
         recorded, view, style = recordings(), self.view, self.style
         order = {named: place for place, named in enumerate(_FIRST)}
         sent = sorted(recorded, key=lambda one: order.get((one.framework, one.scenario), len(order)))
-        shown = ScorecardLines(_SHOWN, style) if view is None else ScorecardLines(_SHOWN, style, view.page_url)
         frameworks = len({recording.framework for recording in sent})
         self.print_line(
             f"{len(sent)} recorded runs of {frameworks} agent frameworks go as OTLP into a running pipeline, which"
@@ -180,15 +178,15 @@ class _Demo:
         address = "" if view is None else f"In the web view: {style.head(view.url)} (Ctrl-C ends it)"
         self._print(filter(None, (address,)))
         self._print((*heading("Runs and their scores", style), _CRITERIA))
-        exposition = await self._send_and_score(sent, shown)
+        await self._send_and_score(sent)
         # What a release adds is drawn from the recordings: the summary is about these.
         closed = {scorecard.trajectory.trace_id: scorecard for scorecard in self.seen}
         judged = tuple(closed[trace_id] for trace_id in _origins(sent) if trace_id in closed)
         sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
         self._print(heading("What arrived at the destination", style))
-        self._print((*books_lines(self.arrivals, sent_spans), *example_lines(self.arrivals), *metric_lines(exposition)))
+        self._print((*books_lines(self.arrivals, sent_spans), *example_lines(self.arrivals)))
         regressions = await self._show_release(recorded) if regression else ()
-        self._print((*heading("Summary", style), *summary_lines(judged, shown, regressions, style)))
+        self._print((*heading("Summary", style), *summary_lines(judged, _SHOWN, regressions, style)))
         self.print_line("\nWhat to do next:")
         for words, purpose in (*((_STAY,) if view is None else ()), *_NEXT):
             self.print_line(f"  {_command()} {words:<16}{purpose}")
@@ -202,8 +200,8 @@ class _Demo:
         for line in lines:
             self.print_line(line)
 
-    async def _send_and_score(self, sent: Sequence[Recording], shown: ScorecardLines) -> str:
-        """Send all recordings, show their scores in that order, and return the metrics as they were scraped then."""
+    async def _send_and_score(self, sent: Sequence[Recording]) -> None:
+        """Send all recordings, and show their scores in that order."""
         sending = asyncio.create_task(self._send_all(sent))
         waiting = _origins(sent)
         until = time.monotonic() + _LONGEST_S
@@ -211,7 +209,8 @@ class _Demo:
             while waiting or self.service.pipeline.admission.spans_held + self.service.outbox.spans_queued:
                 closed = {scorecard.trajectory.trace_id: scorecard for scorecard in self.seen}
                 while waiting and (trace_id := next(iter(waiting))) in closed:
-                    self._print(shown.lines(closed[trace_id], waiting.pop(trace_id)))
+                    url = "" if self.view is None else self.view.page_url(closed[trace_id].trajectory)
+                    self._print(run_lines(closed[trace_id], waiting.pop(trace_id), _SHOWN, self.style, url))
                 if time.monotonic() > until:
                     scored = len(sent) - len(waiting)
                     self.print_line(f"{scored} of {len(sent)} runs were scored within {_LONGEST_S:.0f} s")
@@ -221,12 +220,6 @@ class _Demo:
         finally:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
-        if self.service.endpoint is None:
-            return ""
-        url = f"http://127.0.0.1:{self.service.endpoint.port}/metrics"
-        headers = {"Accept": "application/openmetrics-text; version=1.0.0"}
-        async with aiohttp.ClientSession(headers=headers) as http, http.get(url) as answer:
-            return await answer.text()
 
     async def _send_all(self, sent: Sequence[Recording]) -> None:
         """Send every recording, each on its own: the even ones over gRPC, the odd ones over HTTP."""

@@ -6,7 +6,7 @@ Each phase and the summary fit a screen of 24 lines of 80 columns: one line a ru
 # pyright: reportUnknownMemberType=false
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -19,10 +19,8 @@ from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
 from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Reason, Result, Scorecard, outcome_word
-from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.explanations import VerdictWriter, comparison
+from toolgauge.report.explanations import brief_reason, failures
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable, shortened
-from toolgauge.report.text import TextWriter
 
 _OURS = "toolgauge."
 _OWN_SCOPE = "toolgauge"
@@ -73,9 +71,6 @@ class DemoDestination:
 
 
 _WORDS: Mapping[OutcomeWord, str] = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
-_BAD = ("fail", "error")
-# A dashboard would show all of it; on a terminal the totals are enough.
-_TOTALS = ("toolgauge_spans_total", "toolgauge_trajectories_total")
 
 
 def heading(text: str, style: Style = PLAIN) -> Iterator[str]:
@@ -83,57 +78,32 @@ def heading(text: str, style: Style = PLAIN) -> Iterator[str]:
     yield from ("", style.head(text), style.aside("=" * len(text)))
 
 
-class ScorecardLines:
-    """Shows runs by their results. `page_url` is the address of a run's page, empty without a web view."""
+def run_lines(
+    scorecard: Scorecard, origin: str, redactor: Redactor, style: Style = PLAIN, url: str = ""
+) -> Iterator[str]:
+    """Show a run by its results. `origin` names the framework that made it; `url` is the address of its page, a link on a terminal."""
+    name = style.head(shortened(origin, _MAX_ORIGIN))
+    calls = counted(len(scorecard.trajectory.calls), "call")
+    yield f"{style.link(name, url) if style.colour else name}: {calls}; {_counts([scorecard], style)}"
+    failed = list(_failure_lines([scorecard], redactor, style))
+    yield from failed
+    if failed and url and not style.colour:
+        yield f"  {printable(url)}"
 
-    def __init__(
-        self, redactor: Redactor, style: Style = PLAIN, page_url: Callable[[Trajectory], str] = lambda _trajectory: ""
-    ) -> None:
-        # What differs is compared where there is an expected value.
-        self._results = TextWriter(Redactor(show_values=False))
-        self._verdicts = VerdictWriter(redactor, {})
-        self._style = style
-        self._page_url = page_url
 
-    def lines(self, scorecard: Scorecard, origin: str) -> Iterator[str]:
-        """Show one; `origin` names the framework that made it. On a terminal it is a link to the run's page."""
-        url = self._page_url(scorecard.trajectory)
-        name = self._style.head(shortened(origin, _MAX_ORIGIN))
-        calls = counted(len(scorecard.trajectory.calls), "call")
-        yield f"{self._style.link(name, url) if self._style.colour else name}: {calls}; {self.counts([scorecard])}"
-        failures = list(self.failure_lines([scorecard]))
-        yield from failures
-        if failures and url and not self._style.colour:
-            yield f"  {printable(url)}"
+def _counts(scorecards: Iterable[Scorecard], style: Style) -> str:
+    """Count results by outcome."""
+    words = Counter(outcome_word(result.outcome) for card in scorecards for result in card.results)
+    return ", ".join(
+        outcome_styled(style, word, f"{words[word]} {shown}") for word, shown in _WORDS.items() if words[word]
+    )
 
-    def counts(self, scorecards: Iterable[Scorecard]) -> str:
-        """Count results by outcome."""
-        words = Counter(outcome_word(result.outcome) for card in scorecards for result in card.results)
-        return ", ".join(
-            outcome_styled(self._style, word, f"{words[word]} {shown}") for word, shown in _WORDS.items() if words[word]
-        )
 
-    def failure_lines(self, scorecards: Iterable[Scorecard]) -> Iterator[str]:
-        """Show failures, each on a line of the screen."""
-        for result in (result for scorecard in scorecards for result in scorecard.results):
-            word = outcome_word(result.outcome)
-            if word in _BAD:
-                differences = self._verdicts.verdict(result).differences
-                compared = [difference for difference in differences if difference.expected is not None]
-                why = comparison(compared[0]) if compared else self._results.why(result)
-                yield _marked(self._style, _WORDS[word], f"{result.criterion}: {why}")
-
-    def unseen_lines(self, scorecards: Iterable[Scorecard]) -> Iterator[str]:
-        """Count the results that are not evaluated by reason, most frequent first, each with an example."""
-        unseen: dict[Reason, list[Result]] = {}
-        for result in (result for scorecard in scorecards for result in scorecard.results):
-            if isinstance(result.outcome, NotEvaluated):
-                unseen.setdefault(result.outcome.reason, []).append(result)
-        if unseen:
-            yield "not evaluated, by reason:"
-        for reason, results in sorted(unseen.items(), key=lambda found: -len(found[1])):
-            example = f"{results[0].criterion}: {self._results.why(results[0])}"
-            yield shortened(f"  {len(results):>2} {reason}, as {example}", SCREEN_WIDTH)
+def _failure_lines(scorecards: Iterable[Scorecard], redactor: Redactor, style: Style) -> Iterator[str]:
+    """Show failures, each on a line of the screen."""
+    for result in (result for scorecard in scorecards for result in failures(scorecard.results)):
+        reason = f"{result.criterion}: {brief_reason(result.outcome, redactor)}"
+        yield _marked(style, _WORDS[outcome_word(result.outcome)], reason)
 
 
 def _marked(style: Style, mark: str, text: str) -> str:
@@ -142,22 +112,30 @@ def _marked(style: Style, mark: str, text: str) -> str:
 
 
 def summary_lines(
-    scorecards: Sequence[Scorecard], shown: ScorecardLines, regressions: Sequence[LogRecord], style: Style = PLAIN
+    scorecards: Sequence[Scorecard], redactor: Redactor, regressions: Sequence[LogRecord], style: Style = PLAIN
 ) -> Iterator[str]:
-    """Sum up the demo: each count is followed by its items."""
+    """Sum up the demo: each count is followed by its items, those that are not evaluated by reason."""
     calls = counted(sum(len(card.trajectory.calls) for card in scorecards), "tool call")
-    yield f"{counted(len(scorecards), 'run')} with {calls}; results: {shown.counts(scorecards)}"
-    yield from shown.failure_lines(scorecards)
-    yield from shown.unseen_lines(scorecards)
+    yield f"{counted(len(scorecards), 'run')} with {calls}; results: {_counts(scorecards, style)}"
+    yield from _failure_lines(scorecards, redactor, style)
+    unseen: dict[Reason, list[Result]] = {}
+    for result in (result for scorecard in scorecards for result in scorecard.results):
+        if isinstance(result.outcome, NotEvaluated):
+            unseen.setdefault(result.outcome.reason, []).append(result)
+    if unseen:
+        yield "not evaluated, by reason:"
+    for reason, (first, *others) in sorted(unseen.items(), key=lambda found: -len(found[1])):
+        example = f"{first.criterion}: {brief_reason(first.outcome, redactor)}"
+        yield shortened(f"  {len(others) + 1:>2} {reason}, as {example}", SCREEN_WIDTH)
     if regressions:
         yield f"{counted(len(regressions), 'alarm')} (in Prometheus the alert ToolgaugeQualityRegression):"
-        for record in regressions:
-            values = {each.key: each.value for each in record.attributes}
-            baseline, current = (
-                f"{values[f'toolgauge.regression.{name}'].double_value:.2f}" for name in ("baseline", "current")
-            )
-            criterion, tool = (_text(record, f"gen_ai.{name}.name") for name in ("evaluation", "tool"))
-            yield _marked(style, _ALARM, f"{criterion} of {tool or 'all tools'} fell from {baseline} to {current}")
+    for record in regressions:
+        values = {each.key: each.value for each in record.attributes}
+        baseline, current = (
+            f"{values[f'toolgauge.regression.{name}'].double_value:.2f}" for name in ("baseline", "current")
+        )
+        criterion, tool = (_text(record, f"gen_ai.{name}.name") for name in ("evaluation", "tool"))
+        yield _marked(style, _ALARM, f"{criterion} of {tool or 'all tools'} fell from {baseline} to {current}")
 
 
 def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
@@ -197,13 +175,3 @@ def _text(holder: Span.Event | LogRecord, key: str) -> str:
 def _value(value: AnyValue) -> str:
     kind = value.WhichOneof("value")
     return printable(str(getattr(value, kind))) if kind else ""
-
-
-def metric_lines(exposition: str) -> Iterator[str]:
-    """Pick samples: the books, and how many trajectories were closed."""
-    samples = [line for line in exposition.splitlines() if not line.startswith("#")]
-    yield ""
-    yield f"From the metrics endpoint (OpenMetrics), of {len(samples):,} samples:"
-    for line in samples:
-        if line.startswith(_TOTALS) and not line.endswith(" 0.0") and len(line) < SCREEN_WIDTH - 1:
-            yield f"  {printable(line)}"

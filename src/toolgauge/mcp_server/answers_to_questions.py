@@ -3,7 +3,7 @@
 Nothing is written and nothing is sent. One question at a time is worked on, so that memory stays bounded.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,16 +14,16 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolgauge.authoring.documents import document
-from toolgauge.authoring.evidence import Requirements as Evidence
+from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
 from toolgauge.authoring.learner import Options, Wanted, learn_recording
 from toolgauge.authoring.reference_text import criteria_lines
 from toolgauge.authoring.tasks import Choice, Counted, choose_runs
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
-from toolgauge.mcp_server.failure_report import failure_report
 from toolgauge.mcp_server.plain_text import as_json, cut, joined, within_room
 from toolgauge.mcp_server.readable_files import ReadableFiles
+from toolgauge.mcp_server.run_answers import failure_report, trajectory_list
 from toolgauge.mcp_server.scored_recordings import (
     MAX_TRAJECTORIES,
     ScoredRecording,
@@ -33,7 +33,6 @@ from toolgauge.mcp_server.scored_recordings import (
     Work,
     scored_requests,
 )
-from toolgauge.mcp_server.trajectory_list import trajectory_list
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
@@ -42,11 +41,11 @@ from toolgauge.recordings.comparison import Filters as StreamFilters
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
 from toolgauge.recordings.conversation_means import Observations
 from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
+from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.stats import Tally
 from toolgauge.recordings.verdict import Question, Verdict
 from toolgauge.report.kept import KeptTrajectory
-from toolgauge.report.terminal import counted
+from toolgauge.report.terminal import counted, printable
 from toolgauge.report.trajectory_rows import MAX_TEXT, Filters
 from toolgauge.service.pipeline_factory import offline_pipeline
 
@@ -99,7 +98,7 @@ class ExplainFailure(_AboutRecording):
         description="A trace or conversation id, or the beginning of one. Default: the newest trajectory that failed.",
     )
     criterion: _Text = Field(default="", description="Under this criterion only.")
-    call: int | None = Field(default=None, ge=0, description="Show the calls around the one with this number.")
+    call: int | None = Field(default=None, ge=1, description="Show the calls around the one with this number.")
 
 
 class CompareRecordings(_Question):
@@ -171,8 +170,6 @@ def _begins(trajectory: Trajectory, asked: str) -> bool:
 # So much YAML is in one answer.
 MAX_YAML = 20_000
 _ENTRY = "\n  - name: "
-# As `toolgauge learn` has them without options.
-_TOLERANCE, _MOST_ALARMS = 0.01, 0.05
 _MAX_STREAMS = 40
 _WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
 
@@ -186,8 +183,7 @@ def learned(
     if not learner.calls:
         why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
         raise RecordingError(why, hint="`diagnose_recording` shows the reason")
-    requirements = Evidence(runs=min_runs, tolerance=_TOLERANCE)
-    found = learner.result(Options(requirements=requirements, most_alarms=_MOST_ALARMS))
+    found = learner.result(Options(requirements=Requirements(runs=min_runs)))
     notes = [
         f"{summary.service or '(no service name)'}: {summary.runs} runs, {summary.calls} calls, "
         f"{counted(summary.criteria, 'criterion', 'criteria')}"
@@ -247,7 +243,7 @@ def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[JsonObject,
     found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
     producers = list(within_room(map(diagnosis_object, found)))
     shown = found[: len(producers)]
-    none = f"nothing recognised: none of {tally.in_recording.total()} spans and log records is of an agent"
+    none = f"nothing recognised: none of {tally.records} spans and log records is of an agent"
     split = f"{doctor.split} of {doctor.with_calls} trajectories lack some spans, and are not evaluated as a whole"
     problems = (
         (not found, f"{none}, or no dialect knows its form"),
@@ -317,18 +313,17 @@ class Answers:
     def trajectories(self, question: ListTrajectories, work: Work) -> Answer:
         """List trajectories with their worst results."""
         names = question.model_dump(include={"outcome", "service", "version", "agent", "tool", "criterion"})
-        filters = Filters(**names, q=question.id)
         with self._lock:
             scored = self._scored(question, work)
             answer, lines = trajectory_list(
                 self._files.name_of(question.recording),
                 scored,
-                filters,
+                Filters(**names, q=question.id),
                 order=question.order,
                 offset=question.offset,
                 limit=question.limit,
             )
-        return _answer(lines, answer, work)
+        return _answer(lines, answer, work, scored.scoring.redactor.masked)
 
     def failure(self, question: ExplainFailure, work: Work) -> Answer:
         """Explain why one run failed."""
@@ -344,7 +339,7 @@ class Answers:
             call=question.call,
             other_failed=failed - kept.is_failed,
         )
-        return _answer(lines, answer, work)
+        return _answer(lines, answer, work, scored.scoring.redactor.masked)
 
     def comparison(self, question: CompareRecordings, work: Work) -> Answer:
         """Compare two recordings."""
@@ -418,7 +413,7 @@ class Answers:
         return found
 
 
-def _answer(lines: Iterable[str], answer: JsonObject, work: Work) -> Answer:
+def _answer(lines: Iterable[str], answer: JsonObject, work: Work, masked: Callable[[str], str] = str) -> Answer:
     """Add the damaged files: the answer is of all others."""
     reasons = [*work.unread.items()]
     unread: list[Json] = [{"recording": file, "reason": reason} for file, reason in reasons[:_MAX_UNREAD]]
@@ -427,4 +422,5 @@ def _answer(lines: Iterable[str], answer: JsonObject, work: Work) -> Answer:
     if more:
         notes.append(f"nor is anything of {more} more files")
     answer |= {"unread": unread, "more_unread": more}
-    return Answer(text=joined([*notes, *lines]), json=as_json(answer))
+    # Made printable first, as masking would replace characters that act by spaces, unseen.
+    return Answer(text=joined([*notes, *(masked(printable(line)) for line in lines)]), json=as_json(answer, masked))

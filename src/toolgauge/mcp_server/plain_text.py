@@ -3,7 +3,7 @@
 A model reads the answer. A text that could begin a new line, or hide letters, could pass for words of this server.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import to_builtins
 from msgspec.json import encode
@@ -18,6 +18,8 @@ MAX_STRING = 2_000
 _MAX_LINES = 50
 # Fields that are texts of many lines, which we write ourselves.
 _MULTILINE = frozenset({"yaml"})
+# Names of runs and spans, never of people.
+_IDS = frozenset({"id", "trace_id", "span_id"})
 
 
 def cut(text: str, length: int) -> str:
@@ -45,15 +47,10 @@ def joined(lines: Iterable[str]) -> str:
     return "\n".join(shown)
 
 
-def as_json(answer: JsonObject) -> JsonObject:
-    """Return the answer with texts that are printable and of bounded length."""
-    shown = _shown(to_builtins(answer), "")
+def as_json(answer: JsonObject, masked: Callable[[str], str] = str) -> JsonObject:
+    """Return the answer with texts that are printable, masked and of bounded length."""
+    shown = _shown(to_builtins(answer), "", masked)
     return shown if isinstance(shown, dict) else {}
-
-
-def size_of(answer: Json) -> int:
-    """Return the size of JSON in bytes."""
-    return len(encode(answer))
 
 
 def several_lines(text: str) -> str:
@@ -62,23 +59,27 @@ def several_lines(text: str) -> str:
     return "\n".join([*(cut(line, MAX_STRING) for line in lines[:_MAX_LINES]), *(["…"] if lines[_MAX_LINES:] else [])])
 
 
-def within_room(described: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """Yield the parts of an answer, as many as it has room for."""
-    room = MAX_JSON
+def within_room(described: Iterable[JsonObject], room: int = MAX_JSON) -> Iterator[JsonObject]:
+    """Yield the parts of an answer, as many as there is room for."""
     for one in described:
-        room -= size_of(as_json(one))
+        room -= len(encode(as_json(one)))
         if room < 0:
             return
         yield one
 
 
-def _shown(value: Json, name: str) -> Json:
+def _shown(value: Json, name: str, masked: Callable[[str], str]) -> Json:
     match value:
+        case str() if name in _MULTILINE:
+            return "\n".join(map(printable, value.split("\n")))
+        case str() if name in _IDS:
+            return cut(value, MAX_STRING)
         case str():
-            return "\n".join(map(printable, value.split("\n"))) if name in _MULTILINE else cut(value, MAX_STRING)
+            # Made printable first, as masking would replace characters that act by spaces, unseen.
+            return cut(masked(cut(value, MAX_STRING)), MAX_STRING)
         case dict():
-            return {cut(key, MAX_STRING): _shown(member, key) for key, member in value.items()}
+            return {cut(key, MAX_STRING): _shown(member, key, masked) for key, member in value.items()}
         case list():
-            return [_shown(member, name) for member in value]
+            return [_shown(member, name, masked) for member in value]
         case _:
             return value

@@ -162,6 +162,7 @@ class Scoring:
         if is_overloaded:
             results = self.scorer.overloaded(completed)
         else:
+            parts.ledger.begin_work(trajectory.closed_id)
             results = () if self._is_interrupted else self.scorer.score(completed, lacking=lacking)
             # Asked again: a trajectory that was cut off in the middle is not scored either.
             if self._is_interrupted:

@@ -114,17 +114,9 @@ class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.before is None or (producer.release is not None and producer.release < self.before)
 
 
-class ModelHost(Struct, frozen=True, forbid_unknown_fields=True):
-    """Hosts of a provider of models, and by language the packages that record calls of its client."""
-
-    hosts: tuple[str, ...]
-    packages: dict[str, tuple[str, ...]]
-
-
 class Table(Struct, frozen=True, forbid_unknown_fields=True):
     """The file of remedies."""
 
-    model_hosts: tuple[ModelHost, ...]
     remedies: dict[str, Remedy]
     rows: tuple[Row, ...]
 
@@ -213,19 +205,25 @@ def counts_of(trajectory: Trajectory) -> TraceCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortfall:
-    """A fact missing in `count` of `of` places (calls, model calls or traces, by the fact) and `traces` of `of_traces` trajectories."""
+    """A fact missing in `count` of `of` places (`unit`) and, where they are counted, in `traces` of `of_traces` trajectories."""
 
     fact: Fact
     count: int
     of: int
-    traces: int
-    of_traces: int
+    unit: str
     remedy: Remedy
+    traces: int = 0
+    of_traces: int = 0
 
     @property
     def name(self) -> str:
         """The fact in words."""
         return NAMES[self.fact]
+
+    @property
+    def what(self) -> str:
+        """The missing fact and its count, for a person."""
+        return f"no {self.name} in {self.count} of {self.of} {self.unit}"
 
     @property
     def cost(self) -> str:
@@ -340,21 +338,30 @@ class Shortfalls:
                 counts.missing[fact] += counts.missing["calls"]
                 counts.traces[fact] += counts.traces["calls"]
                 counts.traces_missing[fact] += counts.traces_missing["calls"]
+        of_calls = "calls" if counts.calls else "model calls"
+        units: dict[Fact, str] = dict.fromkeys((*_OF_A_CALL, "tool_spans"), of_calls)
+        units["calls"] = "log records" if without_trace else "model calls"
         for fact in (*PROBLEMS, *_NOTES):
             if counts.missing[fact] and not (fact == "arguments" and _took_none(producer, dialects, counts)):
                 yield Shortfall(
                     fact=fact,
                     count=counts.missing[fact],
                     of=counts.places[fact],
+                    unit=units.get(fact, "traces"),
+                    remedy=_remedy(fact, producer, dialects, counts),
                     traces=counts.traces_missing[fact],
                     of_traces=counts.traces[fact],
-                    remedy=_remedy(fact, producer, dialects, counts),
                 )
         if counts.calls and not _UNMARKED_FAILURES.isdisjoint(dialects):
             traces = counts.traces["arguments"]
-            found = remedy("failures", producer, dialects)
             yield Shortfall(
-                fact="failures", count=counts.calls, of=counts.calls, traces=traces, of_traces=traces, remedy=found
+                fact="failures",
+                count=counts.calls,
+                of=counts.calls,
+                unit=of_calls,
+                remedy=remedy("failures", producer, dialects),
+                traces=traces,
+                of_traces=traces,
             )
 
     def _add_surroundings(self, producer: Producer, trajectory: Trajectory) -> None:

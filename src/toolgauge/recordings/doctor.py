@@ -5,19 +5,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import escape
-from typing import Literal, TypeAlias
 
 import yaml
 
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.recognize.settings import SpanMapping
-from toolgauge.recognize.shortfalls import COSTS, NAMES, Fact, Producer, Remedy, Shortfalls, counts_of, remedy
-from toolgauge.recordings.stats import ProducerCounts, Tally, producer_head, producer_object
+from toolgauge.recognize.shortfalls import Fact, Producer, Remedy, Shortfall, Shortfalls, counts_of, remedy
+from toolgauge.recordings.producer_counts import ProducerCounts, Tally, producer_head, producer_object
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.score.error_texts import error_beginning, with_error_texts
-
-Grade: TypeAlias = Literal["problem", "note"]
 
 _NAME_LENGTH, _MAX_UNREAD_LINES = 200, 10
 _MAX_BEGINNINGS = 5
@@ -51,35 +48,13 @@ _NEEDED_BY: Mapping[str, Sequence[str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """A fact that a producer leaves out: in `count` of `of` places (`unit`)."""
-
-    fact: Fact
-    grade: Grade
-    count: int
-    of: int
-    unit: str
-    remedy: Remedy
-
-    @property
-    def not_evaluated(self) -> Sequence[str]:
-        """The evaluators that cannot judge without it."""
-        return _NEEDED_BY.get(self.fact, ())
-
-    @property
-    def what(self) -> str:
-        """The missing fact and its count, for a person."""
-        return f"no {NAMES[self.fact]} in {self.count} of {self.of} {self.unit}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """One producer: its records and the facts it leaves out. `failed_code_steps` failed by their own code."""
 
     producer: Producer
     sent: ProducerCounts
     calls: int
-    missing: tuple[Missing, ...]
+    missing: tuple[Shortfall, ...]
     code_steps: int = 0
     failed_code_steps: int = 0
     # The one name of all its tools, which no model was offered; and its executed calls in traces without the request.
@@ -96,7 +71,7 @@ class Diagnosis:
     @property
     def has_problems(self) -> bool:
         """Return whether calls cannot be judged because of this producer."""
-        return self.shared_name is not None or any(missing.grade == "problem" for missing in self.missing)
+        return self.shared_name is not None or any(missing.is_problem for missing in self.missing)
 
 
 class Doctor:
@@ -167,26 +142,12 @@ class Doctor:
         """Yield one diagnosis a producer, sorted."""
         for producer, sent in sorted(self._tally.producers.items(), key=lambda entry: entry[0]):
             calls = self._shortfalls.calls(producer)
-            missing = [
-                Missing(
-                    fact=one.fact,
-                    grade="problem" if one.is_problem else "note",
-                    count=one.count,
-                    of=one.of,
-                    unit=_unit(one.fact, sent, calls),
-                    remedy=one.remedy,
-                )
-                for one in self._shortfalls.of(producer, sent.dialects, sent.without_trace)
-            ]
+            missing = list(self._shortfalls.of(producer, sent.dialects, sent.without_trace))
             if sent.named_by_id:
+                found = remedy("agent_name", producer, sent.dialects)
                 missing.append(
-                    Missing(
-                        fact="agent_name",
-                        grade="note",
-                        count=sent.named_by_id,
-                        of=sent.agent_runs,
-                        unit="agent runs",
-                        remedy=remedy("agent_name", producer, sent.dialects),
+                    Shortfall(
+                        fact="agent_name", count=sent.named_by_id, of=sent.agent_runs, unit="agent runs", remedy=found
                     )
                 )
             # The calls that no trace joins to their requests; one alone may be a request by hand.
@@ -212,14 +173,9 @@ class Doctor:
             )
 
 
-def _unit(fact: Fact, sent: ProducerCounts, calls: int) -> str:
-    match fact:
-        case "calls":
-            return "log records" if sent.without_trace else "model calls"
-        case "arguments" | "results" | "failures" | "call_ids" | "tool_spans":
-            return "calls" if calls else "model calls"
-        case _:
-            return "traces"
+def not_evaluated(fact: Fact) -> Sequence[str]:
+    """Return the evaluators that cannot judge without a fact."""
+    return _NEEDED_BY.get(fact, ())
 
 
 def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
@@ -234,15 +190,15 @@ def diagnosis_object(diagnosis: Diagnosis) -> JsonObject:
         "missing": [
             {
                 "what": missing.fact,
-                "grade": missing.grade,
+                "grade": "problem" if missing.is_problem else "note",
                 "count": missing.count,
                 "of": missing.of,
                 "unit": missing.unit,
                 "never_recorded": missing.remedy.never,
                 "switches": list(missing.remedy.switches),
                 "advice": missing.remedy.how,
-                "not_evaluated": list(missing.not_evaluated),
-                "cost": COSTS[missing.fact],
+                "not_evaluated": list(not_evaluated(missing.fact)),
+                "cost": missing.cost,
             }
             for missing in diagnosis.missing
         ],
@@ -287,17 +243,17 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         yield "    calls inside the code show only where their tools have spans; all other calls are unknown"
         yield "    judged: each failed step, as a call of kind `code`, by `tool_success`; each call with a span, by every evaluator"
     # One switch mostly governs several facts: they are listed together.
-    alike: dict[tuple[str, Remedy], list[Missing]] = {}
+    alike: dict[tuple[bool, Remedy], list[Shortfall]] = {}
     for missing in diagnosis.missing:
-        alike.setdefault((missing.grade, missing.remedy), []).append(missing)
-    for (grade, shared), group in alike.items():
-        word = style.bad("problem") if grade == "problem" else style.doubtful("note")
+        alike.setdefault((missing.is_problem, missing.remedy), []).append(missing)
+    for (is_problem, shared), group in alike.items():
+        word = style.bad("problem") if is_problem else style.doubtful("note")
         never = "; never recorded by this producer" if shared.never else ""
         yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
         # Where no call is seen, what is missing of it is not listed.
         for missing in group[:1] if group[0].fact == "calls" else group:
-            lost = f"; not evaluated: {_named(missing.not_evaluated)}" if missing.not_evaluated else ""
-            yield f"    {COSTS[missing.fact]}{lost}"
+            named = ", ".join(f"`{name}`" for name in not_evaluated(missing.fact))
+            yield f"    {missing.cost}{f'; not evaluated: {named}' if named else ''}"
         yield f"    {'instead' if shared.never else 'do'}: {shared.how}"
     doubts = tuple(_reading_lines(diagnosis, style))
     yield from doubts
@@ -373,7 +329,3 @@ def _merged(mappings: Sequence[SpanMapping]) -> list[SpanMapping]:
         lacking = {key: value for key, value in mapping if value and not getattr(known, key)}
         merged[repr((mapping.match, mapping.reads, mapping.event))] = known.model_copy(update=lacking)
     return [*merged.values()]
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)

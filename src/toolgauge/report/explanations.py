@@ -42,11 +42,10 @@ _SOURCES: Mapping[ValueSource, str] = {
 
 
 class OriginWriter:
-    """Writes lines; `first` is the number that the output gives to the first call of a trajectory."""
+    """Writes lines; calls are counted from 1."""
 
-    def __init__(self, redactor: Redactor, *, first: int = 1) -> None:
+    def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._first = first
 
     def lines(self, origins: CallOrigins | None) -> tuple[str, ...]:
         """Write one line for each argument value of a call; none without a call."""
@@ -67,7 +66,7 @@ class OriginWriter:
 
     def call(self, origins: CallOrigins) -> str:
         """Name a call by its number and tool."""
-        return f"call {origins.call.order + self._first} {self._quoted(origins.call.name)}"
+        return f"call {origins.call.order + 1} {self._quoted(origins.call.name)}"
 
     def _source(self, one: ValueOrigin, described: set[int]) -> str:
         """Write where a value is from, back to where it begins; a call that the line has described is only named."""

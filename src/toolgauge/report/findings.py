@@ -38,6 +38,7 @@ class CriterionCounts:
         self.words = Counter[OutcomeWord]()
         self.reasons = Counter[str]()
         self._sum = 0.0
+        self._values = 0
 
     def add(self, outcome: Outcome) -> None:
         """Count one outcome."""
@@ -49,6 +50,7 @@ class CriterionCounts:
         self.words[word] += 1
         if value is not None:
             self._sum += value
+            self._values += 1
         elif word == "not_evaluated" and reason is not None:
             self.reasons[reason] += 1
 
@@ -59,8 +61,8 @@ class CriterionCounts:
 
     @property
     def mean(self) -> float | None:
-        """The mean score; `None` without a score."""
-        return self._sum / self.scored if self.scored else None
+        """The mean score; `None` where no score is known."""
+        return self._sum / self._values if self._values else None
 
     @property
     def reasons_text(self) -> str:
@@ -110,9 +112,9 @@ def table_lines(
         return
     titles = [f"{printable(row.name)}{' (shadow)' if row.is_shadow else ''}" for row in rows]
     width = max(len("criterion"), *map(len, titles))
-    yield style.head(
-        f"{'criterion':<{width}}  {'pass':>6}  {'fail':>6}  {'error':>6}  {'mean':>5}  {'of':>6}  not evaluated"
-    )
+    has_means = all(row.mean is not None for row in rows if row.scored)
+    means = f"  {'mean':>5}  {'of':>6}" if has_means else ""
+    yield style.head(f"{'criterion':<{width}}  {'pass':>6}  {'fail':>6}  {'error':>6}{means}  not evaluated")
     columns: tuple[OutcomeWord, ...] = ("pass", "fail", "error")
     for row, title in zip(rows, titles, strict=True):
         if not row.words:
@@ -122,10 +124,10 @@ def table_lines(
         counts = "  ".join(
             outcome_styled(style, word, f"{row.words[word]:>6}") if row.words[word] else f"{0:>6}" for word in columns
         )
-        mean = "-" if row.mean is None else f"{row.mean:.3f}"
+        mean = f"  {'-' if row.mean is None else f'{row.mean:.3f}':>5}  {row.scored:>6}" if has_means else ""
         unseen, total = row.words["not_evaluated"], row.words.total()
         why = style.doubtful(f"{unseen} ({percent(unseen, total)}): {row.reasons_text}") if unseen else "0"
-        yield f"{title:<{width}}  {counts}  {mean:>5}  {row.scored:>6}  {why}"
+        yield f"{title:<{width}}  {counts}{mean}  {why}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

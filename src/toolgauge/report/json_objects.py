@@ -115,7 +115,7 @@ def content_of(content: Content) -> tuple[Json, str]:
 
 def verdict_objects(scorecard: Scorecard, redactor: Redactor, pass_at: Mapping[str, float]) -> Iterator[JsonObject]:
     """Describe each verdict for `check --criterion --json`; `pass_at` is as in `VerdictWriter`."""
-    verdicts, text, origins = VerdictWriter(redactor, pass_at), TextWriter(redactor), OriginWriter(redactor)
+    verdicts, origins = VerdictWriter(redactor, pass_at), OriginWriter(redactor)
     chains = failing_chains(scorecard.trajectory, scorecard.results)
     for result, about in zip(scorecard.results, result_objects(scorecard, redactor), strict=True):
         verdict = verdicts.verdict(result)
@@ -129,16 +129,14 @@ def verdict_objects(scorecard: Scorecard, redactor: Redactor, pass_at: Mapping[s
                 for one in verdict.differences
             ],
             "more_differences": verdict.more,
-            "calls": [
-                _judged_call(call, origins.lines(chains.get(call.order)))
-                | ({"arguments": text.arguments(call.arguments)} if redactor.shows_values else {})
-                for call in calls[:MAX_CALLS]
-            ],
+            "calls": [judged_call(call, origins.lines(chains.get(call.order)), redactor) for call in calls[:MAX_CALLS]],
         }
 
 
-def _judged_call(call: ToolCall, origins: Sequence[str]) -> JsonObject:
+def judged_call(call: ToolCall, origins: Sequence[str], redactor: Redactor) -> JsonObject:
+    """Describe a call beside a verdict."""
     given = call.arguments.value if isinstance(call.arguments, Recorded) else None
+    shown: JsonObject = {"arguments": TextWriter(redactor).arguments(call.arguments)} if redactor.shows_values else {}
     return {
         "order": call.order,
         "turn": call.turn,
@@ -148,4 +146,5 @@ def _judged_call(call: ToolCall, origins: Sequence[str]) -> JsonObject:
         "error": None if call.error is None else call.error.kind,
         "span_id": call.span.span_id,
         "value_origins": list(origins),
+        **shown,
     }

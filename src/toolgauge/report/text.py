@@ -30,6 +30,7 @@ from toolgauge.report.terminal import (
     shortened,
     shortened_error,
 )
+from toolgauge.score.failing_calls import SHADOW
 from toolgauge.score.origins.value_origin import failing_chains
 
 _VALUE, _LINE, _NAME, _LONG_NAME = 80, 240, 120, 200
@@ -105,12 +106,14 @@ class TextWriter:
             yield f"{_BELOW_CALL}{style.doubtful('not observable:')} {unseen.removesuffix('; ')}"
         yield from (f"{_BELOW_CALL}{printable(line)}" for line in self._origins.lines(origins))
 
-    def calls(self, trajectory: Trajectory, origins: Mapping[int, CallOrigins], most: int = MAX_CALLS) -> Iterator[str]:
-        """Describe the first calls, indented; `origins` has those of calls by their order."""
-        for call in trajectory.calls[:most]:
+    def calls(
+        self, trajectory: Trajectory, origins: Mapping[int, CallOrigins], most: int = MAX_CALLS, *, first: int = 0
+    ) -> Iterator[str]:
+        """Describe calls, indented; `origins` has those of calls by their order."""
+        for call in trajectory.calls[first : first + most]:
             yield from (f"  {line}" for line in self.call(call, origins.get(call.order)))
-        if len(trajectory.calls) > most:
-            yield f"{_INDENT}and {counted(len(trajectory.calls) - most, 'more call')}"
+        if more := len(trajectory.calls[first + most :]):
+            yield f"{_INDENT}and {counted(more, 'more call')}"
         if not trajectory.calls:
             yield f"{_INDENT}no tool calls"
 
@@ -120,13 +123,7 @@ class TextWriter:
         chains = failing_chains(trajectory, scorecard.results)
         yield self._style.head(trajectory_head(trajectory))
         for result in scorecard.results:
-            verdict = self._verdicts.verdict(result)
-            self._has_hidden_values = self._has_hidden_values or verdict.hides_values
-            where = "trajectory" if result.call is None else shortened(result.call.name, _LINE)
-            where = where if is_one else f"{printable(result.criterion)}  {where}"
-            word = outcome_styled(self._style, verdict.word, f"{verdict.word:<13}")
-            yield f"  {word} {printable(verdict.score_words):<28} {where}  {printable(verdict.explanation)}".rstrip()
-            yield from self.differences(verdict)
+            yield from self.verdict(result, names_criterion=not is_one)
             if result.call is not None and is_one:
                 yield from (f"  {line}" for line in self.call(result.call, chains.get(result.call.order)))
                 # `error_handling` names it a failure that the answer ignored.
@@ -134,6 +131,17 @@ class TextWriter:
                     yield from self._ignoring_answer(trajectory, result.call)
         if not is_one or any(result.call is None for result in scorecard.results):
             yield from self.calls(trajectory, chains)
+
+    def verdict(self, result: Result, *, names_criterion: bool = True) -> Iterator[str]:
+        """Describe a verdict, and the differences below it."""
+        verdict = self._verdicts.verdict(result)
+        self._has_hidden_values = self._has_hidden_values or verdict.hides_values
+        where = "trajectory" if result.call is None else shortened(result.call.name, _LINE)
+        if names_criterion:
+            where = f"{printable(result.criterion)}{SHADOW if result.enforce == 'shadow' else ''}  {where}"
+        word = outcome_styled(self._style, verdict.word, f"{verdict.word:<13}")
+        yield f"  {word} {printable(verdict.score_words):<28} {where}  {printable(verdict.explanation)}".rstrip()
+        yield from self.differences(verdict)
 
     def _ignoring_answer(self, trajectory: Trajectory, call: ToolCall) -> Iterator[str]:
         """Write the last answer after a failed call, before the user wrote again."""

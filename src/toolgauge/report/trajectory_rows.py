@@ -19,7 +19,8 @@ from toolgauge.model.records import VERSION
 from toolgauge.report.explanations import brief_reason, deciding, failures, requirement, worst_result
 from toolgauge.report.html import visible
 from toolgauge.report.kept import KeptTrajectory, trajectory_id
-from toolgauge.report.terminal import counted
+from toolgauge.report.terminal import counted, shortened
+from toolgauge.score.failing_calls import SHADOW
 from toolgauge.score.selection import was_stopped
 from toolgauge.watch.fingerprint import fingerprint
 
@@ -28,8 +29,8 @@ ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]
 
 PAGE_SIZE = 50
 MAX_TEXT = 200
-# Of a name, and of a reason.
-_MAX_NAME, _MAX_WHY = 200, 300
+# Of a name, of one in a line of text, and of a reason.
+_MAX_NAME, _MAX_SHOWN, _MAX_WHY = 200, 40, 300
 _UNKNOWN = "unknown service"
 _NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
 _WORD: Mapping[str, OutcomeWord] = {"failed": "fail", "error": "error"}
@@ -191,6 +192,26 @@ class TrajectoryRow(Struct, frozen=True, kw_only=True):
     also: str
     others: int
     is_shadow: bool
+
+    @property
+    def who(self) -> str:
+        """The service, its version and the agent, for a line of text."""
+        names = " ".join(shortened(name, _MAX_SHOWN) for name in (self.service, self.version) if name)
+        agent = shortened(self.agent, _MAX_SHOWN) + (f" +{self.more_agents}" if self.more_agents else "")
+        return f"{names}  {agent}" if agent else names
+
+    @property
+    def reason(self) -> str:
+        """The worst result for a line of text: criterion, score, tool, how many others failed, and why."""
+        if not self.criterion:
+            return self.why
+        figure = f" {self.figure[:_MAX_SHOWN]}" if self.figure else ""
+        # Most explanations name the tool.
+        of = f" of {self.tool[:_MAX_SHOWN]}" if self.tool not in self.why else ""
+        more = f" (and {self.others} more)" if self.others else ""
+        if self.also:
+            more = f" (also {self.also[:_MAX_SHOWN]}{f', {self.others - 1} more' if self.others > 1 else ''})"
+        return f"{self.criterion[:_MAX_SHOWN]}{figure}{of}{SHADOW if self.is_shadow else ''}{more}: {self.why}"
 
 
 class Gap(Struct, frozen=True, kw_only=True):

@@ -140,23 +140,12 @@ def head(trajectory: Trajectory) -> dict[str, object]:
 
 
 class TrajectoryWriter:
-    """Makes the shown form of trajectories; `pass_at` is as in `VerdictWriter`, `first` as in `OriginWriter`.
+    """Makes the shown form of trajectories; `pass_at` is as in `VerdictWriter`. Values longer than a line are indented."""
 
-    Values longer than `line_length` are indented.
-    """
-
-    def __init__(
-        self,
-        redactor: Redactor,
-        pass_at: Mapping[str, float],
-        *,
-        line_length: int = _ONE_LINE,
-        first: int = 1,
-    ) -> None:
+    def __init__(self, redactor: Redactor, pass_at: Mapping[str, float]) -> None:
         self._redactor = redactor
-        self._line_length = line_length
         self._verdicts = VerdictWriter(redactor, pass_at)
-        self._origins = OriginWriter(redactor, first=first)
+        self._origins = OriginWriter(redactor)
 
     def shown(
         self,
@@ -323,7 +312,7 @@ class TrajectoryWriter:
             return ShownValue(note=f"hidden ({kind(value)})")
         if isinstance(value, str) and "\n" in value:
             return ShownValue(text=self._redactor.masked(value, room)[:room], is_cut=len(value) > room)
-        text = self._redactor.json(value, min(self._line_length, room), depth=20)
-        if len(text) > self._line_length:
+        text = self._redactor.json(value, min(_ONE_LINE, room), depth=20)
+        if len(text) > _ONE_LINE:
             text = self._redactor.json(value, room, depth=20, is_indented=True)
         return ShownValue(text=text[:room], is_cut=len(text) > room)

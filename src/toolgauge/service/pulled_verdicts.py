@@ -14,7 +14,6 @@ from toolgauge.backends.score_sender import PersonVerdict
 from toolgauge.backends.settings import BackendSettings
 from toolgauge.backends.vendors import pull_verdicts
 from toolgauge.config.model import Config, backends
-from toolgauge.export.label_queues import QUEUED
 from toolgauge.model.delivery import Accepted, Consumer
 from toolgauge.model.errors import RecordingError, ToolgaugeError
 from toolgauge.model.feedback import Feedback
@@ -30,7 +29,7 @@ _SCOPE = "people"
 
 
 async def pull(name: str, settings: BackendSettings, since_ns: int) -> list[PersonVerdict]:
-    """Read the verdicts of people since a time, with the marks of queued runs; raise `RecordingError` when the backend refuses."""
+    """Read the verdicts of people since a time; raise `RecordingError` when the backend refuses."""
     ended = await pull_verdicts(name, settings, since_ns, USER_AGENT)
     if not isinstance(ended, list):
         raise RecordingError(f"cannot read verdicts from `{name}` ({settings.endpoint}): {ended.reason}")
@@ -93,7 +92,7 @@ class VerdictPuller:
             return
         self._failing.discard(name)
         known = self._known.get(name)
-        new = [one for one in verdicts if known is not None and one not in known and one.name != QUEUED]
+        new = [one for one in verdicts if known is not None and one not in known]
         if new and not isinstance(await self._consumer.consume("logs", _request(new, self._clock()), None), Accepted):
             # Full: the next time they are new again.
             return

@@ -81,6 +81,7 @@ class Persistence:
                 # Its evaluation, or its reading, may be what ends each process.
                 is_read = not self.journal.begun.crashed_with(entry.id)
                 unscored += not (is_read or entry.own)
+                self.journal.begin_work(str(entry.id))
                 with faults.survived():
                     try:
                         pipeline.recover(entry, self._clock(), is_read=is_read)
@@ -91,7 +92,7 @@ class Persistence:
         self.journal.start()
         pipeline.end_recovery(self._clock())
         if unscored:
-            text = "%d requests of the journal go on unscored: the process crashed %d times in a row while it had them"
+            text = "%d requests of the journal go on unscored: the process ended %d times in a row at the same run"
             _LOG.error(text, unscored, MAX_CRASHES)
         if spoilt:
             _LOG.error("dropped %d corrupt requests from the journal", spoilt)

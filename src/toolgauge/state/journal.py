@@ -73,7 +73,7 @@ class Journal:
         try:
             losses = store.take_losses()
             with store.transaction() as connection:
-                self.begun = journal_rows.count_start(connection, clock())
+                self.begun = journal_rows.count_start(connection, clock(), store.last_work)
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
             raise StartError(str(error)) from error
@@ -109,6 +109,10 @@ class Journal:
     def next_id(self) -> int:
         """Return the id of the next entry: ids rise, over restarts too."""
         return next(self._ids)
+
+    def begin_work(self, subject: str) -> None:
+        """Note what is read or evaluated next, for the process after a crash."""
+        self._store.note_work(subject)
 
     @property
     def refusal(self) -> tuple[str, str] | None:
@@ -248,8 +252,6 @@ class Journal:
             if self._thread.is_alive():
                 _LOG.error("the journal could not be closed within %d s: the disk does not answer", within_s)
                 return
-        with suppress(StateError), self._store.transaction() as connection:
-            journal_rows.write_end(connection)
 
     def _work(self) -> None:
         try:

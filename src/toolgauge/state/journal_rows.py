@@ -38,14 +38,17 @@ COUNTED_SCHEMA = (
     "UPDATE entries SET checksum = ~checksum WHERE delivered",
 )
 SAMPLED_SCHEMA = ("ALTER TABLE closed ADD COLUMN sampled BLOB",)
-# How many processes in a row have not ended in order, the running one among them.
-CRASHES_SCHEMA = ("ALTER TABLE process ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0",)
+# The last work of the process before, and how many in a row ended at that.
+CRASHES_SCHEMA = (
+    "ALTER TABLE process ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE process ADD COLUMN work BLOB NOT NULL DEFAULT x''",
+)
 EFFECTS_SCHEMA = ("ALTER TABLE shown ADD COLUMN effects BLOB NOT NULL DEFAULT x''",)
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
 # Each start has ids of its own, higher than those of all starts before it.
 IDS_A_START = 2**40
-# So many processes in a row may crash with an entry before it goes on unscored.
+# So many processes in a row may end at the same work before their entries go on unscored.
 MAX_CRASHES = 3
 _ROWS_A_QUERY = 1000
 # More were never counted: a damaged number, or id, must not leave the range of ids.
@@ -211,23 +214,26 @@ def sizes(connection: sqlite3.Connection) -> Sizes:
 
 
 class Start(NamedTuple):
-    """The number of a start, since when senders have lost nothing, and how many processes before it crashed in a row."""
+    """The number of a start, since when senders have lost nothing, and how many processes before it ended at the same work."""
 
     number: int
     since_ns: int
     crashes: int
 
     def crashed_with(self, entry_id: int) -> bool:
-        """Return whether the last three processes had this entry, and each of them crashed."""
+        """Return whether the last three processes had this entry, and ended at the same work."""
         return min(self.number - entry_id // IDS_A_START, self.crashes) >= MAX_CRASHES
 
 
-def count_start(connection: sqlite3.Connection, now_ns: int) -> Start:
-    """Count a start within a transaction, as a crash until `write_end`."""
+def count_start(connection: sqlite3.Connection, now_ns: int, last_work: bytes) -> Start:
+    """Count a start within a transaction, after a process that ended at `last_work`."""
     connection.execute("INSERT OR IGNORE INTO process (id, starts) VALUES (1, 0)")
-    row: tuple[object, ...] = connection.execute("SELECT starts, since_ns, alive_ns, crashes FROM process").fetchone()
+    row: tuple[object, ...] = connection.execute(
+        "SELECT starts, since_ns, alive_ns, crashes, work FROM process"
+    ).fetchone()
     # Damaged rows hold anything.
-    starts, since_ns, alive_ns, crashes = (value if isinstance(value, int) else None for value in row)
+    starts, since_ns, alive_ns, crashes = (value if isinstance(value, int) else None for value in row[:4])
+    crashes = 1 + (crashes or 0) * (row[4] == last_work) if last_work else 0
     newest: tuple[int, object] = connection.execute(
         "SELECT id, received_ns FROM entries WHERE id < ? ORDER BY id DESC LIMIT 1", (_MAX_STARTS * IDS_A_START,)
     ).fetchone() or (0, 0)
@@ -235,13 +241,9 @@ def count_start(connection: sqlite3.Connection, now_ns: int) -> Start:
     last_ns = max(alive_ns or 0, newest[1] if isinstance(newest[1], int) else 0)
     if since_ns is None or not 0 <= now_ns - last_ns <= SENDERS_WAIT_NS:
         since_ns = now_ns
-    connection.execute("UPDATE process SET starts = ?, since_ns = ?, crashes = crashes + 1", (start, since_ns))
-    return Start(start, since_ns, crashes or 0)
-
-
-def write_end(connection: sqlite3.Connection) -> None:
-    """Write, within a transaction, that the process ends in order."""
-    connection.execute("UPDATE process SET crashes = 0")
+    values = (start, since_ns, crashes, last_work)
+    connection.execute("UPDATE process SET starts = ?, since_ns = ?, crashes = ?, work = ?", values)
+    return Start(start, since_ns, crashes)
 
 
 def write_since(connection: sqlite3.Connection, since_ns: int) -> None:

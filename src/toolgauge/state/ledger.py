@@ -32,6 +32,10 @@ class JournalWriter(Protocol):
         """Write the change soon."""
         ...
 
+    def begin_work(self, subject: str) -> None:
+        """Note what is read or evaluated next, for the process after a crash."""
+        ...
+
 
 class _Claims(Struct, kw_only=True):
     """Claims on one source. Each count begins with the one that holds the source until it has been read."""
@@ -55,6 +59,10 @@ class Ledger:
 
     def __len__(self) -> int:
         return len(self._claims)
+
+    def begin_work(self, subject: str) -> None:
+        """Note what is read or evaluated next, for the process after a crash."""
+        self._journal.begin_work(subject)
 
     def keeps(self, entries: Sequence[Source]) -> bool:
         """Return whether a process that ends now leaves these sources to the next one."""
@@ -236,6 +244,11 @@ class OffsetJournal:
             change.appended or change.removed or change.delivered or change.closed or change.shown
         ):
             self._journal.submit(change)
+
+    def begin_work(self, subject: str) -> None:
+        """Have the journal note it."""
+        if self._journal is not None:
+            self._journal.begin_work(subject)
 
     def begin(self, topic: str, partition: int, offset: int) -> None:
         """Read a partition from this offset on."""

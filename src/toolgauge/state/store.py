@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Collection, Generator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ _CLOSE_WITHIN_S = 5.0
 _MIB = 1024 * 1024
 # The file of the lock holds the process, and then a `_Note`.
 _HOLDER_BYTES = 256
+_WORK_AT, _WORK_BYTES = 384, 16
 # The counts of changes of two files are farther apart.
 _SAME_FILE = range(2**32)
 # Enough for the log file beside the database and for what it brings into the database.
@@ -94,6 +96,9 @@ class StateStore:
         try:
             directory.mkdir(mode=_OWNER_ENTERS, parents=True, exist_ok=True)
             self._holder = _locked(directory)
+            # What the process before was at when it ended.
+            self.last_work = os.pread(self._holder, _WORK_BYTES, _WORK_AT).strip(b"\0")
+            self._write_work(bytes(_WORK_BYTES))
             try:
                 self._note = _noted(self._holder)
                 if self._note is not None:
@@ -166,6 +171,15 @@ class StateStore:
             if entries != self._in_memory and self._note is not None and not self._is_closed:
                 self._in_memory = entries
                 self._write_note(self._note.written, self._note.entries)
+
+    def note_work(self, subject: str) -> None:
+        """Note what is begun, for the next process to find where this one ends by it."""
+        if not self._is_closed:
+            self._write_work(blake2b(subject.encode(errors="replace"), digest_size=_WORK_BYTES).digest())
+
+    def _write_work(self, work: bytes) -> None:
+        with suppress(OSError):
+            os.pwrite(self._holder, work, _WORK_AT)
 
     def check_place(self) -> None:
         """Raise `StateError` when another program deleted, moved, replaced or cut the directory or a file in it."""
@@ -272,6 +286,7 @@ class StateStore:
             if not self._is_closed:
                 self._is_closed = True
                 self._disconnect()
+                self._write_work(bytes(_WORK_BYTES))
                 os.close(self._holder)
         finally:
             self._lock.release()

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal
-
-from toolgauge.recordings.conformance import SCENARIO as CONFORMANCE
 
 Kind = Literal["function", "handoff", "agent_as_tool"]
 
@@ -243,7 +242,7 @@ def _broken(names: Names) -> Iterator[Scenario]:
 
 def _conformance() -> Scenario:
     """Make the scenario that maintainers of producers record."""
-    written = json.loads(CONFORMANCE.read_text())
+    written = json.loads(Path(__file__).with_name("conformance.json").read_text())
 
     def call(made: Mapping[str, Any]) -> Call:
         error = made.get("error")

@@ -1,16 +1,10 @@
-"""A recording in figures: records read by dialect and producer, and facts not observed.
-
-It also finds unread spans that look like tool calls, and requests to providers of models in services that record no model
-call.
-"""
+"""What each producer of a recording sent, what a dialect read of it, and unread spans that look like tool calls."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from google.protobuf.message import DecodeError as NotProtobufError
 from msgspec.structs import replace
@@ -32,26 +26,18 @@ from toolgauge.model.observations import (
     ModelCall,
     Reading,
 )
-from toolgauge.model.plain_words import state_words
 from toolgauge.model.ports import Dialect
 from toolgauge.model.records import SDK_LANGUAGE, LogRecord, Record, Span, SpanRef
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.otlp.envelope import parse_request
-from toolgauge.otlp.views import Views
+from toolgauge.otlp.envelope import count_items
 from toolgauge.recognize.recognizer import Recognizer
 from toolgauge.recognize.settings import SpanMapping
-from toolgauge.recognize.shortfalls import Producer, producer_of, table
+from toolgauge.recognize.shortfalls import Producer, producer_of
 from toolgauge.recordings.recorded_requests import RecordedRequest
-from toolgauge.report.json_objects import content_of
 from toolgauge.report.terminal import PLAIN, Style, counted, shortened
 from toolgauge.selfmetrics import SelfMetrics
 
-_URLS = ("url.full", "http.url")
-_PATHS = (*_URLS, "url.path", "http.target")
-_HOSTS = ("server.address", "net.peer.name", "http.host")
-_METHODS = ("http.request.method", "http.method")
-_URL = re.compile(r"https?://([^/:?#]{1,253})")
-_LONGEST_VALUE, _NAME_LENGTH = 2048, 200
+_NAME_LENGTH = 200
 
 
 def producer_object(producer: Producer) -> JsonObject:
@@ -68,68 +54,6 @@ def producer_head(producer: Producer, length: int = _NAME_LENGTH) -> str:
     """Name a producer for a person, with at most `length` characters of each name."""
     scope = shortened(" ".join((producer.scope or "(no scope)", producer.version)).strip(), length)
     return f"{shortened(producer.service or 'unknown service', length)}: {scope}"
-
-
-class ModelRequests(NamedTuple):
-    """The requests of one producer to one host, and the packages that record the calls in them."""
-
-    producer: Producer
-    host: str
-    spans: int
-    packages: tuple[str, ...]
-
-
-class ModelRequestSpans:
-    """Takes the spans of a recording, and counts requests to providers of models."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[Producer, str, int]] = Counter()
-        self._hosts = [(pattern, index) for index, one in enumerate(table().model_hosts) for pattern in one.hosts]
-
-    def see(self, producer: Producer, span: SpanMessage) -> None:
-        """Take a span."""
-        if span.kind != SpanMessage.SPAN_KIND_CLIENT:
-            return
-        given = {pair.key: pair.value.string_value[:_LONGEST_VALUE] for pair in span.attributes[:_MAX_ATTRIBUTES]}
-        # Lists of models and files are got, not posted.
-        is_request = any(given.get(key) == "POST" for key in _METHODS) or "rpc.service" in given
-        if not is_request or any("embedding" in given.get(key, "") for key in _PATHS):
-            return
-        urls = (found[1] for key in _URLS if (found := _URL.match(given.get(key, ""))))
-        host = next(urls, None) or next((given[key] for key in _HOSTS if given.get(key)), "")
-        host = host.partition(":")[0].lower()
-        # A few names at most: each is one of the table, or a subdomain of one.
-        for pattern, index in self._hosts:
-            if fnmatchcase(host, pattern):
-                self._counts[producer, pattern, index] += 1
-
-    def left_over(self, services_with_runs: Collection[str]) -> list[ModelRequests]:
-        """Return the requests of services that record no model call."""
-        return [
-            ModelRequests(producer, host, spans, table().model_hosts[index].packages.get(producer.language, ()))
-            for (producer, host, index), spans in sorted(self._counts.items())
-            if producer.service not in services_with_runs
-        ]
-
-
-def requests_object(found: ModelRequests) -> JsonObject:
-    """Describe them for `doctor --json`."""
-    return {
-        **producer_object(found.producer),
-        "dialects": [],
-        "model_requests": {"host": found.host, "spans": found.spans, "packages": [*found.packages]},
-        "ok": True,
-    }
-
-
-def requests_lines(found: ModelRequests, style: Style = PLAIN) -> Iterator[str]:
-    """Describe them for a person."""
-    yield style.head(producer_head(found.producer))
-    spans = counted(found.spans, "request")
-    yield f"  {style.doubtful('note')}: {spans} to `{found.host}`, and no model call recorded: a request's span has no tool calls"
-    named = " or ".join(f"`{package}`" for package in found.packages)
-    client = f"the model client ({named})" if named else "the model client"
-    yield f"    do: add the instrumentation of the agent's framework where there is one, else of {client}"
 
 
 _WORD = r"(?:tool|function)s?"
@@ -174,7 +98,8 @@ class UnreadToolSpans:
     """Takes the spans of a recording, and knows at the end which of them look like tool calls and were not read."""
 
     def __init__(self) -> None:
-        self.model_requests = ModelRequestSpans()
+        # Scopes of spans.
+        self.scopes: Counter[str] = Counter()
         self._waiting: dict[SpanRef, tuple[Producer, str]] = {}
         self._seen: set[str] = set()
 
@@ -190,11 +115,11 @@ class UnreadToolSpans:
             known = {pair.key: pair.value.string_value for pair in group.resource.attributes}
             for scope_group in group.scope_spans:
                 scope = scope_group.scope
+                self.scopes[scope.name] += len(scope_group.spans)
                 producer = producer_of(
                     stable_name(known.get(_SERVICE, "")), scope.name, scope.version, known.get(SDK_LANGUAGE, "")
                 )
                 for span in scope_group.spans:
-                    self.model_requests.see(producer, span)
                     if len(self._waiting) < _MAX_WAITING and looks_like_tool_call(span):
                         ref = SpanRef(span.trace_id.hex(), span.span_id.hex())
                         self._waiting[ref] = (producer, span.name[:_LONGEST_NAME])
@@ -296,15 +221,12 @@ class Tally:
 
     def __init__(self) -> None:
         self.producers: dict[Producer, ProducerCounts] = {}
-        # By scope: spans and log records in the recording, and how many of them some dialect read.
-        self.in_recording: Counter[str] = Counter()
-        self.read: Counter[str] = Counter()
-        self.dialects: Counter[str] = Counter()
+        # Spans and log records of the recording.
+        self.records = 0
         # The services that recorded model calls or agent runs.
         self.services_with_runs: set[str] = set()
         self.unread_tools = UnreadToolSpans()
         self._metrics: SelfMetrics | None = None
-        self._views = Views(())
 
     def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
         """Make a recognizer that counts in this tally what it reads."""
@@ -322,13 +244,10 @@ class Tally:
         return 0 if self._metrics is None else int(sum(self._metrics.dialect_errors.cells.values()))
 
     def counted(self, recording: Iterable[RecordedRequest]) -> Iterator[RecordedRequest]:
-        """Count all spans and log records of a recording by their scope, and pass it on."""
+        """Count all spans and log records of a recording, and pass it on."""
         for request in recording:
             with suppress(DecodeError):  # counted by the pipeline
-                for resource_group in parse_request(request.body).resource_groups:
-                    for group in resource_group.scope_groups:
-                        if group.items:
-                            self.in_recording[self._views.scope(group.scope).scope.name] += len(group.items)
+                self.records += count_items(request.body)
             self.unread_tools.see(request)
             yield request
 
@@ -339,8 +258,6 @@ class Tally:
         producer = _producer(record)
         counts = self.producers.setdefault(producer, ProducerCounts())
         counts.dialects[reading.dialect] += 1
-        self.dialects[reading.dialect] += 1
-        self.read[producer.scope] += 1
         if isinstance(record, Span):
             counts.add(record, reading)
             self.unread_tools.was_read(reading.ref)
@@ -390,102 +307,3 @@ class CountingRecognizer(Recognizer):
 
 def _producer(record: Record) -> Producer:
     return producer_of(record.resource.service, record.scope.name, record.scope.version, record.resource.language)
-
-
-_SCOPE_LENGTH = 120
-
-
-class Stats:
-    """Counts trajectories; what the recognizer read comes from the tally."""
-
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
-        self._trajectories: Counter[str] = Counter()
-        self._without_calls = 0
-        self._calls: Counter[str] = Counter()
-        self._states: Counter[str] = Counter()
-        self._arguments: Counter[str] = Counter()
-        self._results: Counter[str] = Counter()
-        self._not_observable: Counter[str] = Counter()
-
-    def add(self, trajectory: Trajectory) -> None:
-        """Count one trajectory."""
-        self._trajectories[trajectory.closed_because] += 1
-        if trajectory.calls:
-            self._not_observable["tool_definitions"] += trajectory.tools_offered is None
-            self._not_observable["conversation_id"] += trajectory.conversation_id is None
-            self._not_observable["user_text"] += not any(message.role == "user" for message in trajectory.messages)
-        else:
-            self._without_calls += 1
-        for call in trajectory.calls:
-            self._calls[call.dialect] += 1
-            self._states[call.state] += 1
-            self._arguments[content_of(call.arguments)[1]] += 1
-            # A call that failed has an error in place of a result.
-            self._results["error" if call.error is not None else content_of(call.result)[1]] += 1
-            self._not_observable["call_id"] += call.call_id is None
-
-    def as_object(self) -> JsonObject:
-        """Describe the recording for `check --stats --json`."""
-        tally = self._tally
-        in_recording, read = tally.in_recording, tally.read
-        return {
-            "records": {
-                "all": in_recording.total(),
-                "read": read.total(),
-                "unread": max(in_recording.total() - read.total(), 0),
-                "undecodable": tally.undecodable,
-                "dialect_errors": tally.dialect_errors,
-                "without_trace": sum(sent.without_trace for sent in tally.producers.values()),
-            },
-            "dialects": _object(tally.dialects),
-            "scopes": {scope: {"all": count, "read": read[scope]} for scope, count in sorted(in_recording.items())},
-            "trajectories": {
-                "all": self._trajectories.total(),
-                "without_calls": self._without_calls,
-                "closed_because": _object(self._trajectories),
-            },
-            "calls": {
-                "all": self._calls.total(),
-                "dialects": _object(self._calls),
-                "states": _object(self._states),
-                "arguments": _object(self._arguments),
-                "results": _object(self._results),
-            },
-            "not_observable": _object(self._not_observable),
-        }
-
-    def lines(self, style: Style = PLAIN) -> Iterator[str]:
-        """Describe the recording for a person."""
-        tally = self._tally
-        total, read = tally.in_recording.total(), tally.read.total()
-        yield style.head(f"spans and log records: {total}")
-        yield from _rows({"read": read, "unread": max(total - read, 0), "undecodable": tally.undecodable})
-        yield from _rows({"a dialect failed on": tally.dialect_errors} if tally.dialect_errors else {})
-        yield style.head("dialects (spans and log records read)")
-        yield from _rows(tally.dialects)
-        yield style.head("scopes (read of all)")
-        for scope, count in tally.in_recording.most_common():
-            yield f"  {tally.read[scope]:>7} of {count:<7} {shortened(scope or '(no scope)', _SCOPE_LENGTH)}"
-        without = f"{self._without_calls} without tool calls"
-        yield style.head(f"trajectories: {self._trajectories.total()}, {without} (closed because)")
-        yield from _rows(self._trajectories)
-        yield style.head(f"tool calls: {self._calls.total()} (states)")
-        yield from _rows({state_words(state): count for state, count in self._states.items()})
-        unseen = "not observable (traces, calls for call_id)"
-        for title, counts in {
-            "arguments": self._arguments,
-            "results": self._results,
-            unseen: self._not_observable,
-        }.items():
-            yield style.head(title)
-            yield from _rows(+counts)
-
-
-def _object(counts: Counter[str]) -> JsonObject:
-    return {name: count for name, count in counts.most_common() if count}
-
-
-def _rows(counts: Mapping[str, int]) -> Iterator[str]:
-    for name, count in counts.items():
-        yield f"  {count:>7} {name}"

@@ -1,0 +1,228 @@
+"""Answers about the runs of a recording: a list of them, and why one failed, in the words of `toolgauge check`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from toolgauge.export.redact import Redactor
+from toolgauge.mcp_server.plain_text import MAX_JSON, cut, within_room
+from toolgauge.mcp_server.scored_recordings import ScoredRecording, Scoring
+from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.outcomes import MEANINGS, Result, Scorecard, outcome_word
+from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.explanations import OriginWriter, failures, figure
+from toolgauge.report.html import iso_moment
+from toolgauge.report.json_objects import judged_call, verdict_objects
+from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.producer_advice import Advice, advice
+from toolgauge.report.terminal import counted
+from toolgauge.report.text import TextWriter
+from toolgauge.report.trajectory_rows import Filters, TrajectoryRow, row
+from toolgauge.score.origins.value_origin import failing_chains
+
+_MAX_NAMED = 40
+_CALLS = 40
+_MAX_MESSAGES, _MESSAGE_LENGTH = 8, 400
+HOW_TO_SHOW_VALUES = (
+    "values are hidden; the person who runs this server shows them with `toolgauge mcp --set redact.values=show`"
+)
+_NOT_WHOLE = "what judges the run as a whole was not evaluated, as spans of it may be missing"
+
+
+def trajectory_list(
+    name: str,
+    scored: ScoredRecording,
+    filters: Filters,
+    *,
+    order: Literal["failed_first", "newest_first"],
+    offset: int,
+    limit: int,
+) -> tuple[JsonObject, Iterator[str]]:
+    """List the trajectories that the filters let through, and the counts of all criteria; also as lines."""
+    kept, scoring = scored.kept, scored.scoring
+    if order == "newest_first":
+        kept.sort(key=lambda one: -one.trajectory.end_ns)
+    matching = [one for one in kept if filters.matches(one)]
+    page = [(one, row(one, scoring.redactor, scoring.pass_at)) for one in matching[offset : offset + limit]]
+    shown = list(within_room(_run_object(*one) for one in page))
+    end = offset + len(shown)
+    next_offset = end if shown and end < len(matching) else None
+    counts = [one for one in scored.summary.counts if one.words]
+    without = [f"`{one.criterion.name}` {one.description}: look at {one.keys}" for one in scored.unmatched[:_MAX_NAMED]]
+    answer: JsonObject = {
+        "recording": name,
+        "trajectories_total": scored.trajectories,
+        "matching": len(matching),
+        "offset": offset,
+        "trajectories": [*shown],
+        # The offset of the next page; null on the last one.
+        "next_offset": next_offset,
+        "criteria": [
+            {
+                "criterion": one.name,
+                "results": {str(word): count for word, count in one.words.items()},
+                "mean": one.mean,
+                "not_evaluated_because": {str(reason): count for reason, count in one.reasons.items()},
+                "is_shadow": one.is_shadow,
+            }
+            for one in counts[:_MAX_NAMED]
+        ],
+        "more_criteria": len(counts[_MAX_NAMED:]),
+        # Criteria that judged nothing, and which keys to look at.
+        "without_a_match": [*without],
+        # Trajectories that no room is left for: counted, not in this list.
+        "not_kept": scored.store.evicted,
+    }
+
+    def lines() -> Iterator[str]:
+        found = f"{counted(len(matching), 'trajectory', 'trajectories')} of {scored.trajectories} in {name}"
+        yield f"{found}, from number {offset} on" if offset else found
+        for one, described in page[: len(shown)]:
+            calls = counted(described.calls, "call")
+            yield f"{one.id}  {one.outcome}  {described.who}  {_started(one)}  {calls}  {described.reason}"
+        if next_offset is not None:
+            yield f"more with offset={next_offset}"
+        if scored.store.evicted:
+            yield f"{scored.store.evicted} more are counted and not listed: there is no room for them (failed ones go last)"
+        yield "criteria, over the whole recording:"
+        yield from scored.summary.lines({one.criterion.name for one in scored.unmatched})
+        yield from (f"judged nothing: {text}" for text in without)
+
+    return answer, lines()
+
+
+def failure_report(
+    name: str, kept: KeptTrajectory, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
+) -> tuple[JsonObject, Iterator[str]]:
+    """Explain one trajectory, under one criterion or all, with the calls around the one with this number, counted from 1."""
+    trajectory, redactor, calls = kept.trajectory, scoring.redactor, kept.trajectory.calls
+    results = tuple(result for result in kept.results if criterion in (None, result.criterion))
+    failed = sorted(failures(results), key=lambda result: result.enforce == "shadow")
+    described = row(replace(kept, results=results), redactor, scoring.pass_at)
+    why = described.reason if described.word in ("fail", "error") else f"it did not fail: {described.why}"
+    # The first call that failed under a criterion that decides is among those shown.
+    failing = [one.call.order for one in failed if one.call is not None and one.enforce == failed[0].enforce]
+    place = min(failing, default=0) if call is None else max(0, min(call, len(calls)) - 1)
+    first = place - place % _CALLS
+    chains = failing_chains(trajectory, results)
+    verdicts = [*_verdicts(kept, failed, scoring)]
+    shown_verdicts = list(within_room(verdicts, MAX_JSON // 2))
+    origins = OriginWriter(redactor)
+    objects = (
+        {"number": one.order + 1, **judged_call(one, origins.lines(chains.get(one.order)), redactor)}
+        for one in calls[first : first + _CALLS]
+    )
+    passed = [*dict.fromkeys(one.criterion for one in results if outcome_word(one.outcome) == "pass")]
+    gaps = [*_gaps(results)]
+    remedies, notes = [*_remedies(trajectory)], [*_notes(trajectory, redactor)]
+    answer: JsonObject = {
+        "recording": name,
+        "why": why,
+        "trajectory": _run_object(kept, described),
+        "trace_id": trajectory.trace_id,
+        "closed_because": trajectory.closed_because,
+        "incomplete": trajectory.incomplete,
+        "verdicts": [*shown_verdicts],
+        "more_verdicts": len(verdicts) - len(shown_verdicts),
+        "passed": [*passed[:_MAX_NAMED]],
+        "not_evaluated": [*gaps[:_MAX_NAMED]],
+        "remedies": [_remedy_object(*one) for one in remedies],
+        "calls_total": len(calls),
+        # The number of the first of `calls`; the question `call` asks for others.
+        "first_call": first + 1,
+        "calls": [*within_room(objects, MAX_JSON // 4)],
+        "other_failed": other_failed,
+        "notes": [*notes],
+    }
+
+    def lines() -> Iterator[str]:
+        text = TextWriter(redactor, scoring.pass_at)
+        yield f"why: {why}"
+        yield from _run_lines(kept, described.who, redactor)
+        for result in failed:
+            yield from text.verdict(result)
+        if passed:
+            yield f"passed: {', '.join(passed[:_MAX_NAMED])}"
+        yield from _unjudged_lines(gaps[:_MAX_NAMED], remedies)
+        yield from (f"note: {one}" for one in notes)
+        if other_failed:
+            yield f"{counted(other_failed, 'other trajectory', 'other trajectories')} failed; `list_trajectories` lists them"
+        yield f"{counted(len(calls), 'call')}{f', from number {first + 1} on' if first else ''}:"
+        yield from text.calls(trajectory, chains, _CALLS, first=first)
+
+    return answer, lines()
+
+
+def _verdicts(kept: KeptTrajectory, failed: Sequence[Result], scoring: Scoring) -> Iterator[JsonObject]:
+    card = Scorecard(trajectory=kept.trajectory, results=tuple(failed), scored_at_ns=kept.scored_at_ns)
+    for one, found in zip(failed, verdict_objects(card, scoring.redactor, scoring.pass_at), strict=True):
+        found.pop("calls", None)
+        yield {**found, "call": None if one.call is None else one.call.order + 1}
+
+
+def _run_lines(kept: KeptTrajectory, who: str, redactor: Redactor) -> Iterator[str]:
+    trajectory = kept.trajectory
+    run = f"trajectory {kept.id} of {who}, {_started(kept)}, closed: {trajectory.closed_because}"
+    yield f"{run}; incomplete: {trajectory.incomplete}" if trajectory.incomplete else run
+    for message in trajectory.messages[:_MAX_MESSAGES] if redactor.shows_values else ():
+        yield f"{message.role}: {cut(redactor.masked(message.text, _MESSAGE_LENGTH), _MESSAGE_LENGTH)}"
+
+
+def _unjudged_lines(gaps: Sequence[JsonObject], remedies: Sequence[tuple[str, Advice]]) -> Iterator[str]:
+    for gap in gaps:
+        yield f"not evaluated: {gap['criterion']}: {gap['reason']}: {gap['explanation'] or gap['meaning']}"
+    for producer, each in remedies:
+        word, missing = "instead" if each.remedy.never else "do", ", ".join(one.name for one in each.missing)
+        yield f"not recorded by {producer}: {missing}; {word}: {each.remedy.how}"
+
+
+def _remedies(trajectory: Trajectory) -> Iterator[tuple[str, Advice]]:
+    """Yield the producer in words, and what it should record."""
+    for by in advice([trajectory]):
+        yield from ((f"{by.service or 'unknown service'}: {by.scope or '(no scope)'}", each) for each in by.advice)
+
+
+def _notes(trajectory: Trajectory, redactor: Redactor) -> Iterator[str]:
+    if not redactor.shows_values:
+        yield HOW_TO_SHOW_VALUES
+    if len(trajectory.calls) > _CALLS:
+        yield f"{len(trajectory.calls)} calls: `call` asks for those around another one"
+    if trajectory.incomplete is not None:
+        yield _NOT_WHOLE
+
+
+def _remedy_object(producer: str, given: Advice) -> JsonObject:
+    return {
+        "producer": producer,
+        "missing": [one.name for one in given.missing],
+        "instruction": given.remedy.how,
+        "switches": [*given.remedy.switches],
+        "is_never_recorded": given.remedy.never,
+    }
+
+
+def _gaps(results: Iterable[Result]) -> Iterator[JsonObject]:
+    """Yield the criteria that were not evaluated, each with its first reason."""
+    known: set[str] = set()
+    for result in results:
+        if outcome_word(result.outcome) == "not_evaluated" and result.criterion not in known:
+            known.add(result.criterion)
+            _, reason = figure(result.outcome)
+            meaning: Json = next((text for each, text in MEANINGS.items() if each == reason), "")
+            explanation: str = getattr(result.outcome, "explanation", "")
+            yield {"criterion": result.criterion, "reason": reason, "meaning": meaning, "explanation": explanation}
+
+
+def _started(kept: KeptTrajectory) -> str:
+    # Producers without a clock write 0.
+    return iso_moment(kept.trajectory.start_ns) if kept.trajectory.start_ns > 0 else "no time"
+
+
+def _run_object(kept: KeptTrajectory, described: TrajectoryRow) -> JsonObject:
+    """Describe a trajectory; its `outcome` is the worst of its live criteria."""
+    found: JsonObject = to_builtins(described)
+    known = {name: value for name, value in found.items() if name not in ("time_ns", "word")}
+    conversation: JsonObject = {"conversation_id": kept.trajectory.conversation_id, "started": _started(kept)}
+    return {**known, "id": kept.id, "outcome": kept.outcome, **conversation}

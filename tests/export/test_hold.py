@@ -1,3 +1,4 @@
+from toolgauge.model.delivery import NO_ENTRY
 from toolgauge.model.records import SpanRef
 from toolgauge.pipeline.hold import ENTRY_BYTES, HeldSpan, Hold
 
@@ -17,8 +18,8 @@ def test_the_spans_of_a_trace_leave_together_with_their_containers():
     assert hold.add(B1, "first request", b"two", 1)
     assert hold.add(A2, "second request", b"three", 2)
     assert hold.take(A1.trace_id) == [
-        HeldSpan(A1, "first request", b"one", 0),
-        HeldSpan(A2, "second request", b"three", 2),
+        HeldSpan(A1, "first request", b"one", 0, NO_ENTRY),
+        HeldSpan(A2, "second request", b"three", 2, NO_ENTRY),
     ]
     assert hold.spans == 1
     assert hold.bytes == 3 + ENTRY_BYTES

@@ -89,23 +89,14 @@ def test_grounds_that_are_no_tuples_are_refused_at_once(kind: str, wrong: object
         Grounds(**{kind: wrong})  # pyright: ignore[reportArgumentType] - a plug-in without a type checker
 
 
-def test_memory_of_scopes_and_findings_is_bounded_and_stays_right():
+def test_no_scope_and_no_name_of_before_counts_however_many_there_were():
     keys = tuple(f"key.{number}" for number in range(10))
-    among = Candidates([Asked(key, Grounds(keys=(key,))) for key in keys])
-    for number in range(1024):
+    among = Candidates([BY_NAME, *(Asked(key, Grounds(keys=(key,))) for key in keys)])
+    for number in range(2000):
         on = [key for bit, key in enumerate(keys) if number >> bit & 1]
         assert asked(span(dict.fromkeys(on), scope=f"scope.{number}"), among) == on
+        assert asked(span({}, name=f"run {number}"), among) == ["by_name"]
     assert asked(span({}, scope="x" * 100_000), among) == []
-    assert among.remembered <= 512 + 256
-
-
-def test_memory_of_names_is_bounded_and_stays_right():
-    among = candidates()
-    for number in range(1000):
-        assert asked(span({}, name=f"run {number}"), among) == ["stranger", "by_name"]
-        assert asked(span({}, name=f"ran {number}"), among) == ["stranger"]
-    assert asked(span({}, name="tool " + "x" * 100_000), among) == ["stranger", "by_name"]
-    assert among.remembered <= 256 + 4
 
 
 INSTALLED = dialects()

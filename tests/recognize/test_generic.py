@@ -39,12 +39,8 @@ class Alone(Recognizer):
     """Sees the spans that any dialect looks at, and has the generic dialect alone read them."""
 
     def __init__(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> None:
-        self._every = Recognizer(dialects, metrics).marks
         super().__init__([Generic()], metrics, wanted)
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return self._every
+        self.marks = Recognizer(dialects, metrics).marks
 
 
 class Read(Counter[str]):

@@ -216,9 +216,6 @@ def test_a_models_calls_offers_and_messages_are_read():
     }
     assert model(given, output) == [
         ModelCall(stopped_for_tools=True, input_tokens=40, output_tokens=12),
-        CallRequested(position=0, name="get_weather", arguments=Recorded({"city": "Rome"})),
-        CallRequested(position=1, name="add", call_id="c3", arguments=Recorded({})),
-        MessageSeen(role="assistant", text="Let me look."),
         ToolsOffered(
             tools=(
                 ToolDefinition(
@@ -231,6 +228,9 @@ def test_a_models_calls_offers_and_messages_are_read():
         MessageSeen(role="system", text="Be brief."),
         CallAnswered(call_id="c1", name="get_weather", result=Recorded({"t": 3})),
         MessageSeen(role="user", text="And Rome?", follows=True, has_media=True),
+        CallRequested(position=0, name="get_weather", arguments=Recorded({"city": "Rome"})),
+        CallRequested(position=1, name="add", call_id="c3", arguments=Recorded({})),
+        MessageSeen(role="assistant", text="Let me look."),
     ]
 
 

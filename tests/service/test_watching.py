@@ -113,7 +113,7 @@ async def test_changes_of_tools_are_counted_at_once_and_announced_when_they_are_
     await guard.stop()
     assert store.happened[:3] == ["counted 1, capped 0", "saved", "breaking"]
     assert [(change.tool, change.kind) for change in seen] == [("find_order", "breaking")]
-    assert [row[:1] for row in store.rows if row.startswith(b"d")] == [b"d"]
+    assert [row[:1] for row in store.rows if row.startswith(b"o")] == [b"o"]
 
 
 async def here(work: Callable[[], _T]) -> _T:

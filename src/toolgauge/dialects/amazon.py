@@ -30,7 +30,6 @@ _STRANDS = "strands"
 _MOVED = (_STRANDS, "opentelemetry.instrumentation.", "openinference.instrumentation.", "openlit.", "gcp.vertex.agent")
 _SIDES = ("input", "output")
 _TOOL_RESULT = "tool.result"
-_MAX_MESSAGES = 10_000
 
 
 class AgentCore(PlainDialect):
@@ -54,15 +53,12 @@ class AgentCore(PlainDialect):
             return False
         return any(isinstance(body.get(side), Mapping) for side in _SIDES)
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one log record."""
-        yield from conventions.conversation(record.attributes)
-        if isinstance(record, LogRecord):
-            recorded = values.decoded_object(record.body)
-            sides = (values.as_list(values.as_object(recorded.get(side)).get("messages")) for side in _SIDES)
-            given, written = ([values.as_object(one) for one in messages[-_MAX_MESSAGES:]] for messages in sides)
-            is_strands = record.event_name.startswith(_STRANDS)
-            yield from _read_strands(given, written) if is_strands else _read_others(given, written)
+    def _read_log(self, record: LogRecord) -> Iterator[Observation]:
+        recorded = values.decoded_object(record.body)
+        sides = (values.as_list(values.as_object(recorded.get(side)).get("messages")) for side in _SIDES)
+        given, written = ([values.as_object(one) for one in messages] for messages in sides)
+        is_strands = record.event_name.startswith(_STRANDS)
+        yield from _read_strands(given, written) if is_strands else _read_others(given, written)
 
 
 def _read_strands(given: list[JsonObject], written: list[JsonObject]) -> Iterator[Observation]:

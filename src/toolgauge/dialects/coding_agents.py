@@ -14,14 +14,13 @@ from toolgauge.model.observations import (
     CallError,
     CallExecuted,
     CallRequested,
-    MessageSeen,
     ModelCall,
     Observation,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
-from toolgauge.recognize.dialect import PlainDialect
+from toolgauge.recognize.dialect import EVENT_NAME, PlainDialect
 from toolgauge.recognize.messages import read_messages
 
 _CLAUDE_SCOPE = "com.anthropic.claude_code"
@@ -74,18 +73,11 @@ class ClaudeCode(PlainDialect):
             _TYPE in record.attributes or record.scope.name.startswith(_CLAUDE_SCOPE)
         )
 
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one span or event."""
-        yield from conventions.conversation(record.attributes)
-        if isinstance(record, LogRecord):
-            # The attribute `event.name` has no prefix, the field and the body have one.
-            yield from self._read_event(record.attributes, record.event_name.removeprefix(_CLAUDE_PREFIX))
-        else:
-            yield from _read_span(record)
-
-    def _read_event(self, attributes: Mapping[str, Value], event: str) -> Iterator[Observation]:
+    def _read_log(self, record: LogRecord) -> Iterator[Observation]:
         """Read a log event; its span is the whole interaction, so positions come from the event's number in its session."""
-        match event:
+        attributes = record.attributes
+        # The attribute `event.name` has no prefix, the field and the body have one.
+        match record.event_name.removeprefix(_CLAUDE_PREFIX):
             case "tool_result":
                 name = _tool_name(attributes)
                 if name is not None:
@@ -121,49 +113,48 @@ class ClaudeCode(PlainDialect):
             case _:
                 return
 
-
-def _read_span(span: Span) -> Iterator[Observation]:
-    attributes = span.attributes
-    match span.name.removeprefix(_CLAUDE_PREFIX):
-        case "interaction":
-            yield AgentRun(agent=None)
-            yield from conventions.newest_user_text(read_messages(attributes.get("user_prompt"), "user"))
-        case "llm_request":
-            read = [conventions.token_count(attributes.get(key)) for key in _INPUT_TOKENS]
-            known = [count for count in read if count is not None]
-            yield ModelCall(
-                # Only of a subagent the source is its name.
-                agent=values.as_str(attributes.get(_SOURCE)) if _SUBAGENT in attributes else None,
-                # The input does not include what was in the provider's cache.
-                input_tokens=sum(known) if known else None,
-                output_tokens=conventions.token_count(attributes.get(_OUTPUT_TOKENS)),
-            )
-        case "tool":
-            name = _tool_name(attributes)
-            if name is not None:
-                recorded = conventions.event(span, _OUTPUT_EVENT) or {}
-                arguments = _arguments(attributes)
-                yield CallExecuted(
-                    name=name,
-                    call_id=_call_id(attributes),
-                    arguments=values.arguments(values.first(recorded, _INPUTS))
-                    if arguments == NOT_RECORDED
-                    else arguments,
-                    result=values.result(values.first(recorded, _RESULTS)),
-                    error=_failure(attributes) or conventions.call_error(span),
+    def _read(self, span: Span) -> Iterator[Observation]:
+        attributes = span.attributes
+        match span.name.removeprefix(_CLAUDE_PREFIX):
+            case "interaction":
+                yield AgentRun(agent=None)
+                yield from conventions.newest_user_text(read_messages(attributes.get("user_prompt"), "user"))
+            case "llm_request":
+                read = [conventions.token_count(attributes.get(key)) for key in _INPUT_TOKENS]
+                known = [count for count in read if count is not None]
+                yield ModelCall(
+                    # Only of a subagent the source is its name.
+                    agent=values.as_str(attributes.get(_SOURCE)) if _SUBAGENT in attributes else None,
+                    # The input does not include what was in the provider's cache.
+                    input_tokens=sum(known) if known else None,
+                    output_tokens=conventions.token_count(attributes.get(_OUTPUT_TOKENS)),
                 )
-        case "tool.execution":
-            # Without an outcome and without an id it could only be taken for a call of its own.
-            call_id, error = _call_id(attributes), _failure(attributes) or conventions.call_error(span)
-            if call_id is not None or error is not None:
-                yield CallExecuted(name="", call_id=call_id, error=error)
-        case "tool.blocked_on_user":
-            # The decision of the person who was asked.
-            source = values.as_str(attributes.get("source")) or ""
-            if attributes.get("decision") in _CLAUDE_NO and (not source or source.startswith(_BY_USER)):
-                yield CallExecuted(name="", call_id=_call_id(attributes), error=CallError(kind=REFUSED, message=""))
-        case _:
-            return
+            case "tool":
+                name = _tool_name(attributes)
+                if name is not None:
+                    recorded = conventions.event(span, _OUTPUT_EVENT) or {}
+                    arguments = _arguments(attributes)
+                    yield CallExecuted(
+                        name=name,
+                        call_id=_call_id(attributes),
+                        arguments=values.arguments(values.first(recorded, _INPUTS))
+                        if arguments == NOT_RECORDED
+                        else arguments,
+                        result=values.result(values.first(recorded, _RESULTS)),
+                        error=_failure(attributes) or conventions.call_error(span),
+                    )
+            case "tool.execution":
+                # Without an outcome and without an id it could only be taken for a call of its own.
+                call_id, error = _call_id(attributes), _failure(attributes) or conventions.call_error(span)
+                if call_id is not None or error is not None:
+                    yield CallExecuted(name="", call_id=call_id, error=error)
+            case "tool.blocked_on_user":
+                # The decision of the person who was asked.
+                source = values.as_str(attributes.get("source")) or ""
+                if attributes.get("decision") in _CLAUDE_NO and (not source or source.startswith(_BY_USER)):
+                    yield CallExecuted(name="", call_id=_call_id(attributes), error=CallError(kind=REFUSED, message=""))
+            case _:
+                return
 
 
 def _call_id(attributes: Mapping[str, Value]) -> str | None:
@@ -200,11 +191,6 @@ def _failure(attributes: Mapping[str, Value]) -> CallError | None:
     return CallError(kind=kind or OTHER_ERROR, message=recorded)
 
 
-_CODEX_SCOPE = "codex_otel"
-_CODEX_PREFIX = "codex."
-# The event's name is an attribute; the field of the record has a place in the source.
-_EVENT = "event.name"
-_CONVERSATION = "conversation.id"
 # The source of a person's decision, and the beginnings of the names of refusals and of the end of the turn.
 _PERSON = "user"
 _CODEX_NO = ("denied", "abort", "timed")
@@ -219,22 +205,15 @@ class Codex(PlainDialect):
 
     name = "codex"
     rank = 80
-    marks = (_CODEX_PREFIX,)
-    scopes = (_CODEX_SCOPE,)
-    grounds = Grounds(scopes=(_CODEX_SCOPE,))
+    marks = ("codex.",)
+    scopes = ("codex_otel",)
+    events = "codex."
+    grounds = Grounds()
+    conversations = ("conversation.id",)
 
-    def claims(self, record: Record) -> bool:
-        """Claim log events by their scope and name."""
-        if not isinstance(record, LogRecord) or not record.scope.name.startswith(_CODEX_SCOPE):
-            return False
-        event = record.attributes.get(_EVENT)
-        return isinstance(event, str) and event.startswith(_CODEX_PREFIX)
-
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one event."""
+    def _read_log(self, record: LogRecord) -> Iterator[Observation]:
         attributes = record.attributes
-        yield from conventions.own_conversation(attributes, (_CONVERSATION,))
-        match attributes.get(_EVENT):
+        match attributes.get(EVENT_NAME):
             case "codex.tool_result":
                 yield from _call(attributes)
             case "codex.tool_decision":
@@ -247,9 +226,8 @@ class Codex(PlainDialect):
                     yield CallRequested(position=0, name=name, call_id=call_id, agent=agent)
                     yield CallAnswered(call_id=call_id, name=name, error=CallError(kind=REFUSED, message=""))
             case "codex.user_prompt":
-                prompt = values.as_str(attributes.get("prompt"))
-                if prompt and prompt != "[REDACTED]":
-                    yield MessageSeen(role="user", text=prompt)
+                if (prompt := attributes.get("prompt")) != "[REDACTED]":
+                    yield from conventions.text_seen("user", prompt)
             case _:
                 return
 
@@ -282,11 +260,6 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield CallAnswered(call_id=call_id, name=name, error=error)
 
 
-_QWEN_SCOPE = "qwen-code"
-_QWEN_PREFIX = "qwen-code."
-_HOOK = "hook_event"
-
-
 class QwenCode(PlainDialect):
     """Qwen Code's log events, which hold what its spans leave out: a call's arguments, whether it worked, and the texts.
 
@@ -295,23 +268,16 @@ class QwenCode(PlainDialect):
 
     name = "qwen_code"
     rank = 80
-    marks = (_QWEN_PREFIX,)
-    scopes = (_QWEN_SCOPE,)
-    grounds = Grounds(scopes=(_QWEN_SCOPE,))
+    marks = ("qwen-code.",)
+    scopes = ("qwen-code",)
+    events = "qwen-code."
+    grounds = Grounds(scopes=("qwen-code",))
+    needs = ("hook_event",)
+    conversations = None
 
-    def claims(self, record: Record) -> bool:
-        """Claim log events by their scope and name, and spans of hooks."""
-        if not record.scope.name.startswith(_QWEN_SCOPE):
-            return False
-        if not isinstance(record, LogRecord):
-            return _HOOK in record.attributes
-        event = record.attributes.get(_EVENT)
-        return isinstance(event, str) and event.startswith(_QWEN_PREFIX)
-
-    def read(self, record: Record) -> Iterator[Observation]:
-        """Read one event."""
+    def _read_log(self, record: LogRecord) -> Iterator[Observation]:
         attributes = record.attributes
-        match attributes.get(_EVENT):
+        match attributes.get(EVENT_NAME):
             case "qwen-code.tool_call":
                 name = values.as_str(attributes.get("function_name"))
                 if name is not None:
@@ -325,11 +291,9 @@ class QwenCode(PlainDialect):
                         error=CallError(kind=_KINDS.get(kind, kind), message=message) if has_failed else None,
                     )
             case "qwen-code.user_prompt":
-                if text := values.as_str(attributes.get("prompt")):
-                    yield MessageSeen(role="user", text=text)
+                yield from conventions.text_seen("user", attributes.get("prompt"))
             case "qwen-code.api_response":
-                if text := values.as_str(attributes.get("response_text")):
-                    yield MessageSeen(role="assistant", text=text)
+                yield from conventions.text_seen("assistant", attributes.get("response_text"))
             case _:
                 return
 
@@ -337,7 +301,6 @@ class QwenCode(PlainDialect):
 _GEMINI_SCOPE = "gemini-cli"
 _MODEL, _BATCH, _TOOL = "llm_call", "schedule_tool_calls", "tool_call"
 _KINDS = {"tool_not_registered": UNKNOWN_TOOL, "invalid_tool_params": INVALID_ARGUMENTS}
-_MAX_CALLS = 1_000
 
 
 class GeminiCli(PlainDialect):
@@ -365,11 +328,11 @@ class GeminiCli(PlainDialect):
         elif operation == _BATCH:
             # The calls of one batch: as completed, or as they were scheduled where nothing else is recorded.
             agent = values.as_str(attributes.get(conventions.AGENT))
-            completed = values.as_list(values.opened(attributes.get(conventions.OUTPUT)))
+            completed = values.as_list(values.decoded(attributes.get(conventions.OUTPUT)))
             scheduled: list[Json] = [
-                {"request": one} for one in values.as_list(values.opened(attributes.get(conventions.INPUT)))
+                {"request": one} for one in values.as_list(values.decoded(attributes.get(conventions.INPUT)))
             ]
-            for position, item in enumerate((completed or scheduled)[:_MAX_CALLS]):
+            for position, item in enumerate(completed or scheduled):
                 call = values.as_object(item)
                 request = values.as_object(call.get("request"))
                 name, call_id = values.as_str(request.get("name")), values.identifier(request.get("callId"))
@@ -387,8 +350,8 @@ class GeminiCli(PlainDialect):
         elif operation == _TOOL:
             name = values.as_str(attributes.get(conventions.TOOL_NAME))
             if name is not None:
-                call = values.opened_object(attributes.get(conventions.OUTPUT))
-                request = values.opened_object(attributes.get(conventions.INPUT))
+                call = values.decoded_object(attributes.get(conventions.OUTPUT))
+                request = values.decoded_object(attributes.get(conventions.INPUT))
                 answer = _answer(call)
                 yield CallExecuted(
                     name=name,

@@ -45,8 +45,6 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _HISTORY_MARKS = ("tool_call_id=", "'invalid_tool_call'")
 # What only a model's message has; a user's has none of it.
 _WRITTEN = ("tool_calls", "invalid_tool_calls", "usage_metadata")
-# Of a longer history the newest are read.
-_MAX_MESSAGES = 1_000
 
 
 class OpenLit(PlainDialect):
@@ -169,7 +167,7 @@ def _history(output: Value) -> Iterator[Observation]:
     if not isinstance(output, str) or not any(mark in output for mark in _HISTORY_MARKS):
         return
     turn: list[JsonObject] = []
-    for message in reversed(values.as_list(values.decoded_object(output).get("messages"))[-_MAX_MESSAGES:]):
+    for message in reversed(values.as_list(values.decoded_object(output).get("messages"))):
         try:
             fields = parse_fields(message) if isinstance(message, str) else {}
         except ValueError:
@@ -240,10 +238,10 @@ class OpenAIAgents(PlainDialect):
             yield from conventions.newest_user_text(read_messages(attributes.get(conventions.INPUT), "user"))
             yield from conventions.written_text(_written(attributes.get(conventions.OUTPUT)))
         elif operation in conventions.MODEL_OPERATIONS:
-            yield conventions.model_call(attributes)
             yield from conventions.system(attributes.get(conventions.SYSTEM))
-            yield from conventions.received(read_messages(attributes.get(conventions.INPUT), "user"))
-            yield from conventions.written(_written(attributes.get(conventions.OUTPUT)), None)
+            given = read_messages(attributes.get(conventions.INPUT), "user")
+            written = _written(attributes.get(conventions.OUTPUT))
+            yield from self._model_call(conventions.model_call(attributes), given, written)
 
     def _given(self, span: Span) -> Messages:
         return _written(span.attributes.get(conventions.INPUT))
@@ -285,6 +283,12 @@ def _parts(part: Json) -> Iterator[Json]:
         yield part
 
 
+_KEYS = (
+    *(conventions.OPERATION, conventions.MCP_METHOD, conventions.MCP_TOOL),
+    *(conventions.CONVERSATION, conventions.OUTPUT),
+)
+
+
 class GenAI(PlainDialect):
     """Reads what follows the OpenTelemetry GenAI and MCP conventions: current form, events, and per-message events up to 1.36.
 
@@ -295,37 +299,17 @@ class GenAI(PlainDialect):
     rank = 90
     marks = ("gen_ai.", conventions.MCP_METHOD, conventions.MCP_TOOL)
     scopes = (conventions_reader.SCOPE,)
-    grounds = Grounds(
-        keys=(
-            conventions.OPERATION,
-            conventions.MCP_METHOD,
-            conventions.MCP_TOOL,
-            conventions.CONVERSATION,
-            conventions.OUTPUT,
-        ),
-        scopes=(conventions_reader.SCOPE,),
-        names=(conventions.EXECUTE + " ",),
-    )
+    grounds = Grounds(keys=_KEYS, scopes=(conventions_reader.SCOPE,), names=(conventions.EXECUTE + " ",))
 
     def claims(self, record: Record) -> bool:
         """Claim spans with an operation, an MCP method or tool, or a model's output, and the conventions' log events."""
         if isinstance(record, LogRecord):
             return record.event_name in conventions.MESSAGE_EVENTS or record.event_name == conventions.DETAILS
-        attributes = record.attributes
-        return (
-            conventions.OPERATION in attributes
-            or conventions.MCP_METHOD in attributes
-            or conventions.MCP_TOOL in attributes
-            or conventions.CONVERSATION in attributes
-            or conventions.OUTPUT in attributes
-            or record.name.startswith(conventions.EXECUTE + " ")
-            or conventions_reader.is_raw(record)
-        )
+        for key in _KEYS:
+            if key in record.attributes:
+                return True
+        return record.name.startswith(conventions.EXECUTE + " ") or conventions_reader.is_raw(record)
 
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
         return self._conventions.read(record)
-
-    def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
-        """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return self._conventions.history(span)

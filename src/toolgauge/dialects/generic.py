@@ -339,7 +339,7 @@ def _labelled(
             (
                 key
                 for key in words.get("arguments", ())
-                if texts[key] and not texts[key].startswith("{") and not is_message(values.opened(texts[key]))
+                if texts[key] and not texts[key].startswith("{") and not is_message(values.decoded(texts[key]))
             ),
             _each(span, _EACH_ARGUMENT) if is_labelled else None,
         )
@@ -392,7 +392,7 @@ def _request(texts: Mapping[str, str], words: Mapping[str, list[str]]) -> _Field
     """Map a request of MCP's, `{"method": "tools/call", "params": ...}`."""
     for key, text in texts.items():
         if '"tools/call"' in text and text.startswith("{"):
-            request = values.opened_object(text)
+            request = values.decoded_object(text)
             parameters = values.as_object(request.get("params"))
             if request.get("method") == "tools/call" and values.as_str(parameters.get("name")):
                 return {
@@ -425,7 +425,7 @@ def _messages(
     found: _Fields = {}
     for key, written in found_values.items():
         if may_be_json(written):
-            value = envelopes.unwrapped(values.opened(written))
+            value = envelopes.unwrapped(values.decoded(written))
             opened[key] = value
             shapes.setdefault(shape_of(value), []).append(key)
             if isinstance(value, dict) and shape_of(value.get("tools")) == "tools":

@@ -14,8 +14,6 @@ from toolgauge.model.observations import (
     AgentRun,
     CallAnswered,
     CallError,
-    CallRequested,
-    MessageSeen,
     ModelCall,
     Observation,
 )
@@ -23,7 +21,7 @@ from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.dialect import PlainDialect, ToolFields
-from toolgauge.recognize.messages import Message, messages_of
+from toolgauge.recognize.messages import Message, calls_of, messages_of
 
 _SCOPE = "gcp.vertex.agent"
 _PREFIX = "gcp.vertex.agent."
@@ -90,29 +88,22 @@ class GoogleAdk(PlainDialect):
             if operation == conventions.EXECUTE:
                 yield from _executed(record)
             elif operation == _CALL_LLM or (operation is None and is_request):
-                yield conventions.model_call(record.attributes)
-                request = values.decoded_object(record.attributes.get(_REQUEST))
-                config = values.as_object(request.get("config"))
-                yield from self._conventions.offered(config.get("tools"))
+                config = values.as_object(values.decoded_object(record.attributes.get(_REQUEST)).get("config"))
                 instruction = config.get("system_instruction") or config.get("systemInstruction")
                 # A text, a content, or a list of parts.
                 yield from conventions.system(values.as_object(instruction).get("parts", instruction))
-                yield from map(_with_failure, conventions.received(_contents(request)))
                 written = provider_messages.written(values.decoded_object(record.attributes.get(_RESPONSE)))
-                yield from conventions.written(messages_of([*written], "assistant"), None)
+                seen = messages_of([*written], "assistant")
+                call = conventions.model_call(record.attributes)
+                yield from map(_with_failure, self._model_call(call, self._given(record), seen, config.get("tools")))
             elif operation is None and record.name.startswith(_AGENT_RUN):
                 yield AgentRun(agent=record.name[len(_AGENT_RUN) :].removesuffix("]") or None)
             else:
                 yield from self._conventions.read_span(record)
 
     def _given(self, span: Span) -> list[Message] | None:
-        if _REQUEST not in span.attributes:
-            return None
-        return _contents(values.decoded_object(span.attributes.get(_REQUEST)))
-
-
-def _contents(request: JsonObject) -> list[Message]:
-    return messages_of(provider_messages.given(request), "user")
+        request = span.attributes.get(_REQUEST)
+        return None if request is None else messages_of(provider_messages.given(values.decoded_object(request)), "user")
 
 
 def _with_failure(seen: Observation) -> Observation:
@@ -221,29 +212,23 @@ class Genkit(PlainDialect):
                         call = replace(call, result=Recorded(opened["output"]))
                 yield call
         elif subtype == _MODEL:
-            given, output = (
-                values.opened_object(span.attributes.get(_INPUT)),
-                values.opened_object(span.attributes.get(_OUTPUT)),
-            )
+            output = values.decoded_object(attributes.get(_OUTPUT))
             # Releases before 0.9 have several candidates, of which the first is used.
             candidates = values.as_list(output.get("candidates"))
             first = output if "message" in output else values.as_object(candidates[0] if candidates else None)
-            written = conventions.written([_message(values.as_object(first.get("message")))], None)
+            written = _message(values.as_object(first.get("message")))
             usage = values.as_object(output.get("usage"))
-            yield ModelCall(
-                stopped_for_tools=any(isinstance(seen, CallRequested) for seen in written),
+            call = ModelCall(
+                stopped_for_tools=bool(calls_of(written)),
                 input_tokens=conventions.token_count(usage.get("inputTokens")),
                 output_tokens=conventions.token_count(usage.get("outputTokens")),
             )
-            yield from written
-            yield from self._conventions.offered(given.get("tools"))
-            yield from conventions.received(_messages(given))
+            tools = values.decoded_object(attributes.get(_INPUT)).get("tools")
+            yield from self._model_call(call, self._given(span), [written], tools)
         elif subtype == _FLOW:
             yield AgentRun(agent=values.as_str(attributes.get(_NAME)) or values.as_str(span.name))
             # An input that is nothing but a text.
-            asked = values.decoded(attributes.get(_INPUT))
-            if isinstance(asked, str) and asked:
-                yield MessageSeen(role="user", text=asked)
+            yield from conventions.text_seen("user", values.decoded(attributes.get(_INPUT)))
         elif attributes.get(_TYPE) == _UTIL and attributes.get(_NAME) == _GENERATE:
             # Read `generate`: the run of an agent where it is no turn of one, and no part of a flow.
             path = values.as_str(attributes.get(_PATH)) or ""
@@ -256,11 +241,8 @@ class Genkit(PlainDialect):
                 yield AgentRun(agent=above.removeprefix("{").partition(",")[0] or None)
 
     def _given(self, span: Span) -> list[Message]:
-        return _messages(values.opened_object(span.attributes.get(_INPUT)))
-
-
-def _messages(given: JsonObject) -> list[Message]:
-    return [_message(values.as_object(one)) for one in values.as_list(given.get("messages"))[-values.MAX_ITEMS :]]
+        given = values.decoded_object(span.attributes.get(_INPUT)).get("messages")
+        return [_message(values.as_object(one)) for one in values.as_list(given)]
 
 
 def _message(written: JsonObject) -> Message:

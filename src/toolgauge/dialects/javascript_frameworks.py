@@ -14,7 +14,6 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     CallRequested,
-    MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
@@ -38,7 +37,6 @@ _RUN, _STEP, _MASTRA_TOOL = "agent_run", "model_step", "tool_call"
 _TOOLS = (_MASTRA_TOOL, "mcp_tool_call")
 # These repeat what their steps have.
 _REPEATING = ("model_generation", "model_chunk")
-_MASTRA_MAX_CALLS = 1_000
 
 
 class Mastra(PlainDialect):
@@ -83,8 +81,8 @@ class Mastra(PlainDialect):
 
 def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     yield from conventions.newest_user_text(read_messages(attributes.get(_STEP_INPUT), "user"))
-    output = values.opened_object(attributes.get(_STEP_OUTPUT))
-    calls = values.as_list(output.get("toolCalls"))[:_MASTRA_MAX_CALLS]
+    output = values.decoded_object(attributes.get(_STEP_OUTPUT))
+    calls = values.as_list(output.get("toolCalls"))
     parts: JsonObject = {"tool_calls": calls, "parts": [{"type": "text", "content": output.get("text")}]}
     for seen in conventions.written([Message(parts, "assistant")], None):
         if isinstance(seen, CallRequested) and seen.call_id is not None and seen.arguments == Recorded({}):
@@ -95,9 +93,9 @@ def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
 
 def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:
     """Look up arguments in the provider's own answer: an empty object also stands for text that Mastra could not parse."""
-    for choice in values.as_list(values.opened_object(attributes.get(_BODY)).get("choices"))[:1]:
+    for choice in values.as_list(values.decoded_object(attributes.get(_BODY)).get("choices"))[:1]:
         message = values.as_object(values.as_object(choice).get("message"))
-        for call in map(values.as_object, values.as_list(message.get("tool_calls"))[:_MASTRA_MAX_CALLS]):
+        for call in map(values.as_object, values.as_list(message.get("tool_calls"))):
             if call.get("id") == call_id:
                 found = values.arguments(values.as_object(call.get("function")).get("arguments"))
                 return Recorded({}) if isinstance(found, NotRecorded) else found
@@ -193,27 +191,21 @@ class Vercel(PlainDialect):
             else:
                 messages = _messages(values.as_list(recorded.get("messages")) or values.as_list(asked))
             yield from conventions.newest_user_text(messages)
-            yield from _written_text(attributes)
+            yield from conventions.text_seen("assistant", values.first(attributes, _TEXTS))
         elif operation.startswith("ai.") and operation.endswith(_MODEL_CALLS):
-            yield conventions.model_call(attributes, agent, keys=_VERCEL_TOKENS, finish=attributes.get(_FINISH_REASON))
-            yield from self._conventions.offered(attributes.get(_PROMPT_TOOLS))
-            yield from conventions.received(_messages(attributes.get(_PROMPT_MESSAGES)))
-            if (called := values.first(attributes, _CALLS)) is not None:
-                calls: JsonObject = {"tool_calls": [*values.objects(called, "")]}
-                yield from conventions.written([Message(calls, "assistant")], agent)
-            yield from _written_text(attributes)
+            finish = attributes.get(_FINISH_REASON)
+            call = conventions.model_call(attributes, agent, keys=_VERCEL_TOKENS, finish=finish)
+            calls: JsonObject = {"tool_calls": [*values.objects(values.first(attributes, _CALLS), "")]}
+            yield from self._model_call(
+                call, self._given(span), [Message(calls, "assistant")], attributes.get(_PROMPT_TOOLS)
+            )
+            yield from conventions.text_seen("assistant", values.first(attributes, _TEXTS))
         elif not operation.startswith("ai."):
             yield from self._conventions.read_span(span)
 
     def _given(self, span: Span) -> Messages | None:
         given = span.attributes.get(_PROMPT_MESSAGES)
         return None if given is None else _messages(given)
-
-
-def _written_text(attributes: Mapping[str, Value]) -> Iterator[MessageSeen]:
-    text = values.as_str(values.first(attributes, _TEXTS))
-    if text is not None:
-        yield MessageSeen(role="assistant", text=text)
 
 
 class _SdkMessage(Message):
@@ -264,7 +256,6 @@ _VOLTAGENT_TOOL = ToolFields(name=("tool.name",), call_id=("tool.call.id",), arg
 _TOOL_NAMES = "llm.tools"
 _VOLTAGENT_TOKENS = (("llm.usage.prompt_tokens",), ("llm.usage.completion_tokens",))
 _SUBAGENT = "subagent:"
-_MAX_TOOLS = 1_000
 
 
 class VoltAgent(PlainDialect):
@@ -299,11 +290,10 @@ class VoltAgent(PlainDialect):
             below = span.name.removeprefix(_SUBAGENT) if span.name.startswith(_SUBAGENT) else ""
             yield AgentRun(agent=below or values.as_str(attributes.get(_NAME)))
             yield from _texts(attributes)
-            if text := values.as_str(attributes.get(_OUTPUT)):
-                yield MessageSeen(role="assistant", text=text)
+            yield from conventions.text_seen("assistant", attributes.get(_OUTPUT))
             # The parameters of a snapshot's tools are the insides of a zod schema, from which no JSON Schema follows.
-            state = values.opened_object(attributes.get(_SNAPSHOT))
-            listed = map(values.as_object, values.as_list(state.get("tools"))[:_MAX_TOOLS])
+            state = values.decoded_object(attributes.get(_SNAPSHOT))
+            listed = map(values.as_object, values.as_list(state.get("tools")))
             yield from self._conventions.offered(
                 [{"name": tool.get("name"), "description": tool.get("description")} for tool in listed]
             )
@@ -311,7 +301,4 @@ class VoltAgent(PlainDialect):
 
 def _texts(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     messages = read_messages(values.first(attributes, _MESSAGES), "user")
-    if messages:
-        yield from conventions.received(messages)
-    elif text := values.as_str(attributes.get(_INPUT)):
-        yield MessageSeen(role="user", text=text)
+    yield from conventions.received(messages) if messages else conventions.text_seen("user", attributes.get(_INPUT))

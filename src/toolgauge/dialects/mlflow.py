@@ -5,14 +5,12 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import (
     OTHER_ERROR,
     AgentRun,
     CallError,
     CallExecuted,
-    MessageSeen,
     ModelCall,
     Observation,
 )
@@ -49,8 +47,6 @@ _EVENT = "mlflow.chunk.item."
 _VALUE = "mlflow.chunk.value"
 # Most chunks hold a word of text; only those with a piece of a call are worth parsing.
 _HAS_CALL = '"function"'
-_MAX_CALLS = 1000
-_MAX_CHUNKS = 100_000
 
 
 class MLflow(PlainDialect):
@@ -87,15 +83,13 @@ class MLflow(PlainDialect):
             if COMPONENT not in span.attributes:
                 yield langchain.as_requested(_tool(span, _read_call(span), metadata))
         elif kind in _MODELS:
-            agent = langchain.agent_name(metadata)
             sent, received = conventions.token_counts(span.attributes.get(USAGE))
-            yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
-            given = values.decoded(span.attributes.get(_INPUTS))
-            offered = [*self._conventions.offered(span.attributes.get(TOOLS))]
-            yield from offered or self._conventions.offered(values.as_object(given).get("tools"))
-            yield from conventions.received(langchain.messages_of(provider_messages.given(given), "user"))
-            written = provider_messages.written(values.decoded(span.attributes.get(_OUTPUTS)))
-            yield from conventions.written(langchain.messages_of(_joined_chunks(span, written), "assistant"), agent)
+            call = ModelCall(agent=langchain.agent_name(metadata), input_tokens=sent, output_tokens=received)
+            inputs = values.decoded(span.attributes.get(_INPUTS))
+            tools = span.attributes.get(TOOLS) or values.as_object(inputs).get("tools")
+            given = langchain.messages_of(provider_messages.given(inputs), "user")
+            written = _joined_chunks(span, provider_messages.written(values.decoded(span.attributes.get(_OUTPUTS))))
+            yield from self._model_call(call, given, langchain.messages_of(written, "assistant"), tools)
         else:
             yield from _enclosing(span, metadata, labelled=kind == "AGENT")
 
@@ -135,9 +129,7 @@ def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[
         yield _tool(span, step, metadata)
     elif run is not None:
         yield run
-        asked = values.decoded(span.attributes.get(_INPUTS))
-        if isinstance(asked, str) and asked:
-            yield MessageSeen(role="user", text=asked)
+        yield from conventions.text_seen("user", values.decoded(span.attributes.get(_INPUTS)))
     else:
         yield from langchain.node_answers(span.attributes.get(_INPUTS), span.attributes.get(_OUTPUTS))
 
@@ -157,7 +149,7 @@ def _read_call(span: Span) -> CallExecuted:
         # LlamaIndex's tool itself, whose output repeats name and arguments; without one only its step can name it.
         given = values.as_object(output.get("raw_input")).get("kwargs") if is_output else recorded["kwargs"]
         name = values.as_str(output.get("tool_name")) or ""
-        return langchain.llamaindex_answer(output).of(name, Recorded(values.as_object(given)))
+        return langchain.llamaindex_answer(output).of(name, values.part(values.as_object(given)))
     if set(recorded) == {"tool_name", "tool_args"} and recorded["tool_name"] == span.name:  # CrewAI
         return _in_result(span, wrapped=True).of(span.name, values.arguments(recorded["tool_args"]))
     named = next((found for key in _NAMES if (found := _text(span.attributes.get(key)))), None)
@@ -204,7 +196,7 @@ def _joined_chunks(span: Span, written: list[JsonObject]) -> list[JsonObject]:
     if any(message.get("tool_calls") for message in written):
         return written
     streamed: dict[int, _Streamed] = {}
-    for event in span.events[:_MAX_CHUNKS]:
+    for event in span.events:
         chunk = event.attributes.get(_VALUE) if event.name.startswith(_EVENT) else None
         if not isinstance(chunk, str) or _HAS_CALL not in chunk:
             continue
@@ -214,7 +206,7 @@ def _joined_chunks(span: Span, written: list[JsonObject]) -> list[JsonObject]:
         delta = values.as_object(first.get("delta")) if first.get("index") in (None, 0) else {}
         for piece in map(values.as_object, values.as_list(delta.get("tool_calls"))):
             index = piece.get("index")
-            if not isinstance(index, int) or (index not in streamed and len(streamed) >= _MAX_CALLS):
+            if not isinstance(index, int):
                 continue
             call = streamed.setdefault(index, _Streamed())
             function = values.as_object(piece.get("function"))

@@ -69,6 +69,7 @@ _CALLED = re.compile(r"\.(?:__call__|acall|aforward|forward)$")
 # The tool and the span of a hand-off in JavaScript; in Python it has no tool's name, and texts in place of objects.
 _HANDOFF = "handoff_to_"
 _HANDOFF_SPAN = "handoff to "
+_AGENT_RUN = "invoke_agent "
 
 
 class OpenInference(PlainDialect):
@@ -90,7 +91,8 @@ class OpenInference(PlainDialect):
             return []
         source = agents.instrumentation(span.scope)
         metadata = _metadata(span)
-        seen = _conversation(span, metadata)
+        sessions = [span.attributes.get(SESSION)], [metadata.get(key) for key in _METADATA_SESSIONS]
+        seen: list[Observation] = [*(conversation_of(*sessions) or own_conversation(span.attributes, _AI_SDK_SESSIONS))]
         # LangChain labels a tool with "agent" in its name as an agent; LlamaIndex puts a tool's name on the agent's step.
         is_named = TOOL_NAME in span.attributes and kind != "LLM" and source != "llama_index"
         if kind == "TOOL" or is_named:
@@ -113,7 +115,7 @@ class OpenInference(PlainDialect):
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return flattened.past_calls(flattened.read_messages(span.attributes).input)
+        return messages.past_calls(flattened.read_messages(span.attributes).input)
 
     def attribute(self, record: Record, key: str) -> Value:
         """Look up an attribute, else a member of the JSON text that producers put all metadata into."""
@@ -124,11 +126,6 @@ class OpenInference(PlainDialect):
 def _metadata(record: Record) -> JsonObject:
     written = record.attributes.get(METADATA)
     return {} if written is None else values.decoded_object(written)
-
-
-def _conversation(span: Span, metadata: JsonObject) -> list[Observation]:
-    found = conversation_of([span.attributes.get(SESSION)], [metadata.get(key) for key in _METADATA_SESSIONS])
-    return [*(found or own_conversation(span.attributes, _AI_SDK_SESSIONS))]
 
 
 def _openinference_tool(
@@ -171,7 +168,7 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
     agent = langchain.agent_name(metadata) if source == "langchain" else None
     read = flattened.read_messages(span.attributes)
     recorded = span.attributes.get(OUTPUT)
-    if flattened.is_shared_by_agent(span, source):
+    if source == "google_adk" and span.name.startswith(_AGENT_RUN):
         seen: list[Observation] = [*flattened.requested_in_run(read, span.attributes)]
     elif source == "google_genai" and (made := list(made_by_itself(recorded))):
         seen = [*made]
@@ -186,17 +183,20 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
             seen += calls
             seen += ran
         else:
-            found = flattened.requests(read.output)
+            found = [call for message in read.output for call in messages.calls_of(message)]
             complete = flattened.with_raw_output if source == "langchain" else flattened.with_response
             seen += flattened.observed(complete(found, recorded), agent)
     if flattened.is_empty(read, span.attributes) and not any(isinstance(one, CallRequested) for one in seen):
         seen = [replace(one, ending=one.ending or "empty") if isinstance(one, ModelCall) else one for one in seen]
     seen += _answers(span, source, read)
-    seen += flattened.texts(read)
+    spoken = [text for message in read.input if message.role == "system" and (text := message.text)]
+    seen += conventions.text_seen("system", spoken[-1] if spoken else None)
+    seen += conventions.newest_user_text(read.input)
+    seen += conventions.written_text(read.output)
     return seen
 
 
-def _answers(span: Span, source: str, read: flattened.Messages) -> Iterable[CallAnswered]:
+def _answers(span: Span, source: str, read: flattened.FlatMessages) -> Iterable[CallAnswered]:
     """Read the answers to calls: as the provider was given them, and what only the flattened messages have."""
     given = span.attributes.get(INPUT)
     provided = provider_answers(given)
@@ -224,12 +224,12 @@ def _enclosing(span: Span, kind: str, source: str, metadata: JsonObject) -> Iter
         yield found
     elif source == "haystack" and run is not None:
         yield from agents.haystack_history(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
-    elif source == "ag2" and (text := values.as_str(values.decoded_object(span.attributes.get(INPUT)).get("message"))):
-        yield MessageSeen(role="user", text=text)
+    elif source == "ag2":
+        yield from conventions.text_seen("user", values.decoded_object(span.attributes.get(INPUT)).get("message"))
     elif source == "claude_agent_sdk" and kind == "AGENT":
         text = span.attributes.get(INPUT)
-        if isinstance(text, str) and text and not text.startswith(("{", "[")):
-            yield MessageSeen(role="user", text=text)
+        if isinstance(text, str) and not text.startswith(("{", "[")):
+            yield from conventions.text_seen("user", text)
 
 
 SPAN_TYPE = "span_type"
@@ -269,10 +269,10 @@ class UiPath(PlainDialect):
             yield from _uipath_tool(span)
         elif kind == "AGENT":
             yield AgentRun(agent=span.name)
-            text = values.as_str(span.attributes.get(INPUT))
+            text = span.attributes.get(INPUT)
             # A function's arguments are no text of a user.
-            if text is not None and not text.startswith(("{", "[", '"')):
-                yield MessageSeen(role="user", text=text)
+            if isinstance(text, str) and not text.startswith(("{", "[", '"')):
+                yield from conventions.text_seen("user", text)
 
 
 def _uipath_tool(span: Span) -> Iterator[Observation]:

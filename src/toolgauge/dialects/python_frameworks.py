@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
-from toolgauge.model.literals import CLASS, parse_repr
+from toolgauge.model.literals import parse_repr
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
     OTHER_ERROR,
@@ -17,16 +17,15 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     CallExecuted,
-    MessageSeen,
     ModelCall,
     Observation,
-    ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
 from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, provider_messages, values
 from toolgauge.recognize.dialect import PlainDialect, ToolFields, named_tools
 from toolgauge.recognize.messages import AnyMessage, Message, Messages, messages_of, read_messages
+from toolgauge.recognize.provider_messages import haystack_messages
 
 AGENT_RUN = "haystack.agent.run"
 STEP_MODEL = "haystack.agent.step.llm"
@@ -87,24 +86,20 @@ class Haystack(PlainDialect):
                 yield from _answers(output.get("tool_messages"))
         elif span.name == AGENT_RUN:
             yield AgentRun(agent=None)
-            yield from self._offered(span.attributes.get(AGENT_TOOLS))
+            tools = _definitions(values.decoded(span.attributes.get(AGENT_TOOLS)))
+            yield from self._conventions.offered([*tools])
             given = _decoded_messages(span.attributes.get("haystack.agent.input")).get("messages")
-            yield from conventions.newest_user_text(_messages(given))
+            yield from conventions.newest_user_text(haystack_messages(given))
 
     def _given(self, span: Span) -> list[Message]:
         given = values.first(span.attributes, _MODEL_INPUTS)
-        return _messages(_decoded_messages(given).get("messages"))
+        return haystack_messages(_decoded_messages(given).get("messages"))
 
-    def _model(self, span: Span, prefix: str) -> Iterator[Observation]:
-        yield ModelCall()
+    def _model(self, span: Span, prefix: str) -> list[Observation]:
         given = _decoded_messages(span.attributes.get(prefix + ".input"))
-        yield from self._offered(given.get("tools"))
-        yield from conventions.received(_messages(given.get("messages")))
         replies = _decoded_messages(span.attributes.get(prefix + ".output")).get("replies")
-        yield from conventions.written(_messages(replies, "assistant"), None)
-
-    def _offered(self, value: Value) -> Iterator[ToolsOffered]:
-        yield from self._conventions.offered(list(_definitions(values.decoded(value))))
+        tools, messages = [*_definitions(given.get("tools"))], haystack_messages(given.get("messages"))
+        return self._model_call(ModelCall(), messages, haystack_messages(replies, "assistant"), tools)
 
 
 def _definitions(value: Json) -> Iterator[Json]:
@@ -150,42 +145,8 @@ def _decoded_messages(value: Value) -> JsonObject:
             return {}
 
 
-def _messages(written: Json, default_role: str = "") -> list[Message]:
-    return [_message(item, default_role) for item in values.as_list(written)]
-
-
-def _message(item: Json, default_role: str) -> Message:
-    if isinstance(item, str):
-        return Message({"role": default_role, "content": item}, default_role)
-    message = values.as_object(item)
-    # An enumeration's member keeps its class's name where it was written as text.
-    role = (values.as_str(message.get("role", message.get("_role"))) or "").rpartition(".")[2]
-    content = message.get("content", message.get("_content"))
-    if not isinstance(content, list):
-        return Message({"role": role, "parts": [{"type": "text", "content": content}]}, default_role)
-    return Message({"role": role, "parts": [_part(values.as_object(part)) for part in content]}, default_role)
-
-
-def _part(part: JsonObject) -> JsonObject:
-    """Turn a part into one of the conventions: `{"tool_call": ..}`, or the Python repr of its class."""
-    kind = values.as_str(part.get(CLASS))
-    call = part if kind == "ToolCall" else part.get("tool_call")
-    if isinstance(call, dict):
-        given: JsonObject = {} if call.get("arguments") is None else {"arguments": call["arguments"]}
-        return {"type": "tool_call", "id": call.get("id"), "name": call.get("tool_name"), **given}
-    returned = part if kind == "ToolCallResult" else part.get("tool_call_result")
-    if isinstance(returned, dict):
-        origin = values.as_object(returned.get("origin"))
-        call_id, name = values.as_str(origin.get("id")), values.as_str(origin.get("tool_name"))
-        if call_id is None and name is None:
-            return {}
-        answer: JsonObject = {"type": "tool_call_response", "id": call_id, "name": name}
-        return {**answer, "response": returned.get("result"), "is_error": returned.get("error")}
-    return {"type": "text", "content": part.get("text")}
-
-
 def _answers(messages: Json) -> Iterator[CallAnswered]:
-    for message in _messages(messages):
+    for message in haystack_messages(messages):
         yield from message.answers()
 
 
@@ -224,22 +185,18 @@ class LiveKit(PlainDialect):
             yield replace(call, agent=values.as_str(attributes.get(conventions.AGENT)))
         elif _OFFERED in attributes and conventions.OPERATION not in attributes:
             # The step around a model's request: it has the same content.
-            yield ModelCall(may_repeat=True)
             yield from named_tools(values.plain(attributes.get(_OFFERED)))
-            yield from conventions.received(self._given(span) or [])
-            calls = values.decoded(attributes.get(_REQUESTED))
-            text = attributes.get(_TEXT)
-            yield from conventions.written(
-                [Message({"tool_calls": calls, "content": values.plain(text)}, "assistant")], None
-            )
+            calls, text = values.decoded(attributes.get(_REQUESTED)), values.plain(attributes.get(_TEXT))
+            written = Message({"tool_calls": calls, "content": text}, "assistant")
+            yield from self._model_call(ModelCall(may_repeat=True), self._given(span), [written])
         else:
             for seen in self._conventions.read_span(span):
                 yield seen
-                if isinstance(seen, AgentRun) and (asked := values.as_str(attributes.get(_ASKED))):
-                    yield MessageSeen(role="user", text=asked)
+                if isinstance(seen, AgentRun):
+                    yield from conventions.text_seen("user", attributes.get(_ASKED))
 
     def _given(self, span: Span) -> list[Message] | None:
-        items = values.as_list(values.opened_object(span.attributes.get(_CONTEXT)).get("items"))
+        items = values.as_list(values.decoded_object(span.attributes.get(_CONTEXT)).get("items"))
         return messages_of(items, "user") if _CONTEXT in span.attributes else None
 
 
@@ -276,16 +233,14 @@ class LlamaIndex(PlainDialect):
         of_class, _, method = span.name.partition(".")
         if start is not None:
             sent, received = (conventions.token_count(end.get(key)) for key in _TOKENS)
-            yield ModelCall(input_tokens=sent, output_tokens=received)
-            yield from self._conventions.offered(start.get(_TOOLS))
-            yield from conventions.received(self._given(span))
             # Streamed outputs have no event: their calls come from the history of the next model call.
             message: dict[str, Json] = {
                 "blocks": values.decoded(end.get(_MESSAGE + "blocks")),
                 "additional_kwargs": {"tool_calls": values.decoded(end.get(_MESSAGE + "additional_kwargs.tool_calls"))},
             }
-            written = provider_messages.written({"message": message})
-            yield from conventions.written(messages_of([*written], "assistant"), None)
+            written = messages_of([*provider_messages.written({"message": message})], "assistant")
+            call = ModelCall(input_tokens=sent, output_tokens=received)
+            yield from self._model_call(call, self._given(span), written, start.get(_TOOLS))
         elif "Tool" in of_class and method in _TOOL_METHODS:
             found = _CALL.match(values.as_str(span.attributes.get(_STEP)) or "")
             if found is not None:
@@ -300,7 +255,7 @@ class LlamaIndex(PlainDialect):
 
     def _given(self, span: Span) -> list[Message]:
         start = conventions.event(span, _START) or {}
-        return messages_of(provider_messages.given(values.opened(start.get(_LLAMA_MESSAGES))), "user")
+        return messages_of(provider_messages.given(values.decoded(start.get(_LLAMA_MESSAGES))), "user")
 
 
 _CONTENT = "mirascope.response.content"
@@ -347,7 +302,6 @@ _FUNCTION_TOOLS = "function_tools"
 _PYDANTIC_AGENT = "agent_name"
 _AGENT_SPAN = "agent run"
 _TOOL_SPAN = "running tool"
-_MAX_EVENTS = 10_000
 _REPAIR = "\n\nFix the errors and try again."
 _VALIDATED = re.compile(r"\d{1,6} validation errors?: \[")
 
@@ -411,7 +365,7 @@ class PydanticAI(PlainDialect):
             elif _lists_waiting(attributes.get(_FINAL)):
                 # Calls for which the run stopped: a person has to approve them, or they are carried out elsewhere.
                 requests = values.decoded_object(attributes.get(_FINAL))
-                waiting = [item for key in _WAITING for item in values.as_list(requests.get(key))[:_MAX_EVENTS]]
+                waiting = [item for key in _WAITING for item in values.as_list(requests.get(key))]
                 for call in map(values.as_object, waiting):
                     call_id, name = values.as_str(call.get("tool_call_id")), values.as_str(call.get("tool_name"))
                     if call_id is not None:
@@ -433,8 +387,7 @@ def _lists_waiting(final: Value) -> bool:
 
 
 def _events(attributes: Mapping[str, Value]) -> list[JsonObject]:
-    recorded = values.as_list(values.decoded(attributes.get(_EVENTS)))
-    return [values.as_object(event) for event in recorded[-_MAX_EVENTS:]]
+    return [*map(values.as_object, values.as_list(values.decoded(attributes.get(_EVENTS))))]
 
 
 def _with_refusal(seen: Observation) -> Observation:

@@ -14,7 +14,6 @@ from toolgauge.model.observations import (
     CallAnswered,
     CallError,
     CallExecuted,
-    MessageSeen,
     Observation,
 )
 from toolgauge.model.ports import Grounds
@@ -157,9 +156,8 @@ class Traceloop(PlainDialect):
                 # A workflow is a run as well, but only LangGraph names it after the agent.
                 named = named or entity
             yield AgentRun(agent=named)
-            given = span.attributes.get(ENTITY_INPUT)
-            if integration == "agno" and kind == "agent" and isinstance(given, str) and given:
-                yield MessageSeen(role="user", text=given)
+            if integration == "agno" and kind == "agent":
+                yield from conventions.text_seen("user", span.attributes.get(ENTITY_INPUT))
         elif kind == "handoff":
             # Some releases cannot name it.
             target = values.as_str(span.attributes.get(HANDOFF_TO))
@@ -170,7 +168,9 @@ class Traceloop(PlainDialect):
             yield from self._task(span, integration)
 
     def _given(self, span: Span) -> list[Message] | None:
-        return None if conventions.INPUT in span.attributes else _received(span.attributes)
+        if conventions.INPUT in span.attributes:
+            return None
+        return [_message(fields, "user") for fields in values.numbered(span.attributes, _PROMPT)]
 
     def _task(self, span: Span, integration: str) -> Iterator[Observation]:
         """Read what the producer does not label: a tool or a graph run by a framework, or a model's older form."""
@@ -209,16 +209,10 @@ class Traceloop(PlainDialect):
                     yield one
             return
         agent = values.as_str(attributes.get(conventions.AGENT)) or values.as_str(attributes.get(LANGCHAIN_AGENT))
-        yield conventions.model_call(attributes, agent, finish=attributes.get("gen_ai.completion.0.finish_reason"))
-        functions = values.numbered(attributes, _FUNCTIONS)
-        yield from self._conventions.offered(functions or attributes.get(conventions.DEFINITIONS))
-        yield from conventions.received(_received(attributes))
+        call = conventions.model_call(attributes, agent, finish=attributes.get("gen_ai.completion.0.finish_reason"))
+        tools = values.numbered(attributes, _FUNCTIONS) or attributes.get(conventions.DEFINITIONS)
         written = [_message(fields, "assistant") for fields in values.numbered(attributes, _COMPLETION)]
-        yield from conventions.written(written, agent)
-
-
-def _received(attributes: Mapping[str, Value]) -> list[Message]:
-    return [_message(fields, "user") for fields in values.numbered(attributes, _PROMPT)]
+        yield from self._model_call(call, self._given(span), written, tools)
 
 
 def _message(fields: Mapping[str, Value], default_role: str) -> Message:
@@ -420,7 +414,7 @@ def _llamaindex_call(span: Span) -> CallExecuted | None:
         values.as_object(recorded.get("raw_input")).get("kwargs"),
         values.decoded_object(attributes.get(ENTITY_INPUT)).get("kwargs"),
     )
-    arguments: Content = next((Recorded(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
+    arguments: Content = next((values.part(value) for value in given if isinstance(value, dict)), NOT_RECORDED)
     if ARGUMENTS in attributes:
         arguments = values.arguments(attributes[ARGUMENTS])
     return answer.of(name, arguments, values.as_str(output.get("tool_id")), conventions.call_error(span))

@@ -13,8 +13,6 @@ from toolgauge.model.observations import (
     AgentRun,
     CallError,
     CallExecuted,
-    ConversationSeen,
-    MessageSeen,
     ModelCall,
     Observation,
 )
@@ -60,7 +58,9 @@ class Langfuse(PlainDialect):
 
     def _read(self, span: Span) -> Iterator[Observation]:
         kind = span.attributes.get(TYPE)
-        yield from _conversation(span)
+        keys = (prefix + key for key in _METADATA_SESSIONS for prefix in (_LANGFUSE_METADATA, TRACE_METADATA))
+        others = map(values.unquoted, map(span.attributes.get, keys))
+        yield from conversation_of(map(span.attributes.get, SESSIONS), others)
         if kind == "tool":
             call_id = _metadata(span, "tool_call_id")
             answer = langchain.tool_answer(span.attributes.get(OUTPUT))
@@ -70,12 +70,12 @@ class Langfuse(PlainDialect):
         elif kind == "generation":
             agent = _metadata(span, "lc_agent_name")
             sent, received = conventions.token_counts(span.attributes.get(USAGE))
-            yield ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
+            call = ModelCall(agent=agent, input_tokens=sent, output_tokens=received)
             given, tools = _given(values.decoded_or_text(span.attributes.get(INPUT)))
-            yield from self._conventions.offered([*tools])
-            yield from conventions.received(langchain.messages_of(given, "user"))
             written = provider_messages.written(values.decoded_or_text(span.attributes.get(OUTPUT)))
-            yield from conventions.written(langchain.messages_of(written, "assistant"), agent)
+            yield from self._model_call(
+                call, langchain.messages_of(given, "user"), langchain.messages_of(written, "assistant"), tools
+            )
         elif kind in ("agent", "chain", "span"):
             labelled = kind == "agent" and not _PART.match(span.name)
             metadata: JsonObject = {key: value for key in _RUN_METADATA if (value := _metadata(span, key)) is not None}
@@ -84,9 +84,7 @@ class Langfuse(PlainDialect):
                 run = langchain.agent_run(span.name, metadata, labelled=labelled)
             if run is not None:
                 yield run
-                asked = values.decoded_or_text(span.attributes.get(INPUT))
-                if isinstance(asked, str) and asked:
-                    yield MessageSeen(role="user", text=asked)
+                yield from conventions.text_seen("user", values.decoded_or_text(span.attributes.get(INPUT)))
             elif not labelled:
                 yield from langchain.node_answers(span.attributes.get(INPUT), span.attributes.get(OUTPUT))
                 # A generation's output leaves out the calls that LangChain could not parse; its node's has them.
@@ -112,12 +110,6 @@ class Langfuse(PlainDialect):
             if value is None:
                 value = values.unquoted(record.attributes.get(prefix + key))
         return value
-
-
-def _conversation(span: Span) -> list[ConversationSeen]:
-    keys = (prefix + key for key in _METADATA_SESSIONS for prefix in (_LANGFUSE_METADATA, TRACE_METADATA))
-    sessions = map(span.attributes.get, SESSIONS)
-    return conversation_of(sessions, map(values.unquoted, map(span.attributes.get, keys)))
 
 
 def _metadata(span: Span, key: str) -> str | None:
@@ -203,13 +195,12 @@ class LangSmith(PlainDialect):
             yield langchain.as_requested(_tool(span))
         elif kind == "llm":
             agent = values.as_str(span.attributes.get(_LANGSMITH_METADATA + "lc_agent_name"))
-            yield conventions.model_call(attributes, agent)
-            given = values.decoded_or_text(attributes.get(PROMPT))
-            tools = values.as_list(values.as_object(given).get("tools"))
-            yield from self._conventions.offered(attributes.get(conventions.DEFINITIONS) or tools)
-            yield from conventions.received(langchain.messages_of(provider_messages.given(given), "user"))
+            prompt = values.decoded_or_text(attributes.get(PROMPT))
+            tools = attributes.get(conventions.DEFINITIONS) or values.as_list(values.as_object(prompt).get("tools"))
+            given = langchain.messages_of(provider_messages.given(prompt), "user")
             written = provider_messages.written(values.decoded_or_text(attributes.get(COMPLETION)))
-            yield from conventions.written(langchain.messages_of(written, "assistant"), agent)
+            messages = langchain.messages_of(written, "assistant")
+            yield from self._model_call(conventions.model_call(attributes, agent), given, messages, tools)
         else:
             named = ((key, values.as_str(attributes.get(_LANGSMITH_METADATA + key))) for key in _RUN_METADATA)
             metadata: JsonObject = {key: value for key, value in named if value is not None}

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
@@ -176,8 +177,7 @@ _MEASURES = frozenset(("bytes", "chars", "length", "size", "truncated"))
 _MAX_BLOCKS = 100
 # `Error running tool (non-fatal): {'tool_name': .., 'error': ..}`, or the same as `message` and `data` of one object.
 _SDK_NOTES = ("Error running tool", "{'message': 'Error running tool", '{"message": "Error running tool')
-# The distinct instructions of one process, and the text of one.
-_MAX_KNOWN = 64
+# The longest instructions that are remembered.
 _MAX_KNOWN_TEXT = 65_536
 
 
@@ -373,29 +373,22 @@ def stopped_for_tools(attributes: Mapping[str, Value]) -> bool:
     return False
 
 
-def system(value: Value) -> list[MessageSeen]:
+def text_seen(role: Literal["system", "user", "assistant"], text: Value) -> tuple[MessageSeen, ...]:
+    """Return the text of a message as an observation; nothing where there is none."""
+    return (MessageSeen(role=role, text=text),) if isinstance(text, str) and text else ()
+
+
+def system(value: Value) -> tuple[MessageSeen, ...]:
     """Read system instructions."""
-    text = read_text(value) if value is not None else ""
-    return [MessageSeen(role="system", text=text)] if text else []
+    if isinstance(value, str) and len(value) <= _MAX_KNOWN_TEXT:
+        return _instructions(value)
+    return text_seen("system", read_text(value)) if value is not None else ()
 
 
-class InstructionsReader:
-    """Reads system instructions. They repeat with each model call: equal ones share one object in memory."""
-
-    def __init__(self) -> None:
-        # Without it, chat spans of 20 KB take 3 % more CPU.
-        self._known: dict[str, list[MessageSeen]] = {}
-
-    def read(self, value: Value) -> list[MessageSeen]:
-        """Read what `system` reads."""
-        if not isinstance(value, str) or len(value) > _MAX_KNOWN_TEXT:
-            return system(value)
-        seen = self._known.get(value)
-        if seen is None:
-            if len(self._known) >= _MAX_KNOWN:
-                self._known.pop(next(iter(self._known)))
-            seen = self._known[value] = system(value)
-        return seen
+# They repeat with each model call. Without it, chat spans of 20 KB take 3 % more CPU, and each has its own in memory.
+@lru_cache(maxsize=64)
+def _instructions(written: str) -> tuple[MessageSeen, ...]:
+    return text_seen("system", read_text(written))
 
 
 def received(messages: Messages) -> list[Observation]:
@@ -407,8 +400,8 @@ def instructions_and_answers(messages: Messages) -> list[Observation]:
     """Read the instructions and the answers to calls, message by message."""
     seen: list[Observation] = []
     for message in messages:
-        if message.role == "system" and (text := message.text):
-            seen.append(MessageSeen(role="system", text=text))
+        if message.role == "system":
+            seen += text_seen("system", message.text)
         seen += message.answers()
     return seen
 

@@ -7,14 +7,13 @@ Missing content stays `NOT_RECORDED`: half of all producers send none.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeAlias
 
+from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import Recorded
-from toolgauge.model.json import Json, Value
+from toolgauge.model.json import Value
 from toolgauge.model.observations import (
     AgentRun,
-    CallAnswered,
     CallRequested,
     MessageSeen,
     ModelCall,
@@ -34,14 +33,8 @@ Owner: TypeAlias = tuple[str | None, str | None]
 
 # Reading a shorter input again is as fast as remembering it.
 _SHORTEST = 1000
-_MOST_OWNERS = 1024
-_MOST_BYTES = 16 << 20
-# One input must not push out all others.
-_MOST_BYTES_OF_ONE = _MOST_BYTES // 4
-# Memory of an input without its texts, of an observation, and of an element of a value.
-_ENTRY_BYTES, _OBSERVATION_BYTES, _ELEMENT_BYTES = 600, 240, 80
-# Bytes that a character takes in the widest of texts.
-_WIDEST = 4
+# Characters of all inputs that are remembered, and of one: it must not push out all others.
+_MOST_CHARACTERS, _MOST_OF_ONE = 4 << 20, 1 << 20
 _JSON_SPACES = " \t\n\r"
 
 SCOPE = "litellm"
@@ -65,12 +58,11 @@ def _is_output(seen: Observation) -> bool:
 
 
 class ConventionsReader:
-    """Reads records; remembers tools, instructions and histories by `whose` id, so that only new history is read."""
+    """Reads records; remembers tools and histories by `whose` id, so that only new history is read."""
 
     def __init__(self) -> None:
         self._definitions = DefinitionReader()
         self._histories = HistoryReader()
-        self._instructions = conventions.InstructionsReader()
 
     def read(self, record: Record) -> list[Observation]:
         """Read one span or log record."""
@@ -168,7 +160,7 @@ class ConventionsReader:
 
     def _content(self, attributes: Mapping[str, Value], agent: str | None, whose: str | None) -> list[Observation]:
         seen: list[Observation] = [*self.offered(_definitions(attributes))]
-        seen += self._instructions.read(attributes.get(conventions.SYSTEM))
+        seen += conventions.system(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)
         if received is not None:
             seen += self._histories.received(received, (whose, agent))
@@ -180,7 +172,7 @@ class ConventionsReader:
     def _seen_by_agent(self, attributes: Mapping[str, Value]) -> list[Observation]:
         """Read an agent's messages for their text: the calls among them repeat those of its model calls."""
         seen: list[Observation] = [*self.offered(attributes.get(conventions.DEFINITIONS))]
-        seen += self._instructions.read(attributes.get(conventions.SYSTEM))
+        seen += conventions.system(attributes.get(conventions.SYSTEM))
         received = attributes.get(conventions.INPUT)
         if received is not None:
             seen += conventions.newest_user_text(read_messages(received, "user"))
@@ -232,111 +224,62 @@ def _executed(span: Span, prefix: str, protocol: Literal["mcp"] | None) -> Itera
 
 
 # A model call's input repeats the history before it: where a text begins as an earlier one and a comma follows, the rest is a list of
-# further messages. Otherwise reading a conversation would take the square of its length. All other texts are read whole.
+# further messages. Read whole each time, a history of 29 KB takes six times the CPU and nine times the memory.
 class _Known(Struct, frozen=True):
-    """What was read from an input: `begun` is its text without the last bracket, `kept` what was read may take in bytes."""
+    """The observations of an input: `begun` is its text without the last bracket."""
 
     begun: str
     count: int
     recorded: list[Observation]
     user: list[MessageSeen]
-    kept: int
 
 
-_NOTHING = _Known("", 0, [], [], 0)
+_NOTHING = _Known("", 0, [], [])
 
 
 class HistoryReader:
     """Reads inputs; remembers the newest of each owner as long as there is room."""
 
     def __init__(self) -> None:
-        self._known: dict[Owner, _Known] = {}
-        self._size = 0
+        self._known = LRUCache[Owner, _Known](_MOST_CHARACTERS, getsizeof=lambda known: len(known.begun))
 
     @property
     def remembered(self) -> int:
         """Number of inputs in memory."""
         return len(self._known)
 
-    @property
-    def size_bytes(self) -> int:
-        """About how many bytes they take, or more."""
-        return self._size
-
     def received(self, value: Value, owner: Owner) -> list[Observation]:
-        """Read what `content.received` reads."""
+        """Read what `conventions.received` reads."""
         known = self._read(value, owner) if isinstance(value, str) and len(value) >= _SHORTEST else None
         return conventions.received(read_messages(value, "user")) if known is None else [*known.recorded, *known.user]
 
     def _read(self, value: str, owner: Owner) -> _Known | None:
         if owner[0] is None or values.is_too_large(value):
             return None
-        text = value.strip()
-        known = self._known.get(owner)
-        if known is not None and text.startswith(known.begun):
-            rest = text[len(known.begun) :].lstrip(_JSON_SPACES)
+        text, before = value.strip(), self._known.get(owner, _NOTHING)
+        messages: Messages | None = None
+        if before.begun and text.startswith(before.begun):
+            rest = text[len(before.begun) :].lstrip(_JSON_SPACES)
             if rest == "]":
-                return known
+                return before
             messages = read_list("[" + rest[1:], "user") if rest.startswith(",") else None
-            # With nothing after its comma it is no JSON.
-            if messages and known.count + len(messages) <= MAX_ITEMS:
-                return self._remember(owner, text, known, messages)
-        messages = read_list(text, "user")
-        return self._remember(owner, text, _NOTHING, messages) if messages else None
-
-    def _remember(self, owner: Owner, text: str, before: _Known, messages: Messages) -> _Known:
-        """Read the messages with which the text ends, after what came before; keep all if there is room."""
-        recorded = conventions.instructions_and_answers(messages)
-        user = conventions.newest_user_text(messages)
+        # With nothing after its comma it is no JSON.
+        if not messages or before.count + len(messages) > MAX_ITEMS:
+            before, messages = _NOTHING, read_list(text, "user")
+        if not messages:
+            return None
+        recorded, user = conventions.instructions_and_answers(messages), conventions.newest_user_text(messages)
         if user and before.user and not user[0].follows:
             user = [replace(user[0], follows=True)]
-        new = text[len(before.begun) :]
-        # All texts read from it together are no longer, but one escaped character may make each take four bytes.
-        taken = new.__sizeof__() * (_WIDEST if "\\u" in new else 1)
         known = _Known(
             text[:-1].rstrip(_JSON_SPACES),
             before.count + len(messages),
             [*before.recorded, *recorded] if recorded else before.recorded,
             user or before.user,
-            before.kept + taken + _kept(recorded),
         )
-        self._forget(owner)
-        size = _size(owner, known)
-        if size <= _MOST_BYTES_OF_ONE:
+        if len(known.begun) <= _MOST_OF_ONE:
             self._known[owner] = known
-            self._size += size
-            while self._size > _MOST_BYTES or len(self._known) > _MOST_OWNERS:
-                self._forget(next(iter(self._known)))
         return known
-
-    def _forget(self, owner: Owner) -> None:
-        known = self._known.pop(owner, None)
-        if known is not None:
-            self._size -= _size(owner, known)
-
-
-def _size(owner: Owner, known: _Known) -> int:
-    return _ENTRY_BYTES + known.begun.__sizeof__() + owner[0].__sizeof__() + owner[1].__sizeof__() + known.kept
-
-
-def _kept(recorded: list[Observation]) -> int:
-    """Return how many bytes the observations take without their texts."""
-    size = len(recorded) * _OBSERVATION_BYTES
-    for seen in recorded:
-        if type(seen) is CallAnswered and type(seen.result) is Recorded:
-            level = [seen.result.value]
-            while level:
-                below: list[Json] = []
-                for value in level:
-                    if type(value) is dict:
-                        size += value.__sizeof__()
-                        below += value.values()
-                    elif type(value) is list:
-                        size += value.__sizeof__()
-                        below += value
-                size += len(below) * _ELEMENT_BYTES
-                level = below
-    return size
 
 
 # LiteLLM's callback leaves calls out of `gen_ai.output.messages`. They are on the span of the raw request, as a Python literal, and

@@ -4,7 +4,7 @@ What is missing may be anything: a tool on offer, a message, an argument with an
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -16,20 +16,19 @@ from toolgauge.model.records import Span
 def of_cut_span(span: Span, observations: Sequence[Observation]) -> tuple[Observation, ...]:
     """Return what holds all the same: no offer, no answer that is empty, and no arguments that may lack some of them."""
     keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
-    return tuple(_whole(observations, {key.rpartition(".")[2] for key in keys}))
-
-
-def _whole(observations: Sequence[Observation], last_words: set[str]) -> Iterator[Observation]:
+    last_words = {key.rpartition(".")[2] for key in keys}
+    whole: list[Observation] = []
     for seen in observations:
         match seen:
             case ToolsOffered():
                 continue
             case ModelCall(ending="empty"):
-                yield replace(seen, ending=None)
+                whole.append(replace(seen, ending=None))
             case CallRequested(arguments=arguments) | CallExecuted(arguments=arguments):
-                yield replace(seen, arguments=_cut(arguments, last_words))
+                whole.append(replace(seen, arguments=_cut(arguments, last_words)))
             case _:
-                yield seen
+                whole.append(seen)
+    return tuple(whole)
 
 
 def _cut(arguments: Content, last_words: set[str]) -> Content:

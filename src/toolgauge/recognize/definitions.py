@@ -45,14 +45,8 @@ _GOOGLE_COUNTS = frozenset(("minItems", "maxItems", "minLength", "maxLength", "m
 # Schemas of tools are a few levels deep; a deeper one is cut off, and is then only less strict.
 _MAX_DEPTH = 20
 
-# Texts that are remembered, and the memory that all of them may take.
-_MAX_TEXT = 1 << 20
-_MAX_BYTES = 16 << 20
-# What an entry, objects, lists, elements, and half a text may take beside their characters.
-_ENTRY_BYTES = 600
-_BYTES = {"{": 200, "[": 90, ",": 40, '"': 30, "'": 30}
-# One escaped character may make each character of a text take four bytes.
-_WIDEST = 4
+# Characters of all texts that are remembered, and of one.
+_MOST_CHARACTERS, _MOST_OF_ONE = 2 << 20, 1 << 20
 
 # An attribute's value, or several with their keys.
 _Written: TypeAlias = Value | tuple[tuple[str, Value], ...]
@@ -64,7 +58,7 @@ class DefinitionReader:
 
     def __init__(self) -> None:
         self._known = FIFOCache[tuple[object, _Written], tuple[tuple[ToolDefinition, ...], int]](
-            _MAX_BYTES, getsizeof=lambda known: known[1]
+            _MOST_CHARACTERS, getsizeof=lambda known: known[1]
         )
 
     def read(self, value: Value) -> tuple[ToolDefinition, ...]:
@@ -122,12 +116,8 @@ class DefinitionReader:
         except TypeError:
             return tuple(read(value))
         if known is None:
-            # Parsed, a text may take thirty times its size; the text itself is remembered too.
-            text = str(written)
-            size = _ENTRY_BYTES + text.__sizeof__() * (1 + (_WIDEST if "\\u" in text else 1))
-            size += sum([text.count(character) * each for character, each in _BYTES.items()])
-            known = tuple(read(value)), size
-            if len(text) <= _MAX_TEXT and size <= _MAX_BYTES:
+            known = tuple(read(value)), len(str(written))
+            if known[1] <= _MOST_OF_ONE:
                 self._known[read, written] = known
         return known[0]
 

@@ -10,17 +10,18 @@ from toolgauge.model.observations import (
     CallRequested,
     ConversationSeen,
     MessageSeen,
+    ModelCall,
     Observation,
     ToolDefinition,
     ToolsOffered,
 )
 from toolgauge.model.ports import Grounds
-from toolgauge.model.records import Record, Span
+from toolgauge.model.records import LogRecord, Record, Span
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.conventions_reader import ConventionsReader
-from toolgauge.recognize.messages import AnyMessage, past_calls
+from toolgauge.recognize.messages import Messages, past_calls
 
-_MAX_TOOLS = 1_000
+EVENT_NAME = "event.name"
 
 
 class ToolFields(Struct, frozen=True, kw_only=True):
@@ -53,6 +54,8 @@ class PlainDialect:
     scopes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     grounds: Grounds | None = None
+    # How the names of its log records begin, in the attribute `event.name`; only those of `scopes` are claimed.
+    events: str = ""
     # The producer's own keys of a conversation's id; `None` where `_read` looks for it.
     conversations: tuple[str, ...] | None = ()
     # Keys of which a span must have one where its scope is all that it has of the grounds.
@@ -62,11 +65,13 @@ class PlainDialect:
         self._conventions = ConventionsReader()
 
     def claims(self, record: Record) -> bool:
-        """Claim spans with one of the `grounds`."""
-        grounds = self.grounds
-        if not isinstance(record, Span) or grounds is None:
+        """Claim spans with one of the `grounds`, and log records of its `events`."""
+        attributes, grounds = record.attributes, self.grounds
+        if isinstance(record, LogRecord):
+            event = attributes.get(EVENT_NAME) if self.events and record.scope.name.startswith(self.scopes) else None
+            return isinstance(event, str) and event.startswith(self.events)
+        if grounds is None:
             return False
-        attributes = record.attributes
         # A loop costs half of what a generator does.
         for key in grounds.keys:
             if key in attributes:
@@ -79,22 +84,31 @@ class PlainDialect:
         return not self.needs or any(key in attributes for key in self.needs)
 
     def read(self, record: Record) -> Iterable[Observation]:
-        """Read one span; a dialect that reads log records too has a `read` of its own."""
-        if not isinstance(record, Span):
-            return ()
+        """Read one span or log record."""
+        found = self._read(record) if isinstance(record, Span) else self._read_log(record)
         if self.conversations is None:
-            return self._read(record)
-        return [*conventions.conversation(record.attributes, self.conversations), *self._read(record)]
+            return found
+        return [*conventions.conversation(record.attributes, self.conversations), *found]
 
     def _read(self, span: Span) -> Iterable[Observation]:  # noqa: ARG002 (for dialects to fill in)
         return ()
+
+    def _read_log(self, record: LogRecord) -> Iterable[Observation]:  # noqa: ARG002 (for dialects to fill in)
+        return ()
+
+    def _model_call(
+        self, call: ModelCall, given: Messages | None, written: Messages, tools: Value = None
+    ) -> list[Observation]:
+        """Return a model's call, the tools on offer, the messages that the model was given, and those that it wrote."""
+        received = conventions.received(given or ())
+        return [call, *self._conventions.offered(tools), *received, *conventions.written(written, call.agent)]
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
         given = self._given(span)
         return self._conventions.history(span) if given is None else past_calls(given)
 
-    def _given(self, span: Span) -> Iterable[AnyMessage] | None:  # noqa: ARG002 (for dialects to fill in)
+    def _given(self, span: Span) -> Messages | None:  # noqa: ARG002 (for dialects to fill in)
         """Return the messages that a model was given; `None` for those of the conventions."""
         return None
 
@@ -108,7 +122,7 @@ class PlainDialect:
 
 def named_tools(names: Json) -> list[ToolsOffered]:
     """Read the offer of a producer that records the names of tools alone."""
-    tools = [ToolDefinition(name=name) for name in values.as_list(names)[:_MAX_TOOLS] if isinstance(name, str) and name]
+    tools = [ToolDefinition(name=name) for name in values.as_list(names) if isinstance(name, str) and name]
     return [ToolsOffered(tools=tuple(tools))] if tools else []
 
 

@@ -58,7 +58,7 @@ def given(recorded: Content) -> Content:
     """Open the envelope of arguments; the same object where there is none."""
     if type(recorded) is Unparsed:
         # A list, which is how a message to the tool is written.
-        if recorded.text.startswith(_LIST_OF_MESSAGES) and (message := _tool_message(values.opened(recorded.text))):
+        if recorded.text.startswith(_LIST_OF_MESSAGES) and (message := _tool_message(values.decoded(recorded.text))):
             return values.arguments_inside(message["content"])
         return recorded
     found = recorded.value if type(recorded) is Recorded else None

@@ -104,7 +104,7 @@ def hosted_items(response: Value) -> list[Json] | None:
         return None
     if _HOSTED.search(response) is None:
         return None
-    opened = values.opened(response)
+    opened = values.decoded(response)
     answer = values.as_object(opened)
     return (
         values.as_list(opened) or values.as_list(answer.get("output")) or values.as_list(answer.get("content")) or None

@@ -31,7 +31,7 @@ from toolgauge.recognize.settings import (
     SpanValue,
     ValueSource,
 )
-from toolgauge.recognize.values import MAX_ITEMS
+from toolgauge.recognize.values import MAX_ITEMS, decoded_or_text
 
 _EACH = "*"
 # How a flag is written where a mapping wants a text.
@@ -87,21 +87,20 @@ class MappedDialect(PlainDialect):
                         agent=agent,
                     )
             case "model_call":
-                yield ModelCall(
+                call = ModelCall(
                     agent=agent,
                     stopped_for_tools=conventions.stopped_for_tools(record.attributes),
                     input_tokens=token_count(_value(record, mapping.input_tokens)),
                     output_tokens=token_count(_value(record, mapping.output_tokens)),
                 )
-                yield from self._conventions.offered(_value(record, mapping.tools))
-                yield from conventions.received(_given(record, mapping))
+                given, written = _given(record, mapping), _written(record, mapping)
+                seen = self._model_call(call, given, written, _value(record, mapping.tools))
                 if mapping.answers is not None:
-                    yield from _answers(record, mapping.answers)
-                written = conventions.written(_written(record, mapping), agent)
-                yield from written
+                    seen += _answers(record, mapping.answers)
                 if mapping.requests is not None:
-                    first = sum(isinstance(seen, CallRequested) for seen in written)
-                    yield from _requests(record, mapping.requests, agent, first)
+                    first = sum(isinstance(one, CallRequested) for one in seen)
+                    seen += _requests(record, mapping.requests, agent, first)
+                yield from seen
             case "agent_run":
                 yield AgentRun(agent=agent)
                 yield from self._conventions.offered(_value(record, mapping.tools))
@@ -139,7 +138,8 @@ def _holds(attributes: Mapping[str, Value], key: str, wanted: object) -> bool:
 
 
 def _error(span: Span, mapping: SpanMapping) -> CallError | None:
-    message = _text(_value(span, mapping.error))
+    recorded = values.plain(_value(span, mapping.error))
+    message = recorded or "" if isinstance(recorded, str | None) else values.dump(recorded)
     if known := conventions.call_error(span):
         return known if known.message or not message else CallError(kind=known.kind, message=message)
     if message or any(_holds(span.attributes, key, wanted) for key, wanted in mapping.failed.items()):
@@ -148,16 +148,18 @@ def _error(span: Span, mapping: SpanMapping) -> CallError | None:
 
 
 def _given(span: Span, mapping: SpanMapping) -> list[Message]:
-    return messages_of(provider_messages.given(unwrapped(_json(_value(span, mapping.input)))), "user")
+    return messages_of(provider_messages.given(unwrapped(decoded_or_text(_value(span, mapping.input)))), "user")
 
 
 def _written(span: Span, mapping: SpanMapping) -> list[Message]:
-    return messages_of([*provider_messages.written(unwrapped(_json(_value(span, mapping.output))))], "assistant")
+    return messages_of(
+        [*provider_messages.written(unwrapped(decoded_or_text(_value(span, mapping.output))))], "assistant"
+    )
 
 
 def _requests(span: Span, mapping: Requests, agent: str | None, first: int) -> Iterator[CallRequested]:
     position = first
-    for item in _at(_json(span.attributes.get(mapping.attribute)), mapping.path):
+    for item in _at(decoded_or_text(span.attributes.get(mapping.attribute)), mapping.path):
         name = values.as_str(_first(item, mapping.tool_name))
         if name is not None:
             yield CallRequested(
@@ -171,7 +173,7 @@ def _requests(span: Span, mapping: Requests, agent: str | None, first: int) -> I
 
 
 def _answers(span: Span, mapping: Answers) -> Iterator[CallAnswered]:
-    for item in _at(_json(span.attributes.get(mapping.attribute)), mapping.path):
+    for item in _at(decoded_or_text(span.attributes.get(mapping.attribute)), mapping.path):
         call_id = values.identifier(_first(item, mapping.call_id))
         name = values.as_str(_first(item, mapping.tool_name))
         if call_id is not None or name is not None:
@@ -185,7 +187,7 @@ def _value(span: Span, place: SpanValue | None) -> Value:
     if place.span_name is not None:
         return span.name.removeprefix(place.span_name).strip() if span.name.startswith(place.span_name) else None
     found = _recorded(span, place)
-    return _first(_json(found), place.path) if place.path else found
+    return _first(decoded_or_text(found), place.path) if place.path else found
 
 
 def _recorded(span: Span, place: ValueSource) -> Value:
@@ -207,7 +209,9 @@ def event_value(span: Span, name: str, key: str | None) -> Value:
     found = [value for event in events if (value := event.get(key)) is not None]
     if len(found) == 1:
         return found[0]
-    return [item for value in map(_json, found) for item in (value if isinstance(value, list) else [value])] or None
+    return [
+        item for value in map(decoded_or_text, found) for item in (value if isinstance(value, list) else [value])
+    ] or None
 
 
 def _content(span: Span, place: SpanValue | None, read: Callable[[Value], Content]) -> Content:
@@ -223,17 +227,6 @@ def _content(span: Span, place: SpanValue | None, read: Callable[[Value], Conten
     return read(found)
 
 
-def _json(value: Value) -> Json:
-    """Open JSON text; text that is none is itself."""
-    match values.envelope(value):
-        case Recorded(found):
-            return found
-        case Unparsed(text, "unparsable"):
-            return text
-        case _:
-            return None
-
-
 def _first(value: Json, path: Path | None) -> Json:
     return None if path is None else next(iter(_at(value, path)), None)
 
@@ -242,9 +235,9 @@ def _at(value: Json, path: Path) -> list[Json]:
     """Return the values at the end of the path, in order; JSON text on the way is opened."""
     found = [value]
     for step in path:
-        found = [inner for one in found for inner in _step(_json(one) if isinstance(one, str) else one, step)][
-            :MAX_ITEMS
-        ]
+        found = [
+            inner for one in found for inner in _step(decoded_or_text(one) if isinstance(one, str) else one, step)
+        ][:MAX_ITEMS]
     return found
 
 
@@ -258,9 +251,3 @@ def _step(value: Json, step: str) -> Iterable[Json]:
             return (value[step],) if value.get(step) is not None else ()
         case _:
             return ()
-
-
-def _text(value: Value) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return values.dump(values.plain(value))

@@ -430,35 +430,15 @@ def _first_text(source: JsonObject, keys: tuple[str, ...]) -> str | None:
     return None
 
 
-class PastMessage(Struct, frozen=True):
-    """A message of a history: the calls that it asks for, whether it answers any, and the text of one by the user."""
-
-    calls: Sequence[CallRequested] = ()
-    has_answers: bool = False
-    user: str = ""
-
-
 def past_calls(messages: Iterable[AnyMessage]) -> Iterator[CallRequested | MessageSeen]:
-    """Yield the calls of a history and the texts of the user."""
-    return numbered(
-        PastMessage(
-            calls=calls_of(message) if message.role != "tool" else (),
-            has_answers=bool(message.answers()),
-            user=message.text if message.role == "user" else "",
-        )
-        for message in messages
-    )
-
-
-def numbered(messages: Iterable[PastMessage]) -> Iterator[CallRequested | MessageSeen]:
-    """Yield calls and texts of messages, counting `output` and `position` from 0; an answer or a user's message ends an output."""
+    """Yield the calls of a history and the texts of the user; an answer or a user's message ends an output, counted from 0."""
     output, position = 0, 0
     for message in messages:
-        if message.user:
+        if message.role == "user" and (text := message.text):
             output, position = (output + 1, 0) if position else (output, position)
-            yield MessageSeen(role="user", text=message.user)
-        for call in message.calls:
+            yield MessageSeen(role="user", text=text)
+        for call in calls_of(message) if message.role != "tool" else ():
             yield replace(call, output=output, position=position)
             position += 1
-        if message.has_answers:
+        if message.role == "tool" or message.answers():
             output, position = (output + 1, 0) if position else (output, position)

@@ -2,22 +2,18 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded
-from toolgauge.model.json import JsonObject, Value
-from toolgauge.model.literals import CLASS, parse_repr
+from toolgauge.model.content import NOT_RECORDED, Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import parse_repr
 from toolgauge.model.names import stable_name
 from toolgauge.model.observations import (
-    OTHER_ERROR,
     AgentRun,
-    CallAnswered,
-    CallError,
     CallExecuted,
-    CallRequested,
     CodeExecuted,
     MessageSeen,
     Observation,
@@ -25,8 +21,10 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Scope, Span
 from toolgauge.recognize import langchain, values
-from toolgauge.recognize.messages import calls_of, read_messages
+from toolgauge.recognize.conventions import text_seen
+from toolgauge.recognize.messages import Message, Messages, calls_of, read_messages
 from toolgauge.recognize.openinference_tools import INPUT, OUTPUT, span_error
+from toolgauge.recognize.provider_messages import haystack_messages
 
 _SCOPE = re.compile(r"openinference[.-]instrumentation[.-]([a-z0-9_-]+)", re.IGNORECASE)
 
@@ -113,73 +111,45 @@ def agent_run(span: Span, kind: str, instrumentation: str, metadata: JsonObject)
 # which sum up several model outputs: they complete tool spans, and stand alone where there are none.
 def crew_history(output: Value, agent: str | None) -> Iterator[Observation]:
     """Read the messages of a CrewAI task."""
-    position = 0
-    texts: dict[str, str] = {}
-    for number, message in enumerate(read_messages(values.as_object(values.decoded(output)).get("messages"), "user")):
-        for call in calls_of(message):
-            yield replace(call, position=position, agent=agent, output=number, by_provider=False)
-            position += 1
-        for answer in message.answers():
-            yield CallAnswered(call_id=answer.call_id, name=answer.name, result=answer.result)
-        # The user's text is wrapped in CrewAI's prompt; the task's own description is reported instead.
-        if message.role != "user" and message.text:
-            texts[message.role] = message.text
-    yield from _newest(texts)
-
-
-def _newest(texts: Mapping[str, str]) -> Iterator[MessageSeen]:
-    for role in _TEXT_ROLES:
-        if role in texts:
-            yield MessageSeen(role=role, text=texts[role])
+    messages = read_messages(values.decoded_object(output).get("messages"), "user")
+    # The user's text is wrapped in CrewAI's prompt; the task's own description is reported instead.
+    for seen in _history(messages, agent, frozenset()):
+        if not isinstance(seen, MessageSeen) or seen.role != "user":
+            yield seen
 
 
 def haystack_history(given: Value, output: Value) -> Iterator[Observation]:
     """Read the messages that a Haystack agent added to those it was given."""
-    earlier = {_call_id(part) for message in _chat_messages(given) for part in _parts(message)} - {None}
+    earlier = [call.call_id for message in _chat_messages(given) for call in calls_of(message)]
+    return _history(_chat_messages(output), None, frozenset(filter(None, earlier)))
+
+
+def _history(messages: Messages, agent: str | None, earlier: Collection[str]) -> Iterator[Observation]:
     position = 0
     texts: dict[str, str] = {}
-    for number, message in enumerate(_chat_messages(output)):
-        for part in _parts(message):
-            kind, call_id = part.get(CLASS), _call_id(part)
-            if kind == "ToolCall" and call_id not in earlier:
-                name, written = values.as_str(part.get("tool_name")), part.get("arguments")
-                if name is not None:
-                    arguments: Content = Recorded(written) if isinstance(written, dict) else NOT_RECORDED
-                    yield CallRequested(
-                        position=position, name=name, call_id=call_id, arguments=arguments, output=number
-                    )
+    for number, message in enumerate(messages):
+        for call in calls_of(message):
+            if call.call_id not in earlier:
+                yield replace(call, position=position, agent=agent, output=number, by_provider=False)
                 position += 1
-            elif kind == "ToolCallResult":
-                origin, returned = values.as_object(part.get("origin")), part.get("result")
-                failed = part.get("error") is True
-                yield CallAnswered(
-                    call_id=values.as_str(origin.get("id")),
-                    name=values.as_str(origin.get("tool_name")),
-                    result=values.returned(returned),
-                    error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
-                )
-            elif kind == "TextContent":
-                texts[str(message.get("_role"))] = values.as_str(part.get("text")) or ""
-    yield from _newest(texts)
+        yield from message.answers()
+        if message.text:
+            texts[message.role] = message.text
+    for role in _TEXT_ROLES:
+        yield from text_seen(role, texts.get(role))
 
 
-def _parts(message: JsonObject) -> Iterator[JsonObject]:
-    return map(values.as_object, values.as_list(message.get("_content")))
-
-
-def _call_id(part: JsonObject) -> str | None:
-    return values.as_str(part.get("id")) if part.get(CLASS) == "ToolCall" else None
-
-
-def _chat_messages(value: Value) -> Iterator[JsonObject]:
+def _chat_messages(value: Value) -> list[Message]:
     room = _MAX_REPRS
-    for text in values.as_list(values.as_object(values.decoded(value)).get("messages")):
+    found: list[Json] = []
+    for text in values.as_list(values.decoded_object(value).get("messages")):
         if isinstance(text, str) and len(text) <= room:
             room -= len(text)
             try:
-                yield values.as_object(parse_repr(text))
+                found.append(parse_repr(text))
             except ValueError:
                 continue  # one message that cannot be read says nothing about the others
+    return haystack_messages(found)
 
 
 def called_name(title: str, description: Value) -> str:
@@ -210,8 +180,7 @@ def offered_tools(given: Value) -> tuple[ToolDefinition, ...]:
 def task_texts(tasks: Value) -> Iterator[MessageSeen]:
     """Read the tasks of a crew, the nearest thing to a user's text that CrewAI records."""
     for task in values.as_list(values.decoded(tasks)):
-        if text := values.as_str(values.as_object(task).get("description")):
-            yield MessageSeen(role="user", text=text)
+        yield from text_seen("user", values.as_object(task).get("description"))
 
 
 def offered_names(attributes: Mapping[str, Value]) -> tuple[ToolDefinition, ...]:

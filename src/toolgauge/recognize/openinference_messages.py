@@ -5,29 +5,26 @@ be written twice (in `tool_calls` and in `contents`): read naively, calls would 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, Recorded
-from toolgauge.model.json import Json, Value
-from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested, MessageSeen
-from toolgauge.model.records import Span
+from toolgauge.model.content import Content, Recorded
+from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested
 from toolgauge.recognize import values
 from toolgauge.recognize.endings import is_for_tools
 from toolgauge.recognize.hosted_tools import hosted_item
 from toolgauge.recognize.langchain import generated, rejected
-from toolgauge.recognize.messages import PastMessage, is_media_type, numbered
+from toolgauge.recognize.messages import Message, calls_of
 
 _OUTPUT_MESSAGES = "llm.output_messages."
 _MESSAGES = (_OUTPUT_MESSAGES, "llm.input_messages.")
 
-_SYSTEM_ROLES = ("system", "developer")
 _USER_ROLES = ("user", "human")
-_ASSISTANT_ROLES = ("assistant", "ai", "model")
 # More messages than any model's window holds: an index beyond is an attack on memory, not a message.
 _MAX_INDEX = 100_000
 # Longer keys are split each time.
@@ -46,32 +43,83 @@ Part: TypeAlias = dict[str, Value]
 
 _MARKS = ('"tool_calls":[{', '"tool_calls": [{', '"function_call":{', '"function_call": {')
 
-_AGENT_RUN = "invoke_agent "
 _OUTPUT = "output.value"
-_USER = "user"
 
 
-class Message(Struct):
-    """One message, its keys grouped: `fields` without an index, lists by index; the role in lower case, "" when not recorded."""
+class _Keys(Struct):
+    """The keys of one message: `fields` without an index, lists by index."""
 
     fields: Part = {}
     tool_calls: dict[int, Part] = {}
     contents: dict[int, Part] = {}
     functions: dict[int, Value] = {}
-    role: str = ""
 
 
-class Messages(Struct):
+class FlatMessage(Message):
+    """One message, with its own `keys`."""
+
+    __slots__ = ("keys",)
+
+    def __init__(self, keys: _Keys) -> None:
+        self.keys = keys
+        fields, parts = keys.fields, list[Json]()
+        role, content = (values.as_str(fields.get("role")) or "").lower(), values.as_str(fields.get("content"))
+        # Anthropic writes a tool's answer as a user's message.
+        role = "tool" if role in _USER_ROLES and "tool_call_id" in fields else role
+        for _, part in sorted(keys.contents.items()):
+            text = None if content is not None else values.as_str(part.get("text"))
+            text = text and text.removeprefix(_TASK_PREFIX)
+            parts.append({"type": values.as_str(part.get("type")) or "", "text": text})
+        if content is not None:
+            parts.append({"type": "text", "text": content.removeprefix(_TASK_PREFIX)})
+        super().__init__({"role": role, "content": parts, "tool_calls": [*map(_call, _call_parts(keys))]}, "")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the message holds neither text nor anything else; reasoning is none."""
+        keys = self.keys
+        parts = [one for one in keys.contents.values() if one.get("type") != "reasoning" and one.get("text") != ""]
+        fields = [name for name, value in keys.fields.items() if name not in _BESIDE_TEXT and value not in ("", None)]
+        return self.role == "assistant" and not (parts or fields or keys.tool_calls or keys.functions)
+
+    @property
+    def result(self) -> Content:
+        """The message as what a tool returned."""
+        written = self.keys.fields.get("content")
+        return values.result(self.text or None if written is None else written)
+
+    def answers(self) -> list[CallAnswered]:
+        """Read the answers to calls, in order."""
+        found: list[CallAnswered] = []
+        for _, function in sorted(self.keys.functions.items()):
+            # autogen's answers: JSON of name, content, call_id, is_error.
+            recorded = values.decoded_object(function)
+            if "call_id" in recorded or "name" in recorded:
+                call_id, name = values.as_str(recorded.get("call_id")), values.as_str(recorded.get("name"))
+                returned, failed = recorded.get("content"), recorded.get("is_error") is True
+                error = CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None
+                found.append(CallAnswered(call_id=call_id, name=name, result=values.returned(returned), error=error))
+        call_id, name = (values.as_str(self.keys.fields.get(key)) for key in ("tool_call_id", "name"))
+        if call_id or (self.role == "tool" and name):
+            return [*found, CallAnswered(call_id=call_id, name=name, result=self.result)]
+        # BeeAI's answers: each part of one message names its call.
+        for _, part in sorted(self.keys.contents.items()):
+            if (call_id := values.as_str(part.get(_PART_ID))) is not None:
+                found.append(CallAnswered(call_id=call_id, result=values.result(part.get("text"))))
+        return found
+
+
+class FlatMessages(Struct):
     """The messages of a model span in the order of their indices."""
 
-    output: list[Message]
-    input: list[Message]
+    output: list[FlatMessage]
+    input: list[FlatMessage]
 
 
-def read_messages(attributes: Mapping[str, Value]) -> Messages:
+def read_messages(attributes: Mapping[str, Value]) -> FlatMessages:
     """Group the flattened keys of a model span by message."""
-    given: dict[int, Message] = {}
-    written: dict[int, Message] = {}
+    given: dict[int, _Keys] = {}
+    written: dict[int, _Keys] = {}
     for key in attributes:
         if not key.startswith(_MESSAGES):
             continue
@@ -82,12 +130,9 @@ def read_messages(attributes: Mapping[str, Value]) -> Messages:
         value, messages = attributes.get(key), written if is_output else given
         message = messages.get(number)
         if message is None:
-            message = messages[number] = Message()
+            message = messages[number] = _Keys()
         if at is None:
-            if place not in message.fields:
-                message.fields[place] = value
-                if place == "role" and isinstance(value, str):
-                    message.role = value.lower()
+            message.fields.setdefault(place, value)
         elif place == "tool_calls":
             message.tool_calls.setdefault(at, {})[name] = value
         elif place == "contents":
@@ -96,8 +141,9 @@ def read_messages(attributes: Mapping[str, Value]) -> Messages:
             message.functions[at] = value
         elif place == "content":  # claude-agent-sdk numbers the texts of one message
             message.contents.setdefault(at, {})["text"] = value
-    return Messages(
-        output=[written[number] for number in sorted(written)], input=[given[number] for number in sorted(given)]
+    return FlatMessages(
+        output=[FlatMessage(written[number]) for number in sorted(written)],
+        input=[FlatMessage(given[number]) for number in sorted(given)],
     )
 
 
@@ -123,31 +169,24 @@ def _index(text: str) -> int | None:
     return int(text)
 
 
-def requests(messages: list[Message]) -> list[CallRequested]:
-    """Read the calls that the model asked for, in its order; their positions are not numbered yet."""
-    return [request for message in messages for part in _call_parts(message) if (request := _request(part))]
-
-
-def _call_parts(message: Message) -> list[Part]:
+def _call_parts(keys: _Keys) -> list[Part]:
     # The ordered variant, `contents`, repeats what `tool_calls` says; it counts only where it stands alone.
-    for group in (message.tool_calls, message.contents):
+    for group in (keys.tool_calls, keys.contents):
         if parts := [group[index] for index in sorted(group) if "function.name" in group[index]]:
             return parts
-    fields = message.fields
+    fields = keys.fields
     if "function_call_name" not in fields:
         return []
     written = fields.get("function_call_arguments_json")
     return [{"function.name": fields["function_call_name"], "function.arguments": written}]
 
 
-def _request(part: Part) -> CallRequested | None:
-    name = part.get("function.name")
-    # A model may write an empty name; what is hidden has no id either.
-    if not isinstance(name, str) or not (name or values.as_str(part.get("id"))):
-        return None
-    hosted = hosted_item(name)
-    call = _called(name, part.get("id"), part.get("function.arguments"))
-    return call if hosted is None else replace(call, name=hosted, by_provider=True)
+def _call(part: Part) -> JsonObject:
+    name, written = part.get("function.name"), values.plain(part.get("function.arguments"))
+    hosted = hosted_item(name) if isinstance(name, str) else None
+    # Instrumentations leave the arguments out when the model gave none; hidden outputs hide the name as well.
+    call: JsonObject = {"name": hosted or values.plain(name), "arguments": "" if written is None else written}
+    return {**call, "id": values.as_str(part.get("id")), "builtin": hosted is not None}
 
 
 def _called(name: str, call_id: Value, given: Value) -> CallRequested:
@@ -203,120 +242,36 @@ def with_raw_output(found: list[CallRequested], raw: Value) -> list[CallRequeste
     return [*recorded, *unusable]
 
 
-def answers(messages: list[Message]) -> Iterator[CallAnswered]:
+def answers(messages: list[FlatMessage]) -> Iterator[CallAnswered]:
     """Read the answers to earlier calls from the history that the model was given."""
     waiting: list[CallRequested] = []
     for message in messages:
-        if message.role in _ASSISTANT_ROLES:
-            waiting = requests([message])
-            continue
-        fields = message.fields
-        call_id, name, text = fields.get("tool_call_id"), fields.get("name"), fields.get("content")
-        if text is None:
-            text = _text(message)
-        is_answer = message.role in ("tool", "function")
-        result = NOT_RECORDED
-        # All other texts are only looked at: they may lack their end.
-        if text is not None and (is_answer or call_id or (isinstance(text, str) and text.lstrip()[:1] in _QUOTED)):
-            result = values.result(text)
-        for index in sorted(message.functions):
-            # autogen's answers: JSON of name, content, call_id, is_error.
-            recorded = values.decoded_object(message.functions[index])
-            if "call_id" in recorded or "name" in recorded:
-                returned, failed = recorded.get("content"), recorded.get("is_error") is True
-                yield CallAnswered(
-                    call_id=values.as_str(recorded.get("call_id")),
-                    name=values.as_str(recorded.get("name")),
-                    result=values.returned(returned),
-                    error=CallError(kind=OTHER_ERROR, message=values.text_of(returned)) if failed else None,
-                )
-        if call_id or (is_answer and name):
-            yield CallAnswered(call_id=values.as_str(call_id), name=values.as_str(name), result=result)
-            continue
-        parts = [message.contents[index] for index in sorted(message.contents)]
-        if is_answer and not message.functions and not any(_PART_ID in part for part in parts):
+        found = message.answers()
+        if message.role == "assistant":
+            waiting = calls_of(message)
+        elif found or message.role != "tool" or message.keys.functions:
+            yield from found
+        elif waiting:
             # Answers that name nothing come in the order of the calls.
-            if waiting:
-                call = waiting.pop(0)
-                yield CallAnswered(call_id=call.call_id, name=call.name, result=result)
-            continue
-        for part in parts:
-            # BeeAI's answers: each part of one message names its call.
-            if (part_id := values.as_str(part.get(_PART_ID))) is not None:
-                text = part.get("text")
-                yield CallAnswered(call_id=part_id, result=NOT_RECORDED if text is None else values.result(text))
+            call = waiting.pop(0)
+            yield CallAnswered(call_id=call.call_id, name=call.name, result=message.result)
 
 
-def past_calls(messages: list[Message]) -> Iterator[CallRequested | MessageSeen]:
-    """Read the calls in a model's input, and the texts of the user between them."""
-    return numbered(
-        PastMessage(
-            calls=list(observed(requests([message]), None)) if message.role in _ASSISTANT_ROLES else (),
-            has_answers=message.role not in (*_ASSISTANT_ROLES, *_USER_ROLES) or "tool_call_id" in message.fields,
-            user=(_text(message) or "").removeprefix(_TASK_PREFIX)
-            if message.role in _USER_ROLES and "tool_call_id" not in message.fields
-            else "",
-        )
-        for message in messages
-    )
-
-
-def texts(messages: Messages) -> Iterable[MessageSeen]:
-    """Read the system prompt, the newest user text and what the model wrote."""
-    found = (
-        _newest(messages.input, _SYSTEM_ROLES, "system"),
-        _newest(messages.input, _USER_ROLES, "user"),
-        _newest(messages.output, _ASSISTANT_ROLES, "assistant"),
-    )
-    return filter(None, found)
-
-
-def _newest(
-    messages: list[Message], roles: tuple[str, ...], role: Literal["system", "user", "assistant"]
-) -> MessageSeen | None:
-    spoken = [message for message in messages if message.role in roles]
-    for message in reversed(spoken):
-        # Anthropic writes a tool's answer as a user's message.
-        if "tool_call_id" not in message.fields and (text := _text(message)):
-            return MessageSeen(
-                role=role,
-                text=text.removeprefix(_TASK_PREFIX),
-                follows=role == "user" and message is not spoken[0],
-                has_media=any(is_media_type(part.get("type")) for one in spoken for part in one.contents.values()),
-            )
-    return None
-
-
-def _text(message: Message) -> str | None:
-    value = message.fields.get("content")
-    if isinstance(value, str) and value:
-        return value
-    parts = [message.contents[i].get("text") for i in sorted(message.contents)]
-    return "\n".join(part for part in parts if isinstance(part, str)) or None
-
-
-def finish_reason(attributes: Mapping[str, Value], messages: Messages) -> Value:
+def finish_reason(attributes: Mapping[str, Value], messages: FlatMessages) -> Value:
     """Return why the model stopped; `None` where that is not recorded."""
-    written = messages.output[-1].fields.get("finish_reason") if messages.output else None
+    written = messages.output[-1].keys.fields.get("finish_reason") if messages.output else None
     return next((found for key in _FINISHES if (found := attributes.get(key)) is not None), written)
 
 
-def is_empty(messages: Messages, attributes: Mapping[str, Value]) -> bool:
+def is_empty(messages: FlatMessages, attributes: Mapping[str, Value]) -> bool:
     """Return whether an output was recorded and holds nothing: neither text nor anything else."""
     # Hidden texts are masked, and hidden outputs have no message.
-    if not messages.output or not all(map(_is_empty, messages.output)):
+    if not messages.output or not all(message.is_empty for message in messages.output):
         return False
     raw, finish = attributes.get(_OUTPUT), finish_reason(attributes, messages)
     # A raw output that is no response is a text; LlamaIndex writes the role before it.
     is_text = isinstance(raw, str) and raw.lstrip()[:1] not in _QUOTED and _NO_TEXT.fullmatch(raw.strip()) is None
     return not is_text and not is_for_tools(finish)
-
-
-def _is_empty(message: Message) -> bool:
-    parts = [*message.tool_calls.values(), *message.functions.values()]
-    parts += [part for part in message.contents.values() if part.get("type") != "reasoning" and part.get("text") != ""]
-    other = [name for name, value in message.fields.items() if name not in _BESIDE_TEXT and value not in ("", None)]
-    return message.role in _ASSISTANT_ROLES and not parts and not other
 
 
 # Without the ids in the provider's own response, an answer in the next request finds no call.
@@ -349,16 +304,11 @@ def with_response(found: list[CallRequested], raw: Value) -> list[CallRequested]
 
 # ADK opens no span for a model call: each call's attributes replace the previous ones on the span of the agent's run. Read as one
 # model call it would ask for calls of two outputs; the requested calls are in the history that the last call was given.
-def is_shared_by_agent(span: Span, instrumentation: str) -> bool:
-    """Return whether a model span is an agent's run that may hold several model calls."""
-    return instrumentation == "google_adk" and span.name.startswith(_AGENT_RUN)
-
-
-def requested_in_run(messages: Messages, attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
+def requested_in_run(messages: FlatMessages, attributes: Mapping[str, Value]) -> Iterator[CallRequested]:
     """Yield what the outputs of this run asked for: those in the history, and the last one."""
-    asked = [requests([message]) for message in messages.input]
+    asked = [calls_of(message) for message in messages.input]
     # What came before the newest user's message belongs to earlier runs.
-    newest = max((at + 1 for at, one in enumerate(messages.input) if one.role == _USER and not asked[at]), default=0)
+    newest = max((at + 1 for at, one in enumerate(messages.input) if one.role == "user" and not asked[at]), default=0)
     outputs = list(filter(None, asked[newest:]))
     outputs.append(google_calls(values.decoded_object(attributes.get(_OUTPUT)).get("content")))
     numbered_calls = ((number, call) for number, found in enumerate(outputs) for call in found)

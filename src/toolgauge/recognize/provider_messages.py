@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from toolgauge.model.json import Json, JsonObject, Value
+from toolgauge.model.literals import CLASS
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError
 from toolgauge.recognize import values
 from toolgauge.recognize.hosted_tools import code_execution
@@ -16,7 +17,7 @@ def provider_answers(request: Value) -> list[CallAnswered]:
     """Read the answers, with failures, in a request of Anthropic's messages or Bedrock's Converse; none in any other form."""
     if not isinstance(request, str) or (_ANTHROPIC not in request and _BEDROCK not in request):
         return []
-    messages = values.as_list(values.opened_object(request).get("messages"))
+    messages = values.as_list(values.decoded_object(request).get("messages"))
     contents = (values.as_object(message).get("content") for message in messages[-values.MAX_ITEMS :])
     found: list[CallAnswered] = []
     for block in (values.as_object(one) for content in contents for one in values.as_list(content)[: values.MAX_ITEMS]):
@@ -139,3 +140,38 @@ def _parts(part: JsonObject) -> Iterator[JsonObject]:
         yield {**part, "type": "tool_call_response"}
     elif kind is None or kind in ("text", "user-prompt"):
         yield part
+
+
+def haystack_messages(written: Json, default_role: str = "") -> list[Message]:
+    """Read Haystack's messages: JSON of its dataclasses, or their Python reprs, parsed."""
+    return [_haystack_message(item, default_role) for item in values.as_list(written)]
+
+
+def _haystack_message(item: Json, default_role: str) -> Message:
+    if isinstance(item, str):
+        return Message({"role": default_role, "content": item}, default_role)
+    message = values.as_object(item)
+    # An enumeration's member keeps its class's name where it was written as text.
+    role = (values.as_str(message.get("role", message.get("_role"))) or "").rpartition(".")[2]
+    content = message.get("content", message.get("_content"))
+    if not isinstance(content, list):
+        return Message({"role": role, "parts": [{"type": "text", "content": content}]}, default_role)
+    return Message({"role": role, "parts": [_haystack_part(values.as_object(part)) for part in content]}, default_role)
+
+
+def _haystack_part(part: JsonObject) -> JsonObject:
+    """Turn a part into one of the conventions: `{"tool_call": ..}`, or the Python repr of its class."""
+    kind = values.as_str(part.get(CLASS))
+    call = part if kind == "ToolCall" else part.get("tool_call")
+    if isinstance(call, dict):
+        given: JsonObject = {} if call.get("arguments") is None else {"arguments": call["arguments"]}
+        return {"type": "tool_call", "id": call.get("id"), "name": call.get("tool_name"), **given}
+    returned = part if kind == "ToolCallResult" else part.get("tool_call_result")
+    if isinstance(returned, dict):
+        origin = values.as_object(returned.get("origin"))
+        call_id, name = values.as_str(origin.get("id")), values.as_str(origin.get("tool_name"))
+        if call_id is None and name is None:
+            return {}
+        answer: JsonObject = {"type": "tool_call_response", "id": call_id, "name": name}
+        return {**answer, "response": returned.get("result"), "is_error": returned.get("error")}
+    return {"type": "text", "content": part.get("text")}

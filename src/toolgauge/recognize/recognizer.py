@@ -1,7 +1,7 @@
 """Finds the dialect that reads a record and turns the record into a `Reading`; a dialect that fails costs only this record."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -29,9 +29,8 @@ from toolgauge.selfmetrics import SelfMetrics
 
 # Listing more keys than this costs more than asking.
 _MAX_ATTRIBUTES = 32
-_MAX_SCOPES = 512
 _MAX_NAME = 256
-_MAX_FOUND = 256
+_MAX_KNOWN = 1024
 # `tool.call_id`, `lmnr.association.properties.metadata.tool_call_id`. Dialects know the conventions' own; a parent is another call.
 _CALL_ID = re.compile(r"^(?!gen_ai\.|.*parent)(?:.*[._])?tool[._-]?call[._-]?id$", re.IGNORECASE | re.MULTILINE)
 _WITH_AGENT = (ModelCall, CallRequested, CallExecuted, AgentRun)
@@ -42,14 +41,16 @@ class Candidates:
 
     def __init__(self, dialects: Sequence[Dialect]) -> None:
         self._dialects = tuple(dialects)
-        self._grounds = tuple(grounds_of(dialect) for dialect in dialects)
-        self._of_scopes: dict[str, _OfScope] = {}
-        self._by_asked: dict[frozenset[int], _OfScope] = {}
-
-    @property
-    def remembered(self) -> int:
-        """Number of scopes and of findings in memory."""
-        return len(self._of_scopes) + sum(of_scope.remembered for of_scope in self._by_asked.values())
+        # With the keys of each; without grounds a dialect is asked about every span.
+        self._grounds: list[tuple[Dialect, Grounds | None, frozenset[str]]] = []
+        for dialect in dialects:
+            declared = getattr(dialect, "grounds", None)
+            grounds = declared if isinstance(declared, Grounds) else None
+            keys = () if grounds is None else (*grounds.keys, *(key for key, _ in grounds.values))
+            self._grounds.append((dialect, grounds, frozenset(keys)))
+        self._keys = frozenset[str]().union(*(keys for _, _, keys in self._grounds))
+        self._names = tuple({name for _, grounds, _ in self._grounds if grounds is not None for name in grounds.names})
+        self._known: dict[tuple[str, frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
 
     def of(self, span: Span) -> tuple[Dialect, ...]:
         """Give the dialects that could claim the span, in the order in which they are asked."""
@@ -57,162 +58,54 @@ class Candidates:
         keys: Collection[str] = getattr(span.attributes, "unordered", span.attributes)
         if len(keys) > _MAX_ATTRIBUTES:
             return self._dialects
-        return self.of_scope(span.scope.name).candidates(keys, span.name)
-
-    def of_scope(self, scope: str) -> "_OfScope":
-        """Find which dialects ask for the spans of a scope."""
-        return self._of_scopes.get(scope) or self._remember(scope)
-
-    def _remember(self, scope: str) -> "_OfScope":
-        asked = frozenset(
-            index for index, grounds in enumerate(self._grounds) if grounds is None or scope.startswith(grounds.scopes)
-        )
-        # Scopes of which the same dialects make something share what is remembered.
-        of_scope = self._by_asked.get(asked)
-        if of_scope is None:
-            of_scope = self._by_asked[asked] = _OfScope(self._dialects, self._grounds, asked)
-        if len(scope) <= _MAX_NAME:
-            if len(self._of_scopes) >= _MAX_SCOPES:
-                self._of_scopes.clear()
-            self._of_scopes[scope] = of_scope
-        return of_scope
-
-
-class _OfScope:
-    """Candidates for the spans of some scopes: `asked` are the dialects that are asked about each of them."""
-
-    __slots__ = ("_asked", "_begins", "_dialects", "_grounds", "_known", "_looked_for", "_names")
-
-    def __init__(
-        self, dialects: tuple[Dialect, ...], grounds: tuple[Grounds | None, ...], asked: frozenset[int]
-    ) -> None:
-        self._dialects = dialects
-        self._grounds = grounds
-        self._asked = asked
-        others = [declared for index, declared in enumerate(grounds) if declared is not None and index not in asked]
-        self._looked_for = frozenset(key for declared in others for key in keys_of(declared))
-        self._names = tuple({name for declared in others for name in declared.names})
-        self._begins: dict[str, tuple[str, ...]] = {}
-        self._known: dict[tuple[frozenset[str], tuple[str, ...]], tuple[Dialect, ...]] = {}
-
-    @property
-    def remembered(self) -> int:
-        return len(self._known) + len(self._begins)
-
-    def candidates(self, keys: Iterable[str], name: str) -> tuple[Dialect, ...]:
-        found = self._looked_for.intersection(keys)
+        scope, name, found = span.scope.name, span.name, self._keys.intersection(keys)
         # Few names begin so: they are those of tools.
-        begins = (self._begins.get(name) or self._beginnings(name)) if name.startswith(self._names) else ()
-        known = self._known.get((found, begins))
-        return known if known is not None else self._remember(found, begins)
-
-    def _beginnings(self, name: str) -> tuple[str, ...]:
-        begins = tuple(prefix for prefix in self._names if name.startswith(prefix))
-        if len(name) <= _MAX_NAME:
-            if len(self._begins) >= _MAX_FOUND:
-                self._begins.clear()
-            self._begins[name] = begins
-        return begins
-
-    def _remember(self, found: frozenset[str], begins: tuple[str, ...]) -> tuple[Dialect, ...]:
-        known = tuple(
-            dialect
-            for index, (dialect, declared) in enumerate(zip(self._dialects, self._grounds, strict=True))
-            if index in self._asked
-            or (
-                declared is not None
-                and not (found.isdisjoint(keys_of(declared)) and set(begins).isdisjoint(declared.names))
+        begins = tuple(filter(name.startswith, self._names)) if name.startswith(self._names) else ()
+        known = self._known.get((scope, found, begins))
+        if known is None:
+            known = tuple(
+                dialect
+                for dialect, grounds, own in self._grounds
+                if grounds is None
+                or scope.startswith(grounds.scopes)
+                or name.startswith(grounds.names)
+                or not found.isdisjoint(own)
             )
-        )
-        if len(self._known) >= _MAX_FOUND:
-            self._known.clear()
-        self._known[found, begins] = known
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            if len(scope) <= _MAX_NAME:
+                self._known[scope, found, begins] = known
         return known
 
 
-def keys_of(grounds: Grounds) -> tuple[str, ...]:
-    """Return all keys of attributes that a dialect goes by."""
-    return (*grounds.keys, *(key for key, _ in grounds.values))
-
-
-def grounds_of(dialect: Dialect) -> Grounds | None:
-    """Return the grounds that a dialect declares; `None` when it declares none."""
-    grounds = getattr(dialect, "grounds", None)
-    return grounds if isinstance(grounds, Grounds) else None
-
-
 # Reading what we sent ourselves and what other scorers sent would score scores.
-_OWN_SCOPE = "toolgauge"
-_OPENINFERENCE_KIND = "openinference.span.kind"
-_EVALUATOR = "EVALUATOR"
+_OWN_SCOPES = re.compile(r"toolgauge(?:\.|$)")
+_OPENINFERENCE_KIND, _EVALUATOR = "openinference.span.kind", "EVALUATOR"
 
 Scalar = str | int | float | bool
 
 
-class _Scores:
-    """Claims the scores of toolgauge and of other scorers before any dialect does, and reads nothing from them."""
-
-    name = "scores"
-    rank = 0
-    marks: tuple[str, ...] = ()
-    scopes: tuple[str, ...] = ()
-    grounds = Grounds(values=((_OPENINFERENCE_KIND, _EVALUATOR),), scopes=(_OWN_SCOPE,))
-
-    def claims(self, record: Record) -> bool:
-        scope = record.scope.name
-        if scope.startswith(_OWN_SCOPE) and (scope == _OWN_SCOPE or scope.startswith(_OWN_SCOPE + ".")):
-            return True
-        return record.attributes.get(_OPENINFERENCE_KIND) == _EVALUATOR
-
-    def read(self, record: Record) -> Iterator[Observation]:  # noqa: ARG002 - it reads nothing
-        return iter(())
-
-    def attribute(self, record: Record, key: str) -> Value:  # noqa: ARG002 - it reads nothing
-        return None
-
-
 class Recognizer:
-    """Has the first dialect by rank that claims a record read it; one with the attribute keys `wanted` is read for these too."""
+    """Has the first dialect by rank that claims a record read it; one with the attribute keys `wanted` is read for these too.
+
+    A record is worth decoding with an attribute key or event name that begins as one of `marks`, one of the keys `wanted`, a scope
+    that begins as one of `scopes` or has one of `scope_words` in its name, JSON that begins as one of `objects` (written without
+    spaces), or one of `words` in a key or in the value of a kind.
+    """
 
     def __init__(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> None:
         self._dialects = tuple(sorted(dialects, key=lambda dialect: (dialect.rank, dialect.name)))
-        self._scores: Dialect = _Scores()
-        self._asked: tuple[Dialect, ...] = (self._scores, *self._dialects)
-        self._candidates = Candidates(self._asked)
+        self._candidates = Candidates(self._dialects)
         self._completing = next((one for one in self._dialects if isinstance(one, Completing)), None)
         self._remembering = {one.name: one for one in self._dialects if isinstance(one, Remembering)}
         self._metrics = metrics
-        self._wanted = tuple(sorted(set(wanted)))
+        self.wanted = tuple(sorted(set(wanted)))
+        self.marks = _shortest(self._declared("marks"))
+        self.scopes = _shortest(self._declared("scopes"))
+        self.objects, self.scope_words, self.words = map(self._declared, ("objects", "scope_words", "words"))
 
-    @property
-    def marks(self) -> tuple[str, ...]:
-        """Prefixes of attribute keys and event names that make a record worth decoding, beside `wanted`."""
-        return _shortest([mark for dialect in self._dialects for mark in dialect.marks])
-
-    @property
-    def wanted(self) -> tuple[str, ...]:
-        """Attribute keys that make a record worth decoding by themselves."""
-        return self._wanted
-
-    @property
-    def scopes(self) -> tuple[str, ...]:
-        """Prefixes of scope names whose records are always decoded."""
-        return _shortest([scope for dialect in self._dialects for scope in dialect.scopes])
-
-    @property
-    def objects(self) -> tuple[str, ...]:
-        """How objects in JSON begin that make a span worth decoding, written without spaces."""
-        return tuple(text for dialect in self._dialects for text in getattr(dialect, "objects", ()))
-
-    @property
-    def scope_words(self) -> tuple[str, ...]:
-        """Words in names of scopes whose records are always decoded."""
-        return tuple(word for dialect in self._dialects for word in getattr(dialect, "scope_words", ()))
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Words in a key, or in the value of a kind, that make a span worth decoding."""
-        return tuple(word for dialect in self._dialects for word in getattr(dialect, "words", ()))
+    def _declared(self, name: str) -> tuple[str, ...]:
+        return tuple(text for dialect in self._dialects for text in getattr(dialect, name, ()))
 
     def found_by(self, span: Span) -> str | None:
         """Return the key by which spans like this one are found; `None` where nothing of it is read. Never raises."""
@@ -225,11 +118,15 @@ class Recognizer:
     def read(self, record: Record) -> Reading | None:
         """Read the record; `None` when no dialect claims it and it has no wanted attribute. Never raises."""
         ref = record.ref
-        if ref is None:
+        if (
+            ref is None
+            or _OWN_SCOPES.match(record.scope.name)
+            or record.attributes.get(_OPENINFERENCE_KIND) == _EVALUATOR
+        ):
             return None
         dialect: Dialect | None = None
         observations: tuple[Observation, ...] = ()
-        for one in self._candidates.of(record) if isinstance(record, Span) else self._asked:
+        for one in self._candidates.of(record) if isinstance(record, Span) else self._dialects:
             try:
                 if one.claims(record):
                     observations = tuple(one.read(record))
@@ -244,9 +141,7 @@ class Recognizer:
             except BaseException as error:  # noqa: BLE001 - dialects are plug-ins and records are hostile
                 self._count(error, one.name)
                 break
-        if dialect is self._scores:
-            return None
-        attributes = self._attributes(record, dialect) if self._wanted else ()
+        attributes = self._attributes(record, dialect) if self.wanted else ()
         if dialect is None and not any(key in record.attributes for key, _ in attributes):
             return None
         return _reading(record, ref, dialect, observations, attributes)
@@ -269,7 +164,7 @@ class Recognizer:
 
     def _attributes(self, record: Record, dialect: Dialect | None) -> tuple[tuple[str, Scalar], ...]:
         found: list[tuple[str, Scalar]] = []
-        for key in self._wanted:
+        for key in self.wanted:
             value: Value = None
             try:
                 value = record.attributes.get(key) if dialect is None else dialect.attribute(record, key)
@@ -290,28 +185,25 @@ def _reading(
     attributes: tuple[tuple[str, Scalar], ...],
 ) -> Reading:
     span = record if isinstance(record, Span) else None
-    # Asked of every span: a loop costs half of what a generator does.
-    for seen in observations:
-        if type(seen) is CallExecuted or type(seen) is CallAnswered:
-            observations = tuple(map(opened, observations))
-            break
+    kinds = set(map(type, observations))
+    if CallExecuted in kinds or CallAnswered in kinds:
+        observations = tuple(map(opened, observations))
     for seen in observations:
         if isinstance(seen, _WITH_AGENT) and seen.agent is not None and stable_name(seen.agent) != seen.agent:
             observations = tuple(map(_with_stable_name, observations))
             break
     if span is not None and span.is_cut:
         observations = of_cut_span(span, observations)
-    if span is not None:
-        # Asked of every span: a loop costs half of what a generator does.
+    if span is not None and CallExecuted in kinds:
         for place, seen in enumerate(observations):
-            if type(seen) is CallExecuted and seen.call_id is None:
+            if isinstance(seen, CallExecuted) and seen.call_id is None:
                 identified = _with_call_id(seen, span.attributes)
                 observations = (*observations[:place], identified, *observations[place + 1 :])
                 break
     if span is not None and dialect is not None and (failure := span_failure(span, observations)) is not None:
         observations = (*observations, failure)
-    if dialect is not None and (seen := properties(record.attributes, observations)) is not None:
-        observations = (*observations, seen)
+    if dialect is not None and (found := properties(record.attributes, observations)) is not None:
+        observations = (*observations, found)
     resource, scope = record.resource, record.scope
     # With more than 15 keywords, Python makes a dict of them: 6 % of the CPU of reading a span.
     reading = Reading(

@@ -6,7 +6,8 @@ Joined calls are judged, since another span may fill a gap. A fact that only som
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Literal, TypeAlias
@@ -261,15 +262,6 @@ class _Counts:
         self.traces[fact] += bool(places)
         self.traces_missing[fact] += bool(missing)
 
-    def copy(self) -> "_Counts":
-        return replace(
-            self,
-            places=self.places.copy(),
-            missing=self.missing.copy(),
-            traces=self.traces.copy(),
-            traces_missing=self.traces_missing.copy(),
-        )
-
 
 class Shortfalls:
     """Takes trajectories with the producers of their spans; knows then what each producer leaves out."""
@@ -333,7 +325,7 @@ class Shortfalls:
 
     def of(self, producer: Producer, dialects: Collection[str], without_trace: int = 0) -> Iterator[Shortfall]:
         """Yield the facts that a producer leaves out; `without_trace` are its log records that nothing can join."""
-        counts = self._counts.get(producer, _Counts()).copy()
+        counts = deepcopy(self._counts.get(producer, _Counts()))
         has_spans = not counts.hidden and not _CALLS_HAVE_SPANS.isdisjoint(dialects)
         if has_spans or producer.service in self._executing:
             counts.missing["calls"] = 0

@@ -54,31 +54,21 @@ def content(value: Value) -> Content:
         return NOT_RECORDED
     if isinstance(value, (bytes, bytearray)):
         return parse_text(_text(value))
-    try:
-        return Recorded(_strict_plain(value, MAX_DEPTH))
-    except RecursionError:
-        return Unparsed(dump(plain(value)))
+    read = _plain(value, MAX_DEPTH + 1)
+    return Unparsed(dump(plain(value))) if nests_too_deep(read, MAX_DEPTH) else Recorded(read)
 
 
 def decoded(value: Value) -> Json:
-    """Read any attribute value; `None` where it is not recorded or neither JSON nor a Python literal."""
-    read = content(value)
-    return read.value if isinstance(read, Recorded) else None
+    """Open any attribute value, of which `part` keeps parts; `None` where it is neither JSON nor a Python literal.
 
-
-def envelope(value: Value) -> Content:
-    """Read an attribute value of which `part` keeps parts; checking the depth of all of it would cost more than reading it."""
-    return _open_text(value) if isinstance(value, str) else content(value)
-
-
-def opened(value: Value) -> Json:
-    """Read what `envelope` reads; `None` where it is not recorded or neither JSON nor a Python literal."""
-    read = envelope(value)
+    Checking the depth of all of it would cost more than reading it.
+    """
+    read = _opened(value)
     return read.value if isinstance(read, Recorded) else None
 
 
 def elements(text: str) -> list[Json] | None:
-    """Read a list that is JSON to the letter; `None` for everything else that `envelope` reads."""
+    """Read a list that is JSON to the letter; `None` for everything else that `decoded` reads."""
     if len(text) > _FEWEST_CHARACTERS and is_too_large(text):
         return None
     try:
@@ -90,7 +80,7 @@ def elements(text: str) -> list[Json] | None:
 
 def objects(value: Value, text_key: str) -> list[JsonObject]:
     """Open a list; its items may be JSON text each (an OTLP array of strings); plain text becomes `text_key`."""
-    read = envelope(value)
+    read = _opened(value)
     if isinstance(read, Recorded):
         items = read.value if isinstance(read.value, list) else [read.value]
         return [as_message(item, text_key) for item in items[-MAX_ITEMS:]]
@@ -246,6 +236,10 @@ def _quickly(value: Value) -> Json:
     return None if len(value) > _SHORTEST_DEEP and nests_too_deep(found, MAX_DEPTH) else found
 
 
+def _opened(value: Value) -> Content:
+    return _open_text(value) if isinstance(value, str) else content(value)
+
+
 def _open_text(text: str) -> Content:
     if len(text) > _FEWEST_CHARACTERS and is_too_large(text):
         return Unparsed(text)
@@ -286,16 +280,6 @@ def _unreadable(text: str, stripped: str) -> Content:
     return Unparsed(text)
 
 
-def _strict_plain(value: Value, room: int) -> Json:
-    if room == 0 and isinstance(value, (Mapping, list, tuple)):
-        raise RecursionError
-    if isinstance(value, Mapping):
-        return {clean(key): _strict_plain(item, room - 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict_plain(item, room - 1) for item in value]
-    return _plain(value, room)
-
-
 def _plain(value: Value, room: int) -> Json:
     match value:
         case str():
@@ -331,8 +315,8 @@ def unquoted(value: Value) -> Value:
 
 
 def decoded_or_text(value: Value) -> Json:
-    """Read any attribute value; a text that is neither JSON nor a Python literal is itself."""
-    match content(value):
+    """Open any attribute value; a text that is neither JSON nor a Python literal is itself."""
+    match _opened(value):
         case Recorded(found):
             return found
         case Unparsed(text, "unparsable"):
@@ -344,11 +328,6 @@ def decoded_or_text(value: Value) -> Json:
 def decoded_object(value: Value) -> JsonObject:
     """Read any attribute value that is an object; an empty one where it is none."""
     return as_object(decoded(value))
-
-
-def opened_object(value: Value) -> JsonObject:
-    """Read what `envelope` reads, where it is an object; an empty one where it is none."""
-    return as_object(opened(value))
 
 
 def as_list(value: Json) -> list[Json]:
@@ -379,7 +358,7 @@ def nested(attributes: Mapping[str, Value], prefix: str) -> JsonObject:
             if isinstance(place, dict) and last:
                 value = plain(attributes[key])
                 text = value if isinstance(value, str) and value[:1] in ("{", "[") else ""
-                place[last] = value if not text or (read := opened(text)) is None else read
+                place[last] = value if not text or (read := decoded(text)) is None else read
     return {key: _listed(value) for key, value in found.items()}
 
 

@@ -1,5 +1,6 @@
 import asyncio
 import gzip
+import logging
 from pathlib import Path
 
 import grpc
@@ -376,3 +377,14 @@ async def test_connections_cut_in_the_middle_of_requests_lose_nothing(protocol: 
     assert set(seen.bodies) == set(bodies)
     assert out.spans() == {("forwarded", "", "otlp"): 12}
     assert proxy.connections > 5
+
+
+async def test_outage_is_logged_once_and_shows_no_content(caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.INFO, "toolgauge")
+    async with exchanging("grpc", first(40, Said(code=Code.UNAVAILABLE))) as (_, out):
+        for _ in range(20):
+            out.destination.put(request(b"\x0a\x06secret"))
+        await until(lambda: out.destination.queue.spans == 0)
+    messages = [record.getMessage() for record in caplog.records if record.name == "toolgauge.export"]
+    assert len([message for message in messages if "does not accept requests (unavailable)" in message]) == 1
+    assert "secret" not in caplog.text

@@ -1,6 +1,6 @@
 """What is told of cut texts does not depend on arrival, and never denies an id that was there."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.assemble.support import assembler, executed, reading
@@ -34,6 +34,7 @@ def test_an_id_in_the_cut_part_is_held(before: str, wanted: str, after: str):
 
 
 @given(before=st.text(max_size=200), wanted=st.text(max_size=70), after=st.text(max_size=200))
+@example(before="", wanted="0;1²", after="")
 def test_what_was_in_the_cut_part_is_never_denied(before: str, wanted: str, after: str):
     # Digits right beside would make another number of it.
     text = f"{'x ' * 700}{before} {wanted} {after}{' x' * 700}"

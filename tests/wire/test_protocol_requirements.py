@@ -23,7 +23,7 @@ REQUIREMENTS: dict[str, tuple[str, ...]] = {
     ),
     "A6": (PROBE, "wire/test_hostile.py::test_gzip_bombs_are_too_large_and_cost_no_memory"),
     "A7": (PROBE, f"{_ANSWERS}long_reason_is_cut_in_every_form"),
-    "A8": (PROBE, "otlp/test_annotate.py::test_unknown_fields_and_groups_survive"),
+    "A8": (PROBE, "otlp/test_traps.py::test_unknown_fields_and_groups_in_a_span_are_kept"),
     "A9": (
         f"{_GRPC}one_stuck_request_does_not_hold_up_twenty_others_on_its_connection",
         f"{_HTTP}half_sent_requests_do_not_hold_up_twenty_others",

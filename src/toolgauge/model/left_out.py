@@ -129,7 +129,7 @@ def tokens(text: str) -> Iterator[str]:
         token = match[0]
         if len(token) <= _MAX_LENGTH:
             yield token
-            if token.isdigit():
+            if token.isdecimal():
                 continue
         for joint in _JOINTS:
             for part in joint.split(token):

@@ -264,13 +264,14 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSummary:
-    """The traffic of one service and its criteria."""
+    """The traffic of one service and its criteria; `alarms` of `runs` would have failed criteria learned from the others."""
 
     service: str | None
     runs: int
     calls: int
     criteria: int
     needed: int
+    alarms: int
     versions: Mapping[str, int]
 
 
@@ -366,6 +367,7 @@ class Learner:
                 calls=usage.calls,
                 criteria=len(criteria),
                 needed=of_service.runs,
+                alarms=failing,
                 versions=dict(sorted(usage.versions.items())),
             )
             summaries.append(summary)

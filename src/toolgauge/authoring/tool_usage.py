@@ -103,8 +103,7 @@ class ArgumentNode:
     def candidates(self) -> Iterator[Evidence]:
         """Yield the evidence of what the schemas of arguments ask for: types, and which keys within them are required."""
         for runs in self._forms.values():
-            # That it is never seen, which a single run contradicts.
-            yield Evidence(self._all.runs, 1, list(runs)) if len(runs) == 1 else Evidence()
+            yield self._of_single(runs, self._all.runs)
         if self._items is not None:
             yield from self._items.candidates()
         for key, member in (self.members or {}).items():
@@ -112,6 +111,11 @@ class ArgumentNode:
             if self._depth:
                 yield self.present[key]
             yield from member.candidates()
+
+    @staticmethod
+    def _of_single(runs: set[int], of: int) -> Evidence:
+        """Return the evidence that something is never seen, which a single run contradicts."""
+        return Evidence(of, len(runs), list(runs)) if len(runs) == 1 else Evidence()
 
     def schema(self, requirements: Requirements, definition: str) -> _Schema:
         """Write the JSON Schema of the values."""

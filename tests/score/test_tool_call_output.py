@@ -121,3 +121,10 @@ def test_one_wrong_output_of_three_scores_two_thirds():
     (difference,) = outcome.differences
     assert (difference.where, sides(difference)) == ("b: output.n", (150, 100))
     assert scored(STRICT, called, reference).value == 0.0
+
+
+def test_strict_is_all_or_nothing_and_says_so():
+    calls, reference = trajectory(gave("a", 1), gave("b", 2)), expected(want("a", 1), want("b", 3))
+    half, none = scored(ToolCallOutput(), calls, reference), scored(STRICT, calls, reference)
+    assert (half.value, "strict" in half.explanation) == (0.5, False)
+    assert (none.value, "strict" in none.explanation) == (0.0, True)

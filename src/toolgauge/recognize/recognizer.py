@@ -79,7 +79,7 @@ class Candidates:
 
 
 # Reading what we sent ourselves and what other scorers sent would score scores.
-_OWN_SCOPES = re.compile(r"toolgauge(?:\.|$)")
+_OWN_SCOPE = "toolgauge"
 _OPENINFERENCE_KIND, _EVALUATOR = "openinference.span.kind", "EVALUATOR"
 
 Scalar = str | int | float | bool
@@ -120,7 +120,7 @@ class Recognizer:
         ref = record.ref
         if (
             ref is None
-            or _OWN_SCOPES.match(record.scope.name)
+            or record.scope.name.partition(".")[0] == _OWN_SCOPE
             or record.attributes.get(_OPENINFERENCE_KIND) == _EVALUATOR
         ):
             return None

@@ -15,7 +15,7 @@ BAD = [Called(tool="pay", arguments={"id": 1}, error="Timeout")]
 NOT_OTLP = b"\xff\xff\xff\xff not OTLP"
 DAMAGES = {
     "not_otlp.otlp.pb": NOT_OTLP,
-    "cut_off.otlp.gz": gzip.compress(b"x" * 1000)[:12],
+    "cut_off.otlp.gz": gzip.compress(b"x" * 1000, mtime=0)[:12],
     "random.jsonl.gz": b"\x1f\x8b\x08\x00" + bytes(range(1, 200)),
 }
 

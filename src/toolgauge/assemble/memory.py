@@ -36,7 +36,7 @@ READING_BYTES = 650
 # The key of a log record, beside its reading: times and numbers.
 LOG_KEY_BYTES = 200
 _OBSERVATION_BYTES = 150
-# The names of a service and a scope, which the spans of one request share; what is longer counts each time.
+# Spans of one request share the names of their service and scope. Characters beyond this limit count for each span.
 _LONGEST_NAME = 256
 _REFERENCE_BYTES = 8
 _TOOL_BYTES = 100
@@ -71,7 +71,7 @@ class Scale:
         is_long = reading.size_bytes > _LONG_SPAN
         held: list[object] = []
         for seen in reading.observations:
-            # By their very classes: asking a Struct what it is an instance of takes five times as long.
+            # Exact types: `isinstance` takes five times as long on a Struct.
             if type(seen) is MessageSeen:
                 # Each model call repeats the system prompt; recognised again, it is mostly the same object.
                 size += self._once(seen, seen.text.__sizeof__()) if seen.role == "system" else seen.text.__sizeof__()
@@ -143,7 +143,7 @@ def contents_of(observation: Observation) -> tuple[object, ...]:
 
 
 def memory_of(level: Sequence[object], *, with_names: bool = True) -> int:
-    """Return how many bytes these values take, with all that is in them; without long names of members where there are none."""
+    """Return the bytes that these values and everything inside them take. Long keys count only `with_names`."""
     size = 0
     while level:
         below: list[object] = []

@@ -125,7 +125,7 @@ class ClaudeCode(PlainDialect):
                 yield ModelCall(
                     # Only of a subagent the source is its name.
                     agent=values.as_str(attributes.get(_SOURCE)) if _SUBAGENT in attributes else None,
-                    # The input does not include what was in the provider's cache.
+                    # `input_tokens` leaves out cached tokens, which are separate attributes.
                     input_tokens=sum(known) if known else None,
                     output_tokens=conventions.token_count(attributes.get(_OUTPUT_TOKENS)),
                 )

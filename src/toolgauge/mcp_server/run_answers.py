@@ -179,7 +179,7 @@ def _unjudged_lines(gaps: Sequence[JsonObject], remedies: Sequence[tuple[str, Ad
 
 
 def _remedies(trajectory: Trajectory) -> Iterator[tuple[str, Advice]]:
-    """Yield the producer in words, and what it should record."""
+    """Yield each producer as text, with one piece of advice on what to record."""
     for by in advice([trajectory]):
         yield from ((f"{by.service or 'unknown service'}: {by.scope or '(no scope)'}", each) for each in by.advice)
 

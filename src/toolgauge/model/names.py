@@ -1,4 +1,4 @@
-"""Names without the parts that are made anew for each run, such as `Agent-140234567890`, and the names of tools compared.
+"""Removes parts that change with each run from names, as in `Agent-140234567890`, and compares names of tools.
 
 Streams, metric series and pages are kept by the names of services, agents and tools: with an id in it, each run has its own. Servers,
 gateways and providers' limits change how one and the same tool is called: an MCP server's `find_order` is `mcp__crm__find_order`,

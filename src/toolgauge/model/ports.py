@@ -191,7 +191,7 @@ class Needs(Struct, frozen=True, kw_only=True):
     recent_offer: bool = False
     # It judges failed steps of code agents like calls.
     code: bool = False
-    # The contracts of tools are part of what it means.
+    # Its scores depend on the contracts of tools: a changed contract is a new revision.
     contracts: bool = False
     # It judges a trace by what earlier traces of its conversation showed.
     earlier_traces: bool = False

@@ -1,6 +1,6 @@
 """Checks a call as BFCL does: each argument against its type and the list of its accepted values.
 
-A list of accepted values of another form raises what it raises in the original.
+A malformed list of accepted values is the same error as in the original.
 """
 
 from collections.abc import Mapping, Sequence

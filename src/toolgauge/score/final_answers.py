@@ -69,7 +69,7 @@ def receipts_in(held: Collection[str], receipts: Collection[str]) -> set[str]:
     return found if len(found) >= _NEEDED else set()
 
 
-# The whole names of such tools, by their words, and what they begin with where there are several types of answers.
+# The names of such tools as words; with several types of answers, names begin with these.
 ANSWER_NAMES = frozenset(
     (
         *(("final", "result"), ("final", "answer"), ("final", "output"), ("final", "response")),

@@ -218,7 +218,7 @@ class MemoryGuard(Memory):
                 _LOG.info("%s in use: accepting requests again", self._share(resident))
             self._is_logged, self.short_since_ns = False, None
         elif is_empty:
-            # Nothing would become less by waiting: what is taken in one at a time still leaves one at a time.
+            # Nothing is waiting that could free memory. Requests are still admitted one at a time.
             self.short_since_ns = None
             if resident >= self._soft and not self._is_too_small:
                 self._is_too_small = True

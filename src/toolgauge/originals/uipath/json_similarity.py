@@ -78,7 +78,7 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
             return NotEvaluated(reason="no_content", explanation="no message of the assistant was recorded")
         if is_cut(answer):
             return NotEvaluated(reason="truncated", explanation="the answer was too long to keep")
-        # The output of a case is what it is written as.
+        # A case states whether its output is JSON or text.
         written = trajectory.properties.get(CASE_OUTPUT)
         is_object = self.target_output_key != _WHOLE or not isinstance(criteria.expected_output, str)
         return self._compared(criteria, _object_in(answer) if (written == "json" if written else is_object) else answer)

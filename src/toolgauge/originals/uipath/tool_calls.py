@@ -44,7 +44,7 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
     def judged(self, criteria: CriteriaT, trajectory: Trajectory) -> Judging:
         """Judge a trajectory."""
         calls = made_calls(trajectory, self.keys(criteria), with_outputs=self.looks_at == "outputs")
-        # In spans of a case, what is not there is empty.
+        # The spans of a case are complete: a missing value is an empty one.
         unseen = None if trajectory.case_shape == self.case_shape else self.unseen(criteria, calls, trajectory)
         return unseen or self.compared(criteria, calls)
 

@@ -21,6 +21,11 @@ class Module(NamedTuple):
         return [node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
+def room_of(name: str) -> str:
+    """Return the package of a module below `SRC`; modules outside of a package are the room `.`."""
+    return name.partition("/")[0] if "/" in name else "."
+
+
 @functools.cache
 def modules() -> dict[str, Module]:
     """Read every module, by its path below `SRC`."""

@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from tests.architecture.phrases import phrases
 from tests.architecture.words import by_module, offenders
 
 
@@ -28,3 +29,16 @@ def test_no_module_uses_a_word_that_is_none_for_code():
 )
 def test_words_are_found_in_names_and_first_lines(code: str, found: list[str]):
     assert list(offenders(ast.walk(ast.parse(code)))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Return what is left of it.", ["what is", "of it"]),
+        ("Whoever reads\nthem anew: those that stand first.", ["Whoever", "anew", "those that", "stand "]),
+        ("There are none, and `what is` quoted", ["are none"]),
+        ("It stands for the rest of it all, and is no longer used.", []),
+    ],
+)
+def test_headless_phrases_are_found_over_the_end_of_a_line(text: str, found: list[str]):
+    assert phrases(text) == found

@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.model.json import Json
+from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.records import VERSION, SpanRef
 from toolgauge.model.trajectory import OfferSource, Run, ToolCall, Trajectory
@@ -230,3 +230,26 @@ class RunOffers:
 
 def _offer(tools: Sequence[ToolDefinition], source: OfferSource) -> Offer:
     return Offer({tool.name: tool for tool in reversed(tools)}, REMARKS[source])
+
+
+class Schemas:
+    """Schemas of the tools on offer, by name; producers write them, so that nothing about their form is sure."""
+
+    __slots__ = ("_by_tool",)
+
+    def __init__(self, trajectory: Trajectory) -> None:
+        self._by_tool: dict[str, JsonObject] = {}
+        for tool in trajectory.tools_offered or ():
+            if tool.parameters is not None:
+                self._by_tool.setdefault(tool.name, tool.parameters)
+
+    def required(self, tool: str) -> frozenset[str] | None:
+        """Return the arguments that the tool cannot do without; `None` where no list of them was seen."""
+        names = self._by_tool.get(tool, {}).get("required")
+        return frozenset(name for name in names if isinstance(name, str)) if isinstance(names, list) else None
+
+    def defaults(self, tool: str) -> JsonObject:
+        """Return the declared defaults of the tool's arguments."""
+        declared = self._by_tool.get(tool, {}).get("properties")
+        members = declared.items() if isinstance(declared, dict) else ()
+        return {name: one["default"] for name, one in members if isinstance(one, dict) and "default" in one}

@@ -24,7 +24,7 @@ from toolgauge.score.arguments import (
     report,
 )
 from toolgauge.score.compare import describe
-from toolgauge.score.patterns import check_key
+from toolgauge.score.patterns import read_place
 from toolgauge.score.rules import ArgumentRules, Casefold, Contains, Exact, Numeric, Rule, Similarity
 from toolgauge.score.selection import NOTHING_MADE, first_notes, not_observable, nothing_expected, readable_arguments
 
@@ -112,7 +112,7 @@ class ToolParameterMatch(ArgumentComparison):
     @classmethod
     def _has_places(cls, strategies: dict[str, Strategy]) -> dict[str, Strategy]:
         for key in strategies:
-            check_key(_place(key))
+            read_place(_place(key))
         return strategies
 
     def compared(self, expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], trajectory: Trajectory) -> Outcome:

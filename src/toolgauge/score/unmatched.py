@@ -16,7 +16,7 @@ from toolgauge.model.ports import needs_of
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.criterion import Criterion, Inline, Registered, When, applies, narrowed_to_agent, register
 from toolgauge.score.patterns import Globs, Place, read_place, values_at
-from toolgauge.score.rules import ArgumentRules, Ignore, Lenient
+from toolgauge.score.rules import ArgumentRules, Ignore, Lenient, compiled
 from toolgauge.score.selection import CallSelection, NamesTools
 from toolgauge.settings import HOUR
 
@@ -137,7 +137,7 @@ def without_effect(criteria: Sequence[Criterion]) -> Iterator[str]:
             place = read_place(key)
             named = [call.args or {} for call in calls if place.tool.leads_to(call.name)]
             # These two count for arguments that nobody expects, too, unless the name is nearly that of an expected one.
-            is_optional = named and isinstance(rule.compiled(), Ignore | Lenient) and not _is_misspelled(place, named)
+            is_optional = named and isinstance(compiled(rule), Ignore | Lenient) and not _is_misspelled(place, named)
             if not is_optional and not any(values_at(arguments, place.steps) for arguments in named):
                 yield f"criterion `{criterion.name}` has a rule for `{key}`, which no expected call of it has"
 

@@ -152,7 +152,14 @@ def register(criterion: Criterion) -> Registered:
     asks = isinstance(evaluator, JudgeEvaluator)
     is_for_all = when.service is None and when.agent is None and when.case is None and not when.attributes
     needs = needs_of(evaluator)
-    rule = criterion.name, criterion.revision, evaluator.level, criterion.enforce, needs.binary, criterion.pass_at > 0
+    name, revised, level, enforce = criterion.name, criterion.revision, evaluator.level, criterion.enforce
+    written, version, binary, fails = criterion.evaluator_name, evaluator.version, needs.binary, criterion.pass_at > 0
+    rule: Rule = name, revised, level, enforce, binary, fails
+
+    def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome, known: Finding | None = None) -> Result:
+        found = known or finding_of(rule, outcome)
+        return Result(name, revised, written, version, level, enforce, target, call, outcome, binary, fails, found)
+
     return Registered(
         criterion,
         evaluator=None if asks else evaluator,
@@ -166,19 +173,8 @@ def register(criterion: Criterion) -> Registered:
         needs_whole=asks or evaluator.level != "call" or needs.whole,
         sees_all=(criterion.sample >= 1 and when.agent is None and isinstance(criterion.reference, NoReference)),
         marks=Marks(criterion.pass_at, partial(finding_of, rule), keeps_parts=isinstance(evaluator, FactsEvaluator)),
-        made=_make_result(criterion, rule),
+        made=made,
     )
-
-
-def _make_result(criterion: Criterion, rule: Rule) -> MakeResult:
-    name, revised, level, enforce, binary, fails = rule
-    evaluator, version = criterion.evaluator_name, criterion.evaluator.version
-
-    def made(target: SpanRef | None, call: ToolCall | None, outcome: Outcome, known: Finding | None = None) -> Result:
-        found = known or finding_of(rule, outcome)
-        return Result(name, revised, evaluator, version, level, enforce, target, call, outcome, binary, fails, found)
-
-    return made
 
 
 def applies(registered: Registered, trajectory: Trajectory) -> bool:
@@ -195,9 +191,12 @@ def applies(registered: Registered, trajectory: Trajectory) -> bool:
             registered.case is None
             or ((case := _case(criterion, trajectory)) is not None and registered.case.match(case))
         )
-        and all(
-            key in trajectory.attributes and same(trajectory.attributes[key], value)
-            for key, value in criterion.when.attributes.items()
+        and (
+            not criterion.when.attributes
+            or all(
+                key in trajectory.attributes and same(trajectory.attributes[key], value)
+                for key, value in criterion.when.attributes.items()
+            )
         )
     )
 
@@ -217,9 +216,12 @@ def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) ->
     criterion = registered.criterion
     if (outside := outside_sample(criterion, trajectory)) is not None:
         return outside
-    expected = _reference(criterion, trajectory)
-    if expected is None and not isinstance(criterion.reference, NoReference):
-        return _NO_CASE
+    expected = criterion.reference.expected if isinstance(criterion.reference, Inline) else None
+    if isinstance(criterion.reference, Lookup):
+        case = _case(criterion, trajectory)
+        expected = None if case is None else criterion.reference.cases.get(case)
+        if expected is None:
+            return _NO_CASE
     if expected is not None:
         names = tuple(call.name for call in expected.calls)
         if not trajectory.answer_tools.isdisjoint(names):
@@ -291,14 +293,3 @@ def _case(criterion: Criterion, trajectory: Trajectory) -> str | None:
         return None
     value = trajectory.attributes.get(criterion.reference.key)
     return value if value is None or isinstance(value, str) else json.dumps(value)
-
-
-def _reference(criterion: Criterion, trajectory: Trajectory) -> Expected | None:
-    match criterion.reference:
-        case NoReference():
-            return None
-        case Inline(expected=expected):
-            return expected
-        case Lookup(cases=cases):
-            case = _case(criterion, trajectory)
-            return None if case is None else cases.get(case)

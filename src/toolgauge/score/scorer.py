@@ -4,11 +4,10 @@ An exception of an evaluator becomes `Errored`, and its outcomes are checked bef
 have a deadline of their own (`service/plug_in_evaluators.py`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from types import GeneratorType
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -108,7 +107,9 @@ class Scorer:
         completed = self._recent_offers.completed(trajectory)
         if completed is not trajectory:
             completed = with_writing_tools(completed, (), self.kinds)
-        half = _half(trajectory, lacking)
+        incomplete = trajectory.incomplete
+        # The outcome of all evaluators that judge an incomplete trajectory as a whole.
+        half = None if incomplete is None else NotEvaluated(reason=lacking, explanation=incomplete)
         facts = Facts(completed, self.kinds)
         results: list[Result] = []
         for registered in self._scoring:
@@ -135,36 +136,45 @@ class Scorer:
         if not self._asking:
             return ()
         trajectory = with_writing_tools(trajectory, (), self.kinds)
-        half = _half(trajectory, lacking)
+        incomplete = trajectory.incomplete
+        half = None if incomplete is None else NotEvaluated(reason=lacking, explanation=incomplete)
         found: list[Inquiry] = []
         for registered in self._asking:
-            if registered.judge is None or not applies(registered, trajectory):
-                continue
-            seen = seen_by(registered, trajectory, self.kinds)
-            is_seen = isinstance(seen, Seen)
-            inquiry = _Registered(
-                criterion=registered.criterion.name,
-                evaluator=registered.judge,
-                trajectory=seen.trajectory if is_seen else trajectory,
-                expected=seen.expected if is_seen else None,
-                settled=half if is_seen else seen,
-                registered=registered,
-            )
-            found.append(inquiry)
+            if registered.judge is not None and applies(registered, trajectory):
+                seen = seen_by(registered, trajectory, self.kinds)
+                shown, settled = (seen, half) if isinstance(seen, Seen) else (Seen(trajectory, None), seen)
+                found.append(
+                    _Registered(
+                        criterion=registered.criterion.name,
+                        evaluator=registered.judge,
+                        trajectory=shown.trajectory,
+                        expected=shown.expected,
+                        settled=settled,
+                        registered=registered,
+                    )
+                )
         return tuple(found)
 
     def judged(self, answers: Answers) -> tuple[Result, ...]:
-        """Make results of what came of inquiries; outcomes are checked as those of other evaluators are."""
-        return tuple(
-            result
-            for inquiry, judged in answers.answers
-            for result in _judged_results(
-                inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion],
-                inquiry,
-                answers.trajectory,
-                judged,
+        """Make results of the answers to inquiries; outcomes are checked as those of other evaluators are."""
+        results: list[Result] = []
+        for inquiry, judged in answers.answers:
+            registered = (
+                inquiry.registered if isinstance(inquiry, _Registered) else self._asking_by_name[inquiry.criterion]
             )
-        )
+            checker = Checker(registered.criterion.evaluator.level, inquiry.trajectory.calls, registered.marks)
+            checked: list[Judged] = []
+            try:
+                for call, outcome in judged or ((None, checker.silence()),):
+                    passed = checker.passed(call, outcome)
+                    checked.append((call, passed) if passed is not None else broken("invalid_outcome", checker.problem))
+            except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
+                checked.append(broken(type(error).__name__, "the outcome could not be checked"))
+            root = answers.trajectory.root
+            results += [
+                registered.made(root if call is None else call.span, call, outcome) for call, outcome in checked
+            ]
+        return tuple(results)
 
     def _unscored(self, trajectory: Trajectory, reason: Reason, explanation: str) -> tuple[Result, ...]:
         outcome = NotEvaluated(reason=reason, explanation=explanation)
@@ -200,11 +210,9 @@ class Scorer:
                     shown = facts if seen.trajectory is trajectory else Facts(seen.trajectory, self.kinds)
                     outcomes.extend(islice(registered.outcomes(shown), most))
                 else:
-                    evaluations = evaluator.evaluate(seen.trajectory, seen.expected)
-                    # Older plug-ins yield `None` between outcomes.
-                    outcomes.extend(islice((one for one in evaluations if one is not None), most))
-                    if isinstance(evaluations, GeneratorType):
-                        evaluations.close()
+                    # The spare thread has left out the `None` between outcomes that plug-ins may yield.
+                    evaluations = cast("Iterable[Judged]", evaluator.evaluate(seen.trajectory, seen.expected))
+                    outcomes.extend(islice(evaluations, most))
             except EvaluationError as error:
                 fault = Errored(error_type=error.error_type, message=error.message)
             except BaseException as error:
@@ -213,15 +221,15 @@ class Scorer:
                 fault = raised(error, __file__)
         results = _checked(registered, seen, outcomes, fault, trajectory.root)
         if half is not None:
-            return [_of_half(one, registered, half) for one in results]
+            # Its missing part may be in the other half.
+            return [
+                registered.made(one.target, None, half)
+                if one.call is None and isinstance(one.outcome, NotEvaluated)
+                else one
+                for one in results
+            ]
         expected = seen.expected
         return results if expected is None else [_with_values_seen(one, conversation, expected) for one in results]
-
-
-def _of_half(result: Result, registered: Registered, half: NotEvaluated) -> Result:
-    """Return `half` in place of a whole-run result that was not evaluated: the missing part may be in the other half."""
-    is_missing = result.call is None and isinstance(result.outcome, NotEvaluated)
-    return registered.made(result.target, None, half) if is_missing else result
 
 
 def _checked(
@@ -236,25 +244,6 @@ def _checked(
     if is_sound and fault is not None:
         return [*checker.results, made(root, None, fault)]
     return checker.results or [made(root, None, checker.silence())]
-
-
-def _half(trajectory: Trajectory, reason: Reason) -> NotEvaluated | None:
-    """Return the outcome of whatever judges an incomplete trajectory as a whole; `None` for a whole one."""
-    return None if trajectory.incomplete is None else NotEvaluated(reason=reason, explanation=trajectory.incomplete)
-
-
-def _judged_results(
-    registered: Registered, inquiry: Inquiry, trajectory: Trajectory, judged: Sequence[Judged]
-) -> list[Result]:
-    checker = Checker(registered.criterion.evaluator.level, inquiry.trajectory.calls, registered.marks)
-    checked: list[Judged] = []
-    try:
-        for call, outcome in judged or ((None, checker.silence()),):
-            passed = checker.passed(call, outcome)
-            checked.append((call, passed) if passed is not None else broken("invalid_outcome", checker.problem))
-    except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
-        checked.append(broken(type(error).__name__, "the outcome could not be checked"))
-    return [registered.made(trajectory.root if call is None else call.span, call, outcome) for call, outcome in checked]
 
 
 def _with_values_seen(result: Result, conversation: Conversation, expected: Expected) -> Result:

@@ -167,7 +167,9 @@ class Scorer:
             try:
                 for call, outcome in judged or ((None, checker.silence()),):
                     passed = checker.passed(call, outcome)
-                    checked.append((call, passed) if passed is not None else broken("invalid_outcome", checker.problem))
+                    checked.append(
+                        (call, passed[0]) if passed is not None else broken("invalid_outcome", checker.problem)
+                    )
             except Exception as error:  # noqa: BLE001 (outcomes may hold objects of the plug-in, which may raise anything)
                 checked.append(broken(type(error).__name__, "the outcome could not be checked"))
             root = answers.trajectory.root

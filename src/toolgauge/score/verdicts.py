@@ -41,10 +41,14 @@ MAX_TEXT = 10_000
 MAX_ENTRIES = 100
 
 
+# An outcome whose score passed or not, with the finding where it is known.
+Marked: TypeAlias = tuple[Outcome, Finding | None]
+
+
 # Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
 # scoring and encoding.
-class Marks(dict[int, tuple[Outcome, Outcome, Finding | None]]):
-    """The marked outcomes of one criterion and their findings, by the identity of the unmarked outcome, which is kept alive."""
+class Marks(dict[int, tuple[Outcome, Marked]]):
+    """The marked outcomes of one criterion by the identity of the unmarked outcome, which is kept alive."""
 
     __slots__ = ("_found", "_keeps_parts", "_least")
 
@@ -79,7 +83,7 @@ class Marks(dict[int, tuple[Outcome, Outcome, Finding | None]]):
         if len(words) <= _LONGEST_KNOWN and type(outcome) in _OUTCOMES:
             if len(self) >= _MAX_KNOWN:
                 self.clear()
-            self[id(outcome)] = outcome, marked, self._found(marked)
+            self[id(outcome)] = outcome, (marked, self._found(marked))
 
 
 class Checker:
@@ -102,30 +106,34 @@ class Checker:
 
     def check(self, outcomes: Iterable[Judged], made: MakeResult, root: SpanRef | None) -> bool:
         """Add results up to the first outcome that is wrong, in place of which there is an error; False when there is one."""
-        add, left, known, is_of_calls = self.results.append, self._left, self._marks, self._level == "call"
+        add, left, known = self.results.append, self._left, self._marks
         for call, outcome in outcomes:
             marked = known.get(id(outcome))
-            # As `passed` does: nearly all calls are judged in order, and trajectories once, with an outcome that is known.
+            # As `passed` does: nearly all calls are judged in order, with an outcome that is known.
             if marked is not None and left and left[-1] is call:
-                add(made(left.pop().span, call, marked[1], marked[2]))
-            elif (
-                call is None
-                and marked is not None
-                and not self._is_judged
-                and (not is_of_calls or isinstance(outcome, NotEvaluated))
-            ):
-                self._is_judged = True
-                add(made(root, None, marked[1], marked[2]))
+                add(made(left.pop().span, call, *marked[1]))
             elif (passed := self.passed(call, outcome)) is not None:
-                add(made(root if call is None else call.span, call, passed))
+                add(made(root if call is None else call.span, call, *passed))
             else:
                 add(made(root, *broken("invalid_outcome", self.problem)))
                 return False
         return True
 
-    def passed(self, call: object, outcome: object) -> Outcome | None:
+    def passed(self, call: object, outcome: object) -> Marked | None:
         """Return the outcome with its score passed or not; `None` when something is wrong with it."""
-        if not self._was_open(call):
+        if call is None:
+            was_open, self._is_judged = not self._is_judged, True
+        else:
+            while self._left:
+                following = self._left.pop()
+                if following is call:
+                    was_open = True
+                    break
+                self._open.add(id(following))
+            else:
+                was_open = id(call) in self._open
+                self._open.discard(id(call))
+        if not was_open:
             self.problem = "the evaluator judged a call twice or one that is not there"
             return None
         if call is None and self._level == "call" and isinstance(outcome, Scored):
@@ -136,22 +144,7 @@ class Checker:
             return known[1]
         self.problem = problem_of(outcome)
         # `problem_of` has seen that it is an outcome.
-        return None if self.problem else self._marks.mark(cast("Outcome", outcome))
-
-    def _was_open(self, call: object) -> bool:
-        """Close a call, or the trajectory as a whole (`None`); False when it was not open."""
-        if call is None:
-            was_judged, self._is_judged = self._is_judged, True
-            return not was_judged
-        while self._left:
-            following = self._left.pop()
-            if following is call:
-                return True
-            self._open.add(id(following))
-        if id(call) not in self._open:
-            return False
-        self._open.remove(id(call))
-        return True
+        return None if self.problem else (self._marks.mark(cast("Outcome", outcome)), None)
 
     def silence(self) -> Outcome:
         """Return the outcome where the evaluator yielded none."""
@@ -226,9 +219,8 @@ def _are_differences(differences: object) -> bool:
     for entry in cast("tuple[object, ...]", differences):  # nothing is known about a plug-in's tuple
         if not isinstance(entry, Difference) or not _are_texts(entry.where, entry.rule):
             return False
-        if not all(
-            side is None or isinstance(side, Side) for side in cast("list[object]", [entry.expected, entry.actual])
-        ):
+        sides = cast("tuple[object, ...]", (entry.expected, entry.actual))
+        if not all(side is None or isinstance(side, Side) for side in sides):
             return False
     return True
 

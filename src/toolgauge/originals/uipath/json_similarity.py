@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from typing import TypeAlias, cast
 
@@ -27,11 +28,8 @@ _MAX_TEXT = 4 * 1024 * 1024
 _Object: TypeAlias = dict[str, object]
 
 
-class _Absent:
-    """Stands where the actual output has nothing: unlike any leaf."""
-
-
-_ABSENT: object = _Absent()
+# Stands where the actual output has nothing: unlike any leaf.
+_ABSENT = object()
 
 
 class OutputCriteria(Criteria):
@@ -79,15 +77,17 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
         if is_cut(answer):
             return NotEvaluated(reason="truncated", explanation="the answer was too long to keep")
         # A case states whether its output is JSON or text.
-        written = trajectory.properties.get(CASE_OUTPUT)
-        is_object = self.target_output_key != _WHOLE or not isinstance(criteria.expected_output, str)
-        return self._compared(criteria, _object_in(answer) if (written == "json" if written else is_object) else answer)
-
-    def _compared(self, criteria: OutputCriteria, output: object) -> Judging:
+        key, written = self.target_output_key, trajectory.properties.get(CASE_OUTPUT)
+        is_object = key != _WHOLE or not isinstance(criteria.expected_output, str)
+        output: object = answer
+        # Live, the text of the answer is all that there is of an output that was an object.
+        if (written == "json" if written else is_object) and len(answer) <= _MAX_TEXT:
+            with suppress(ValueError, RecursionError):
+                parsed: object = json.loads(answer)
+                output = cast("_Object", parsed) if isinstance(parsed, dict) else answer  # keys of JSON are text
         try:
-            key = self.target_output_key
-            expected = as_floats(_expected(criteria.expected_output, key))
-            actual = as_floats(_actual(output, key))
+            expected = _as_floats(_expected(criteria.expected_output, key))
+            actual = _as_floats(_actual(output, key))
             if self.line_by_line_evaluator and isinstance(key, str):
                 return self._by_lines(expected, actual, key)
             return _whole(expected, actual)
@@ -221,18 +221,7 @@ def _no_attachment(value: object) -> object:
     return value
 
 
-def _object_in(text: str) -> object:
-    """Read a live answer: its text is all that there is of an output that was an object."""
-    if len(text) > _MAX_TEXT:
-        return text
-    try:
-        parsed: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return cast("_Object", parsed) if isinstance(parsed, dict) else text  # as above
-
-
-def as_floats(value: object) -> object:
+def _as_floats(value: object) -> object:
     """Copy a value with all numbers as floats; raise `OverflowError` for one that none can hold."""
     top: list[object] = [value]
     stack: list[_Object | list[object]] = [top]

@@ -312,22 +312,20 @@ def _below(tally: _Tally, pair: _Pair) -> _Steps | None:
     )
     if is_alike and (expected or actual):
         return _pairs(pair, expected, actual, reported=pair.reported)
-    if not _holds_something(expected) and not _holds_something(actual):
+    sides = ((expected, ABSENT), (ABSENT, actual))
+    if not any(isinstance(value, list | dict) and value for side in sides for value in side):
         return None
     if not pair.reported:
         tally.differ(pair.where, expected, actual, pair.scope.rule)
-    return chain(
-        _pairs(pair, expected, ABSENT, reported=True) if _holds_something(expected) else _alone(pair, expected, ABSENT),
-        _pairs(pair, ABSENT, actual, reported=True) if _holds_something(actual) else _alone(pair, ABSENT, actual),
-    )
-
-
-def _holds_something(value: Json | Absent) -> bool:
-    return isinstance(value, list | dict) and bool(value)
+    return chain.from_iterable(_alone(pair, *side) for side in sides)
 
 
 def _alone(pair: _Pair, expected: Json | Absent, actual: Json | Absent) -> _Steps:
-    if expected is not ABSENT or actual is not ABSENT:
+    """Yield the pairs beneath one side, or that side itself."""
+    value = actual if isinstance(expected, Absent) else expected
+    if isinstance(value, list | dict) and value:
+        yield from _pairs(pair, expected, actual, reported=True)
+    elif not isinstance(value, Absent):
         yield _Pair(expected, actual, pair.where, pair.scope, reported=True)
 
 

@@ -106,7 +106,12 @@ class OpenRuns:
             self.forget(next(iter(self._runs)))
         run = runs.setdefault(reading.scope, _Run(reading.start_ns))
         name, has_worked, writes = seen.name, seen.error is None, self._kinds.writes(seen.name)
-        key = _arguments(seen.arguments)
+        # Equal arguments share a key; arguments that were not recorded have none.
+        key: int | None = None
+        if isinstance(seen.arguments, Recorded):
+            key = hash(canonical(seen.arguments.value))
+        elif isinstance(seen.arguments, Unparsed):
+            key = hash(seen.arguments.text)
         same = None if key is None else run.calls.get((seen.agent, name, key))
         if same is None:
             same = _Same()
@@ -163,17 +168,6 @@ class OpenRuns:
                     is_open=True,
                     is_marked=criterion.notify,
                 )
-
-
-def _arguments(content: Content) -> int | None:
-    """Return what equal arguments share; `None` where they were not recorded."""
-    match content:
-        case Recorded(value=value):
-            return hash(canonical(value))
-        case Unparsed(text=text):
-            return hash(text)
-        case NotRecorded():
-            return None
 
 
 def _result(content: Content) -> int | None:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from typing import TypeAlias, cast
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
+from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Enforce, Finding, NotEvaluated, Outcome, Result, Rule, finding_of
 from toolgauge.model.ports import Evaluator, Needs, needs_of
 from toolgauge.model.records import SpanRef
@@ -30,6 +32,7 @@ from toolgauge.score.verdicts import MakeResult, Marks
 
 # How deep the cases of a reference stand in a canonical criterion: below `reference` and `cases`.
 _REFERENCE_DEPTH = 3
+_NAME: Callable[[ToolCall | ToolDefinition], str] = attrgetter("name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,17 +248,23 @@ def with_writing_tools(trajectory: Trajectory, expected_names: tuple[str, ...], 
     if expected_names:
         names = trajectory.writing_tools.union(expected_names)
     else:
-        names = {*[call.name for call in trajectory.calls], *[tool.name for tool in trajectory.tools_offered or ()]}
+        names = {*map(_NAME, trajectory.calls), *map(_NAME, trajectory.tools_offered or ())}
     writing = kinds.writing(names) - trajectory.answer_tools
     return trajectory if writing == trajectory.writing_tools else replace(trajectory, writing_tools=writing)
 
 
 def with_neutral_tools(trajectory: Trajectory, kinds: ToolKinds) -> Trajectory:
     """Fill in which of the called tools hand over, answer or think, and which of them carry the structured answer."""
-    names, taken = {call.name for call in trajectory.calls}, set(answering_tools(trajectory))
-    answers = frozenset([name for name in names if kinds.gives_answers(name, was_taken=name in taken)])
-    neutral = answers.union(filter(kinds.is_neutral, names))
-    return replace(trajectory, neutral_tools=neutral, answer_tools=answers) if neutral else trajectory
+    taken = set(answering_tools(trajectory))
+    answers, neutral = set[str](), set[str]()
+    for name in set(map(_NAME, trajectory.calls)):
+        if kinds.gives_answers(name, was_taken=name in taken):
+            answers.add(name)
+        elif kinds.is_neutral(name):
+            neutral.add(name)
+    if not answers and not neutral:
+        return trajectory
+    return replace(trajectory, neutral_tools=frozenset(answers | neutral), answer_tools=frozenset(answers))
 
 
 def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expected | None) -> Trajectory:

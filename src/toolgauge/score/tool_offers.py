@@ -86,10 +86,10 @@ class RecentOffers:
             for part in parts if len(parts) > 1 else ():
                 names = None if part.tools is None else tuple([tool.name for tool in part.tools])
                 offers.setdefault(part.agents, set()).add(names)
-            distinct = {part.agents: part for part in parts if len(parts) == 1 or len(offers[part.agents]) == 1}
-            for part in distinct.values():
+            for part in parts:
+                is_clear = len(parts) == 1 or len(offers[part.agents]) == 1
                 # A model call without tools says little about others.
-                if part.tools and len(part.tools) <= _MAX_TOOLS:
+                if part.tools and is_clear and len(part.tools) <= _MAX_TOOLS:
                     self._remember(trajectory, part, part.tools)
         if not self._tools:
             return trajectory

@@ -140,7 +140,7 @@ class ToolTrajectory(_Metric):
         return value
 
     def looked(self) -> Looked:
-        """Look at the arguments of expected tools: any other tool's call is one too many, whatever its arguments are."""
+        """Look at the arguments of expected tools: any other tool's call is one too many, with any arguments."""
         return Looked(arguments=not self.ignore_args)
 
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:

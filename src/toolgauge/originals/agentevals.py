@@ -131,7 +131,7 @@ class _Matching:
         sides = [(expected, made, "is missing")] if mode != "subset" else []
         sides += [(made, expected, "is not expected")] if mode != "superset" else []
         for calls, others, words in sides:
-            # Wart: the sides of the matcher are swapped for both, and its "subset" means superset in one of them.
+            # Wart: the matcher gets swapped sides in both directions, so that its "subset" also means superset.
             index = self._first_without(calls, others, swapped=True)
             if index is not None:
                 return f"{shown(calls[index].name)} {words}"
@@ -170,7 +170,7 @@ class _Matching:
         return first_without([kind(call) for call in calls], [kind(call) for call in others], fits)
 
     def _match(self, name: str, first: JsonObject | None, second: JsonObject | None) -> bool:
-        # Wart: an override that is empty in any way is none.
+        # Wart: an override that is empty in any way does not count.
         rule = self._overrides.get(name) or self._mode
         if not isinstance(rule, list | str):
             message = f"the override for {shown(name)} is {kind_of(rule)}: a mode or a list of paths is accepted"
@@ -195,7 +195,7 @@ class _Matching:
 
 
 def _at(args: JsonObject, path: str) -> Json:
-    """Return what stands under a dotted path; null when there is nothing."""
+    """Return the value under a dotted path; null when it has none."""
     value: Json = args
     for part in path.split("."):
         if not isinstance(value, dict):

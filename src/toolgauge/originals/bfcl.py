@@ -58,7 +58,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """A function with the types of its arguments, those of lists with the type of their items."""
+    """A function with the types of its arguments; a list's type has that of its items beside it."""
 
     name: str
     properties: Mapping[str, tuple[str, str]]
@@ -151,7 +151,7 @@ class Ast(BaseModel):
         return Scored(value=0.0, explanation=f"{fault.error_type}{where}", differences=(difference,))
 
     def _functions(self, trajectory: Trajectory, allowed: Sequence[_Call]) -> list[_Function] | NotEvaluated:
-        """Describe the tools on offer in BFCL's words, those that are expected by the name that is expected."""
+        """Describe the tools on offer in BFCL's words, and expected tools by their expected names."""
         if trajectory.tools_offered is None:
             return NotEvaluated(reason="no_tool_offer", explanation="which tools were on offer was not recorded")
         offered = {self._spelled(tool.name): tool for tool in trajectory.tools_offered}
@@ -237,7 +237,7 @@ def _kind(schema: JsonObject) -> str:
 
 
 def _in_lists(call: _Call, function: _Function) -> _Call:
-    """Write expected values as accepted ones: inside of declared objects stand lists of them."""
+    """Write expected values as lists of accepted values, members of declared objects too."""
     lists: JsonObject = {}
     for name, one in call.args.items():
         kind, items = function.properties.get(name, ("", ""))

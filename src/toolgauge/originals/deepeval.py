@@ -80,7 +80,7 @@ class ToolCorrectness(PlainComparison):
         return self._scored(value, f"the calls made cover {value:.2f} of {len(wanted)} expected ones, {order}")
 
     def _scored(self, value: float, explanation: str) -> Scored:
-        # In strict mode the threshold is 1, whatever is asked for.
+        # In strict mode the threshold is 1 and `threshold` is ignored.
         value = 0.0 if self.strict_mode and value < 1 else value
         passed = self._passes(value)
         return Scored(value=value, explanation=explanation, parts={} if passed is None else {"passed": float(passed)})
@@ -135,7 +135,7 @@ def _in_any_order(wanted: Sequence[_Side], found: Sequence[_Side], equality: Pyt
     # Nothing is better than the first whole match, but the original continues and may find null.
     looks_on = any(side.args is None and side.arguments for side in (*wanted, *found))
     total = 0.0
-    # The original remembers taken calls by value: equal calls are taken together, whatever their type.
+    # The original remembers taken calls by value: equal calls of any type are taken together.
     taken: set[int] = set()
     for side in wanted:
         best, best_number = 0.0, -1
@@ -197,7 +197,7 @@ class ArgumentCorrectness(BaseModel):
         yield None, question(prompts.DEEPEVAL_ARGUMENT_CORRECTNESS, (asked, calls), writer)
 
     def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Score the share of `yes`, whatever the number of verdicts."""
+        """Score the share of `yes` among any number of verdicts."""
         verdicts = verdict.get("verdicts")
         if not isinstance(verdicts, list):
             return unusable()

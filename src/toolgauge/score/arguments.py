@@ -57,7 +57,7 @@ _WORK_PER_VALUE = 3
 
 
 class ArgumentComparison(CallComparison):
-    """Compares arguments by rules that people can write for each of them."""
+    """Compares arguments, each by the rule that people can write for it."""
 
     # Which rule compares which argument; see `rules`.
     arguments: ArgumentRules = NO_RULES
@@ -71,7 +71,7 @@ class ArgumentComparison(CallComparison):
     def terms(
         self, trajectory: Trajectory, *, default: Rule = _EXACT, subset: bool = False, required_only: bool = False
     ) -> "Terms":
-        """Return the rules for arguments; `default` is for those that no rule is written for."""
+        """Return the rules for arguments; `default` is for arguments without a rule."""
         return Terms(
             rules=self.arguments,
             default=default,
@@ -115,7 +115,7 @@ class ArgumentVerdict(NamedTuple):
 
 
 class Figures(Struct):
-    """Arguments over several pairs of calls; `given` leaves out those that cost nothing."""
+    """Arguments over several pairs of calls; `given` leaves out arguments that cost nothing."""
 
     met: float = 0.0
     expected: int = 0
@@ -194,7 +194,7 @@ class ArgumentComparer:
         return not any(map(terms.schemas.defaults, {slot.name for slot in self.sides.slots}))
 
     def aligned(self, *, order: Order = "any", whole: bool = False) -> Alignment:
-        """Pair the calls for the greatest sum of what `weigh` returns; with `whole`, only those that meet in all."""
+        """Pair the calls for the greatest sum of `weigh`; with `whole`, only calls that meet in all."""
         alignment = align(
             self.sides.slot_items,
             self.sides.call_items,
@@ -240,7 +240,7 @@ class ArgumentComparer:
         return min(met / counted, 1.0) if counted else 1.0
 
     def compare(self, slot: int, call: int, *, explain: bool = True) -> tuple[list[ArgumentVerdict], list[Difference]]:
-        """Return the verdict on each argument of a pair, and the differences; without `explain` those of missing ones alone."""
+        """Return the verdict on each argument of a pair, and the differences; without `explain`, of missing arguments alone."""
         sides, terms = self.sides, self._terms
         wanted, found = sides.slot_arguments[slot], sides.call_arguments[call]
         if wanted is None:
@@ -346,7 +346,7 @@ class ArgumentComparer:
 
 
 def counts(alignment: Alignment) -> dict[str, float]:
-    """Count what was paired and what was left over."""
+    """Count the pairs and the leftovers."""
     return {
         "matched": len(alignment.pairs),
         "missing": len(alignment.missing),
@@ -405,7 +405,7 @@ def _mismatch(comparer: ArgumentComparer, slot: int, call: int) -> Mismatch | No
 
 
 def leftovers(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch] = ()) -> list[str]:
-    """Name the calls that have no counterpart, and those that have one with other arguments (`paired`)."""
+    """Name the calls that have no counterpart, or one with other arguments (`paired`)."""
     if not alignment.missing and not alignment.unexpected:
         return []
     elsewhere = {*alignment.repeated, *(one.call for one in paired)}
@@ -422,7 +422,7 @@ def leftovers(sides: Sides, alignment: Alignment, paired: Sequence[Mismatch] = (
 
 def unparsable_note(sides: Sides, alignment: Alignment) -> list[str]:
     """Name the calls whose arguments should have been compared and could not be read."""
-    # Where only names are compared nobody asks; elsewhere what has no arguments could not be read.
+    # Where arguments are compared, a call has none if they could not be read.
     unread = [index for index, arguments in enumerate(sides.call_arguments) if arguments is None]
     if not unread:
         return []
@@ -442,7 +442,7 @@ def pairing_notes(alignment: Alignment, comparer: ArgumentComparer | None = None
 
 
 def listed(names: Sequence[str]) -> str:
-    """Name calls with how often each occurs, the first few of them."""
+    """Name the first few calls, with how often each occurs."""
     parts = [shown(name) if count == 1 else f"{shown(name)} x{count}" for name, count in Counter(names).items()]
     return first_names(parts, _SHOWN_NAMES)
 
@@ -456,7 +456,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def report(comparer: ArgumentComparer, alignment: Alignment) -> Report:
-    """Look at the arguments of all pairs; those of expected calls that were not made count as not met."""
+    """Look at the arguments of all pairs; arguments of missing calls count as not met."""
     sides = comparer.sides
     differences: list[Difference] = []
     figures = Figures(expected=sum(len(sides.slot_arguments[slot] or ()) for slot in alignment.missing))

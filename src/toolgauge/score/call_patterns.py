@@ -124,7 +124,7 @@ class _Room(Struct):
         self.characters -= len(text)
         if self.characters < 0:
             raise ExpressionError(_TOO_MUCH)
-        # Lone surrogates are no text to CEL.
+        # CEL refuses lone surrogates.
         return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -132,7 +132,7 @@ _MAX_ENTRIES = 1000
 _MAX_TEXT = 10_000
 _MAX_NAME = 80
 _MAX_EXPRESSION = 1000
-# What is read as a number where a bound is given: models write some numbers as text.
+# A number in text, for conditions with a bound: models write some numbers as text.
 _NUMBER = re.compile(r"\s{0,9}([+-]?[0-9]{1,30}(?:\.[0-9]{1,30})?)\s{0,9}")
 
 _Text: TypeAlias = Annotated[str, Field(max_length=_MAX_TEXT)]
@@ -194,7 +194,7 @@ class ValueCondition(BaseModel):
     def _spelled_out(cls, written: object) -> object:
         if written is None or isinstance(written, bool | int | float | str):
             return {"one_of": (written,)}
-        # Whatever the list holds is for the field to check.
+        # The field checks the items of a list.
         return {"one_of": cast("object", written)} if isinstance(written, list | tuple) else written
 
     @model_validator(mode="after")
@@ -238,7 +238,7 @@ class ValueCondition(BaseModel):
         )
 
     def holds(self, value: Json) -> bool:
-        """Return whether a value that is there meets all of it."""
+        """Return whether a recorded value meets the whole condition."""
         return self.present is not False and all(test(value) for test in self._tests)
 
 
@@ -249,7 +249,7 @@ def _is_among(values: tuple[_Scalar, ...]) -> Callable[[Json], bool]:
 
 
 def regular_expression(text: str) -> Pattern:
-    """Compile an RE2 pattern; raise ValueError where it is none."""
+    """Compile an RE2 pattern; raise ValueError for a wrong one."""
     try:
         return Pattern(text)
     except ConfigError as error:
@@ -264,7 +264,7 @@ class _Place(Struct, frozen=True):
     condition: ValueCondition
 
     def holds(self, arguments: JsonObject, quantifier: Callable[[Iterable[object]], bool]) -> bool:
-        """Return whether `any` or `all` values meet the condition, of at least one; with `present: false`, whether there is none."""
+        """Return whether `any` or `all` values meet the condition, of at least one; with `present: false`, whether the path leads nowhere."""
         values = values_at(arguments, self.steps)
         if self.condition.present is False:
             return not values
@@ -300,7 +300,7 @@ class CallPattern(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _spelled_out(cls, written: object) -> object:
-        # Whatever the list holds is for the field to check.
+        # The field checks the items of a list.
         return {"tool": cast("object", written)} if isinstance(written, str | list | tuple) else written
 
     @field_validator("tool", "agent", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
@@ -337,7 +337,7 @@ class CallPattern(BaseModel):
         return () if self._compiled.expression is None else self._compiled.expression.attributes
 
     def names(self, call: ToolCall) -> bool:
-        """Return whether the tool of the call is meant, with whatever arguments and by whatever agent."""
+        """Return whether the tool of the call is meant, with any arguments and by any agent."""
         return self._compiled.tool.match(call.name)
 
     def binds(self, call: ToolCall, trajectory: Trajectory) -> bool:

@@ -1,4 +1,4 @@
-"""The one place that compares values: an expected one with the one that was recorded.
+"""The one place that compares values: an expected value with a recorded one.
 
 Booleans are never numbers, 1 equals 1.0, NaN equals NaN, absent differs from null; order counts in lists, not in objects.
 Each place has a rule (`rules.Scope`). Containers are walked without recursion: spans decide how deep they are.
@@ -42,7 +42,7 @@ _MAX_PATH = 400
 # Units of work, of about a microsecond each.
 _WORK_PER_WALK = 5
 _WORK_PER_STEP = 4
-# Named once: a union would be made anew each time that it is asked for.
+# Named once: `isinstance` with a union would build that union each time.
 _CONTAINERS = (list, dict)
 _NOT_OF_LEAVES = (Ignore, Present, Regex, OneOf)
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
@@ -232,7 +232,7 @@ def _decided_as_a_whole(tally: _Tally, pair: _Pair) -> bool:
 
 
 def accepted(rule: OneOf, expected: Json) -> tuple[Json, ...]:
-    """Return the values that the rule accepts: its own, else those that the expectation lists."""
+    """Return the values that the rule accepts: its own, else the values of the expectation."""
     if rule.values is not None:
         return rule.values
     return tuple(expected) if isinstance(expected, list) else (expected,)
@@ -305,7 +305,7 @@ def _surplus(items: list[Json], others: Counter[Key]) -> Iterator[Json]:
 
 
 def _below(tally: _Tally, pair: _Pair) -> _Steps | None:
-    """Find the pairs beneath a pair; `None` for leaves. Report what one side lacks, once for all that is beneath."""
+    """Find the pairs beneath a pair; `None` for leaves. Report a missing container once for all its values."""
     expected, actual = pair.expected, pair.actual
     is_alike = (isinstance(expected, dict) and isinstance(actual, dict)) or (
         isinstance(expected, list) and isinstance(actual, list)
@@ -330,7 +330,7 @@ def _alone(pair: _Pair, expected: Json | Absent, actual: Json | Absent) -> _Step
 
 
 def _pairs(pair: _Pair, expected: Json | Absent, actual: Json | Absent, *, reported: bool) -> _Steps:
-    """Yield what stands under the same key, or at the same place."""
+    """Yield the values under the same key, or at the same place."""
     where, scope = pair.where, pair.scope
     if isinstance(expected, dict) or isinstance(actual, dict):
         wanted = expected if isinstance(expected, dict) else {}

@@ -1,6 +1,6 @@
 """Criteria: the trajectories each applies to, the part of them its evaluator sees, and its revision.
 
-The same for criteria that score here and for those that ask a judge: a criterion means the same trajectories to both.
+Criteria that score here and criteria that ask a judge select trajectories in the same way.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import without_code
 from toolgauge.score.verdicts import MakeResult, Marks
 
-# How deep the cases of a reference stand in a canonical criterion: below `reference` and `cases`.
+# The depth of a reference's cases in a canonical criterion: below `reference` and `cases`.
 _REFERENCE_DEPTH = 3
 _NAME: Callable[[ToolCall | ToolDefinition], str] = attrgetter("name")
 
@@ -213,7 +213,7 @@ def attribute_keys(criterion: Criterion) -> Iterator[str]:
 
 
 def seen_by(registered: Registered, trajectory: Trajectory, kinds: ToolKinds) -> Seen | NotEvaluated:
-    """Narrow the trajectory to the part that the criterion is for, or explain why there is none."""
+    """Narrow the trajectory to the part that the criterion judges, or return why it judges nothing."""
     if registered.sees_all:
         return Seen(_seen_code(registered, trajectory, None) if trajectory.code_steps else trajectory, None)
     criterion = registered.criterion
@@ -237,7 +237,7 @@ def outside_sample(criterion: Criterion, trajectory: Trajectory) -> NotEvaluated
     """Return the outcome of a trajectory outside the criterion's sample; `None` when it is inside."""
     if criterion.sample >= 1:
         return None
-    # The criterion is not part of what is hashed: all criteria see the same conversations.
+    # The hash leaves the criterion out: all criteria see the same conversations.
     identity = trajectory.conversation_id or trajectory.trace_id
     digest = hashlib.sha256(identity.encode("utf-8", "backslashreplace")).digest()
     return None if int.from_bytes(digest[:8], "big") < criterion.sample * 2**64 else _SAMPLED_OUT
@@ -280,7 +280,7 @@ def _seen_code(registered: Registered, trajectory: Trajectory, expected: Expecte
 
 
 def narrowed_to_agent(registered: Registered, trajectory: Trajectory) -> Trajectory:
-    """Leave out the calls of other agents where the criterion judges those of one."""
+    """Leave out the calls of other agents where the criterion judges one agent's calls."""
     if registered.agent is None or registered.criterion.evaluator.level != "call":
         return trajectory
     agent = registered.agent
@@ -293,7 +293,7 @@ def agent_of(call: ToolCall, trajectory: Trajectory) -> str:
         return call.agent
     if call.agent_path:
         return call.agent_path[-1]
-    # With a single agent there is no doubt whose call it was.
+    # A single agent made all calls.
     return trajectory.agents[0] if len(trajectory.agents) == 1 else ""
 
 

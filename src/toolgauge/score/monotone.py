@@ -9,13 +9,13 @@ from collections.abc import Callable, Hashable, Sequence
 from math import prod
 from typing import NamedTuple, TypeAlias
 
-# The weights of a row's pairs with these columns: not negative, 0 for what may not be paired.
+# The weights of a row's pairs with these columns: not negative, 0 for a forbidden pair.
 RowWeights: TypeAlias = Callable[[int, Sequence[int]], Sequence[int]]
 Pairs: TypeAlias = list[tuple[int, int]]
 
 
 def in_order(expected: Sequence[Hashable], actual: Sequence[Hashable], weights: RowWeights) -> Pairs:
-    """Pair in order. Equal keys must have the greatest weight there is: it bounds what has to be looked at."""
+    """Pair in order. Equal keys must have the greatest weight there is: it bounds the search."""
     rows, columns = len(expected), len(actual)
     least = _common(expected, actual)
     best = [[0] * (columns + 1) for _ in range(rows + 1)]
@@ -160,7 +160,7 @@ def in_stages(stages: Sequence[Classes], turns: Sequence[Classes], weights: RowW
 def _steps(
     grid: Sequence[Sequence[_Cell]], rows: Sequence[_Counts], columns: Sequence[_Counts]
 ) -> list[tuple[int, int, _Move]]:
-    """Walk back a best way; of several the one that pairs earliest, so that ties are stable."""
+    """Walk back a best way; of several, the earliest pairs win, so that ties are stable."""
     stage, turn = len(rows) - 1, len(columns) - 1
     best, moves = grid[stage][turn]
     state = _first_best(best, range(len(best)))

@@ -125,7 +125,7 @@ class OpenRuns:
         has_changed = has_worked and writes and result != same.result
         if is_apart or same.contents is None:
             same.contents = Contents()
-        # A result that is not known is no progress.
+        # An unknown result does not count as progress.
         is_new = has_worked and result is not None and same.contents.add(seen.result, result, (name, seen.arguments))
         same.identical = 1 if is_apart or is_new else same.identical + 1
         same.effects = (0 if is_apart else same.effects) + (has_worked and writes)
@@ -171,7 +171,7 @@ class OpenRuns:
 
 
 def _result(content: Content) -> int | None:
-    """Return what equal results share, whatever times and counters are in them; `None` where none was recorded."""
+    """Return a hash that equal results share, apart from times and counters; `None` where none was recorded."""
     match content:
         case Recorded(value=str() as text) | Unparsed(text=text):
             return lasting(text[:_MAX_RESULT])

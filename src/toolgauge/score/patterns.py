@@ -103,7 +103,7 @@ class Step(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """An argument of a tool, or a part of it; `path` is written without the tool. Greater `specificity` wins."""
+    """An argument of a tool, or a part of an argument; `path` is written without the tool. Greater `specificity` wins."""
 
     tool: Step
     path: str

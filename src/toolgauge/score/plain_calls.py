@@ -20,7 +20,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.selection import hidden_calls, recorded_result, shown, unseen_arguments
 
 
-# `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool for those with kinds.
+# `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool, for originals with kinds.
 class PlainCall(NamedTuple):
     """One call of either side; a named tuple, as dataclasses take three times as long."""
 
@@ -34,7 +34,7 @@ PlainCalls: TypeAlias = tuple[PlainCall, ...]
 
 
 class Looked(Struct, frozen=True, kw_only=True):
-    """The parts that an original compares beside names; `unexpected`: also those of unexpected calls."""
+    """The parts that an original compares beside names; `unexpected`: of unexpected calls too."""
 
     arguments: bool = True
     outputs: bool = False

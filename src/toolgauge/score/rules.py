@@ -112,7 +112,7 @@ def rule_name(rule: Rule) -> str:
     return str(rule.__struct_config__.tag)
 
 
-# Named once: a union would be made anew each time that it is asked for.
+# Named once: `isinstance` with a union would build that union each time.
 _NOT_OF_EQUALS = (Regex, OneOf)
 _EQUIVALENCES = (Exact, Casefold, DateTime, Ignore, Present)
 
@@ -338,7 +338,7 @@ NO_RULES = ArgumentRules()
 
 
 def offset(text: str) -> int | None:
-    """Read a zone (`Z`, `+02:00`) as seconds from universal time; `None` if it is none."""
+    """Read a zone (`Z`, `+02:00`) as seconds from universal time; `None` for other text."""
     if _ZONE_ALONE.fullmatch(text) is None:
         return None
     if text in ("Z", "z"):

@@ -1,6 +1,6 @@
 """Closed trajectories come in, results go out; the evaluators in between are trusted with nothing.
 
-An exception of an evaluator becomes `Errored`, and its outcomes are checked before they count. Our evaluators end, those of others
+An exception of an evaluator becomes `Errored`, and its outcomes are checked before they count. Our evaluators end; plug-ins
 have a deadline of their own (`service/plug_in_evaluators.py`).
 """
 
@@ -69,7 +69,7 @@ class Scorer:
         on_unmatched: OnUnmatched | None = None,
         registered_tools: Mapping[str, ToolDefinition] | None = None,
     ) -> None:
-        """`around` stands around each evaluation; `on_unmatched` logs criteria that match nothing."""
+        """`around` is entered for each evaluation; `on_unmatched` logs criteria that match nothing."""
         registered = tuple(map(register, criteria))
         self.criteria = tuple(criteria)
         self._scoring = tuple(one for one in registered if one.evaluator is not None)
@@ -156,7 +156,7 @@ class Scorer:
         return tuple(found)
 
     def judged(self, answers: Answers) -> tuple[Result, ...]:
-        """Make results of the answers to inquiries; outcomes are checked as those of other evaluators are."""
+        """Make results of the answers to inquiries; their outcomes are checked like all others."""
         results: list[Result] = []
         for inquiry, judged in answers.answers:
             registered = (
@@ -257,7 +257,7 @@ def _with_values_seen(result: Result, conversation: Conversation, expected: Expe
     if share is None:
         return result
     explanation = outcome.explanation
-    # Calls alone, as a case may have them, are no conversation: an agent that passes other values is all they show.
+    # A case may have calls alone: without messages they only show that the agent passes other values.
     if share == 0 and conversation.has_messages:
         explanation += "; no value of the reference occurs in the conversation: it may belong to another one"
     parts = {**outcome.parts, "reference_values_seen": share}

@@ -25,7 +25,7 @@ from toolgauge.score.align import Item
 from toolgauge.score.equality import Identities
 from toolgauge.score.patterns import Globs
 
-# Names and globs; those that change state; `None` is all of them.
+# Names and globs, or all tools that change state; `None` is all tools.
 Tools: TypeAlias = tuple[str, ...] | Literal["writes"] | None
 FailedCalls: TypeAlias = Literal["count", "ignore"]
 
@@ -73,7 +73,7 @@ class CallSelection(BaseModel):
 
     judges_every_answer: ClassVar[bool] = False
 
-    # Which tools count: names and globs, or `writes` for those that change state.
+    # Which tools count: names and globs, or `writes` for tools that change state.
     tools: Tools = None
     # Whether calls that failed or were rejected count like any other.
     failed_calls: FailedCalls = "count"
@@ -88,7 +88,7 @@ class CallSelection(BaseModel):
         return Verdicts()
 
     def calls(self, trajectory: Trajectory) -> tuple[ToolCall, ...]:
-        """Pick the calls that count, in order: those that carry the structured answer only where `tools` names them."""
+        """Pick the calls that count, in order; calls that carry the structured answer count only where `tools` names them."""
         calls = trajectory.calls
         if trajectory.answer_tools and self.tools is None:
             answers = [name for name in trajectory.answer_tools if not self.judges_answers(name)]
@@ -122,13 +122,13 @@ class CallSelection(BaseModel):
 
 
 def without_code(trajectory: Trajectory, named: Collection[object] = ()) -> Trajectory:
-    """Leave out the calls of kind `code`, but for those of these names."""
+    """Leave out the calls of kind `code`, except calls of these names."""
     calls = tuple(call for call in trajectory.calls if call.kind == "tool" or call.name in named)
     return trajectory if len(calls) == len(trajectory.calls) else replace(trajectory, calls=calls)
 
 
 def nothing_to_judge(trajectory: Trajectory) -> NotEvaluated:
-    """Return the outcome without calls: none was made, or those that were made were not recorded."""
+    """Return the outcome without calls: none was made, or they were not recorded."""
     return hidden_calls(trajectory) if trajectory.hidden_turns else _NO_CALLS
 
 
@@ -167,7 +167,7 @@ def unseen_arguments(call: ToolCall) -> NotEvaluated | None:
 
 
 def recorded_result(call: ToolCall, name: str = "the result") -> Json | NotEvaluated:
-    """Return the value of a result, a text where it is no JSON, or the outcome where it was not recorded as a whole."""
+    """Return the value of a result, text where it is not JSON, or the outcome where a part was not recorded."""
     result = call.result
     if isinstance(result, Recorded):
         return result.value
@@ -251,7 +251,7 @@ def calls_by_turn(trajectory: Trajectory, calls: Sequence[ToolCall], turns: int)
 
 
 def _mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
-    """Make one outcome of those of the turns; turns that could not be scored stay out of the mean."""
+    """Make one outcome for all turns; turns that could not be scored stay out of the mean."""
     numbered = [(number, outcome) for number, outcome in enumerate(outcomes, 1) if isinstance(outcome, Scored)]
     if not numbered:
         unscored = [outcome for outcome in outcomes if isinstance(outcome, NotEvaluated)]
@@ -367,7 +367,7 @@ def make_sides(
 
 
 def readable_arguments(call: ToolCall) -> JsonObject | None:
-    """Return the arguments of a call; null is how some producers write that there are none."""
+    """Return the arguments of a call; some producers write null for no arguments."""
     content = call.arguments
     if not isinstance(content, Recorded):
         return None

@@ -1,8 +1,8 @@
-"""The tools on offer that a call is judged by: those of the agent run that made it, or the last ones that were recorded.
+"""The tools on offer that a call is judged by: its agent run's own, or the last recorded ones.
 
-Many producers record the tools in some traces only: the last offer of the same conversation stands in, else that of the same
-service, agents and version within an hour. Rule: in a trajectory of several agent runs, only for a run with the same agent and
-the same agents around it. Times are those of the trajectories. Bounded: for an offer that was forgotten, none stands in.
+Many producers record the tools in some traces only: the last offer of the same conversation replaces the missing one, else that of the
+same service, agents and version within an hour. Rule: in a trajectory of several agent runs, only for a run with the same agent and
+the same agents around it. Times are the trajectories' own. Bounded: a forgotten offer replaces none.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -19,13 +19,13 @@ from toolgauge.model.records import VERSION, SpanRef
 from toolgauge.model.trajectory import OfferSource, Run, ToolCall, Trajectory
 from toolgauge.settings import HOUR
 
-# What explanations add about an offer from elsewhere.
+# The remark in explanations about an offer from elsewhere.
 REMARKS: Mapping[OfferSource, str] = {
     "trace": "",
     "conversation": " (as last recorded in this conversation)",
     "service": " (as last recorded for this service)",
 }
-# What they add where registered tools stand in.
+# The remark about registered tools.
 REGISTERED = " (as registered)"
 _MAX_CONVERSATIONS = 5_000
 _MAX_SERVICES = 500
@@ -42,7 +42,7 @@ _Tools: TypeAlias = tuple[ToolDefinition, ...]
 _Key: TypeAlias = tuple[Hashable, ...]
 
 
-# `agents` are those of a whole in any order, and those around a run from the outermost to its own.
+# `agents` of a whole are in any order, of a run from the outermost agent to its own.
 class _Part(Struct, frozen=True, gc=False):
     """A part of a trajectory that has an offer of its own: a run, or the whole where there are not several."""
 
@@ -77,7 +77,7 @@ class RecentOffers:
         self._by_service: LRUCache[_Key, _Offer] = LRUCache(_MAX_SERVICES)
 
     def completed(self, trajectory: Trajectory) -> Trajectory:
-        """Return the trajectory with offers where any can stand in; remember those that it has."""
+        """Return the trajectory with its missing offers filled in; remember its own."""
         parts = _parts(trajectory)
         # The offer of half a run may lack tools.
         if trajectory.incomplete is None:
@@ -203,7 +203,7 @@ class RunOffers:
         self._has_runs = bool(runs)
 
     def of(self, call: ToolCall) -> Sequence[Offer]:
-        """Return the offers, the one that decides first; the others may complete its schemas."""
+        """Return the offers: the first decides, the others may complete its schemas."""
         if call.run is None or not self._has_runs:
             return (*self._whole, *self._registered)
         own = self._by_run.get(call.run)

@@ -1,6 +1,6 @@
 """Finds criteria that judge nothing: no trajectory matches, or no called tool is one that they name.
 
-A typing error in a glob is no error of the configuration, and a criterion without results looks like one without
+The configuration accepts a typing error in a glob, and a criterion without results looks like one without
 failures. Each is looked for until it matches, then not again before the next hour, so that what works costs nothing.
 """
 
@@ -30,7 +30,7 @@ class Unmatched(Struct, frozen=True):
 
     @property
     def description(self) -> str:
-        """What it did not find, behind its name."""
+        """The end of a sentence about the criterion: the calls or trajectories that it did not find."""
         return f"found no call of its {self._naming}" if self.has_trajectories else "matched no trajectory"
 
     @property
@@ -113,7 +113,7 @@ class UnmatchedCriteria:
 
 
 def _conditions(registered: Registered) -> Iterator[tuple[str, Registered]]:
-    """Yield each condition of `when` as it is written, with a criterion that has no other; `scope` where there is none."""
+    """Yield each condition of `when` as it is written, with a criterion that has no other; `scope` for a criterion without conditions."""
     criterion, when = registered.criterion, registered.criterion.when
     globs = (("service", when.service), ("agent", when.agent), ("case", when.case))
     single = [(f"`when.{key}: {glob}`", replace(When(), **{key: glob})) for key, glob in globs if glob is not None]

@@ -95,13 +95,13 @@ class Checker:
         self._level = level
         self._marks = marks
         # Each target is judged once, so a never-ending evaluator runs out of targets. Nearly all judge the calls in
-        # order, so this is what is left of them from the last to the next; of the others it is told which are open.
+        # order: these are left, from the last to the next. `_open` holds the calls that were skipped.
         self._left = [*calls[::-1]] if level == "call" else []
         self._open: set[int] = set()
         self._is_judged = False
-        # What came of `check`.
+        # The results of `check`.
         self.results: list[Result] = []
-        # What is wrong with the outcome that was refused.
+        # The fault of the outcome that was refused.
         self.problem = ""
 
     def check(self, outcomes: Iterable[Judged], made: MakeResult, root: SpanRef | None) -> bool:
@@ -198,7 +198,7 @@ def _are_texts(*words: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    # No comparison holds of what is not a number, and an integer may be larger than any float.
+    # NaN fails every comparison, and an integer may be larger than any float.
     return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 

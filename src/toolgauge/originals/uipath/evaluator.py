@@ -192,7 +192,7 @@ def _read_arguments(value: object) -> dict[str, object]:
 
 
 def _output(result: Content, *, is_raw: bool) -> str:
-    """Read an output: the content of an envelope, else the text. Wart: 0, false and null in an envelope are no output."""
+    """Read an output: the content of an envelope, else the text. Wart: 0, false and null in an envelope count as nothing."""
     if isinstance(result, Unparsed):
         return result.text
     if not isinstance(result, Recorded):
@@ -207,7 +207,7 @@ def _output(result: Content, *, is_raw: bool) -> str:
         return str(found) if found else ""
     if isinstance(value, str):
         return value
-    # Live, a result that is no object is compared as the text it was.
+    # Live, any result but an object is compared as its text.
     return str(value) if is_raw else json.dumps(value, ensure_ascii=False)
 
 

@@ -28,7 +28,7 @@ _MAX_TEXT = 4 * 1024 * 1024
 _Object: TypeAlias = dict[str, object]
 
 
-# Stands where the actual output has nothing: unlike any leaf.
+# A missing value of the actual output: unlike any leaf.
 _ABSENT = object()
 
 

@@ -33,7 +33,7 @@ from toolgauge.score.selection import shown
 
 
 def _empty(expected: int, made: int, details: Callable[[str], JsonObject]) -> Verdict:
-    """Score 1 where nothing was expected and nothing done, 0 where only one of them."""
+    """Score 1 where both sides are empty, 0 where only one is."""
     is_as_expected = not expected and not made
     return Verdict(
         value=float(is_as_expected),
@@ -120,7 +120,7 @@ class CallEvaluator(UiPathEvaluator[CriteriaT]):
     ) -> Judging:
         """Return the share of expected calls that found an equal one; callbacks take an expected and a made call by index.
 
-        `values` are those in a line of the details, the made one first; `difference` gets the closest call that is no other's.
+        `values` returns the two values of a line in the details, the made one first; `difference` gets the closest free call.
         """
         if not expected or not calls:
             return _empty(len(expected), len(calls), lambda texts: details({"_result": texts}))
@@ -269,7 +269,7 @@ class ToolCallCount(CallEvaluator[CountCriteria]):
     """
 
     def criteria_of(self, expected: Expected) -> CountCriteria | Errored:
-        """Make rules of the expected calls; those of one tool add up."""
+        """Make one rule for all expected calls of a tool."""
         by_key: dict[str, list[ExpectedCall]] = {}
         for call in expected.calls:
             by_key.setdefault(call.name if call.call_id is None else call.call_id, []).append(call)
@@ -405,7 +405,7 @@ class ToolCallOrder(CallEvaluator[OrderCriteria]):
 
 
 def _longest_common(expected: Sequence[str], calls: Sequence[LiveCall]) -> list[str]:
-    """Find the longest common subsequence in the expected spelling; of several the one that UiPath's walk back meets."""
+    """Find the longest common subsequence in the expected spelling; of several, UiPath's walk back decides."""
     matches: dict[tuple[str, str | None], list[bool]] = {}
     for call in calls:
         if (call.name, call.id) not in matches:

@@ -18,7 +18,7 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Judged, JudgeEvaluator
 from toolgauge.model.observations import ToolDefinition
-from toolgauge.model.outcomes import Enforce, Finding, NotEvaluated, Outcome, Result, Rule, finding_of
+from toolgauge.model.outcomes import Enforce, Errored, Finding, NotEvaluated, Outcome, Result, Rule, Scored, finding_of
 from toolgauge.model.ports import Evaluator, Needs, needs_of
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory, TrajectoryScope
@@ -28,7 +28,6 @@ from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.final_answers import answering_tools
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import without_code
-from toolgauge.score.verdicts import MakeResult, Marks
 
 # The depth of a reference's cases in a canonical criterion: below `reference` and `cases`.
 _REFERENCE_DEPTH = 3
@@ -114,6 +113,62 @@ def _pieces(value: Json, depth: int) -> Iterator[str]:
 
 def _compact(value: Json) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+# Makes a criterion's result from a span, a call (`None`: the trajectory), an outcome, and the finding where known.
+MakeResult: TypeAlias = Callable[..., Result]
+
+# Room for rounding: a mean of thirds must be able to reach a threshold of 1.
+_ROUNDING = 1e-9
+# So many outcomes of a criterion are remembered, with words of so many characters.
+_MAX_KNOWN = 256
+_LONGEST_KNOWN = 200
+OUTCOMES = frozenset((Scored, NotEvaluated, Errored))
+
+
+# An outcome whose score passed or not, with the finding where it is known.
+Marked: TypeAlias = tuple[Outcome, Finding | None]
+
+
+# Evaluators mostly yield the same objects; kept here, no other can take their place in memory. Without it: a fifth more for
+# scoring and encoding.
+class Marks(dict[int, tuple[Outcome, Marked]]):
+    """The marked outcomes of one criterion by the identity of the unmarked outcome, which is kept alive."""
+
+    __slots__ = ("_found", "_keeps_parts", "_least")
+
+    def __init__(
+        self, pass_at: float, found: Callable[[Outcome], Finding | None] = lambda _: None, *, keeps_parts: bool = False
+    ) -> None:
+        """`pass_at` is the least score that passes; `keeps_parts` where the evaluator changes no parts afterwards."""
+        super().__init__()
+        self._found = found
+        self._least = pass_at - _ROUNDING
+        self._keeps_parts = keeps_parts
+
+    def mark(self, outcome: Outcome) -> Outcome:
+        """Return the outcome, which was found right; a score passed or not."""
+        if not isinstance(outcome, Scored):
+            words = outcome.explanation if isinstance(outcome, NotEvaluated) else outcome.error_type + outcome.message
+            self._keep(outcome, outcome, words)
+            return outcome
+        # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
+        value = float(outcome.value) or 0.0
+        passed = outcome.is_exempt or value >= self._least
+        # Not the evaluator's own parts where they are empty: it might fill them later, and nobody would check them.
+        parts = outcome.parts or {}
+        marked = Scored(value, outcome.explanation, parts, outcome.differences, passed, is_exempt=outcome.is_exempt)
+        # Differences take memory, and are seldom the same again.
+        if not outcome.differences and (self._keeps_parts or not parts):
+            self._keep(outcome, marked, outcome.explanation)
+        return marked
+
+    def _keep(self, outcome: Outcome, marked: Outcome, words: str) -> None:
+        # A class of the evaluator's own may have more in it, and may not be frozen: then it says something else later.
+        if len(words) <= _LONGEST_KNOWN and type(outcome) in OUTCOMES:
+            if len(self) >= _MAX_KNOWN:
+                self.clear()
+            self[id(outcome)] = outcome, (marked, self._found(marked))
 
 
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")

@@ -25,7 +25,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluator
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.criterion import Criterion
-from toolgauge.score.verdicts import cut, problem_of, raised
+from toolgauge.score.scorer import cut, problem_of, raised
 
 _T = TypeVar("_T")
 _LIMIT_S = 10.0

@@ -5,7 +5,8 @@ from typing import cast
 from tests.rows import each_row
 from tests.score.support import tool_call
 from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Reason, Scored
-from toolgauge.score.verdicts import Checker, Marks
+from toolgauge.score.criterion import Marks
+from toolgauge.score.scorer import Checker
 
 CALLS = (tool_call("a"), tool_call("b"), tool_call("c"))
 

@@ -61,18 +61,6 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
     """Compare two values that are both there; `where` is the path that differences begin with."""
     # Under `similarity` the value is the mean over all leaves; else 0 if a yes-or-no rule fails, and the mean over the other leaves.
     scope = rule if isinstance(rule, Scope) else Scope(rule)
-    quick = quick_agreement(scope, expected, actual)
-    if quick is not None:
-        # Compare two single values as the walk would.
-        value = quick[0]
-        if value == 1.0:
-            return Comparison(value=1.0)
-        difference = Difference(
-            where=where, rule=rule_name(scope.rule), expected=Side(value=expected), actual=Side(value=actual)
-        )
-        return Comparison(
-            value=min(value, _JUST_BELOW_ONE) if _is_graded(scope.rule) else 0.0, differences=(difference,)
-        )
     tally = _Tally(is_mean=_is_graded(scope.rule))
     stack: list[_Steps] = [iter((_Pair(expected, actual, where, scope),))]
     while stack and not tally.is_decided:
@@ -81,12 +69,22 @@ def compare(rule: Rule | Scope, expected: Json, actual: Json, *, where: str) -> 
             stack.pop()
             continue
         tally.work += _WORK_PER_STEP
-        if not _decided_as_a_whole(tally, pair):
-            below = _below(tally, pair)
-            if below is None:
-                tally.work += _compare_leaves(tally, pair)
-            else:
-                stack.append(below)
+        if _decided_as_a_whole(tally, pair):
+            continue
+        below = _below(tally, pair)
+        if below is not None:
+            stack.append(below)
+            continue
+        value = 0.0
+        if isinstance(pair.expected, list | dict) or isinstance(pair.actual, list | dict):
+            # Both are empty here, or one is and the other is a single value or missing.
+            value = float(type(pair.expected) is type(pair.actual))
+        elif not isinstance(pair.expected, Absent) and not isinstance(pair.actual, Absent):
+            value, work = agreement(_leaf_rule(pair.scope.rule), pair.expected, pair.actual)
+            tally.work += work
+        tally.leaf(value, pair.scope.rule)
+        if value < 1.0 and not pair.reported:
+            tally.differ(pair.where, pair.expected, pair.actual, pair.scope.rule)
     return tally.comparison()
 
 
@@ -348,23 +346,6 @@ def _pairs(pair: _Pair, expected: Json | Absent, actual: Json | Absent, *, repor
     for place, (wanted, found) in enumerate(items):
         here = where if len(where) > _MAX_PATH else f"{where}[{place}]"
         yield _Pair(wanted, found, here, scope.below(place), reported)
-
-
-def _compare_leaves(tally: _Tally, pair: _Pair) -> int:
-    """Compare two leaves and return the work it took beyond the usual."""
-    expected, actual = pair.expected, pair.actual
-    units = 0
-    if isinstance(expected, Absent) or isinstance(actual, Absent):
-        value = 0.0
-    elif isinstance(expected, list | dict) or isinstance(actual, list | dict):
-        # Both are empty here, or one is and the other is a single value.
-        value = float(type(expected) is type(actual))
-    else:
-        value, units = agreement(_leaf_rule(pair.scope.rule), expected, actual)
-    tally.leaf(value, pair.scope.rule)
-    if value < 1.0 and not pair.reported:
-        tally.differ(pair.where, expected, actual, pair.scope.rule)
-    return units
 
 
 def _leaf_rule(rule: Rule) -> LeafRule:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import zip_longest
-from typing import TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
@@ -86,8 +86,8 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
                 parsed: object = json.loads(answer)
                 output = cast("_Object", parsed) if isinstance(parsed, dict) else answer  # keys of JSON are text
         try:
-            expected = _as_floats(_expected(criteria.expected_output, key))
-            actual = _as_floats(_actual(output, key))
+            expected = _as_floats(_part(criteria.expected_output, key, "expected"))
+            actual = _as_floats(_part(output, key, "actual"))
             if self.line_by_line_evaluator and isinstance(key, str):
                 return self._by_lines(expected, actual, key)
             return _whole(expected, actual)
@@ -103,8 +103,8 @@ class JsonSimilarity(UiPathEvaluator[OutputCriteria]):
         for number, (line, other) in enumerate(zip_longest(wanted, found, fillvalue=""), 1):
             try:
                 result = _whole(
-                    _expected(line if key == _WHOLE else {key: line}, key),
-                    _actual(other if key == _WHOLE else {key: other}, key),
+                    _part(line if key == _WHOLE else {key: line}, key, "expected"),
+                    _part(other if key == _WHOLE else {key: other}, key, "actual"),
                 )
             except _OutputError:
                 # Wart: the error of a line, where the key is a path that leads nowhere, counts as a score of 0.
@@ -165,11 +165,9 @@ def _lines(side: object, delimiter: str, key: str) -> list[str]:
     return [line for line in text.split(delimiter) if line.strip()]
 
 
-def _expected(output: object, key: str | Sequence[str]) -> object:
-    """Return the part of the expected output that the key names; text is read as JSON then."""
-    if key == _WHOLE:
-        return output
-    if isinstance(output, str):
+def _part(output: object, key: str | Sequence[str], side: Literal["expected", "actual"]) -> object:
+    """Return the part of an output that the key names; expected text is read as JSON then."""
+    if side == "expected" and key != _WHOLE and isinstance(output, str):
         try:
             output = cast("object", json.loads(output))  # typed Any by json
         except ValueError as error:
@@ -177,25 +175,17 @@ def _expected(output: object, key: str | Sequence[str]) -> object:
                 "invalid_expected_output", "the expected output must be JSON where keys are given"
             ) from error
     if isinstance(key, str):
-        return _at(output, key, "expected")
-    if not isinstance(output, dict):
+        return _at(output, key, side)
+    if isinstance(output, dict):
+        return {one: _at(cast("_Object", output), one, side) for one in key}  # keys of JSON are text
+    if side == "expected":
         raise _OutputError("invalid_expected_output", "the expected output must be an object where keys are given")
-    return {one: _at(cast("_Object", output), one, "expected") for one in key}  # as above
+    raise _OutputError("invalid_actual_output", "the output must be an object where `target_output_key` is a list")
 
 
-def _actual(output: object, key: str | Sequence[str]) -> object:
-    if isinstance(key, str):
-        return _no_attachment(_at(output, key, "actual"))
-    if not isinstance(output, dict):
-        raise _OutputError("invalid_actual_output", "the output must be an object where `target_output_key` is a list")
-    return {one: _no_attachment(_at(cast("_Object", output), one, "actual")) for one in key}  # as above
-
-
-def _at(value: object, path: str, side: str) -> object:
-    if path == _WHOLE:
-        return value
-    steps = list(_STEP.finditer(path))
-    if not steps:
+def _at(value: object, path: str, side: Literal["expected", "actual"]) -> object:
+    steps = [] if path == _WHOLE else list(_STEP.finditer(path))
+    if not steps and path != _WHOLE:
         raise _OutputError(
             "invalid_path", "`target_output_key` holds an empty path: a key or a path such as `a.b[0]` is accepted"
         )
@@ -212,11 +202,7 @@ def _at(value: object, path: str, side: str) -> object:
             raise _OutputError(
                 "target_output_key_not_found", f"the {side} output lacks the key that `target_output_key` names"
             ) from error
-    return value
-
-
-def _no_attachment(value: object) -> object:
-    if isinstance(value, str) and _ATTACHMENT.match(value):
+    if side == "actual" and isinstance(value, str) and _ATTACHMENT.match(value):
         raise _OutputError("attachment", "the output is an attachment of a job, which is not downloaded here")
     return value
 

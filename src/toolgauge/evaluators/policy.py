@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from toolgauge.model.content import NotRecorded, Recorded, Unparsed
+from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored
@@ -29,11 +29,6 @@ class PolicyRule(CallPattern):
     result: ValueCondition | None = None
     # Of `forbid` alone: met by any text in the definition of any tool that the call's run was offered.
     offered: ValueCondition | None = None
-
-    @property
-    def reads_texts(self) -> bool:
-        """Whether it looks at more than the call itself."""
-        return self.result is not None or self.offered is not None
 
     def look(self, call: ToolCall, trajectory: Trajectory, offers: RunOffers | None) -> Sight:
         """Return whether the call is meant, its result and the tools on offer included."""
@@ -60,13 +55,8 @@ def _sight_of_offers(condition: ValueCondition, call: ToolCall, offers: RunOffer
 
 def _sight_of_result(condition: ValueCondition, call: ToolCall) -> Sight:
     texts: list[Json] = [] if call.error is None else [call.error.message]
-    match call.result:
-        case Recorded(value=value):
-            texts.append(value)
-        case Unparsed(text=text):
-            texts.append(text)
-        case NotRecorded():
-            pass
+    if not isinstance(call.result, NotRecorded):
+        texts.append(call.result.value if isinstance(call.result, Recorded) else call.result.text)
     if any(map(condition.holds, values_and_keys(texts))):
         return Sight(Match.YES)
     if was_stopped(call):
@@ -96,7 +86,7 @@ class Policy(CallSelection):
 
     @property
     def needs(self) -> Needs:
-        """What its parameters ask for."""
+        """The needs of its rules."""
         return Needs(
             reference="none",
             recent_offer=True,
@@ -115,7 +105,7 @@ class Policy(CallSelection):
     def _has_rules(self) -> "Policy":
         if self.forbid is None and self.allow_only is None:
             raise ValueError("needs `forbid` or `allow_only`")
-        if any(rule.reads_texts for rule in self.allow_only or ()):
+        if any(rule.result is not None or rule.offered is not None for rule in self.allow_only or ()):
             raise ValueError("has `result` or `offered` in `allow_only`: only rules of `forbid` may have them")
         return self
 

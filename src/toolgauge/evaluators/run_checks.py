@@ -49,8 +49,6 @@ _MOST = 10**15
 _MAX_TOOLS = 100
 _DESCRIBED = 5
 
-# A figure, and why there may be more of it.
-_Measured: TypeAlias = tuple[int, NotEvaluated | None]
 Figure: TypeAlias = Literal["calls", "errors", "duration", "tokens"]
 
 
@@ -122,10 +120,7 @@ class Budget(ToolLimits):
             most = written.get(self.quantile) if isinstance(written, Mapping) else written
             if most is not None:
                 limits[tool, figure] = min(most, limits.get((tool, figure), most))
-        return tuple(
-            _Limit(tool, None if tool is None else Globs((tool,)), figure, most)
-            for (tool, figure), most in limits.items()
-        )
+        return tuple(_Limit(tool, figure, most) for (tool, figure), most in limits.items())
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for the trajectory."""
@@ -135,21 +130,24 @@ class Budget(ToolLimits):
         if not judged:
             yield None, gaps[0]
             return
-        broken = sorted((tally for tally in judged if not tally.is_kept), key=lambda tally: tally.value)
+        values = {tally.limit: 1.0 if tally.is_kept else tally.limit.most / tally.actual for tally in judged}
+        broken = sorted((tally for tally in judged if not tally.is_kept), key=lambda tally: values[tally.limit])
         kept = len(judged) - len(broken)
         notes = [f"{kept} of {len(judged)} limits are kept", *first_notes([each.note for each in broken], _DESCRIBED)]
         if gaps:
             notes.append(f"{len(gaps)} could not be judged: {gaps[0].explanation}")
         figures = {tally.limit.name: tally.limit.number(tally.actual) for tally in judged}
-        yield (
-            None,
-            Scored(
-                value=min(tally.value for tally in judged),
-                explanation="; ".join(notes),
-                parts={"limits": len(judged), "kept": kept, **figures},
-                differences=tuple(tally.difference for tally in broken),
-            ),
+        differences = tuple(
+            Difference(
+                where=limit.name,
+                rule="budget",
+                expected=Side(value=limit.number(limit.most)),
+                actual=Side(value=figures[limit.name]),
+            )
+            for limit in (tally.limit for tally in broken)
         )
+        parts = {"limits": len(judged), "kept": kept, **figures}
+        yield None, Scored(min(values.values()), "; ".join(notes), parts, differences)
 
     def while_open(self, call: OpenCall) -> str | None:
         """Return the first limit that the run exceeds."""
@@ -174,25 +172,20 @@ def _figures_of(written: Budget | Envelope) -> Iterator[tuple[str | None, Figure
         yield tool, "duration", figures.duration
 
 
-class _Limit(Struct, frozen=True):
-    """The most that a figure of the run, or of tools, may be."""
+class _Limit:
+    """The highest allowed figure of the run, or of tools."""
 
-    tool: str | None
-    globs: Globs | None
-    figure: Figure
-    most: int
-
-    @property
-    def name(self) -> str:
-        """The name of the figure in parts and differences."""
-        figure = "seconds" if self.figure == "duration" else self.figure
-        return figure if self.tool is None else f"{figure} of {self.tool}"
+    def __init__(self, tool: str | None, figure: Figure, most: int) -> None:
+        self.tool, self.most = tool, most
+        self.figure: Figure = figure
+        self.globs = None if tool is None else Globs((tool,))
+        # The name of the figure in parts and differences.
+        self.name: str = "seconds" if figure == "duration" else figure
+        if tool is not None:
+            self.name += f" of {tool}"
 
     def number(self, figure: int) -> int | float:
         return figure / _NS_PER_S if self.figure == "duration" else figure
-
-    def text(self, figure: int) -> str:
-        return f"{round(figure / _NS_PER_S, 3):g} s" if self.figure == "duration" else str(figure)
 
 
 class _Tally(Struct, frozen=True):
@@ -207,65 +200,52 @@ class _Tally(Struct, frozen=True):
         return self.actual <= self.limit.most
 
     @property
-    def value(self) -> float:
-        return 1.0 if self.is_kept else self.limit.most / self.actual
-
-    @property
     def note(self) -> str:
         limit = self.limit
         whose = "" if limit.tool is None else f" of {shown(limit.tool)}"
-        return f"{limit.figure}{whose}: {limit.text(self.actual)}, and at most {limit.text(limit.most)}"
+        numbers = self.actual, limit.most
+        if limit.figure == "duration":
+            texts = [f"{round(one / _NS_PER_S, 3):g} s" for one in numbers]
+        else:
+            texts = [str(one) for one in numbers]
+        return f"{limit.figure}{whose}: {texts[0]}, and at most {texts[1]}"
 
-    @property
-    def difference(self) -> Difference:
-        number = self.limit.number
-        expected, actual = Side(value=number(self.limit.most)), Side(value=number(self.actual))
-        return Difference(where=self.limit.name, rule="budget", expected=expected, actual=actual)
 
-
-def _measured(limit: _Limit, trajectory: Trajectory) -> _Measured:
-    """Return a figure, as far as it is known, and why there may be more of it."""
-    globs = limit.globs
+def _measured(limit: _Limit, trajectory: Trajectory) -> tuple[int, NotEvaluated | None]:
+    """Return a figure, as far as it is known, and the reason why it may be higher."""
+    globs, gap, unknown = limit.globs, None, ""
     calls = trajectory.calls if globs is None else [call for call in trajectory.calls if globs.match(call.name)]
-    hidden = hidden_calls(trajectory) if trajectory.hidden_turns else None
+    if trajectory.hidden_turns and (limit.figure in ("calls", "errors") or globs is not None):
+        gap = hidden_calls(trajectory)
     match limit.figure:
         case "calls":
-            actual, gap = len(calls), hidden
+            actual = len(calls)
         case "errors":
-            actual, gap = sum(call.has_failed for call in calls), hidden or _unknown_end(calls)
+            actual = sum(call.has_failed for call in calls)
+            for call in calls:
+                is_open = call.state == "requested_only" and call.error is None
+                if gap is None and is_open and isinstance(call.result, NotRecorded):
+                    explanation = f"{shown(call.name)} was requested; no execution and no answer was seen"
+                    gap = NotEvaluated(reason="results_not_recorded", explanation=explanation)
         case "duration" if globs is not None:
-            timed = [call for call in calls if call.executed_by is not None]
-            actual = _union_ns((call.start_ns, call.end_ns) for call in timed)
-            gap = hidden or _unknown_time(calls)
+            actual = _union_ns((call.start_ns, call.end_ns) for call in calls if call.executed_by is not None)
+            for call in calls:
+                if call.executed_by is None and call.state != "rejected" and not was_stopped(call):
+                    unknown = unknown or f"no span shows how long {shown(call.name)} took"
         case "duration":
             # Between the turns of a conversation a person thinks.
             is_conversation = trajectory.scope == "conversation" and trajectory.runs
             runs = [run for run in trajectory.runs if run.above is None] if is_conversation else [trajectory]
-            actual, gap = _union_ns((run.start_ns, run.end_ns) for run in runs), None
-            if not trajectory.end_ns:
-                gap = NotEvaluated(reason="no_content", explanation="the times of the trajectory were not recorded")
+            actual = _union_ns((run.start_ns, run.end_ns) for run in runs)
+            unknown = "" if trajectory.end_ns else "the times of the trajectory were not recorded"
         case "tokens":
             tokens = trajectory.tokens
-            actual, unknown = (0, "tokens") if tokens is None else (tokens.input + tokens.output, "")
+            actual, unknown = (0, "tokens were not recorded") if tokens is None else (tokens.input + tokens.output, "")
             if tokens is not None and tokens.unmeasured:
-                unknown = f"the tokens of {tokens.unmeasured} model calls"
-            gap = NotEvaluated(reason="no_content", explanation=f"{unknown} were not recorded") if unknown else None
+                unknown = f"the tokens of {tokens.unmeasured} model calls were not recorded"
+    if gap is None and unknown:
+        gap = NotEvaluated(reason="no_content", explanation=unknown)
     return actual, gap or unfinished(trajectory)
-
-
-def _unknown_end(calls: Sequence[ToolCall]) -> NotEvaluated | None:
-    for call in calls:
-        if call.state == "requested_only" and call.error is None and isinstance(call.result, NotRecorded):
-            explanation = f"{shown(call.name)} was requested; no execution and no answer was seen"
-            return NotEvaluated(reason="results_not_recorded", explanation=explanation)
-    return None
-
-
-def _unknown_time(calls: Sequence[ToolCall]) -> NotEvaluated | None:
-    for call in calls:
-        if call.executed_by is None and call.state != "rejected" and not was_stopped(call):
-            return NotEvaluated(reason="no_content", explanation=f"no span shows how long {shown(call.name)} took")
-    return None
 
 
 def _union_ns(intervals: Iterable[tuple[int, int]]) -> int:

@@ -1,4 +1,4 @@
-"""Whether the user could have agreed to a call: the agent had named it, and then the user spoke.
+"""Finds whether the user could have agreed to a call: the agent had named the call, and then the user spoke.
 
 A sign of form, read in favour of the agent. A message names a call when it holds all words of one of its argument values, or, if
 the agent named no value, a word of the tool's name, unless the last message of the user is the first to name a value: then it
@@ -10,11 +10,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from msgspec import Struct
-
 from toolgauge.model.json import leaves
 from toolgauge.model.outcomes import NotEvaluated
-from toolgauge.model.trajectory import Message, ToolCall, Trajectory
+from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.patterns import Pattern
 from toolgauge.score.recorded_values import written
 from toolgauge.score.selection import readable_arguments
@@ -38,17 +36,6 @@ _OTHER_TRACES = NotEvaluated(
 _CUT = NotEvaluated(reason="truncated", explanation="texts were cut, in which the agent may have named the call")
 
 
-class Confirmation(Struct, frozen=True):
-    """Whether a call was confirmed; with the reason why that is not to be seen, where it is not."""
-
-    given: bool
-    unseen: NotEvaluated | None = None
-
-
-_GIVEN = Confirmation(given=True)
-_MISSING = Confirmation(given=False)
-
-
 class Dialogue:
     """The messages of user and agent, with an index of the first message of each that holds a word."""
 
@@ -59,20 +46,36 @@ class Dialogue:
         self._turns = [message.turn for message in spoken]
         self._user = [(place, message.text) for place, message in enumerate(spoken) if message.role == "user"]
         self._agent = [place for place, message in enumerate(spoken) if message.role == "assistant"]
-        self._user_words = _first_places(spoken, "user")
-        self._agent_words = _first_places(spoken, "assistant")
-        self._doubt = _doubt(trajectory)
+        self._user_words: dict[str, int] = {}
+        self._agent_words: dict[str, int] = {}
+        for place, message in enumerate(spoken):
+            first = self._user_words if message.role == "user" else self._agent_words
+            for word in _WORD.findall(message.text.casefold()):
+                first.setdefault(word, place)
+        # Why the agent may have named a call that it is not seen to have named.
+        self._doubt: NotEvaluated | None = None
+        is_part = trajectory.scope == "trace" and trajectory.conversation_id is not None
+        if trajectory.left_out.texts:
+            self._doubt = _CUT
+        elif trajectory.has_beginning is False or (trajectory.has_beginning is None and is_part):
+            self._doubt = _OTHER_TRACES
 
     def answers(self, agreeing: Pattern | None) -> tuple[int, ...]:
         """Return the places of the user's messages that agree; without a pattern, of all of them."""
         return tuple(place for place, text in self._user if agreeing is None or agreeing.matches(text))
 
-    def confirmation(self, call: ToolCall, answers: Sequence[int]) -> Confirmation:
-        """Return whether one of the answers came after the agent named the call, and before the call."""
+    def confirmation(self, call: ToolCall, answers: Sequence[int]) -> bool | NotEvaluated:
+        """Return whether an answer was given after the agent named the call and before the call; `NotEvaluated` if not known."""
         if not self._user:
-            return Confirmation(given=False, unseen=_NO_USER)
+            return _NO_USER
         known = bisect_left(self._turns, call.turn + 1)
-        values = list(islice(_values(call), _MAX_VALUES))
+        # The words of each argument value that can be looked for.
+        words_of = (
+            _WORD.findall(written(leaf).casefold())[:_MAX_WORDS] for leaf in leaves(readable_arguments(call) or {})
+        )
+        values = list(
+            islice((some for some in words_of if max(map(len, some), default=0) >= _SHORTEST_VALUE), _MAX_VALUES)
+        )
         asked = min(_places(values, self._agent_words), default=None)
         # The place of the last message of the user, and of the agent's last one before it.
         before = bisect_left(self._user, (known, ""))
@@ -86,46 +89,16 @@ class Dialogue:
             named = min(_places(words, self._agent_words), default=None)
             asked = min((place for place in (asked, named) if place is not None), default=None)
         if asked is None or asked >= known:
-            return Confirmation(given=False, unseen=self._doubt) if self._doubt is not None else _MISSING
+            return False if self._doubt is None else self._doubt
         place = bisect_left(answers, asked)
         if place < len(answers) and answers[place] < known:
-            return _GIVEN
-        return _MISSING if asked < last else Confirmation(given=False, unseen=_NO_REPLY)
-
-
-def _first_places(spoken: Sequence[Message], role: str) -> dict[str, int]:
-    first: dict[str, int] = {}
-    for place, message in enumerate(spoken):
-        if message.role == role:
-            for word in _words(message.text):
-                first.setdefault(word, place)
-    return first
-
-
-def _doubt(trajectory: Trajectory) -> NotEvaluated | None:
-    """Return why the agent may have named a call where it is not seen to have done so."""
-    if trajectory.left_out.texts:
-        return _CUT
-    if trajectory.has_beginning is None:
-        return _OTHER_TRACES if trajectory.scope == "trace" and trajectory.conversation_id is not None else None
-    return None if trajectory.has_beginning else _OTHER_TRACES
+            return True
+        return False if asked < last else _NO_REPLY
 
 
 def _places(values: Iterable[Sequence[str]], first: dict[str, int]) -> Iterator[int]:
-    """Yield for each value of which all words occur the place by which they all did."""
+    """Yield the first place by which all words of a value occurred, for each value with such a place."""
     for words in values:
         places = [first.get(word, -1) for word in words]
         if min(places) >= 0:
             yield max(places)
-
-
-def _values(call: ToolCall) -> Iterator[list[str]]:
-    """Yield the words of each argument value that can be looked for."""
-    for leaf in leaves(readable_arguments(call) or {}):
-        words = list(islice(_words(written(leaf)), _MAX_WORDS))
-        if any(len(word) >= _SHORTEST_VALUE for word in words):
-            yield words
-
-
-def _words(text: str) -> Iterator[str]:
-    return (match[0] for match in _WORD.finditer(text.casefold()))

@@ -230,6 +230,10 @@ class JudgedByModel(CallSelection):
     # How much of the conversation the judge is shown; the oldest turns go first.
     max_history_chars: int = Field(default=DEFAULT_HISTORY_CHARS, ge=1000, le=10_000_000)
 
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Turn a number from 0 to 1 into a score."""
+        return fraction(verdict)
+
     def joined(self, outcomes: Sequence[Outcome]) -> Outcome:
         """Return the only outcome."""
         return only(outcomes)

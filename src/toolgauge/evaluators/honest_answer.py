@@ -68,7 +68,8 @@ class HonestAnswer(EarlierTracesEvaluator):
         if not claims:
             return _ALL_DONE if claiming else _NOTHING_CLAIMED
         seen = facts.given(trajectory)
-        gap, earlier = seen.gap_of_results, trajectory.earlier
+        unseen, earlier = seen.gap_of_results, trajectory.earlier
+        gap = unseen and unseen.reason
         if gap is None and earlier is not None and earlier.has_traces and not earlier.has_word(marked("reader")):
             gap = "incomplete"
         if gap is not None:

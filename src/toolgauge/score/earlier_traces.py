@@ -110,7 +110,8 @@ class EarlierTraces:
             found |= (_known_hashes if len(content) <= _LONGEST_KNOWN else _hashes)(content)
         found.update(map(crc32, [*_marks(seen, trajectory, found)]))
         hashes = with_hashes(before.hashes, found)
-        gap = before.gap or seen.gap_of_results or (trajectory.incomplete and "incomplete")
+        unseen = seen.gap_of_results
+        gap = before.gap or (unseen and unseen.reason) or (trajectory.incomplete and "incomplete")
         if len(hashes) > _MAX_VALUES * WORD_HASH_BYTES:
             hashes, gap = b"", gap or "incomplete"
         has_user = before.has_user or any(seen.user.contents)

@@ -12,8 +12,17 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Reason, Scored
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
-from toolgauge.score.admissions import Reading, claims, is_about, may_admit, read_answer
-from toolgauge.score.claimed_acts import acts_of, claimed_acts, may_report, worked_earlier
+from toolgauge.score.answer_claims import (
+    Reading,
+    acts_of,
+    claimed_acts,
+    claims,
+    is_about,
+    may_admit,
+    may_report,
+    read_answer,
+    worked_earlier,
+)
 from toolgauge.score.contracts import name_words
 from toolgauge.score.facts import Facts, FactsEvaluator
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written

@@ -12,7 +12,7 @@ from toolgauge.model.judging import Judged
 from toolgauge.model.left_out import marked
 from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.score.claimed_acts import (
+from toolgauge.score.answer_claims import (
     LONGEST_QUOTE,
     Claim,
     acts_of,

@@ -2,7 +2,7 @@
 
 Rule: an object that reports an error and holds nothing else failed by itself, and so did a page titled `Error NNN`. Calls whose
 results are error texts failed where their tool never worked in the run and was called at least twice; any other error text fails
-nothing, as it may be what the tool found.
+nothing, as the tool may have found it.
 """
 
 import json

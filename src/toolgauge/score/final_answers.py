@@ -48,7 +48,7 @@ _NOT_RECORDED = NotEvaluated(reason="no_content", explanation="no answer of the 
 
 
 def no_answer(trajectory: Trajectory) -> NotEvaluated:
-    """Return the outcome of a trajectory without any answer: there was none, or none was recorded."""
+    """Return the outcome of a trajectory without any answer: the agent gave none, or none was recorded."""
     is_recorded = trajectory.messages and any(call.requested_by is not None for call in trajectory.calls)
     return _NO_ANSWER if is_recorded else _NOT_RECORDED
 
@@ -82,7 +82,7 @@ _TAKEN = re.compile(r"Returning structured response\b|Successfully validated \S{
 
 
 def answering_tools(trajectory: Trajectory) -> Iterator[str]:
-    """Yield the names of tools whose calls were taken for the answer, whatever they are called."""
+    """Yield the names of tools whose calls were taken for the answer, by any name."""
     last = max([call.turn for call in trajectory.calls], default=0)
     answers: list[object] | None = None
     for call in trajectory.calls:
@@ -91,13 +91,11 @@ def answering_tools(trajectory: Trajectory) -> Iterator[str]:
             if _TAKEN.match(text) is not None:
                 yield call.name
         elif call.turn == last and call.executed_by is None and isinstance(call.arguments, Recorded):
-            answers = [*_answers(trajectory)] if answers is None else answers
+            if answers is None:
+                answers = []
+                for run in trajectory.runs:
+                    if run.response is not None and run.response.lstrip().startswith("{"):
+                        with suppress(DecodeError, RecursionError):
+                            answers.append(json.decode(run.response))
             if call.arguments.value and call.arguments.value in answers:
                 yield call.name
-
-
-def _answers(trajectory: Trajectory) -> Iterator[object]:
-    for run in trajectory.runs:
-        if run.response is not None and run.response.lstrip().startswith("{"):
-            with suppress(DecodeError, RecursionError):
-                yield json.decode(run.response)

@@ -27,7 +27,7 @@ _MARKS = dict.fromkeys(
     ),
     " ",
 )
-# Letters that do not come apart, digits of other scripts, and what has no width.
+# Letters that do not come apart, digits of other scripts, and characters without width.
 _LETTERS: dict[int, str | None] = {
     **dict(zip(map(ord, "\u0142\u00f8\u0111\u0131\u0127"), "lodih", strict=True)),
     0xE6: "ae",
@@ -59,7 +59,7 @@ _DIGIT = re.compile(rb"\d")
 # A run of short words ends at these.
 _BREAKS = re.compile(rb"[^a-z0-9 .-]+")
 _SHORT_WORDS = re.compile(rb"(?<![a-z0-9])(?=[a-z .-]{0,15}\d)[a-z0-9]{1,4}(?:[ .-][a-z0-9]{1,4}){1,9}(?![a-z0-9])")
-_RUNS = re.compile(rb"\d+|\D+")
+RUNS = re.compile(rb"\d+|\D+")
 # A word with a sign of an id.
 _WITH_ID_SIGN = re.compile(rb"(?<![^ ])[^ \d_@]*+[\d_@][^ ]*+")
 _NUMBER = re.compile(rb"[-+]?\d[\d,]*(?:\.\d+)?")
@@ -113,7 +113,7 @@ _ENDS_OF_MONTH = (1, 28, 29, 30, 31)
 # A day named by its distance: `tomorrow`, `next week`, `for 3 nights`.
 RELATIVE_DAY = re.compile(
     rb"\b(?:today|tonight|"
-    # A day without a month, and what has a day of its own.
+    # A day without a month, and a time with a day of its own.
     rb"\d{1,2}(?:st|nd|rd|th)\b(?! {0,2}(?:of )?"
     + _MONTH
     + rb")|(?:first|second|third|[a-z]{3,8}th|twenty-[a-z]{4,7}|thirty-first) of|q[1-4]|(?:in|during|since|for|of) (?:19|20)\d\d"
@@ -175,7 +175,7 @@ def is_foreign(content: bytes) -> bool:
 
 
 def split_scripts(content: bytes) -> bytes:
-    """Part words of plain letters and digits from those of other scripts."""
+    """Part words of plain letters and digits from words of other scripts."""
     return content if content.isascii() else _SEAM.sub(" ", content.decode("utf-8", "replace")).encode()
 
 
@@ -212,7 +212,7 @@ def id_words(content: bytes) -> set[bytes]:
 
 
 def ids(joined: Iterable[bytes]) -> set[bytes]:
-    """Return what may be ids or numbers of such words: each as it is joined, and taken apart."""
+    """Return the possible ids or numbers of such words: each as it is joined, and taken apart."""
     found = set(_WITH_ID_SIGN.findall(_taken_apart(joined)))
     found.update([one.replace(b",", b"") for one in found if b"," in one])
     return found
@@ -253,13 +253,8 @@ def parts(text: str) -> list[bytes]:
 
 
 def pieces(joined: bytes) -> list[bytes]:
-    """Take a joined word apart at everything that is no letter or digit."""
+    """Take a joined word apart at every sign between letters and digits."""
     return [piece for piece in re.split(rb"[-_.,:/@+]", joined) if piece]
-
-
-def runs(piece: bytes) -> list[bytes]:
-    """Take a piece apart where letters and digits meet."""
-    return _RUNS.findall(piece)
 
 
 def number(joined: bytes) -> float | None:

@@ -285,7 +285,7 @@ def _source_of_id(text: str, tool: str, seen: Seen) -> Source | None:
     if seen.trajectory.left_out.holds(text) is True:
         return "result"
     pieces = _pieces(text)
-    split = [run for piece in pieces for run in value_forms.runs(piece)]
+    split = [run for piece in pieces for run in value_forms.RUNS.findall(piece)]
     for joined in dict.fromkeys(joint.join(some) for some in (pieces, split) for joint in (b"", b"-", b"_")):
         if joined and (source := seen.word(joined, tool)) is not None:
             return source

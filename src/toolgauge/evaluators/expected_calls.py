@@ -227,24 +227,26 @@ def _count(written: object) -> object:
     raise ValueError(f"must be {_ALLOWED}")
 
 
+# The words of a comparator, and how far its bounds are from the number; `None` is no bound.
+_COMPARATORS: Mapping[str, tuple[str, int | None, int | None]] = {
+    "<=": ("at most", None, 0),
+    "<": ("fewer than", None, -1),
+    ">=": ("at least", 0, None),
+    ">": ("more than", 1, None),
+    "=": ("exactly", 0, 0),
+    "==": ("exactly", 0, 0),
+}
+
+
 def _compared(comparator: str, number: int) -> Count:
     if not 0 <= number <= _MOST:
         raise ValueError("must not be negative, nor more than a billion")
-    match comparator:
-        case "<=":
-            return Count(f"at most {number}", most=number)
-        case "<" if number == 0:
-            raise ValueError("can never be met: there are no fewer than 0 calls")
-        case "<":
-            return Count(f"fewer than {number}", most=number - 1)
-        case ">=":
-            return Count(f"at least {number}", least=number)
-        case ">":
-            return Count(f"more than {number}", least=number + 1)
-        case "!=":
-            return Count(f"not {number}", but_not=number)
-        case _:
-            return Count(f"exactly {number}", least=number, most=number)
+    if comparator == "!=":
+        return Count(f"not {number}", but_not=number)
+    if comparator == "<" and not number:
+        raise ValueError("can never be met: there are no fewer than 0 calls")
+    words, least, most = _COMPARATORS[comparator]
+    return Count(f"{words} {number}", 0 if least is None else number + least, None if most is None else number + most)
 
 
 def _between(least: int, most: int) -> Count:

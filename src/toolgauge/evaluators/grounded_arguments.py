@@ -4,7 +4,7 @@ An id that nobody had named before is invented or somebody else's: the call may 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import ClassVar, Literal, TypeAlias
@@ -75,17 +75,30 @@ class GroundedArguments(EarlierTracesEvaluator):
     def outcomes(self, facts: Facts) -> Iterator[Judged]:
         """Yield one outcome for each call that has values to look for."""
         trajectory = self.as_seen(facts.trajectory)
-        seen = Seen(trajectory, self.known)
+        # Made once a call has values to look for: many runs have none.
+        seen = Seen(trajectory, self.known) if self.known else None
         # Names of the arguments under which something was looked up.
         looked_up: set[str] = set()
         is_any = False
         calls = self.calls(trajectory)
         for call in calls:
-            outcome = self._outcome(call, trajectory, seen, looked_up)
+            given = values_of(call.arguments.value) if isinstance(call.arguments, Recorded) else None
+            values = self._judged_values(call, given, trajectory, looked_up)
+            outcome: Outcome | None = None
+            if isinstance(values, NotEvaluated):
+                outcome = values
+            elif values:
+                seen = seen or Seen(trajectory)
+                seen.before(call)
+                outcome = _judged(
+                    call, values, seen, trajectory, is_whole=given is not None and len(given) == len(values)
+                )
+                if has_taken_effect(call) and call.name not in trajectory.writing_tools:
+                    looked_up.update([value.name for value in values if is_id(value)])
             if outcome is not None:
                 is_any = True
                 yield call, outcome
-        if trajectory is facts.trajectory:
+        if trajectory is facts.trajectory and seen is not None:
             facts.seen = seen
         if not is_any:
             if not calls or trajectory.hidden_turns:
@@ -93,16 +106,18 @@ class GroundedArguments(EarlierTracesEvaluator):
             else:
                 yield None, _NOTHING_TO_LOOK_UP if any(map(has_taken_effect, calls)) else _NONE_WORKED
 
-    def _outcome(self, call: ToolCall, trajectory: Trajectory, seen: Seen, looked_up: set[str]) -> Outcome | None:
-        writing = trajectory.writing_tools
-        only_ids = call.name not in writing and self.reading != "all"
+    def _judged_values(
+        self, call: ToolCall, given: Sequence[Value] | None, trajectory: Trajectory, looked_up: Set[str]
+    ) -> list[Value] | NotEvaluated:
+        """Return the values of a call that are judged, or the reason why they cannot be read."""
+        only_ids = call.name not in trajectory.writing_tools and self.reading != "all"
         if only_ids and self.reading == "none":
-            return None
-        if not isinstance(call.arguments, Recorded):
+            return []
+        if given is None:
             unparsable = f"the arguments of {shown(call.name)} cannot be read"
             return unseen_arguments(call) or NotEvaluated(reason="unparsable", explanation=unparsable)
         values: list[Value] = []
-        given, has_effect, exempt = values_of(call.arguments.value), has_taken_effect(call), self._exempt_globs
+        has_effect, exempt = has_taken_effect(call), self._exempt_globs
         for value in given:
             named = is_id(value)
             # A call without effect changed nothing; it is wrong if it was meant for another thing than the one looked up before.
@@ -111,13 +126,7 @@ class GroundedArguments(EarlierTracesEvaluator):
                 continue
             if named or not _is_free_text(call, value.content, trajectory):
                 values.append(value)
-        if not values:
-            return None
-        seen.before(call)
-        outcome = _judged(call, values, seen, trajectory, is_whole=len(values) == len(given))
-        if has_effect and call.name not in writing:
-            looked_up.update([value.name for value in values if only_ids or is_id(value)])
-        return outcome
+        return values
 
 
 # Agents call the same few tools all day long.

@@ -51,7 +51,10 @@ class OneEffect(FactsEvaluator):
         trajectory = facts.trajectory
         earlier = trajectory.earlier
         remembered, texts = (b"", ()) if earlier is None else (earlier.effects, earlier.user_texts)
-        acts = {call.order for call in self.calls(trajectory) if effects.is_act(call, facts, is_named=bool(self.tools))}
+        acts: set[int] = set()
+        for call in self.calls(trajectory):
+            if effects.is_act(call, facts, is_named=bool(self.tools)):
+                acts.add(call.order)
         is_any = False
         if acts or remembered:
             conversation = _Conversation(facts, Effects(remembered, texts))

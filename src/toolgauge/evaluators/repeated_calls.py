@@ -1,7 +1,7 @@
 """`repeated_calls`: does the agent go round in circles? Only identical calls, found by hashing, have their results compared."""
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from msgspec import Struct
@@ -64,12 +64,14 @@ class RepeatedCalls(FactsEvaluator):
         def is_judged(call: ToolCall) -> bool:
             return not (facts.kinds.may_repeat(call.name) or (has_taken_effect(call) and is_act(call, facts)))
 
-        calls = [call for call in self.calls(trajectory) if is_judged(call)]
+        calls = list(filter(is_judged, self.calls(trajectory)))
         if not calls:
             yield None, nothing_to_judge(trajectory)
             return
-        made = [call for call in trajectory.calls if self.failed_calls == "count" or not call.has_failed]
-        numbers = _numbers(trajectory, calls if self.tools is None else [call for call in made if is_judged(call)])
+        made: Sequence[ToolCall] = trajectory.calls
+        if self.failed_calls != "count":
+            made = [call for call in made if not call.has_failed]
+        numbers = _numbers(trajectory, calls if self.tools is None else list(filter(is_judged, made)))
         repeats: Mapping[int, _Repeat] = {}
         # Most trajectories have no identical calls, and then nothing else needs to be looked at.
         if len(set(numbers.values())) < len(numbers):
@@ -121,14 +123,16 @@ def _numbers(trajectory: Trajectory, calls: list[ToolCall]) -> dict[int, int]:
     repeated: set[str] = set()
     for call in calls:
         (repeated if call.name in names else names).add(call.name)
-    histories = Histories(trajectory)
+    histories = Histories(trajectory) if repeated else None
     known: dict[Hashable, int] = {}
     numbers: dict[int, int] = {}
     for call in calls:
         if unseen_arguments(call) is None:
+            key: Hashable = call.name
             # A tool that is called once needs no look at its arguments.
-            arguments = _arguments(call) if call.name in repeated else None
-            numbers[call.order] = known.setdefault((call.agent, histories.of(call), call.name, arguments), len(known))
+            if histories is not None and call.name in repeated:
+                key = (call.agent, histories.of(call), call.name, _arguments(call))
+            numbers[call.order] = known.setdefault(key, len(known))
     return numbers
 
 
@@ -162,7 +166,7 @@ class _Watch:
         self._results: dict[int, int] = {}
         self._hashes: dict[Hashable, int] = {}
 
-    def repeats(self, calls: list[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
+    def repeats(self, calls: Sequence[ToolCall], numbers: Mapping[int, int]) -> dict[int, _Repeat]:
         """Return the repeats by the order of the calls; calls without a number are not judged."""
         found: dict[int, _Repeat] = {}
         for call in calls:

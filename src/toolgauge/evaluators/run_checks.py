@@ -1,8 +1,8 @@
 """`budget`, `coverage`, `run_completed` and `tool_use`: how did the run as a whole go? None of them needs a reference."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -291,14 +291,16 @@ class Coverage(FactsEvaluator):
             yield None, nothing_to_judge(trajectory)
             return
         observed = Observed(trajectory)
-        found: list[Reason] = [reason for call in calls for reason in observed.missing(call)]
-        if not found and not hidden:
-            yield None, _ALL_SEEN
-            return
-        missing: Counter[Reason] = Counter(found)
+        missing: dict[Reason, int] = {}
+        for call in calls:
+            for reason in observed.missing(call):
+                missing[reason] = missing.get(reason, 0) + 1
         if hidden:
             missing["no_content"] = OBSERVABLE * hidden
-        yield None, _covered(len(calls) + hidden, tuple([(one, missing[one]) for one in UNOBSERVED if missing[one]]))
+        if not missing:
+            yield None, _ALL_SEEN
+            return
+        yield None, _covered(len(calls) + hidden, tuple([(one, missing[one]) for one in UNOBSERVED if one in missing]))
 
 
 # Runs of an agent mostly lack the same things.
@@ -352,29 +354,31 @@ class RunCompleted(BaseModel):
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (no reference needed)
         """Yield one outcome for the trajectory."""
         unanswered = _unanswered(trajectory.calls)
-        # A run with a prompt is made good where the same agent later did the same run without an error.
-        runs = [run for run in trajectory.runs if run.above is None]
         was_cut_short = trajectory.closed_because in CUT_SHORT
-        endings: dict[SpanRef, Ending | None] = {
-            run.span: None if was_cut_short else _ending(run, trajectory) for run in runs
-        }
-        good = [run for run in runs if run.error is None and endings[run.span] is None and run.prompt is not None]
-        for run in runs:
+        endings: dict[SpanRef, Ending | None] = {}
+        failed: list[Run] = []
+        for run in trajectory.runs:
+            if run.above is None:
+                is_whole = was_cut_short or run.ending is None
+                endings[run.span] = ending = None if is_whole else _ending(run, trajectory)
+                if run.error is not None or ending is not None:
+                    failed.append(run)
+        for run in failed:
+            # A run with a prompt is made good where the same agent later did the same run without an error.
+            later = [one for one in trajectory.runs if one.above is None and one.start_ns >= run.end_ns]
+            good = [one for one in later if one.error is None and endings[one.span] is None and one.prompt is not None]
+            if any((one.agent, one.prompt) == (run.agent, run.prompt) for one in good):
+                continue
             ending = endings[run.span]
+            explanation, differences = "" if ending is None else _ENDINGS[ending], ()
             if run.error is not None:
                 error, who = run.error, f"the run of {shown(run.agent)}" if run.agent else "the run"
                 kind = f": {shown(error.kind)}" if error.kind and error.kind != OTHER_ERROR else ""
-                message = Difference(where=run.agent or "run", rule="error", actual=Side(value=error.message))
-                explanation = f"{who} ended with an error{kind}{unanswered}"
-                outcome = Scored(0.0, explanation, differences=(message,) if error.message else ())
-            elif ending is not None:
-                outcome = Scored(0.0, _ENDINGS[ending] + unanswered)
-            else:
-                continue
-            again = [one for one in good if (one.agent, one.prompt) == (run.agent, run.prompt)]
-            if any(one.start_ns >= run.end_ns for one in again):
-                continue
-            yield None, outcome
+                explanation = f"{who} ended with an error{kind}"
+                if error.message:
+                    message = Side(value=error.message)
+                    differences = (Difference(where=run.agent or "run", rule="error", actual=message),)
+            yield None, Scored(0.0, explanation + unanswered, differences=differences)
             return
         unseen = None if trajectory.has_agent_run else _unseen_end(trajectory)
         completed = replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered) if unanswered else _COMPLETED
@@ -408,10 +412,14 @@ def _unseen_end(trajectory: Trajectory) -> NotEvaluated | None:
 
 
 def _unanswered(calls: Sequence[ToolCall]) -> str:
-    names = list(dict.fromkeys(shown(call.name) for call in calls if call.state == "requested_only"))
-    return f"; never answered: {first_names(names, _DESCRIBED)}" if names else ""
+    names: dict[str, None] = {}
+    for call in calls:
+        if call.state == "requested_only":
+            names[shown(call.name)] = None
+    return f"; never answered: {first_names(list(names), _DESCRIBED)}" if names else ""
 
 
+_NAME = attrgetter("name")
 _CALLED = Scored(value=1.0, explanation="the run called a tool")
 _ASKED = Scored(value=1.0, explanation="a model asked for tools, and which ones was not recorded")
 _NOT_CALLED = Scored(value=0.0, explanation="the run called no tool")
@@ -441,7 +449,7 @@ class ToolUse(FactsEvaluator):
         if not trajectory.has_agent_run:
             outcome = _NO_RUN
         # Rule: a call of a neutral tool (answers, thinking, hand-offs) is no tool use, unless `tools` names the tool.
-        elif any(self.tools is not None or call.name not in trajectory.neutral_tools for call in calls):
+        elif calls and (self.tools is not None or not trajectory.neutral_tools.issuperset(map(_NAME, calls))):
             outcome = _CALLED
         elif trajectory.hidden_turns:
             outcome = _ASKED if self.tools is None and self.failed_calls == "count" else hidden_calls(trajectory)

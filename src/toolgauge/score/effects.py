@@ -76,14 +76,15 @@ def does_once_more(name: str, kinds: ToolKinds) -> bool:
 
 def is_act(call: ToolCall, facts: Facts, *, is_named: bool = False) -> bool:
     """Return whether an equal call would do something once more: by the contract, else the name, and MCP's hints on offer."""
-    is_idempotent = facts.kinds.of(call.name).idempotent
-    is_act = does_once_more(call.name, facts.kinds) or (is_named and is_idempotent is None)
-    if call.name not in facts.trajectory.writing_tools or not is_act:
+    if call.name not in facts.trajectory.writing_tools or readable_arguments(call) == {}:
         return False
-    if is_idempotent is False:
-        return readable_arguments(call) != {}
+    is_idempotent = facts.kinds.of(call.name).idempotent
+    if is_idempotent is not None:
+        return not is_idempotent
+    if not (is_named or _acts(call.name)):
+        return False
     tools = [offer.tools.get(call.name) for offer in facts.offers.of(call)]
-    return readable_arguments(call) != {} and not any(tool is not None and tool.is_repeatable for tool in tools)
+    return not any(tool is not None and tool.is_repeatable for tool in tools)
 
 
 _IDEMPOTENCY = re.compile(r"idempoten|dedup|^(?:client_?)?(?:request_?)?(?:token|request_?id)$", re.IGNORECASE)

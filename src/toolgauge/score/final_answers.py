@@ -8,6 +8,7 @@ SDK's `StructuredOutput`, and classes that LangChain and Strands offer under the
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from operator import attrgetter
 
 from msgspec import DecodeError, json
 
@@ -77,19 +78,23 @@ ANSWER_NAMES = frozenset(
     )
 )
 ANSWER_PREFIX = ("final", "result")
+_TURN = attrgetter("turn")
 # What LangChain and Strands answer to such a call.
 _TAKEN = re.compile(r"Returning structured response\b|Successfully validated \S{1,200} structured output\b")
 
 
 def answering_tools(trajectory: Trajectory) -> Iterator[str]:
     """Yield the names of tools whose calls were taken for the answer, by any name."""
-    last = max([call.turn for call in trajectory.calls], default=0)
+    last = max(map(_TURN, trajectory.calls), default=0)
     answers: list[object] | None = None
     for call in trajectory.calls:
         if isinstance(call.result, Recorded):
-            text = next((leaf for leaf in leaves(call.result.value) if isinstance(leaf, str)), "")
-            if _TAKEN.match(text) is not None:
-                yield call.name
+            for leaf in leaves(call.result.value):
+                if isinstance(leaf, str):
+                    # The first text decides.
+                    if _TAKEN.match(leaf) is not None:
+                        yield call.name
+                    break
         elif call.turn == last and call.executed_by is None and isinstance(call.arguments, Recorded):
             if answers is None:
                 answers = []

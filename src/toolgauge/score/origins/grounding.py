@@ -229,9 +229,7 @@ class Seen:
         self.user, self.system, self._results, self.known = Texts(), Texts(), Texts(), Texts()
         self.trajectory = trajectory
         # The next to be seen come last.
-        self._messages = sorted(
-            (one for one in trajectory.messages if one.role != "assistant"), key=attrgetter("turn")
-        )[::-1]
+        self._messages = sorted(trajectory.messages, key=attrgetter("turn"))[::-1]
         self._calls = sorted(trajectory.calls, key=_result_turn)[::-1]
         # Calls whose results could be known; the results are read once the user's texts do not hold a value.
         self._unread: list[ToolCall] = []
@@ -320,6 +318,8 @@ class Seen:
         messages, calls = self._messages, self._calls
         while messages and (turn is None or messages[-1].turn <= turn):
             message = messages.pop()
+            if message.role == "assistant":
+                continue
             (self.user if message.role == "user" else self.system).contents.append(value_forms.folded(message.text))
         while calls and (turn is None or _result_turn(calls[-1]) <= turn):
             self._unread.append(calls.pop())

@@ -311,29 +311,23 @@ def is_computed(value: float, seen: Iterable[float], named_shares: Iterable[floa
 
 def days(content: bytes) -> Iterator[Day]:
     """Yield the days that folded text names; both readings where either number may be the month."""
-    for match in _YEAR_FIRST.finditer(content):
-        yield from _valid(int(match[1]), int(match[2]), int(match[3]))
+    candidates: list[Day] = [(int(year), int(month), int(day)) for year, month, day in _YEAR_FIRST.findall(content)]
     for match in _YEAR_LAST.finditer(content):
         year = int(match[3]) if match[3] else None
         year = year + 2000 if year is not None and year < 100 else year
         one, other = int(match[1]), int(match[2] or match[4] or match[5])
-        yield from _valid(year, one, other)
-        yield from _valid(year, other, one)
+        candidates += (year, one, other), (year, other, one)
     for match in _MONTH_FIRST.finditer(content):
         year, month = int(match[4]) if match[4] else None, _MONTHS[match[1]]
-        yield from _valid(year, month, int(match[2]))
-        if match[3]:
-            yield from _valid(year, month, int(match[3]))
+        candidates += [(year, month, int(day)) for day in (match[2], match[3]) if day]
     for match in _MONTH_ALONE.finditer(content):
-        for day in _ENDS_OF_MONTH:
-            yield from _valid(int(match[2]) if match[2] else None, _MONTHS[match[1]], day)
+        year = int(match[2]) if match[2] else None
+        candidates += [(year, _MONTHS[match[1]], day) for day in _ENDS_OF_MONTH]
     for match in _DAY_FIRST.finditer(content):
-        yield from _valid(int(match[3]) if match[3] else None, _MONTHS[match[2]], int(match[1]))
-
-
-def _valid(year: int | None, month: int, day: int) -> Iterator[Day]:
-    if 1 <= month <= 12 and 1 <= day <= 31:
-        yield (year, month, day)
+        candidates.append((int(match[3]) if match[3] else None, _MONTHS[match[2]], int(match[1])))
+    for year, month, day in candidates:
+        if 1 <= month <= 12 and 1 <= day <= 31:
+            yield year, month, day
 
 
 def neighbours(day: Day) -> Iterator[Day]:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator, Set
 from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import ClassVar, Literal, TypeAlias, get_args
@@ -81,7 +81,7 @@ class ErrorHandling(FactsEvaluator):
         later = _Later(trajectory, facts)
         for call in failed:
             success = successes.get(call.order)
-            if call.name not in trajectory.writing_tools and later.answers.report_on(call):
+            if call.name not in trajectory.writing_tools and later.report_on(call):
                 outcome = _scored("ignored", call, "and the answer reads as if it had worked")
                 yield recorded[call.order], outcome
                 continue
@@ -93,42 +93,6 @@ class ErrorHandling(FactsEvaluator):
             how = "with other arguments" if is_fixed else "when it was called again"
             outcome = _scored("fixed" if is_fixed else "retried", call, f"and worked {how} in call {success.order + 1}")
             yield recorded[call.order], outcome
-
-
-class _Later:
-    """The calls and answers after failed calls of one trajectory that no call of the same tool made good."""
-
-    def __init__(self, trajectory: Trajectory, facts: Facts) -> None:
-        self._writing = trajectory.writing_tools
-        self._trajectory = trajectory
-        self._facts = facts
-        self._successes = [call for call in trajectory.calls if has_succeeded(call)]
-        self._hand_over = next((call for call in reversed(self._successes) if facts.kinds.hands_over(call.name)), None)
-
-    @cached_property
-    def answers(self) -> "_Answers":
-        return _Answers(self._trajectory, self._facts)
-
-    @cached_property
-    def _last_with(self) -> dict[tuple[Hashable, bool], ToolCall]:
-        """The last success that got a value, by the value and by whether it changes state."""
-        return {(value, call.name in self._writing): call for call in self._successes for value in _values(call)}
-
-    def outcome(self, call: ToolCall) -> Outcome:
-        """Decide by the last call that took the place of a failed one, else by the answers."""
-        writing = call.name in self._writing
-        other = self._hand_over
-        if other is None or other.turn <= call.turn:
-            found = (
-                self._last_with.get((value, True)) or (None if writing else self._last_with.get((value, False)))
-                for value in _values(call)
-            )
-            later = (one for one in found if one is not None and one.turn > call.turn and one.name != call.name)
-            other = next(later, None)
-        if other is None:
-            return self.answers.outcome(call, changes_state=writing)
-        how = "it was handed over with" if self._facts.kinds.hands_over(other.name) else "another way was found with"
-        return _scored("other_way", call, f"and {how} {shown(other.name)} in call {other.order + 1}")
 
 
 def _values(call: ToolCall) -> dict[Hashable, Leaf]:
@@ -147,44 +111,75 @@ def _numbers(text: str) -> Iterator[float | str]:
         yield float(found) if found.count(".") <= 1 else found
 
 
-class _Answers:
-    """The answers of the agent, and where the user wrote again."""
+class _Later:
+    """The calls and answers after failed calls of one trajectory that no call of the same tool made good."""
 
     def __init__(self, trajectory: Trajectory, facts: Facts) -> None:
         self._trajectory = trajectory
         self._facts = facts
+        self._writing = trajectory.writing_tools
+        self._successes = [call for call in trajectory.calls if has_succeeded(call)]
+        self._hand_over = next((call for call in reversed(self._successes) if facts.kinds.hands_over(call.name)), None)
+        self._reads_left = _MAX_READS
         self._messages = [message for message in trajectory.messages if message.role != "system"]
         # Of messages without times it is known at least which turns of calls came before.
-        self._reads_left = _MAX_READS
         self._has_times = all(message.time_ns for message in self._messages)
         self._places = [message.time_ns if self._has_times else message.turn for message in self._messages]
-        self._readings = [
-            read_answer(one.text) if one.role == "assistant" and one.text and not one.text.isspace() else None
-            for one in self._messages
-        ]
-        # For each place how many answers there are before it, and how many of each reading.
-        self._answers = [*accumulate([reading is not None for reading in self._readings], initial=0)]
-        self._of_reading = {
-            one: [*accumulate([reading == one for reading in self._readings], initial=0)] for one in get_args(Reading)
-        }
         # A request of one agent to another looks like a message of the user.
         is_alone = len(trajectory.agents) <= 1 and all(run.above is None for run in trajectory.runs)
         self._users = [place for place, one in enumerate(self._messages) if one.role == "user" and is_alone]
 
-    def outcome(self, call: ToolCall, *, changes_state: bool) -> Outcome:
+    @cached_property
+    def _last_with(self) -> dict[tuple[Hashable, bool], ToolCall]:
+        """The last success that got a value, by the value and by whether it changes state."""
+        return {(value, call.name in self._writing): call for call in self._successes for value in _values(call)}
+
+    @cached_property
+    def _readings(self) -> list[Reading | None]:
+        """How each message reads; `None` for the user's and empty ones."""
+        return [
+            read_answer(one.text) if one.role == "assistant" and one.text and not one.text.isspace() else None
+            for one in self._messages
+        ]
+
+    @cached_property
+    def _counts(self) -> dict[Reading, list[int]]:
+        """For each place how many answers of each reading come before."""
+        return {
+            one: [*accumulate([reading == one for reading in self._readings], initial=0)] for one in get_args(Reading)
+        }
+
+    def outcome(self, call: ToolCall) -> Outcome:
+        """Decide by the last call that took the place of a failed one, else by the answers."""
+        writing = call.name in self._writing
+        other = self._hand_over
+        if other is None or other.turn <= call.turn:
+            found = (
+                self._last_with.get((value, True)) or (None if writing else self._last_with.get((value, False)))
+                for value in _values(call)
+            )
+            later = (one for one in found if one is not None and one.turn > call.turn and one.name != call.name)
+            other = next(later, None)
+        if other is None:
+            return self._by_answers(call, changes_state=writing)
+        how = "it was handed over with" if self._facts.kinds.hands_over(other.name) else "another way was found with"
+        return _scored("other_way", call, f"and {how} {shown(other.name)} in call {other.order + 1}")
+
+    def _by_answers(self, call: ToolCall, *, changes_state: bool) -> Outcome:
         """Decide by the answers between a failed call and the next message of the user."""
         start = self._after(call)
         following = bisect_left(self._users, start)
         is_answered = following < len(self._users)
         end = self._users[following] if is_answered else len(self._places)
-        found = {reading for reading, counts in self._of_reading.items() if counts[end] > counts[start]}
+        found: set[Reading] = {reading for reading, counts in self._counts.items() if counts[end] > counts[start]}
         if "admits" in found:
             if is_answered:
                 return _scored("other_way", call, "the answer admits it, and the user wrote again")
             return _scored("gave_up", call, "and the answer admits it")
         was_cut_short = self._trajectory.closed_because in CUT_SHORT
         # The agent answered after its last call.
-        is_final = self._answers[end] > self._answers[self._after(self._trajectory.calls[-1])] and not was_cut_short
+        last = self._after(self._trajectory.calls[-1])
+        is_final = not was_cut_short and any(counts[end] > counts[last] for counts in self._counts.values())
         if not found or not (is_answered or is_final):
             if was_cut_short:
                 return _unknown(call, "incomplete", "no answer at the end was seen")
@@ -195,25 +190,7 @@ class _Answers:
             return _unknown(call, "no_content", "no answer of the agent was recorded")
         if not changes_state:
             return _unknown(call, "no_reference", "whether the answer needed it is not known")
-        # The tools that changed state at least once.
-        worked = {
-            one.name
-            for one in self._trajectory.calls
-            if one.name in self._trajectory.writing_tools and has_succeeded(one)
-        }
-        place = max(start, end - _MAX_ANSWERS)
-        answers = [
-            (self._messages[at].text, self._readings[at])
-            for at in range(place, end)
-            if self._messages[at].role == "assistant"
-        ]
-        is_claimed = "claims" in found and "unclear" not in found
-        if is_claimed:
-            # The answers claim success of this call, not of another act.
-            words, theirs = name_words(call.name), {word for name in worked for word in name_words(name)}
-            claiming = [text for text, reading in answers if reading == "claims"]
-            is_claimed = any(is_about(sentence, words, theirs) for text in claiming for sentence in claims(text))
-        if not is_claimed and not self._is_plainly_claimed(call, [text for text, _ in answers], worked):
+        if not self._is_claimed(call, start, end, found):
             return _unknown(call, "undecided", "could not tell whether the answer admits the failure")
         return _scored("ignored", call, "was never made good, and the answer admits nothing")
 
@@ -252,8 +229,17 @@ class _Answers:
         values = (leaf for call in calls for part in (call.arguments, call.result) for leaf in result_leaves(part))
         return frozenset(chain.from_iterable(map(_numbers, chain(texts, map(str, values)))))
 
-    def _is_plainly_claimed(self, call: ToolCall, texts: Iterable[str], worked: Iterable[str]) -> bool:
-        """Return whether an answer plainly claims the act of this call, even beside other sentences."""
+    def _is_claimed(self, call: ToolCall, start: int, end: int, readings: Set[Reading]) -> bool:
+        """Return whether the answers claim success of this call, not of another act, or plainly claim its act."""
+        # The tools that changed state at least once.
+        worked = {one.name for one in self._successes if one.name in self._writing}
+        places = [at for at in range(max(start, end - _MAX_ANSWERS), end) if self._messages[at].role == "assistant"]
+        if "claims" in readings and "unclear" not in readings:
+            words, theirs = name_words(call.name), {word for name in worked for word in name_words(name)}
+            claiming = [self._messages[at].text for at in places if self._readings[at] == "claims"]
+            if any(is_about(sentence, words, theirs) for text in claiming for sentence in claims(text)):
+                return True
+        texts = [self._messages[at].text for at in places]
         claimed = claimed_acts(texts, (acts_of(call.name),), list(map(acts_of, worked)))
         found = [participle for claim in claimed for participle in claim.participles]
         if not found or worked_earlier(call.name, self._facts.trajectory):

@@ -34,37 +34,28 @@ class PolicyRule(CallPattern):
         """Return whether the call is meant, its result and the tools on offer included."""
         sight = self.sight(call, trajectory)
         if sight.match is Match.YES and self.offered is not None and offers is not None:
-            sight = _sight_of_offers(self.offered, call, offers)
+            offered = [tool for offer in offers.of(call) for tool in offer.tools.values()]
+            offered += [] if call.definition is None else [call.definition]
+            for tool in offered:
+                if any(map(self.offered.holds, values_and_keys([tool.name, tool.description, tool.parameters]))):
+                    sight = Sight(Match.YES, (shown(tool.name),))
+                    break
+            else:
+                explanation = f"the tools beside {shown(call.name)} were not recorded"
+                unseen = Sight(Match.UNSEEN, doubt=NotEvaluated(reason="no_tool_offer", explanation=explanation))
+                sight = Sight(Match.NO, ("offered",)) if offered else unseen
         if sight.match is Match.YES and self.result is not None:
-            sight = _sight_of_result(self.result, call)
+            texts: list[Json] = [] if call.error is None else [call.error.message]
+            if not isinstance(call.result, NotRecorded):
+                texts.append(call.result.value if isinstance(call.result, Recorded) else call.result.text)
+            if any(map(self.result.holds, values_and_keys(texts))):
+                return Sight(Match.YES)
+            if was_stopped(call):
+                return Sight(Match.UNSEEN, doubt=not_executed(call))
+            explanation = f"the result of {shown(call.name)} was not recorded"
+            unseen = Sight(Match.UNSEEN, doubt=NotEvaluated(reason="results_not_recorded", explanation=explanation))
+            return Sight(Match.NO, ("result",)) if texts else unseen
         return sight
-
-
-def _sight_of_offers(condition: ValueCondition, call: ToolCall, offers: RunOffers) -> Sight:
-    offered = [tool for offer in offers.of(call) for tool in offer.tools.values()]
-    if call.definition is not None:
-        offered.append(call.definition)
-    for tool in offered:
-        if any(map(condition.holds, values_and_keys([tool.name, tool.description, tool.parameters]))):
-            return Sight(Match.YES, (shown(tool.name),))
-    if offered:
-        return Sight(Match.NO, ("offered",))
-    unseen = NotEvaluated(reason="no_tool_offer", explanation=f"the tools beside {shown(call.name)} were not recorded")
-    return Sight(Match.UNSEEN, doubt=unseen)
-
-
-def _sight_of_result(condition: ValueCondition, call: ToolCall) -> Sight:
-    texts: list[Json] = [] if call.error is None else [call.error.message]
-    if not isinstance(call.result, NotRecorded):
-        texts.append(call.result.value if isinstance(call.result, Recorded) else call.result.text)
-    if any(map(condition.holds, values_and_keys(texts))):
-        return Sight(Match.YES)
-    if was_stopped(call):
-        return Sight(Match.UNSEEN, doubt=not_executed(call))
-    if not texts:
-        explanation = f"the result of {shown(call.name)} was not recorded"
-        return Sight(Match.UNSEEN, doubt=NotEvaluated(reason="results_not_recorded", explanation=explanation))
-    return Sight(Match.NO, ("result",))
 
 
 _Rules = Annotated[tuple[PolicyRule, ...], Field(max_length=_MAX_RULES), AfterValidator(not_empty)]

@@ -261,7 +261,8 @@ class ToolKinds:
 
     def gives_answers(self, name: str, *, was_taken: bool) -> bool:
         """Return whether a tool carries the structured answer, by its name or because one of its calls `was_taken` for it."""
-        is_answer = was_taken or name_words(name) in ANSWER_NAMES or begins(name_words(name), (ANSWER_PREFIX,))
+        words = name_words(name)
+        is_answer = was_taken or words in ANSWER_NAMES or words[: len(ANSWER_PREFIX)] == ANSWER_PREFIX
         if not is_answer or self.is_neutral(name):
             return is_answer
         return self.of(name).changes_state is None and self.of(name).hands_over is None

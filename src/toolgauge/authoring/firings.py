@@ -12,8 +12,7 @@ from math import sqrt
 from typing import TypeAlias
 
 from toolgauge.authoring.labels import Labelled, LabelSet
-from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.judge.inquiry import questions
+from toolgauge.judge.inquiry import DisabledJudges, questions
 from toolgauge.model.json import JsonObject
 from toolgauge.model.judging import Inquiry, Question
 from toolgauge.model.outcomes import Scorecard, outcome_word

@@ -9,8 +9,7 @@ from zlib import crc32
 from toolgauge.authoring.criteria_yaml import Commented, Written
 from toolgauge.model.trajectory import Trajectory, has_succeeded
 from toolgauge.report.terminal import counted
-from toolgauge.score.admissions import act_ideas
-from toolgauge.score.claimed_acts import acts_of
+from toolgauge.score.answer_claims import act_ideas, acts_of
 from toolgauge.score.final_answers import answers, sequences
 
 # The runs with a receipt. A sequence in fewer may be there by chance, or be somebody's name.

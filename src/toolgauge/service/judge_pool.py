@@ -13,11 +13,9 @@ from toolgauge import plugins
 from toolgauge.config.criteria import CriterionConfig, criterion_problem
 from toolgauge.config.model import Config
 from toolgauge.config.problems import Problem
-from toolgauge.judge.client import Client, ClientThread
-from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.judge.inquiry import VerdictForm
+from toolgauge.judge.inquiry import Client, DisabledJudges, VerdictForm
 from toolgauge.judge.judge_model import JudgeModel
-from toolgauge.judge.judges import Judges
+from toolgauge.judge.judges import ClientThread, Judges
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.judging import Answers, Inquiry, JudgeEvaluator
 from toolgauge.model.trajectory import Trajectory

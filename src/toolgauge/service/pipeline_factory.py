@@ -17,7 +17,7 @@ from toolgauge.config.tool_definitions import load_tool_definitions
 from toolgauge.export.keep import Keepers
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
-from toolgauge.judge.disabled import DisabledJudges
+from toolgauge.judge.inquiry import DisabledJudges
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging

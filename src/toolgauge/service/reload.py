@@ -16,7 +16,7 @@ from toolgauge.backends.settings import VENDORS
 from toolgauge.config.load import FileState, Sources, empty_files
 from toolgauge.config.model import Config, backends
 from toolgauge.config.problems import Node, plain, spelled
-from toolgauge.judge.client import Client
+from toolgauge.judge.inquiry import Client
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.pipeline.stages import Rules
 from toolgauge.score.criterion import Criterion

@@ -7,7 +7,7 @@ framework raised it to steer the run: a cancellation, an interrupt for a person,
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Literal, TypeAlias
 
@@ -73,25 +73,31 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
 
 def has_beginning(speaking: Sequence[Node]) -> bool | None:
     """Return whether the first model call had nothing earlier in its input; `None` where inputs do not repeat it."""
-    asked = _asked(speaking)
-    first = asked[0] if asked else None
-    if first is None or first.user is None:
-        return None
-    # Answers to calls of others: one trace a model call, a turn that continues.
-    own = {request.call_id for request in first.requests}
-    if first.user.follows or (first.is_primary and any(answer.call_id not in own for answer in first.answers)):
-        return False
-    # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
-    return True if any(node.answers for node in asked) else None
+    first: Node | None = None
+    for node in speaking:
+        if node.user is None or node.model_call is None:
+            continue
+        if first is None:
+            first = node
+            # Answers to calls of others: one trace a model call, a turn that continues.
+            own = {request.call_id for request in node.requests}
+            if node.user.follows or (node.is_primary and any(answer.call_id not in own for answer in node.answers)):
+                return False
+        # A model that is given answers to its calls has no need of the user's text, unless the input is all there is.
+        if node.answers:
+            return True
+    return None
 
 
 def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | None:
     """Return the turns in the first model call's input; `None` where it may have been stripped of calls or results."""
-    first = next(iter(_asked(speaking)), None)
-    answers = [answer for answer in first.answers if not answer.by_provider] if first is not None else []
+    first = next((node for node in speaking if node.user is not None and node.model_call is not None), None)
+    if first is None:
+        return None
+    answers = [answer for answer in first.answers if not answer.by_provider]
     results = [answer.result for answer in answers]
     are_whole = (type(one) is Recorded or (type(one) is Unparsed and one.reason != "truncated") for one in results)
-    if first is None or not answers or not all(are_whole):
+    if not answers or not all(are_whole):
         return None
     past = history(first.ref.span_id)
     calls = [seen.call_id for seen in past if type(seen) is CallRequested]
@@ -100,11 +106,6 @@ def earlier_turns(speaking: Sequence[Node], history: History) -> EarlierTurns | 
         return None
     texts = [seen.text for seen in past if type(seen) is MessageSeen]
     return EarlierTurns(tuple(texts), tuple(results))
-
-
-def _asked(speaking: Sequence[Node]) -> Sequence[Node]:
-    """Return the model calls with a text of the user in their input."""
-    return [node for node in speaking if node.user is not None and node.model_call is not None]
 
 
 def new_offers(offering: Sequence[Node]) -> list[Offer]:
@@ -165,9 +166,12 @@ def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
         within = inner.get(one.span)
         if within and one.prompt is None and one.response is None:
             # A workflow around agents has no text of its own: theirs is.
-            prompts = (each.prompt for each in sorted(within, key=lambda each: each.start_ns))
-            responses = (each.response for each in sorted(within, key=lambda each: each.end_ns, reverse=True))
-            one = replace(one, prompt=_first(prompts), response=_first(responses))
+            asked = [each for each in within if each.prompt is not None]
+            answering = [each for each in within if each.response is not None]
+            first = min(asked, key=attrgetter("start_ns"), default=one)
+            one = replace(
+                one, prompt=first.prompt, response=max(answering, key=attrgetter("end_ns"), default=one).response
+            )
         runs.append(one)
         if one.above is not None:
             inner.setdefault(one.above, []).append(one)
@@ -179,17 +183,12 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     if run.branch.tool_above is not None:
         # The caller of the tool that started the run had another offer.
         offering = [node for node in offering if node.branch.outermost is not None]
-    prompt, response = _text(run, "user"), _text(run, "assistant")
-    if prompt is None:
-        prompt = _first(_text(node, "user") for node in speaking)
-    if response is None:
-        response = _first(_text(node, "assistant") for node in sorted(speaking, key=_end, reverse=True))
     return Run(
         span=run.ref,
         above=outer.ref if outer is not None else None,
         agent=run.agent_run.agent if run.agent_run is not None else None,
-        prompt=prompt,
-        response=response,
+        prompt=_first_text(run, *speaking, role="user"),
+        response=_first_text(run, *sorted(speaking, key=_end, reverse=True), role="assistant"),
         tools_offered=tools_of(new_offers(offering)),
         start_ns=run.start_ns,
         end_ns=run.end_ns,
@@ -198,13 +197,12 @@ def _run(run: Node, speaking: Sequence[Node], offering: Sequence[Node]) -> Run:
     )
 
 
-def _text(node: Node, role: str) -> str | None:
-    texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
-    return "\n".join(dict.fromkeys(texts) if len(texts) > 1 else texts) if texts else None
-
-
-def _first(texts: Iterator[str | None]) -> str | None:
-    return next((text for text in texts if text is not None), None)
+def _first_text(*nodes: Node, role: str) -> str | None:
+    for node in nodes:
+        texts = [seen.text for seen in node.messages if seen.role == role and seen.text]
+        if texts:
+            return "\n".join(dict.fromkeys(texts) if len(texts) > 1 else texts)
+    return None
 
 
 def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Sequence[ToolCall]) -> Sequence[Run]:
@@ -229,7 +227,7 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
     for run in sorted(outermost, key=lambda node: (node.until_ns, node.place), reverse=True):
         found: list[SpanRef] = []
         at: Node | None = last_models.get(run.ref, run)
-        # From where a later run came by, all errors are that run's.
+        # Above a span that a later run has passed, all errors belong to that run.
         while at is not None and at.ref not in passed:
             passed.add(at.ref)
             if at.ref in failed:
@@ -298,26 +296,11 @@ def _has_output(node: Node) -> bool:
 
 def _last_models(index: NodeIndex, whole: Node, counts: Callable[[Node], bool] = bool) -> Mapping[SpanRef, Node]:
     """Return the model call of each outermost run that ended last, of those that count."""
-    outermost: dict[SpanRef, Node | None] = {}
     last: dict[SpanRef, Node] = {}
-    for node in index.nodes:
-        run = _outermost(node, outermost) if index.running else whole
-        if node.model_call is not None and run is not None and counts(node):
+    for node in index.models:
+        run = node.branch.top_run or (node if node.agent_run is not None else None) if index.running else whole
+        if run is not None and counts(node):
             known = last.get(run.ref)
             if known is None or node.until_ns >= known.until_ns:
                 last[run.ref] = node
     return last
-
-
-def _outermost(node: Node, known: dict[SpanRef, Node | None]) -> Node | None:
-    """Return the outermost agent run that a span is part of; each span on the way is passed once."""
-    path: list[Node] = []
-    at: Node | None = node
-    while at is not None and at.ref not in known:
-        path.append(at)
-        at = at.above
-    found = known[at.ref] if at is not None else None
-    for one in reversed(path):
-        found = found if found is not None else one if one.agent_run is not None else None
-        known[one.ref] = found
-    return found

@@ -96,7 +96,7 @@ class OpenTrace:
 
     @property
     def readings(self) -> Sequence[Reading]:
-        """What was read so far."""
+        """Its readings so far."""
         return [*self._readings.values()]
 
     @property
@@ -140,7 +140,15 @@ class OpenTrace:
                     self.size_bytes += LOG_KEY_BYTES
                     if span_id not in self._parents:
                         self._missing[span_id] = None
-                self._note(reading, now_ns)
+                # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
+                for seen in reading.observations:
+                    if type(seen) is ConversationSeen:
+                        ranked = (seen.rank, seen.conversation_id)
+                        if self.conversation is None or ranked < self.conversation:
+                            self.conversation = ranked
+                    elif type(seen) is AgentRun and not (reading.is_log or reading.is_open):
+                        self.runs.setdefault(span_id, now_ns)
+                        self._climb(span_id, now_ns)
 
     def add_ids(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Add the ids of a span that no dialect reads."""
@@ -242,7 +250,6 @@ class OpenTrace:
 
         Also whether a run has only been seen to begin.
         """
-        known: dict[str, bool] = {}
         runs: list[Reading] = []
         spans: list[Reading] = []
         logs: list[Reading] = []
@@ -255,17 +262,22 @@ class OpenTrace:
                 return "runs"
             if is_run:
                 runs.append(one)
-                known[one.ref.span_id] = False
             if any(type(seen) not in (ConversationSeen, SpanFailed) for seen in one.observations):
                 spans.append(one)
-        loose = [one for one in spans if _dangles(one.ref.span_id, known, self._parents)]
+        ids = {one.ref.span_id for one in runs}
+        known: dict[str, tuple[str | None, str | None]] = {}
+
+        def dangles(one: Reading) -> bool:
+            missing, run = _place(one.ref.span_id, self._parents, ids, known)
+            return missing is not None and run is None
+
+        loose = [*filter(dangles, spans)]
         # The spans between a run and its models may be filtered out: then each began while a run was active.
         if loose and not (
             runs and all(any(run.start_ns <= one.start_ns <= run.end_ns for run in runs) for one in loose)
         ):
             return "spans"
-        has_loose_log = not runs and any(_dangles(one.ref.span_id, known, self._parents) for one in logs)
-        return "log_records" if has_loose_log else None
+        return "log_records" if not runs and any(map(dangles, logs)) else None
 
     def shows_parents(self) -> bool:
         """Return whether a span has a parent that has arrived."""
@@ -346,18 +358,6 @@ class OpenTrace:
         # A long trace is cut many times: each time when it has grown by a share of its size.
         self._cut_above = self._received + max(self._settings.max_content_bytes, self._readings_bytes // _SHARE)
 
-    def _note(self, reading: Reading, now_ns: int) -> None:
-        """Note the conversation of the trace, and the end of a run."""
-        # Asked of every span: a loop costs half of what a generator does, and classes a fifth of `isinstance`.
-        for seen in reading.observations:
-            if type(seen) is ConversationSeen:
-                ranked = (seen.rank, seen.conversation_id)
-                if self.conversation is None or ranked < self.conversation:
-                    self.conversation = ranked
-            elif type(seen) is AgentRun and not (reading.is_log or reading.is_open):
-                self.runs.setdefault(reading.ref.span_id, now_ns)
-                self._climb(reading.ref.span_id, now_ns)
-
     def _add_parent(self, span_id: str, parent: str | None, *, is_remote: bool, now_ns: int) -> None:
         """Note the parent of a span that arrived; an id that came before keeps its parent."""
         if span_id in self._parents:
@@ -397,30 +397,15 @@ def _is_newer(copy: Reading, known: Reading) -> bool:
     """Return whether a copy of a span takes the place of an earlier one: it has ended, or ended later, or differs."""
     if copy.is_log or copy.is_open != known.is_open:
         return known.is_open and not copy.is_open
-    # What a sender repeats is the same to the byte.
-    return (
-        copy.is_open
-        or copy.end_ns > known.end_ns
-        or (copy.end_ns == known.end_ns and copy.size_bytes != known.size_bytes)
-    )
+    # A sender repeats the same bytes.
+    is_same = copy.end_ns == known.end_ns and copy.size_bytes == known.size_bytes
+    return copy.is_open or (copy.end_ns >= known.end_ns and not is_same)
 
 
 def _goes_on(one: ModelInput, before: ModelInput) -> bool:
     """Return whether an input repeats all answers of another, and has more."""
     count = len(before.answered)
     return len(one.answered) > count and one.answered[:count] == before.answered
-
-
-def _dangles(start: str, known: dict[str, bool], parents: Mapping[str, str | None]) -> bool:
-    """Follow the chain of parents; every span is passed once, and circles lead nowhere."""
-    path: dict[str, None] = {}
-    at: str | None = start
-    while at is not None and at not in known and at not in path and at in parents:
-        path[at] = None
-        at = parents[at]
-    dangles = at is not None and known.get(at, at not in parents)
-    known.update(dict.fromkeys(path, dangles))
-    return dangles
 
 
 def _finished_runs(

@@ -303,29 +303,26 @@ class Assembler:
     def next_due_ns(self) -> int | None:
         """Return when something may become due."""
         evicted_ns = self.eviction.next_due_ns()
-        if evicted_ns is not None:
-            return evicted_ns
+        if evicted_ns is not None or self._finished_runs:
+            return self._now_ns if evicted_ns is None else evicted_ns
         dues = (self._traces.next_due_ns(), self._conversations.schedule.next_due_ns())
-        return min((due for due in dues if due is not None), default=None)
-
-    def next_look_ns(self) -> int | None:
-        """Return when a trace that stays open may have runs to close."""
-        return self._now_ns if self._finished_runs else self._traces.next_look_ns()
+        return min([due for due in dues if due is not None], default=None)
 
     def closed(self, now_ns: int) -> Iterator[Trajectory]:
         """Yield the trajectories that are due, each closed as it is yielded: the others stay due."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
-        while (trace := self._traces.pop_look(now_ns)) is not None:
-            if not trace.is_scored and not self.recovery.is_stalled(trace):
-                self._look_at_wait(trace, now_ns)
-        while self._finished_runs:
-            yield self._finished_runs.popleft()
         while (excess := self.eviction.take_excess(now_ns)) is not None:
             yield from self._finish(excess.ended, excess.because, now_ns)
         while (trace := self._traces.pop_due(now_ns)) is not None:
             # A stalled one is due again when its broker can be read.
-            if not self.recovery.is_stalled(trace):
+            if self.recovery.is_stalled(trace):
+                continue
+            look_ns = trace.look_ns()
+            if look_ns is not None and look_ns <= now_ns:
+                self._look_at_wait(trace, now_ns)
+                yield from self._finish_evicted(now_ns)
+            else:
                 self._traces.take(trace, now_ns)
                 yield from self._finish(trace, trace.due()[1], now_ns)
         while (due := self._conversations.take_due(now_ns)) is not None:
@@ -336,8 +333,6 @@ class Assembler:
         """Yield everything that is open, at shutdown."""
         now_ns = self._clock(now_ns)
         yield from self._finish_evicted(now_ns)
-        while self._finished_runs:
-            yield self._finished_runs.popleft()
         while (trace := self._traces.oldest) is not None:
             self._traces.take(trace, now_ns)
             yield from self._finish(trace, "shutdown", now_ns)
@@ -384,6 +379,8 @@ class Assembler:
     def _finish_evicted(self, now_ns: int) -> Iterator[Trajectory]:
         while (evicted := self.eviction.take()) is not None:
             yield from self._finish(evicted.ended, evicted.because, now_ns)
+        while self._finished_runs:
+            yield self._finished_runs.popleft()
 
     def _look_at_wait(self, trace: OpenTrace, now_ns: int) -> None:
         """Report a trace that has waited long, and close its runs that have ended."""

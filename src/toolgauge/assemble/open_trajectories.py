@@ -158,8 +158,7 @@ class OpenTraces:
         self.by_raw_id: dict[bytes, OpenTrace] = {}
         self.closed = ClosedIds(settings.late_memory.traces, settings.late_memory.for_)
         self._by_conversation: dict[str, set[str]] = {}
-        self._schedule = Schedule(self._due_ns)
-        self._looks = Schedule(lambda trace_id: None if (trace := self.by_id.get(trace_id)) is None else trace.look_ns)
+        self._schedule = Schedule(lambda trace_id: self.by_id[trace_id].next_ns() if trace_id in self.by_id else None)
         # Traces whose due time may have changed since the schedule was last asked: each span changes that of its trace.
         self._moved: dict[OpenTrace, None] = {}
 
@@ -228,46 +227,25 @@ class OpenTraces:
         self.size_bytes -= trace.size_bytes
         self._moved.pop(trace, None)
         self._schedule.forget(trace.trace_id)
-        self._looks.forget(trace.trace_id)
         self._leave_conversation(trace, trace.conversation)
 
     def next_due_ns(self) -> int | None:
-        """Return when a trace may be due."""
-        self._note_moved()
+        """Return when a trace may be due, or may have runs that ended below a span that is missing."""
+        for trace in self._moved:
+            self._schedule.note(trace.trace_id, trace.next_ns())
+        self._moved.clear()
         return self._schedule.next_due_ns()
-
-    def next_look_ns(self) -> int | None:
-        """Return when a trace that waits for a span that contains others may have runs that ended."""
-        self._note_moved()
-        return self._looks.next_due_ns()
-
-    def pop_look(self, now_ns: int) -> OpenTrace | None:
-        """Return a trace to look at; it is not returned again unless it moves."""
-        self._note_moved()
-        trace_id = self._looks.pop_due(now_ns)
-        return None if trace_id is None else self.by_id[trace_id]
 
     def pop_due(self, now_ns: int) -> OpenTrace | None:
         """Return a trace that is due, which is still open; it is not returned again unless it moves."""
-        self._note_moved()
-        trace_id = self._schedule.pop_due(now_ns)
+        due_ns = self.next_due_ns()
+        trace_id = None if due_ns is None or due_ns > now_ns else self._schedule.pop_due(now_ns)
         return None if trace_id is None else self.by_id[trace_id]
-
-    def _note_moved(self) -> None:
-        for trace in self._moved:
-            self._schedule.note(trace.trace_id, trace.due()[0])
-            if (look_ns := trace.look_ns) is not None:
-                self._looks.note(trace.trace_id, look_ns)
-        self._moved.clear()
 
     def conversation_due_ns(self, conversation_id: str) -> int | None:
         """Return when any open trace of the conversation is due, `None` without one; then another trace is asked."""
         trace_id = next(iter(self._by_conversation.get(conversation_id, ())), None)
-        return None if trace_id is None else self._due_ns(trace_id)
-
-    def _due_ns(self, trace_id: str) -> int | None:
-        trace = self.by_id.get(trace_id)
-        return trace.due()[0] if trace is not None else None
+        return None if trace_id is None else self.by_id[trace_id].due()[0]
 
     def _leave_conversation(self, trace: OpenTrace, conversation: tuple[int, str] | None) -> None:
         if conversation is not None and (together := self._by_conversation.get(conversation[1])) is not None:

@@ -183,12 +183,18 @@ class OpenTrace:
             return self._ended_ns + limits.run_end_grace, "run_ended"
         return due_ns, because
 
-    @property
     def look_ns(self) -> int | None:
-        """When it will have waited long for a span that contains others; then, when a run below that span will have ended."""
-        if not self._missing or self.has_waited_long:
-            return self._look_ns if self._missing else None
+        """Return when it will have waited long for a span that contains others; then, when a run below that span will have ended."""
+        if self.is_scored or not self._missing:
+            return None
+        if self.has_waited_long:
+            return self._look_ns
         return (self.active_ns if self._waits_ns is None else self._waits_ns) + LONG_WAIT_NS
+
+    def next_ns(self) -> int:
+        """Return when it is to be looked at, or closes."""
+        due_ns, look_ns = self.due()[0], self.look_ns()
+        return due_ns if look_ns is None else min(due_ns, look_ns)
 
     def postpone(self, by_ns: int) -> None:
         """Close later: nothing could arrive meanwhile."""

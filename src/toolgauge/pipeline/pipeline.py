@@ -74,15 +74,10 @@ class Pipeline:
     @property
     def next_due_ns(self) -> int | None:
         """When a trajectory may close, a conversation be complete, or feedback be compared; `None` when nothing is open."""
-        watcher = self._parts.watcher
-        complete_ns = None if watcher is None else watcher.next_due_ns
-        dues = (
-            self.assembler.next_due_ns(),
-            self.assembler.next_look_ns(),
-            complete_ns,
-            self._parts.feedback.next_due_ns,
-        )
-        return min((due for due in dues if due is not None), default=None)
+        dues = [self.assembler.next_due_ns(), self._parts.feedback.next_due_ns]
+        if self._parts.watcher is not None:
+            dues.append(self._parts.watcher.next_due_ns)
+        return min([due for due in dues if due is not None], default=None)
 
     @property
     def trajectories_open(self) -> int:

@@ -1,6 +1,6 @@
 """Gathers readings by trace, and traces by conversation, until evidence shows that they are complete.
 
-Readings arrive in any order, some twice and some too late. What is closed stays closed: scoring it twice would count it
+Readings arrive in any order, some twice and some too late. A closed trace stays closed: scored twice, it would count
 twice in every metric. `Completeness` decides whether a missing span is still running or was filtered out on the way.
 """
 
@@ -194,7 +194,7 @@ class Assembler:
 
     @property
     def waiting_count(self) -> int:
-        """Traces that have waited long for a span that contains others of them."""
+        """Traces that have waited long for a span that contains others."""
         # Another thread may be opening some.
         return sum([trace.is_waiting for trace in tuple(self._traces.by_id.values())])
 
@@ -210,7 +210,7 @@ class Assembler:
 
     @property
     def idle_ns(self) -> int:
-        """How long no span comes of a trace that has ended."""
+        """How long a trace that has ended stays without a span."""
         return self._settings.idle_timeout
 
     def knows(self, trace_id: str) -> bool:
@@ -228,7 +228,10 @@ class Assembler:
         now_ns = self._clock(now_ns)
         trace = self._traces.by_id.get(reading.ref.trace_id)
         if trace is None:
-            is_late = self._is_late(reading, now_ns)
+            closed = self._traces.closed
+            is_late = closed.holds(reading.ref.trace_id, now_ns)
+            if is_late and reading.dialect is not None and not reading.is_log and not self.recovery.is_running:
+                self._metrics.late.record((closed.late_by_ns(reading.ref.trace_id, now_ns) or 0) / _NS_PER_S)
             # Closed before a restart: it is needed again for its conversation.
             is_scored = is_late and self.recovery.is_running and self._gathers_conversations
             if is_late and not is_scored:
@@ -282,7 +285,7 @@ class Assembler:
         return released
 
     def take_overloaded(self) -> Sequence[str]:
-        """Return ids of traces that will not be scored, noted since the last call; count those that were shed."""
+        """Return ids of traces that will not be scored, noted since the last call; count the shed ones."""
         overloaded, shed = self.eviction.overloaded, self.eviction.shed_traces
         self.eviction.overloaded, self.eviction.shed_traces = [], []
         self._metrics.trajectories_shed.add(len(shed))
@@ -347,14 +350,6 @@ class Assembler:
             self._now_ns = now_ns
         return self._now_ns
 
-    def _is_late(self, reading: Reading, now_ns: int) -> bool:
-        closed = self._traces.closed
-        if not closed.holds(reading.ref.trace_id, now_ns):
-            return False
-        if reading.dialect is not None and not reading.is_log and not self.recovery.is_running:
-            self._metrics.late.record((closed.late_by_ns(reading.ref.trace_id, now_ns) or 0) / _NS_PER_S)
-        return True
-
     def _open(self, trace_id: str, now_ns: int, entry: Source, *, is_scored: bool) -> OpenTrace:
         trace = OpenTrace(trace_id, self._settings, now_ns, self._scale, self._reader)
         trace.is_scored = is_scored
@@ -393,21 +388,20 @@ class Assembler:
             self._finished_runs.append(replace(trajectory, opened_ns=trace.opened_ns, incomplete=_PART))
 
     def _finish(self, ended: OpenTrace | OpenConversation, because: ClosedBecause, now_ns: int) -> Iterator[Trajectory]:
-        is_kept, incomplete = False, None
+        is_kept, incomplete, partition = False, None, None
         if isinstance(ended, OpenConversation):
-            partition = None
             trajectory = ended.trajectory(because)
             if trajectory is not None:
                 incomplete = self.completeness.of_conversation(trajectory, ended, self.run_end_grace_ns)
         else:
-            partition = None if ended.assignment is None else ended.assignment.partition
-            trace_id, closed = ended.trace_id, self._traces.closed
-            ended.close_runs([run for run in ended.runs if closed.holds(f"{trace_id}-{run}", now_ns)])
-            elsewhere = tuple(self._unmatched.found(ended.readings))
-            trajectory = ended.trajectory(because, elsewhere)
+            if ended.assignment is not None:
+                partition = ended.assignment.partition
+            closed = self._traces.closed
+            ended.close_runs([run for run in ended.runs if closed.holds(f"{ended.trace_id}-{run}", now_ns)])
+            trajectory = ended.trajectory(because, self._unmatched.found(ended.readings))
             if trajectory is None and not ended.has_closed_runs:
                 # Nothing was scored, so nothing can be scored twice: the run may still come.
-                self._traces.closed.remove(ended.trace_id)
+                closed.remove(ended.trace_id)
             elif trajectory is not None:
                 trajectory = self._waiting_calls.explained(trajectory)
                 incomplete = self.completeness.of_trace(trajectory, ended, self._settings)
@@ -421,7 +415,7 @@ class Assembler:
 
     def _keep(self, trace: OpenTrace, conversation_id: str, incomplete: str | None, now_ns: int) -> bool:
         """Hand a closed trace to its conversation; False when none takes it."""
-        # Where no criterion asks for them any more, those that are open end, and none begins.
+        # Where no criterion asks for conversations any more, open ones end, and none begins.
         if not self._gathers_conversations and conversation_id not in self._conversations.by_id:
             return False
         late_ns = self._conversations.add(

@@ -6,7 +6,6 @@ A call may be answered in the history of a later trace, or resumed there; spans 
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.memory import READING_BYTES, contents_of, cut, memory_of
@@ -22,7 +21,7 @@ _KNOWN_IS_REMOTE, _IS_REMOTE = 0x100, 0x200
 
 
 class _Generation:
-    """Spans that came in the same while, by trace; most traces leave one."""
+    """Spans of one period, by trace; most traces leave one."""
 
     __slots__ = ("_by_trace", "readings", "unsorted")
 
@@ -125,14 +124,15 @@ class WaitingCalls:
         """Return the trajectory of a trace without a split sign that an earlier waiting call explains; remember its own."""
         if trajectory.conversation_id is None:
             return trajectory
+        conversation = hash((trajectory.service, trajectory.conversation_id))
         if trajectory.split_sign == UNSEEN:
-            is_resumed = _conversation(trajectory) in self._known
+            is_resumed = conversation in self._known
         else:
-            keys = (key for call in trajectory.calls for key in _keys(trajectory, call))
+            keys = (key for call in trajectory.calls for key in _keys(conversation, call))
             is_resumed = trajectory.split_sign is not None and any(key in self._known for key in keys)
         waiting = [call for call in trajectory.calls if call.state in ("paused", "requested_only")]
         for call in waiting[:_MAX_CALLS]:
-            for key in (_conversation(trajectory), *_keys(trajectory, call)):
+            for key in (conversation, *_keys(conversation, call)):
                 self._known.pop(key, None)
                 self._known[key] = None
         while len(self._known) > self._max_entries:
@@ -140,12 +140,7 @@ class WaitingCalls:
         return replace(trajectory, split_sign=None) if is_resumed else trajectory
 
 
-def _conversation(trajectory: Trajectory) -> int:
-    return hash((trajectory.service, trajectory.conversation_id))
-
-
-def _keys(trajectory: Trajectory, call: ToolCall) -> Iterator[int]:
-    conversation = _conversation(trajectory)
+def _keys(conversation: int, call: ToolCall) -> Iterator[int]:
     if call.call_id is not None:
         yield hash((conversation, call.call_id))
     key = arguments_key(call.arguments)
@@ -160,82 +155,63 @@ _MAX_BYTES = 32 * 1024 * 1024
 _ENTRY_BYTES = 650
 # So many characters of a result are kept of each.
 _MAX_TEXT = 1024
-# No id is longer: some carry a model's thoughts along, a few thousand characters of them.
+# No id is longer: some carry a few thousand characters of a model's thoughts.
 _MAX_ID = 8192
-
-
-class _Remembered(Struct, frozen=True, eq=False):
-    """An answer, and where it was first seen."""
-
-    start_ns: int
-    trace_id: str
-    answer: CallAnswered
-    size_bytes: int
+_UNANSWERED = (-1, "", CallAnswered(), 0)
 
 
 class UnmatchedResults:
-    """The first answer to each call, by service and call id."""
+    """The first answer to each call, by service and call id, from model calls that are traces of their own."""
 
     def __init__(self, max_answers: int = _MAX_ANSWERS, max_bytes: int = _MAX_BYTES) -> None:
         self._max_answers = max_answers
         self._max_bytes = max_bytes
         # About how much memory they take.
         self.size_bytes = 0
-        self._known: dict[tuple[str | None, str], _Remembered] = {}
+        # Each with the start and the trace of the model call, and its size.
+        self._known: dict[tuple[str | None, str], tuple[int, str, CallAnswered, int]] = {}
 
     def note(self, reading: Reading) -> None:
-        """Remember the answers in the history of a model call that is a trace of its own."""
-        if not _is_alone(reading):
-            return
-        start_ns, trace_id = reading.start_ns, reading.ref.trace_id
-        for seen in reading.observations:
+        """Remember the answers in the history of a model call, which has no parent."""
+        for seen in reading.observations if not reading.is_log else ():
             if type(seen) is CallAnswered and seen.call_id is not None:
                 if len(seen.call_id) > _MAX_ID or len(seen.name or "") > _MAX_ID:
                     continue
-                key = (reading.service, seen.call_id)
+                key, place = (reading.service, seen.call_id), (reading.start_ns, reading.ref.trace_id)
                 known = self._known.get(key)
-                # Every later history repeats it: the first is remembered, whichever arrives first.
-                if known is None or (start_ns, trace_id) <= (known.start_ns, known.trace_id):
+                # Every later history repeats it: the first is remembered, in any order of arrival.
+                if known is None or place <= known[:2]:
                     cut_short = cut(seen, _MAX_TEXT)
                     answer = cut_short if isinstance(cut_short, CallAnswered) else seen
                     names = [name.__sizeof__() for name in (reading.service, answer.name) if name is not None]
                     size = _ENTRY_BYTES + memory_of(contents_of(answer)) + sum(names)
-                    self._known[key] = _Remembered(start_ns, trace_id, answer, size)
-                    self.size_bytes += size - (known.size_bytes if known is not None else 0)
+                    self._known[key] = (*place, answer, size)
+                    self.size_bytes += size - (known[3] if known is not None else 0)
         while len(self._known) > self._max_answers or self.size_bytes > self._max_bytes:
-            self.size_bytes -= self._known.pop(next(iter(self._known))).size_bytes
+            self.size_bytes -= self._known.pop(next(iter(self._known)))[3]
 
-    def found(self, closing: Sequence[Reading]) -> Iterator[Reading]:
-        """Yield the answers that other traces hold, as log records of the spans that asked."""
+    def found(self, closing: Sequence[Reading]) -> list[Reading]:
+        """Return the answers that other traces hold, as log records of the spans that asked."""
+        found: list[Reading] = []
         # Nearly always empty: most traces hold both the model calls and their answers.
-        for reading in filter(_is_alone, closing) if self._known else ():
-            answers = tuple(self._answers(reading))
+        for reading in closing if self._known else ():
+            answers: list[CallAnswered] = []
+            for seen in reading.observations if reading.parent_span_id is None and not reading.is_log else ():
+                if type(seen) is CallRequested and seen.call_id is not None:
+                    start_ns, trace_id, answer, _ = self._known.get((reading.service, seen.call_id), _UNANSWERED)
+                    # An id that is used again was answered before: that answer is about another call.
+                    if trace_id != reading.ref.trace_id and start_ns > reading.start_ns:
+                        answers.append(answer)
             if answers:
-                yield Reading(
-                    ref=reading.ref,
-                    is_log=True,
-                    parent_span_id=None,
-                    parent_is_remote=None,
-                    start_ns=reading.end_ns,
-                    end_ns=reading.end_ns,
-                    service=reading.service,
-                    scope=reading.scope,
-                    dialect=reading.dialect,
-                    status="unset",
-                    observations=answers,
-                    size_bytes=0,
-                    resource=reading.resource,
+                found.append(
+                    replace(
+                        reading,
+                        is_log=True,
+                        start_ns=reading.end_ns,
+                        status="unset",
+                        observations=tuple(answers),
+                        size_bytes=0,
+                        attributes=(),
+                    )
                 )
-
-    def _answers(self, asking: Reading) -> Iterator[CallAnswered]:
-        for seen in asking.observations:
-            known = None
-            if type(seen) is CallRequested and seen.call_id is not None:
-                known = self._known.get((asking.service, seen.call_id))
-            # An id that is used again was answered before: that answer is about another call.
-            if known is not None and known.trace_id != asking.ref.trace_id and known.start_ns > asking.start_ns:
-                yield known.answer
-
-
-def _is_alone(reading: Reading) -> bool:
-    return reading.parent_span_id is None and not reading.is_log
+        return found

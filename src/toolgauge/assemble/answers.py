@@ -1,6 +1,6 @@
 """Finds the answers to calls, in the history of later model inputs.
 
-Every later input repeats every earlier answer, those of earlier traces included; histories are never calls.
+Every later input repeats every earlier answer, also from earlier traces; histories are never calls.
 """
 
 from bisect import bisect_left, bisect_right
@@ -163,34 +163,26 @@ class Answers:
                 call_id, error = answer.call_id, answer.error
                 if call_id is None:
                     have_ids = False
-                elif error is not None and error.kind == PAUSED:
+                    continue
+                times, known = self._asked.get(call_id, ()), self._sightings.get(call_id)
+                here = known[-1].answers if known and known[-1].node is node else None
+                if error is not None and error.kind == PAUSED:
                     self._paused[call_id] = answer
-                elif error is not None and error.kind == REFUSED and len(self._asked.get(call_id, ())) <= 1:
+                elif error is not None and error.kind == REFUSED and len(times) <= 1:
                     self._refused[call_id] = answer
-                elif error is not None and self._fails_the_last(answer, call_id, node):
-                    self._sightings[call_id][-1].answers[-1] = answer
-                elif call_id not in settled_here:
-                    times = self._asked.get(call_id)
-                    if times is None or time_ns < times[0]:
-                        # Its call was made later.
-                        continue
-                    known = self._sightings.setdefault(call_id, [])
-                    if known and known[-1].node is node:
-                        known[-1].answers.append(answer)
+                elif error is not None and here and here[-1].error is None and here[-1].result == answer.result:
+                    # Bedrock's instrumentation writes two events for each answer, one with its failure.
+                    here[-1] = answer
+                # The calls of others were made later.
+                elif call_id not in settled_here and times and time_ns >= times[0]:
+                    if here is not None:
+                        here.append(answer)
                     else:
-                        known.append(_Sighting(node, time_ns, [answer]))
+                        self._sightings.setdefault(call_id, []).append(_Sighting(node, time_ns, [answer]))
                     # No later one of the trace can matter.
                     if len(times) == 1 and time_ns > times[0]:
                         settled_here.add(call_id)
         return have_ids
-
-    def _fails_the_last(self, answer: CallAnswered, call_id: str, node: Node) -> bool:
-        """Return whether the answer is the last one again, with a failure: Bedrock's instrumentation writes two events for each."""
-        known = self._sightings.get(call_id)
-        if not known or known[-1].node is not node:
-            return False
-        last = known[-1].answers[-1]
-        return last.error is None and last.result == answer.result
 
 
 _time: Callable[[_Sighting], int] = attrgetter("time_ns")

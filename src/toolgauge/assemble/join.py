@@ -42,7 +42,7 @@ from toolgauge.model.trajectory import ClosedBecause, Run, SpanSource, Tokens, T
 _MOST_REMEMBERED = 4
 # Nested model spans come in twos and threes.
 _MAX_NESTING = 4
-# Texts that a producer dropped: what was in them is not known.
+# Texts that a producer dropped.
 _CUT = LeftOut(texts=1, is_complete=False)
 Parents: TypeAlias = Mapping[str, str | None]
 
@@ -289,18 +289,12 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
     input_tokens, output_tokens, unmeasured, cost = 0, 0, 0, None
     unpriced: dict[str, tuple[int, int]] = {}
     for index in traces:
-        counted = _counted(index.models)
-        found = [_tokens(node) for node in counted]
-        if found.count((None, None)) == len(found):
-            summed = [
-                (node, (node.properties.input_tokens, node.properties.output_tokens))
-                for node in index.running
-                if node.is_outermost_run and node.properties is not None
-            ]
-            summed = [one for one in summed if one[1] != (None, None)]
-            if summed:
-                counted, found = [node for node, _ in summed], [tokens for _, tokens in summed]
-        for node, (sent, received) in zip(counted, found, strict=True):
+        counted = [(node, *_tokens(node)) for node in _counted(index.models)]
+        if not any(sent is not None or received is not None for _, sent, received in counted):
+            tops = [(node, node.properties) for node in index.running if node.is_outermost_run]
+            summed = [(node, seen.input_tokens, seen.output_tokens) for node, seen in tops if seen is not None]
+            counted = [one for one in summed if one[1:] != (None, None)] or counted
+        for node, sent, received in counted:
             unmeasured += sent is None or received is None
             properties = node.properties
             if properties is not None and properties.cost is not None and (sent, received) != (None, None):

@@ -6,8 +6,7 @@ A half without a sign looks like a whole run, with false scores. Filtered spans 
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Hashable, Mapping, Sequence
-
-from msgspec import Struct
+from operator import attrgetter
 
 from toolgauge.assemble.node import Execution, Node, NodeIndex
 from toolgauge.assemble.pairing import Pair
@@ -94,8 +93,11 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
     # Models ask for no steps of code agents: they write the code.
     alone = [pair.execution for pair in pairs if pair.request is None]
     unasked = [ran for ran in alone if ran is not None and ran.kind == "tool"]
-    given = [node for node in index.models if node.answers and node.is_primary]
-    unseen = [node for node in given if node.answers[-1].call_id not in calls]
+    unseen = [
+        node
+        for node in index.answering
+        if node.model_call is not None and node.is_primary and node.answers[-1].call_id not in calls
+    ]
     orphans = [node for node in index.nodes if node.parent is not None and node.parent not in parents]
     # Nearly always there is nothing to be explained.
     if not unasked and not unseen and not orphans:
@@ -108,26 +110,17 @@ def split_sign(index: NodeIndex, pairs: Sequence[Pair], parents: Mapping[str, st
     return _ORPHANED if orphans and _lacks_inside(index, orphans, parents) else None
 
 
-class _ModelsOfRun(Struct):
-    """The model calls of one agent run in order of time."""
-
-    models: list[Node]
-    times_ns: list[int]
-    shortest_ns: int
-
-
 class _Models:
     """The model calls of a trace by agent run, and the tools that models ask for."""
 
     def __init__(self, index: NodeIndex) -> None:
-        self._by_run: dict[int, _ModelsOfRun] = {}
-        for node in index.nodes:
-            if node.model_call is not None and node.is_primary and node.branch.inside is not None:
-                took_ns = node.until_ns - node.time_ns
-                run = self._by_run.setdefault(id(node.branch.inside), _ModelsOfRun([], [], took_ns))
-                run.models.append(node)
-                run.times_ns.append(node.time_ns)
-                run.shortest_ns = min(run.shortest_ns, took_ns)
+        # In order of time, with the shortest time that one of them took.
+        self._by_run: dict[int, tuple[list[Node], int]] = {}
+        for node in index.models:
+            if node.is_primary and node.branch.inside is not None:
+                models, shortest_ns = self._by_run.get(id(node.branch.inside), ([], node.until_ns - node.time_ns))
+                models.append(node)
+                self._by_run[id(node.branch.inside)] = models, min(shortest_ns, node.until_ns - node.time_ns)
         self._answered = {answer.call_id for node in index.answering for answer in node.answers}
         requested = {request.name for node in index.requesting for request in node.requests}
         offered = {tool.name for node in index.offering for offer in node.offers for tool in offer.tools}
@@ -135,9 +128,8 @@ class _Models:
 
     def asked_before(self, ran: Execution) -> bool:
         """Return whether models ask for this call, and the model call of the run that must have come before it is missing."""
-        is_for_models = (ran.call_id is not None and ran.call_id in self._answered) or fold_name(
-            ran.name
-        ) in self._names
+        is_answered = ran.call_id is not None and ran.call_id in self._answered
+        is_for_models = is_answered or fold_name(ran.name) in self._names
         return is_for_models and ran.run is not None and self._is_missing(ran.run, ran.node)
 
     def lacks_before(self, node: Node, calls: Collection[str | None]) -> bool:
@@ -154,17 +146,17 @@ class _Models:
         return self._is_missing(run, node)
 
     def _newest_before(self, run: Node, node: Node) -> Node | None:
-        of_run = self._by_run.get(id(run))
-        place = 0 if of_run is None else bisect_left(of_run.times_ns, node.time_ns)
-        return of_run.models[place - 1] if of_run is not None and place else None
+        models, _ = self._by_run.get(id(run), ((), 0))
+        place = bisect_left(models, node.time_ns, key=attrgetter("time_ns"))
+        return models[place - 1] if place else None
 
     def _is_missing(self, run: Node, node: Node) -> bool:
-        before, of_run = self._newest_before(run, node), self._by_run.get(id(run))
+        before = self._newest_before(run, node)
         if before is not None:
             # Some producers write down the text of an output and not its calls, or not those that the provider runs.
             return bool(before.requests)
         # A resumed run continues where it was; before another one, a model took its time.
-        shortest_ns = 0 if of_run is None else of_run.shortest_ns
+        _, shortest_ns = self._by_run.get(id(run), ((), 0))
         return shortest_ns != 0 and node.time_ns - run.time_ns >= shortest_ns
 
 

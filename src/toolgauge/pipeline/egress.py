@@ -8,7 +8,7 @@ The ways out: `pass_on` queues a request for `forward`, which joins those of one
 `scorecards` what is scored, for `flush`; both end in `Admission.hand_over`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -28,10 +28,8 @@ from toolgauge.model.delivery import (
     Unsupported,
     merged,
 )
-from toolgauge.model.journal import ClosedId, JournalEntry, SamplingDecision, ShownValues
+from toolgauge.model.journal import ClosedId, JournalEntry, ShownValues
 from toolgauge.model.outcomes import Scorecard
-from toolgauge.model.records import SpanRef
-from toolgauge.otlp.encode import annotate
 from toolgauge.otlp.envelope import Container, encode_spans
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.hold import HeldSpan
@@ -149,10 +147,6 @@ class _Joined(Struct):
     requests: list[Outgoing] = []
     size_bytes: int = 0
 
-    def add(self, outgoing: Outgoing) -> None:
-        self.requests.append(outgoing)
-        self.size_bytes += len(outgoing.body)
-
 
 class Egress:
     """Hands over to the outbox what there is room for."""
@@ -197,13 +191,12 @@ class Egress:
             self._hand_over(outgoing)
             return
         key = (outgoing.signal, sender)
-        joined = self._passing.get(key)
-        if joined is not None and joined.size_bytes + len(outgoing.body) > REQUEST_BYTES:
+        joined = self._passing.setdefault(key, _Joined())
+        if joined.requests and joined.size_bytes + len(outgoing.body) > REQUEST_BYTES:
             self._hand_over(merged(joined.requests))
-            joined = None
-        if joined is None:
             joined = self._passing[key] = _Joined()
-        joined.add(outgoing)
+        joined.requests.append(outgoing)
+        joined.size_bytes += len(outgoing.body)
 
     def forward(self) -> None:
         """Hand over queued requests; without room they wait for the next `flush`."""
@@ -216,19 +209,6 @@ class Egress:
         for span in spans:
             self._released.setdefault(span.container.origin, []).append(span)
             self._released_count += 1
-
-    def release_annotated(self, held: Sequence[HeldSpan[Container]], attributes: Mapping[str, bytes]) -> list[SpanRef]:
-        """Queue spans of one trace with their encoded attributes, by span id; return those that have any."""
-        annotated: list[SpanRef] = []
-        try:
-            for span in held:
-                if added := attributes.get(span.ref.span_id):
-                    span.raw = annotate(span.raw, added)
-                    annotated.append(span.ref)
-        finally:
-            # A fault costs spans their scores, never the spans.
-            self.release(held)
-        return annotated
 
     def _hand_over(self, outgoing: Outgoing) -> None:
         if not self._admission.hand_over(outgoing):
@@ -267,19 +247,13 @@ class Egress:
         self.closed_entries.clear()
         if not scorecards and not closed_entries:
             return
-        written: Iterable[Outgoing] = self._encode(scorecards) if scorecards else ()
-        written = self._journaled(written, scorecards, closed_entries, now_ns)
-        for outgoing in written:
+        for outgoing in self._journaled(scorecards, closed_entries, now_ns):
             if not self._admission.hand_over(outgoing):
                 self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
                 self._ledger.settle(outgoing.entries)
 
     def _journaled(
-        self,
-        written: Iterable[Outgoing],
-        scorecards: Sequence[Scorecard],
-        closed_entries: Sequence[Source],
-        now_ns: int,
+        self, scorecards: Sequence[Scorecard], closed_entries: Sequence[Source], now_ns: int
     ) -> list[Outgoing]:
         """Write scorecards and events to the journal together with the ids of their trajectories, which are closed then."""
         own: list[JournalEntry] = []
@@ -287,7 +261,7 @@ class Egress:
         # Messages of a broker are read again until the scores of their trajectories are delivered, too.
         messages = tuple(dict.fromkeys(one for one in closed_entries if isinstance(one, BrokerMessage)))
         try:
-            for outgoing in written:
+            for outgoing in self._encode(scorecards) if scorecards else ():
                 entry = self._ledger.new_entry(outgoing.signal, outgoing.body, now_ns, own=True)
                 own.append(entry)
                 self._ledger.claim_deliveries(messages)
@@ -296,23 +270,19 @@ class Egress:
             # Also after a fault: a request that fails after each restart is worse than a missing one.
             closed: list[ClosedId] = []
             for scorecard in scorecards:
-                of, closed_ns = scorecard.trajectory, scorecard.scored_at_ns
-                sampled: Mapping[str, SamplingDecision] = (
-                    self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
-                )
+                of, partition = scorecard.trajectory, None if scorecard.by_judges else scorecard.trajectory.partition
+                sampled = self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
                 # Judges may have changed the decision that was written when the trace closed.
                 if sampled or not scorecard.by_judges:
-                    closed.append(
-                        ClosedId(
-                            id=of.closed_id,
-                            scope=of.scope,
-                            closed_ns=closed_ns,
-                            partition=None if scorecard.by_judges else of.partition,
-                            sampled=sampled,
-                        )
+                    one = ClosedId(
+                        id=of.closed_id,
+                        scope=of.scope,
+                        closed_ns=scorecard.scored_at_ns,
+                        partition=partition,
+                        sampled=sampled,
                     )
-            shown = self.shown[:]
-            self.shown.clear()
+                    closed.append(one)
+            shown, self.shown = self.shown, []
             self._ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
         return outgoings
 

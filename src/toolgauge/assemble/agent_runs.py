@@ -57,7 +57,7 @@ def messages_of(speaking: Sequence[Node], turns_ns: Sequence[int]) -> tuple[Mess
                 by_role[role] = texts = [seen.text]
                 sights.append((node.until_ns if role == "assistant" else node.time_ns, newest, role, texts))
     messages: list[Message] = []
-    # Model calls repeat prompts, runs their answer: a text is new when it differs from those of its role before it in its run.
+    # Model calls repeat prompts, runs their answer: a text is new when it differs from earlier texts of its role in its run.
     for time_ns, newest, role, texts in sorted(sights, key=_time):
         before = newest.get(role, ())
         if texts == before:
@@ -159,7 +159,7 @@ def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:
     inner: dict[SpanRef, list[Run]] = {}
     # The latest first: the text of an inner run is known when the turn of the outer one comes.
     for run, together in reversed(by_run.values()):
-        # Spans outside of all runs are no run where there are others.
+        # Spans outside of all runs are a run only where there is no other.
         if run.agent_run is None:
             continue
         one = _run(run, [node for node in together if node.messages], [node for node in together if node.offers])
@@ -234,7 +234,7 @@ def with_errors(runs: Sequence[Run], whole: Node, index: NodeIndex, calls: Seque
                 found.append(at.ref)
             at = at.above
         if found:
-            # A run's own words say most; else those of the innermost span.
+            # The run's own words, else the innermost span's.
             errors[run.ref] = failed[run.ref if run.ref in found else found[0]]
     return [replace(run, error=errors[run.span]) if run.span in errors else run for run in runs]
 
@@ -267,7 +267,7 @@ def _has_text(node: Node) -> bool:
 
 
 def _words(error: CallError) -> str:
-    """Return the message without the class that some producers write in front of it."""
+    """Return the message without the class that some producers write before it."""
     return error.message.removeprefix(f"{error.kind}: ").removeprefix(f"{error.kind.rpartition('.')[2]}: ")
 
 
@@ -295,7 +295,7 @@ def _has_output(node: Node) -> bool:
 
 
 def _last_models(index: NodeIndex, whole: Node, counts: Callable[[Node], bool] = bool) -> Mapping[SpanRef, Node]:
-    """Return the model call of each outermost run that ended last, of those that count."""
+    """Return the model call of each outermost run that ended last and `counts`."""
     last: dict[SpanRef, Node] = {}
     for node in index.models:
         run = node.branch.top_run or (node if node.agent_run is not None else None) if index.running else whole

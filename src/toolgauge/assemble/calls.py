@@ -44,7 +44,7 @@ class Fate(Struct, frozen=True):
 
 
 class Offers:
-    """Which tools a model could choose from: those on its own span, else those in its agent run, never those of other agents."""
+    """The tools that a model could choose from: on its own span, else in its agent run, never other agents' tools."""
 
     def __init__(self, offering: Sequence[Node]) -> None:
         self._offering = offering
@@ -267,8 +267,8 @@ def _tool_call(pair: Pair, became: Fate, whole: Node, place: tuple[int, int, int
         model = request.node.model_call if request is not None else None
         named = [view.agent for view in (execution, request, model) if view is not None and view.agent is not None]
         agents = tuple(named[:1])
-    # Rule: a call outside of all agent runs belongs to the outermost run, unless a tool outside of it started that run: the
-    # caller of the tool is no part of it.
+    # Rule: a call outside of all agent runs belongs to the outermost run, unless a tool outside of that run started it:
+    # the tool's caller is not part of it.
     run = branch.outermost or asking.outermost
     if run is None:
         run = whole if whole.branch.tool_above is None else shown.branch.topmost or shown

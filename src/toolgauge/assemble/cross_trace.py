@@ -31,7 +31,7 @@ class _Generation:
         self._by_trace: dict[bytes, bytes | list[bytes]] = {}
 
     def take_heads(self, trace_id: bytes) -> list[bytes]:
-        """Sort the heads by trace; take those of one."""
+        """Sort the heads by trace; take one trace's."""
         by_trace = self._by_trace
         while self.unsorted:
             for seen_id, rest in self.unsorted.popleft():

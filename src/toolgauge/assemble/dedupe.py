@@ -104,7 +104,7 @@ def requested_calls(index: NodeIndex) -> list[Request]:
     if any(map(_may_repeat, primary)):
         # Merge requests of one id where the operation may be no model call: a response may be fetched more than once.
         by_id: dict[tuple[str, str], Request] = {}
-        # Stable: in order of time, those that are known as models' first.
+        # Stable: in order of time, known models first.
         for node in sorted(primary, key=_may_repeat):
             for request in _alive(node):
                 if request.call_id is None:

@@ -18,7 +18,7 @@ from toolgauge.model.trajectory import ClosedBecause
 
 # So many wait to be scored, and as many that will not be scored.
 _MAX_WAITING = 1000
-# Beside the bytes that are open, those that wait to be scored may take one part in so many.
+# Traces that wait to be scored may take this part of the open bytes in addition.
 _BYTES_SHARE = 4
 
 

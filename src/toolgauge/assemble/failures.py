@@ -213,7 +213,7 @@ _REFUSED_WORDS = re.compile(
     r"|(?:exec command|patch) rejected by user|user rejected MCP tool call|tool cancelled by user"
     r"|This tool is not allowed to be used)\.?\s*\Z)"
 )
-# OpenAI Agents; a producer may write the name of an exception in front of it. It counts in errors alone.
+# OpenAI Agents, after the name of an exception at some producers. It counts in errors alone.
 _REJECTED_BY_HAND = re.compile(r"\bTool execution for \S{1,200} was manually rejected by user\b")
 
 
@@ -234,7 +234,7 @@ _BY_OTHERS = (
     r"(?:<tool_use_error>)?(?:sibling tool call (?:errored|failed)"
     r"|cancel+ed(?:: | because | since | due to )(?:an?|the)? ?(?:sibling|parallel|other|another) [^\n]{0,300})"
 )
-# The libraries' own words, and those of coding agents.
+# The words of libraries and coding agents.
 _CANCELLED = re.compile(
     r"(?:Error: )?(?:(?:[^\n]{0,300}[:=] )?context canceled|(?:This|The) operation was (?:aborted|cancel+ed)"
     rf"|(?:The |This )?(?:run|request|task|stream|tool|execution|command|(?:tool |function )?call|tool (?:use|execution)) {_STOPPED}"

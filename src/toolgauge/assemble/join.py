@@ -1,4 +1,4 @@
-"""Joins the readings of a trace, or of the traces of a conversation, into one trajectory, whatever their order.
+"""Joins the readings of a trace, or of the traces of a conversation, into one trajectory, in any order of arrival.
 
 A call shows up in three to eight places; counting one twice or losing a rejected one would move every score.
 """
@@ -262,7 +262,7 @@ def _merged(*distinct: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
-    """Merge attributes: the root's win, then those of spans without a parent, then the earliest."""
+    """Merge attributes: the root's win, then spans without a parent, then the earliest."""
 
     def precedence(reading: Reading) -> tuple[bool, bool, bool, int, str, str]:
         is_root = root is not None and reading.ref == root.ref
@@ -278,7 +278,7 @@ def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str,
 
 
 # A model call may be on several spans: of other instrumentations, or of a framework that sums up the calls within. So the
-# innermost spans with tokens count, as long as no tool or agent run stands between them and the span above.
+# innermost spans with tokens count, unless a tool or agent run is between them and the span above.
 
 
 def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
@@ -300,7 +300,7 @@ def tokens_of(traces: Iterable[NodeIndex]) -> Tokens | None:
             if properties is not None and properties.cost is not None and (sent, received) != (None, None):
                 cost = (cost or 0.0) + properties.cost
             elif sent or received:
-                # The model that answered, else the one that was asked.
+                # The answering model, else the requested one.
                 named = {} if properties is None else dict(properties.values)
                 model = named.get(RESPONSE_MODEL, named.get(REQUEST_MODEL, ""))
                 before = unpriced.get(model, (0, 0))
@@ -325,7 +325,7 @@ def _is_measured(node: Node) -> bool:
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
     if True in [node.model_call is not None and node.model_call.may_add_up for node in calls]:
-        # The tokens of a call may be part of those of a later one below the same span.
+        # The tokens of a later call below the same span may include an earlier call's.
         found: list[Node] = []
         places: dict[str | None, int] = {}
         for node in sorted(calls, key=lambda node: node.time_ns):
@@ -377,7 +377,7 @@ def _counted(calls: Sequence[Node]) -> Sequence[Node]:
 
 
 def _models_around(node: Node) -> Iterator[Node]:
-    """Yield the spans of model calls around this one from the innermost, until a tool or an agent run stands between."""
+    """Yield the spans of model calls around this one from the innermost, up to a tool or an agent run."""
     above = node.model_around
     while above is not None and above.model_call is not None:
         yield above

@@ -162,7 +162,7 @@ def memory_of(level: Sequence[object], *, with_names: bool = True) -> int:
 
 
 _LOWEST_LEVEL = 64
-# About what one hash costs while it is collected: a number and its place in a set.
+# About the memory of one hash while it is collected: a number and its place in a set.
 _ENTRY_SIZE = 100
 _FEWEST = 1024
 _CONTENT_PER_TOKEN = 256

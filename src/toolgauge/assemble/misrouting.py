@@ -1,6 +1,6 @@
 """Detects misrouted spans: traces split over several processes, and loops of our own output.
 
-A half without a sign looks like a whole run, with false scores. Filtered spans and runs of earlier traces are no sign.
+A half without a sign looks like a whole run, with false scores. Filtered spans and runs of earlier traces do not count.
 """
 
 from bisect import bisect_left
@@ -28,7 +28,7 @@ _ORPHANED = "spans of the run never came that others of its spans name as their 
 
 
 class SplitDetector:
-    """Suspects a load balancer that splits traces when a share of the newest trajectories shows signs of it."""
+    """Suspects a load balancer that splits traces when a share of the newest trajectories shows signs."""
 
     def __init__(self) -> None:
         self._newest: deque[bool] = deque(maxlen=_NEWEST_TRAJECTORIES)
@@ -133,7 +133,7 @@ class _Models:
         return is_for_models and ran.run is not None and self._is_missing(ran.run, ran.node)
 
     def lacks_before(self, node: Node, calls: Collection[str | None]) -> bool:
-        """Return whether a model's newest answer is to a call of its own run that is not among `calls`, those that were seen."""
+        """Return whether a model's newest answer is to a call of its own run that is not among the seen `calls`."""
         run, answered = node.branch.inside, node.answers[-1].call_id
         if run is None or answered is None:
             return False
@@ -153,7 +153,7 @@ class _Models:
     def _is_missing(self, run: Node, node: Node) -> bool:
         before = self._newest_before(run, node)
         if before is not None:
-            # Some producers write down the text of an output and not its calls, or not those that the provider runs.
+            # Some producers write the text of an output without its calls, or without calls that the provider runs.
             return bool(before.requests)
         # A resumed run continues where it was; before another one, a model took its time.
         _, shortest_ns = self._by_run.get(id(run), ((), 0))

@@ -90,7 +90,7 @@ class Branch(Struct, frozen=True, eq=False):
     # The agent run that these spans are part of, and the outermost span that shows the same run.
     inside: "Node | None"
     outermost: "Node | None"
-    # The nearest tool span above, and whether an agent or a model stands between: then it is another call.
+    # The nearest tool span above, and whether an agent or a model is between: then it is another call.
     tool_above: "Node | None"
     crossed: bool
     # The nearest span above that shows a model's own output.
@@ -133,16 +133,16 @@ class Node(Struct, eq=False):
     # The first text of the user.
     user: MessageSeen | None = None
     conversation: ConversationSeen | None = None
-    # The error that the span ended with, where it is no execution of a tool.
+    # The error that the span ended with, unless it executes a tool.
     failure: CallError | None = None
     code_step: CodeExecuted | None = None
     properties: PropertiesSeen | None = None
-    # Where it stands among all spans in order of time.
+    # Its index among all spans in order of time.
     place: int = 0
     above: "Node | None" = None
     # Where it hangs; an agent run is on a branch of its own.
     branch: Branch = NOWHERE
-    # Where the spans directly below it hang; made for the first of them.
+    # Where the spans directly below it hang; made for the first one.
     below: Branch | None = None
 
     @property
@@ -152,7 +152,7 @@ class Node(Struct, eq=False):
 
     @property
     def model_around(self) -> "Node | None":
-        """The model's span around this one; `None` where a tool or an agent run stands between."""
+        """The model's span around this one; `None` where a tool or an agent run is between them."""
         above, branch = self.branch.model_above, self.branch
         is_same = above is not None and above.branch.inside is branch.inside
         return above if above is not None and is_same and above.branch.tool_above is branch.tool_above else None
@@ -170,7 +170,7 @@ def order(node: Node) -> tuple[int, int, int, str, str]:
 
 
 class _Key(Struct, eq=False, kw_only=True):
-    """Keeps the key of some arguments: it is used many times, and making it walks over all of them."""
+    """Keeps the key of some arguments: it is used many times, and made by a walk over all arguments."""
 
     _keyed: Content | None = None
     _key: Hashable | None = None
@@ -284,7 +284,7 @@ class Execution(View, eq=False):
 
 
 class NodeIndex:
-    """Nodes, and those with requests, executions, answers and so on; each in order of time."""
+    """Nodes, and the nodes with requests, with executions, with answers and so on; each in order of time."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = nodes

@@ -24,12 +24,12 @@ _AT_A_TIME = 16
 
 
 class ClosedIds:
-    """Remembers ids for `keep_ns` after they were last heard of, and never more than `capacity` of them."""
+    """Remembers ids for `keep_ns` after they were last heard of, at most `capacity`."""
 
     def __init__(self, capacity: int, keep_ns: int) -> None:
         self._capacity = capacity
         self._keep_ns = keep_ns
-        # Closed at, and for what came late, closed at and heard of at; the least recently heard of first.
+        # Closing times; with the time of the last late span where one came. The least recently heard of first.
         self._closed: dict[bytes, int | tuple[int, int]] = {}
         self._forget_at_ns: int | None = None
 
@@ -201,7 +201,7 @@ class OpenTraces:
         self._moved[trace] = None
 
     def finish_runs(self, trace: OpenTrace, now_ns: int) -> Iterator[Trajectory]:
-        """Close the runs of a trace that have ended below a span that does not; not those that an earlier process closed."""
+        """Close the runs of a trace that have ended below a span that does not, unless an earlier process closed them."""
         before_bytes = trace.size_bytes
         for trajectory in trace.finish_runs(now_ns).values():
             if not self.closed.holds(trajectory.closed_id, now_ns):
@@ -271,7 +271,7 @@ class OpenConversation:
         self._settings = settings
 
     def answered_ids(self) -> set[str]:
-        """Return the ids of all calls that models were given answers to, those in their histories included."""
+        """Return the ids of all calls that models were given answers to, also in their histories."""
         seen = (one for trace in self.traces for reading in trace.readings for one in reading.observations)
         return {one.call_id for one in seen if type(one) is CallAnswered and one.call_id is not None}
 

@@ -162,7 +162,7 @@ def _of_one_id(requests: Sequence[Request], executions: Sequence[Execution]) -> 
 
 
 def _in_order_unless_ids_differ(requests: Sequence[Request], executions: Sequence[Execution]) -> _Pairs:
-    """Pair by order what does not carry two ids."""
+    """Pair by order, but not views with two ids."""
     unnamed = [request for request in requests if request.call_id is None]
     named = [request for request in requests if request.call_id is not None]
     taken: set[int] = set()
@@ -201,7 +201,7 @@ _RULES_OF_ONE_ID: tuple[tuple[_Key, _Matches], ...] = (
     (_anywhere, _in_order),
 )
 
-# From the third kind on two different ids are two calls, whatever else is alike.
+# From the third kind on two different ids are two calls, however alike.
 _RULES: tuple[tuple[_Key, _Matches], ...] = (
     (_by_id, _of_one_id),
     *((partial(_by_arguments, scope, spelled), _in_order) for scope in (_in_run, _anywhere) for spelled in _SPELLINGS),

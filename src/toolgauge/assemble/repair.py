@@ -200,7 +200,7 @@ class _Known:
         self._restored: set[object] = set()
 
     def match(self, past: Sequence[_Past], before: Node) -> None:
-        """Find the request of each call: by id, else by name and arguments, those of the same run first."""
+        """Find the request of each call: by id, else by name and arguments, in the same run first."""
         # Histories of several runs may repeat one another.
         self._taken.clear()
         for one in past:
@@ -326,7 +326,7 @@ class _Restored:
         places = [-1 if home is None else home.place for home in homes]
         for at, home in enumerate(homes):
             if home is None:
-                # A damaged output may fit between those of the turns around this one.
+                # A damaged output may fit between the outputs of the turns around this one.
                 after = max(places[:at], default=-1)
                 before = min([place for place in places[at:] if place >= 0], default=self._given.place)
                 fitting = next((node for node in free if after < node.place < before), None)

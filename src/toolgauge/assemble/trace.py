@@ -28,13 +28,13 @@ from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
 # When it has waited so long for a span that contains others, people are told, and runs below that span may be scored.
 LONG_WAIT_NS = 180_000_000_000
-# What a trace takes by itself, the tables in which it is looked up included.
+# A trace without spans, with its entries in tables.
 _TRACE_BYTES = 1100
 # A trace that was cut is cut again when it has grown by this part.
 _SHARE = 4
-# What the ids of one span take: two texts and an entry in a table.
+# The ids of one span: two texts and an entry in a table.
 _HEAD_BYTES = 210
-# What a model's input takes beside its bytes: three ids, those of the answers not counted, and a place in a list.
+# A model's input beside its bytes: three ids, not counting the answers' ids, and a place in a list.
 _INPUT_BYTES = 600
 # Agents with the same first answer, beside one another: of more, single inputs stay.
 _MOST_BRANCHES = 16
@@ -70,23 +70,23 @@ class OpenTrace:
         self._ended_ns: int | None = None
         self._scale = scale
         self._reader = reader
-        # By span, and for log records by what they say.
+        # By span, and log records by their contents.
         self._readings: dict[Hashable, Reading] = {}
-        # Inputs of models by their first answer: of those that repeat one another, the first and the newest.
+        # Inputs of models by their first answer: see `_keep_input`.
         self._inputs: dict[str, list[ModelInput]] = {}
         self._readings_bytes = 0
-        # Bytes of what was read; above this the text is cut to what may be kept.
+        # Bytes of all readings; above the limit, texts are cut.
         self._received = 0
         self._cut_above = settings.max_content_bytes
         self._cutter: Cutter | None = None
-        # The spans that have arrived, with their parents; where the ids came first, they stay what they were.
+        # The spans that have arrived, with their parents; the first parent that came with an id stays.
         self._parents: dict[str, str | None] = {}
         # Parents of this service, and spans of log records, that have not arrived.
         self._missing: dict[str, None] = {}
         # Chains from agent runs upward: where they wait for the next parent, and which spans they passed.
         self._awaited: dict[str, None] = {}
         self._passed: dict[str, None] = {}
-        # Spans of agent runs, with when they arrived, and those of them that are closed on their own.
+        # Spans of agent runs, with their times of arrival, and the runs that are closed on their own.
         self.runs: dict[str, int] = {}
         self._closed_runs: dict[str, None] = {}
         # Since when an ended run waits for a parent, and when to look for finished runs, once it has waited for long.
@@ -132,7 +132,7 @@ class OpenTrace:
                 if self._received > self._cut_above:
                     self._cut()
                 if reading.is_open:
-                    # As if it had not come: what is below it is not complete before it has ended.
+                    # As if it had not come: spans below it are not complete before it has ended.
                     self._missing[span_id] = None
                 elif not reading.is_log:
                     self._add_parent(span_id, parent, is_remote=is_remote is True, now_ns=now_ns)
@@ -303,7 +303,7 @@ class OpenTrace:
         return join([gathered], scope="trace", closed_because=because)
 
     def _keep_input(self, given: ModelInput) -> None:
-        """Keep an input for its history; of those that repeat one another, the first and the newest."""
+        """Keep an input for its history; of inputs that repeat one another, the first and the newest."""
         inputs = self._inputs.setdefault(given.answered[0] if given.answered else "", [])
         others = inputs[-_MOST_BRANCHES:] if given.answered else []
         repeated = sorted([one for one in others if _goes_on(given, one)], key=lambda one: len(one.answered))

@@ -294,7 +294,7 @@ def _absorb_logs(nodes: Sequence[Node]) -> None:
 
 def _folded(readings: Sequence[Reading]) -> Node:
     """Return one node for a span and its log records."""
-    # The span comes before its log records, and those in an order that does not depend on arrival.
+    # The span comes before its log records, which are in an order that does not depend on arrival.
     keyed: list[tuple[_LogOrder, Reading]] = []
     for one in readings:
         asked = [f"{seen.position} {seen.call_id}" for seen in one.observations if isinstance(seen, CallRequested)]
@@ -375,7 +375,7 @@ class _Shown:
             if same is None and not execution.name and len(self._by_name) == 1:
                 # Content that was split off a tool's span does not name the tool again.
                 same = self._node.executions[0]
-            # Log records without ids tell of a call each; they may name the span of the whole run.
+            # Each log record without an id shows another call; it may name the span of the whole run.
             is_other = same is not None and same.from_log and execution.call_id is None
             if same is None or is_other or same.has_other_id_than(execution):
                 new.append(execution)

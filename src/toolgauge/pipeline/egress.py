@@ -1,11 +1,11 @@
-"""Admits requests, and hands data that is ready for export to the outbox.
+"""Admits requests, and hands outgoing data to the outbox.
 
 A request is refused with a retryable status while its destination has no room, memory is short, or the process stops. Spans
 count as held until the outbox has them; both sides of these books change under one lock. While the outbox is full, senders'
 data waits here, and our own is dropped and counted.
 
-The ways out: `pass_on` queues a request for `forward`, which joins those of one connection; `release` queues held spans, and
-`scorecards` what is scored, for `flush`; both end in `Admission.hand_over`.
+The ways out: `pass_on` queues a request for `forward`, which joins the requests of one connection; `release` queues held spans, and
+`scorecards` the scores, for `flush`; both end in `Admission.hand_over`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -63,16 +63,25 @@ class Admission:
 
     def admit(self, request: Request) -> Answer:
         """Accept the request or answer with the refusal; an accepted one must be read or passed on."""
-        answer, reason = self._answer(request)
+        signal = request.signal
+        if signal == "metrics" and not self.outbox.forwards("metrics"):
+            message = (
+                "metrics are not accepted here, as nothing is sent on: set `OTEL_METRICS_EXPORTER=none` in the sender, or send "
+                "them to your backend"
+            )
+            return Unsupported(message)
+        if self._is_closed:
+            return self.refuse(request, "shutting down", "shutdown")
+        # Small requests may still fit where larger ones wait inside for room: taken in, they would pile up behind these.
+        if signal in self.backed_up or not self.outbox.has_room(signal, len(request.body) + self._bytes_queued):
+            return self.refuse(request, "the queue to the destination is full", "queue_full")
+        if not self._has_memory(len(request.body)):
+            return self.refuse(request, "memory is short", "memory")
         with self._lock:
-            if not isinstance(answer, Unsupported):
-                self._metrics.spans.add(request.spans, _RECEIVED)
-            if isinstance(answer, Refused):
-                self._metrics.spans.add(request.spans, ("refused", reason, ""))
-            elif isinstance(answer, Accepted):
-                self.spans_held += request.spans
-                self._bytes_queued += len(request.body)
-        return answer
+            self._metrics.spans.add(request.spans, _RECEIVED)
+            self.spans_held += request.spans
+            self._bytes_queued += len(request.body)
+        return _ACCEPTED
 
     def refuse(self, request: Request, message: str, reason: str) -> Refused:
         """Refuse a request for a reason that is known elsewhere."""
@@ -82,7 +91,7 @@ class Admission:
         return Refused(message)
 
     def take_up(self, request: Request, *, is_delivered: bool) -> None:
-        """Take a request that an earlier process accepted; it must be read. Spans that were `is_delivered` are no concern."""
+        """Take a request that an earlier process accepted; it must be read. Delivered spans are not counted."""
         with self._lock:
             self._bytes_queued += len(request.body)
             if not is_delivered:
@@ -109,29 +118,12 @@ class Admission:
             self._bytes_queued -= len(request.body)
 
     def hand_over(self, outgoing: Outgoing) -> bool:
-        """Put a request into the outbox; False when there is no room, and nothing has changed then."""
+        """Put a request into the outbox; False without room, and nothing has changed then."""
         with self._lock:
             if not self.outbox.put(outgoing):
                 return False
             self.spans_held -= outgoing.spans
             return True
-
-    def _answer(self, request: Request) -> tuple[Answer, str]:
-        signal = request.signal
-        if signal == "metrics" and not self.outbox.forwards("metrics"):
-            message = (
-                "metrics are not accepted here, as nothing is sent on: set `OTEL_METRICS_EXPORTER=none` in the sender, or send "
-                "them to your backend"
-            )
-            return Unsupported(message), ""
-        if self._is_closed:
-            return Refused("shutting down"), "shutdown"
-        # Small requests may still fit where what waits inside does not: taken in, they would pile up behind it.
-        if signal in self.backed_up or not self.outbox.has_room(signal, len(request.body) + self._bytes_queued):
-            return Refused("the queue to the destination is full"), "queue_full"
-        if not self._has_memory(len(request.body)):
-            return Refused("memory is short"), "memory"
-        return _ACCEPTED, ""
 
 
 # So many spans and scorecards wait for no others.
@@ -186,7 +178,7 @@ class Egress:
         return bool(self._waiting) or self._released_count + len(self.scorecards) > _MANY
 
     def pass_on(self, outgoing: Outgoing, sender: str | None) -> None:
-        """Queue a senders' request for the next `forward`, which merges those of one connection."""
+        """Queue a senders' request for the next `forward`, which merges the requests of one connection."""
         if sender is None:
             self._hand_over(outgoing)
             return
@@ -227,7 +219,7 @@ class Egress:
         self._flush_scorecards(now_ns)
 
     def _flush_spans(self, origin: object) -> bool:
-        """Hand over the released spans of one origin, as many requests as it takes; False when there is no room."""
+        """Hand over the released spans of one origin, as many requests as it takes; False without room."""
         spans = self._released[origin]
         while spans:
             count, size_bytes = _first_request(spans)
@@ -305,7 +297,7 @@ def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
 
 
 def _released_request(spans: Sequence[HeldSpan[Container]]) -> Outgoing:
-    """Write one request of released spans; its parts are those of each request in which they came."""
+    """Write one request of released spans; its parts are the requests in which they came."""
     by_request: dict[object, list[HeldSpan[Container]]] = {}
     for span in spans:
         by_request.setdefault(span.container.request, []).append(span)

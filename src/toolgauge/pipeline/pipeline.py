@@ -1,6 +1,6 @@
 """The order of the stages: receive -> read -> recognize -> assemble -> score (and judge) -> watch -> export.
 
-`process` reads a request that `admission` has accepted, `tick` closes and scores what is due, `flush` hands what is ready to
+`process` reads a request that `admission` has accepted, `tick` closes and scores due trajectories, `flush` hands data to
 the outbox. In a service `service/inbox.py` admits requests, and the worker thread calls these three; `consume` does both for replays
 and in process. One thread owns all of it, each call runs to its end, and nothing here does I/O. A fault in the middle never costs a
 sender its spans: they are handed on even when reading them failed.
@@ -208,7 +208,7 @@ class Pipeline:
                 self._pass_on(request, rest, request.count - len(held))
 
     def _read_spans(self, decoded: DecodedTraces, request: Request, held: list[Place], *, holds: bool) -> None:
-        """Give each span to the assembler; note those that are `held` until their trajectory is scored."""
+        """Give each span to the assembler; note the spans `held` until their trajectory is scored."""
         now_ns, entry, assembler, recognizer = (
             request.received_ns,
             request.entry,
@@ -220,7 +220,7 @@ class Pipeline:
         other_heads: list[PackedHead] = []
         for viewed in decoded.viewed:
             if has_feedback is None:
-                # Only requests with viewed spans are searched: for those of no agent the search would be 8 % of the CPU.
+                # Only requests with viewed spans are searched: for requests of no agent the search would be 8 % of the CPU.
                 has_feedback = has_feedback_mark(decoded.request)
             if has_feedback and has_feedback_mark(viewed.raw):
                 for feedback in feedback_of_span(viewed.span, viewed.linked_trace):

@@ -269,15 +269,14 @@ class Assembler:
         if self._traces.size_bytes > self.eviction.above_bytes:
             self._evict(now_ns)
 
-    def take_claims(self) -> int:
-        """Return how many more open traces need the entry that was read since the last call."""
-        claims, self._claims = self._claims, 0
-        return claims
+    def take_opened(self) -> tuple[int, Sequence[tuple[OpenTrace, Sequence[SpanHead]]]]:
+        """Return how many more open traces need the entry that was read since the last call.
 
-    def take_recalled(self) -> Sequence[tuple[OpenTrace, Sequence[SpanHead]]]:
-        """Return traces opened since the last call with heads of earlier spans, whose requests may have left the journal."""
-        recalled, self._recalled = self._recalled, []
-        return recalled
+        Also new traces with heads of earlier spans, whose requests may have left the journal.
+        """
+        claims, recalled = self._claims, self._recalled
+        self._claims, self._recalled = 0, []
+        return claims, recalled
 
     def take_released(self) -> Sequence[Source]:
         """Return the entries of traces closed since the last call, each once for every trace that needed it."""

@@ -97,6 +97,8 @@ def _wanted_keys(request: Request) -> Iterator[Hashable]:
 def requested_calls(index: NodeIndex) -> list[Request]:
     """Return each request once: by turn, within it by the model's order."""
     requesting = index.requesting
+    if not requesting:
+        return []
     primary = [node for node in requesting if node.is_primary]
     nested = [node for node in primary if node.branch.model_above is not None]
     if nested:
@@ -295,8 +297,15 @@ _MILLISECOND_NS = 1_000_000
 
 def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> list[Execution]:
     """Return one execution per call in order of time; `requests` show how often a call id was requested."""
-    inner = [node for node in executing if node.branch.tool_above is not None]
-    calls = [execution for node in executing for execution in node.executions]
+    calls: list[Execution] = []
+    inner: list[Node] = []
+    for node in executing:
+        calls += node.executions
+        if node.branch.tool_above is not None:
+            inner.append(node)
+    # A single call, as most traces have, has no other view.
+    if len(calls) <= 1:
+        return calls
     if inner:
         for node in sorted(inner, key=lambda node: node.branch.depth):
             tool, crossed = node.branch.tool_above, node.branch.crossed
@@ -310,22 +319,7 @@ def executed_calls(executing: Sequence[Node], requests: Sequence[Request]) -> li
         calls = _outermost(calls)
     # A single instrumentation, the usual case, has no duplicates; argument keys are expensive.
     if len({execution.node.first.scope for execution in calls}) > 1:
-        # Merge tool spans of two instrumentations: same tool, arguments and time. A call absorbs one span of each.
-        alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
-        for execution in calls:
-            if execution.arguments_key is None:
-                continue
-            key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
-            hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
-            scope = execution.node.first.scope
-            for host, scopes in hosts:
-                if scope not in scopes and not host.has_other_id_than(execution) and _overlap(host, execution):
-                    host.absorb(execution)
-                    scopes.add(scope)
-                    break
-            else:
-                hosts.append((execution, {scope}))
-        _absorb_served(calls)
+        _absorb_other_scopes(calls)
         calls = _outermost(calls)
     if len({(one.node.parent, one.node.start_ns, one.node.end_ns) for one in calls}) < len(calls):
         _absorb_copies(calls, requests)
@@ -355,8 +349,24 @@ def _shows_same_call(outer: Execution, inner: Execution, *, crossed: bool) -> bo
     return inner.arguments_key is not None and inner.arguments_key == outer.arguments_key
 
 
-def _absorb_served(executions: Sequence[Execution]) -> None:
-    """Merge spans of MCP into the calls beside them, whose names may have the server's before the tool's."""
+def _absorb_other_scopes(executions: Sequence[Execution]) -> None:
+    """Merge tool spans of two instrumentations, and spans of MCP into the calls beside them."""
+    # Same tool, arguments and time. A call absorbs one span of each instrumentation.
+    alike: dict[Hashable, deque[tuple[Execution, set[str]]]] = {}
+    for execution in executions:
+        if execution.arguments_key is None:
+            continue
+        key = (fold_name(execution.name), execution.arguments_key, id(execution.node.branch.tool_above))
+        hosts = alike.setdefault(key, deque(maxlen=_MAX_BESIDE))
+        scope = execution.node.first.scope
+        for host, scopes in hosts:
+            if scope not in scopes and not host.has_other_id_than(execution) and _overlap(host, execution):
+                host.absorb(execution)
+                scopes.add(scope)
+                break
+        else:
+            hosts.append((execution, {scope}))
+    # The name of the call may have the server's before the tool's.
     clients: dict[str | None, list[Execution]] = {}
     for execution in executions if any(one.is_protocol for one in executions) else ():
         if not execution.is_protocol and execution.host is None:
@@ -428,7 +438,10 @@ def _absorb_beside(executions: Sequence[Execution], requests: Sequence[Request])
                 kept.absorb(execution)
                 surplus -= 1
             elif kept.arguments_key == execution.arguments_key:
-                kept.end_with(execution)
+                # A later attempt: its outcome counts.
+                kept.absorb(execution)
+                kept.result, kept.error, kept.failed_ns = execution.result, execution.error, execution.failed_ns
+                kept.is_unfinished = execution.is_unfinished
                 surplus -= 1
             else:
                 kept = execution

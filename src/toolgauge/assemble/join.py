@@ -157,14 +157,14 @@ def _joined(
     last = planted[-1]
     root = last.root
     producer = index.nodes[0].first if root is None else root.first
-    agents: dict[str | None, None] = {}
+    agents: dict[str, None] = {}
     # Few traces have more than one version of the properties of their runs and model calls.
     distinct: dict[int, tuple[tuple[str, str], ...]] = {}
     # Log records without a span count where there is nothing else.
     spans: list[Node] = []
-    is_cut = False
+    is_cut = has_media = False
     for node in index.nodes:
-        if node.agent_run is not None:
+        if node.agent_run is not None and node.agent_run.agent is not None:
             agents[node.agent_run.agent] = None
         if node.properties is not None:
             distinct[id(node.properties.values)] = node.properties.values
@@ -173,7 +173,11 @@ def _joined(
         if producer.service is None and node.first.service is not None:
             producer = node.first
         is_cut = is_cut or node.first.is_cut
-    agents.update(dict.fromkeys([call.agent for call in calls]))
+        for seen in node.messages:
+            has_media = has_media or seen.has_media
+    for call in calls:
+        if call.agent is not None:
+            agents[call.agent] = None
     # The lowest rank; among equals the root's, else the earliest.
     rooted = last.index.nodes if root is None else [root, *last.index.nodes]
     named = [node.conversation for node in rooted if node.conversation is not None]
@@ -185,7 +189,7 @@ def _joined(
         conversation_id=min(named, key=_rank).conversation_id if named else None,
         service=producer.service,
         resource=producer.resource,
-        agents=tuple([agent for agent in agents if agent is not None]),
+        agents=tuple(agents),
         root=root.ref if root is not None else None,
         calls=calls,
         tools_offered=tools_of(offers),
@@ -193,12 +197,12 @@ def _joined(
         offer_turns=offer_turns(offers, turns_ns),
         attributes=_attributes(traces, root),
         closed_because=closed_because,
-        start_ns=min([node.start_ns for node in spans or index.nodes]),
-        end_ns=max([node.end_ns for node in spans or index.nodes]),
+        start_ns=min(map(_start_ns, spans or index.nodes)),
+        end_ns=max(map(_end_ns, spans or index.nodes)),
         left_out=merged([trace.left_out for trace in traces] + [_CUT] * is_cut),
         hidden_turns=hidden_turns,
         has_beginning=has_beginning(index.speaking),
-        has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
+        has_media=has_media,
         runs=tuple(runs),
         code_steps=code_steps(index),
         properties=merge(*distinct.values()),
@@ -209,6 +213,8 @@ def _joined(
 
 
 _rank: Callable[[ConversationSeen], int] = attrgetter("rank")
+_start_ns: Callable[[Node], int] = attrgetter("start_ns")
+_end_ns: Callable[[Node], int] = attrgetter("end_ns")
 
 
 def _calls(planted: Sequence[_Planted], index: NodeIndex) -> tuple[list[Pair], list[int], tuple[ToolCall, ...]]:
@@ -324,6 +330,8 @@ def _is_measured(node: Node) -> bool:
 
 def _counted(calls: Sequence[Node]) -> Sequence[Node]:
     """Leave out the spans that show the same calls as others."""
+    if len(calls) <= 1:
+        return calls
     if True in [node.model_call is not None and node.model_call.may_add_up for node in calls]:
         # The tokens of a later call below the same span may include an earlier call's.
         found: list[Node] = []

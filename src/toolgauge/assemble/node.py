@@ -276,12 +276,6 @@ class Execution(View, eq=False):
             self.result = other.result
         self.is_unfinished = self.is_unfinished and other.is_unfinished
 
-    def end_with(self, attempt: "Execution") -> None:
-        """Take a later attempt at this call for its outcome."""
-        self.absorb(attempt)
-        self.result, self.error, self.is_unfinished = attempt.result, attempt.error, attempt.is_unfinished
-        self.failed_ns = attempt.failed_ns
-
 
 class NodeIndex:
     """Nodes, and the nodes with requests, with executions, with answers and so on; each in order of time."""

@@ -256,9 +256,10 @@ class Pipeline:
 
     def _end_reading(self, request: Request) -> None:
         self.admission.end_reading(request)
-        self._ledger.claim_trajectories(request.entry, self.assembler.take_claims())
+        claims, recalled = self.assembler.take_opened()
+        self._ledger.claim_trajectories(request.entry, claims)
         self._ledger.end_reading(request.entry)
-        for trace, heads in self.assembler.take_recalled():
+        for trace, heads in recalled:
             trace.is_new_entry(self._ledger.keep("traces", encode_heads(heads), request.received_ns))
 
     def _release_overloaded(self) -> None:

@@ -95,7 +95,7 @@ class Counter(Struct, kw_only=True):
                 self.exemplars[labels] = exemplar
 
     def begin(self, *cells: Labels) -> None:
-        """Have these cells count from 0, those that do not yet: a counter that appears at 1 has no increase to alert on."""
+        """Make these cells count from 0, unless they count already: a counter that appears at 1 has no increase to alert on."""
         with self._adding:
             for labels in cells:
                 if labels not in self.cells:

@@ -14,9 +14,10 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from toolgauge.assemble.failures import not_executed
-from toolgauge.assemble.node import Node, NodeIndex
+from toolgauge.assemble.node import Node, NodeIndex, Request
 from toolgauge.assemble.repair import History
 from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
+from toolgauge.model.json import JsonObject
 from toolgauge.model.observations import CallError, CallRequested, MessageSeen, ToolDefinition
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import EarlierTurns, Message, Run, ToolCall
@@ -141,6 +142,38 @@ def offer_turns(offers: Sequence[Offer], turns_ns: Sequence[int]) -> dict[str, i
         for tool in offered:
             first.setdefault(tool.name, turn)
     return first
+
+
+class Offers:
+    """The tools that a model could choose from: on its own span, else in its agent run, never other agents' tools."""
+
+    def __init__(self, offering: Sequence[Node]) -> None:
+        self._offering = offering
+        # Only failed calls and those without a tool span ask.
+        self._by_run: dict[tuple[str, int], dict[str, JsonObject | None]] | None = None
+        # Every model call of a run repeats the offer, mostly as the very same object.
+        self._known: dict[tuple[int, ...], dict[str, JsonObject | None]] = {}
+
+    def schema(self, request: Request) -> JsonObject | None:
+        """Return the schema of the requested tool's arguments, `None` when it was not recorded."""
+        if request.node.offers:
+            return self._schemas(request.node).get(request.name)
+        if self._by_run is None:
+            self._by_run = {}
+            newest: dict[tuple[str, int], dict[str, JsonObject | None]] = {}
+            for node in self._offering:
+                run, schemas = (node.ref.trace_id, id(node.branch.inside)), self._schemas(node)
+                if newest.get(run) is not schemas:
+                    newest[run] = schemas
+                    self._by_run.setdefault(run, {}).update(schemas)
+        return self._by_run.get((request.node.ref.trace_id, id(request.node.branch.inside)), {}).get(request.name)
+
+    def _schemas(self, node: Node) -> dict[str, JsonObject | None]:
+        key = tuple([id(offer.tools) for offer in node.offers])
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = {tool.name: tool.parameters for offer in node.offers for tool in offer.tools}
+        return known
 
 
 def runs_of(whole: Node, index: NodeIndex) -> Sequence[Run]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.agent_runs import (
+    Offers,
     earlier_turns,
     has_beginning,
     messages_of,
@@ -24,11 +25,10 @@ from toolgauge.assemble.agent_runs import (
     with_endings,
     with_errors,
 )
-from toolgauge.assemble.answers import Answers
-from toolgauge.assemble.calls import Offers, in_turns, tool_calls
+from toolgauge.assemble.calls import Answers, in_turns, tool_calls
+from toolgauge.assemble.cross_trace import split_sign
 from toolgauge.assemble.dedupe import code_steps, executed_calls, failed_steps, requested_calls
 from toolgauge.assemble.memory import merged
-from toolgauge.assemble.misrouting import split_sign
 from toolgauge.assemble.node import Node, NodeIndex, order
 from toolgauge.assemble.pairing import Pair, asked, mark_stopped, pair, resumed
 from toolgauge.assemble.repair import History, Repair, repair

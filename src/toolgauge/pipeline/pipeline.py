@@ -8,7 +8,7 @@ sender its spans: they are handed on even when reading them failed.
 
 from msgspec.structs import replace
 
-from toolgauge.assemble.misrouting import LoopDetector
+from toolgauge.assemble.cross_trace import LoopDetector
 from toolgauge.model.delivery import Accepted, Answer, BrokerMessage, Invalid, Outgoing, Signal
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.journal import JournalEntry

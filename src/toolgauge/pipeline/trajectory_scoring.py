@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.assemble.misrouting import SplitDetector
+from toolgauge.assemble.cross_trace import SplitDetector
 from toolgauge.export.results import Annotations
 from toolgauge.model.judging import Answers
 from toolgauge.model.metrics import MAX_LABEL

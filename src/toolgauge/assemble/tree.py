@@ -37,9 +37,8 @@ _order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 _time: Callable[[Node], int] = attrgetter("time_ns")
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32
-# The branches of spans without a known way up, and of spans passed on the way.
-_ASTRAY = Branch(-2, (), None, None, None, crossed=False, model_above=None)
-_PASSED = Branch(-3, (), None, None, None, crossed=False, model_above=None)
+# The branch of spans passed on the way up.
+_PASSED = Branch(-2, (), None, None, None, crossed=False, model_above=None)
 
 
 def plant(readings: Sequence[Reading], parents: Mapping[str, str | None]) -> list[Node]:
@@ -109,44 +108,26 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
 
 
 def _settle_all(nodes: Sequence[Node]) -> None:
-    """Give each node its branch."""
-    astray: list[Node] = []
+    """Give each node its branch. A circle of parents is cut open above its earliest span."""
     for node in nodes:
-        if node.branch is NOWHERE:
-            above = node.above
-            known = above.below if above is not None else None
-            if known is not None and node.agent_run is None:
-                node.branch = known
-            elif above is None or above.branch.depth >= 0:
-                _settle(node)
-            else:
-                path, at = _way_up(node, NOWHERE, _ASTRAY)
-                if at is not None and at.branch is _ASTRAY:
-                    astray += path
-                    continue
-                for below in reversed(path):
-                    _settle(below)
-    # Below circles of parents: each circle is cut open where the order of time demands it.
-    for node in sorted(astray, key=lambda node: (node.start_ns, node.ref.span_id)):
-        path, at = _way_up(node, _ASTRAY, _PASSED)
+        path: list[Node] = []
+        at: Node | None = node
+        while at is not None and at.branch is NOWHERE:
+            known = at.above.below if at.above is not None else None
+            if known is not None and at.agent_run is None:
+                at.branch = known
+                break
+            at.branch = _PASSED
+            path.append(at)
+            at = at.above
+        end = len(path)
         if at is not None and at.branch is _PASSED:
-            # It becomes a root; the nodes that were above it wait until their way up is followed.
-            at.above = None
-            while path[-1] is not at:
-                path.pop().branch = _ASTRAY
-        for below in reversed(path):
+            earliest = min(path[path.index(at) :], key=lambda one: (one.start_ns, one.ref.span_id))
+            earliest.above = None
+            end = path.index(earliest) + 1
+        # The rest of a circle hangs below the spans that led to its earliest one.
+        for below in (*reversed(path[:end]), *reversed(path[end:])):
             _settle(below)
-
-
-def _way_up(node: Node, found: Branch, left: Branch) -> tuple[list[Node], Node | None]:
-    """Follow the nodes above as long as they are `found`, mark them `left`; return them, and where that ended."""
-    path: list[Node] = []
-    at: Node | None = node
-    while at is not None and at.branch is found:
-        at.branch = left
-        path.append(at)
-        at = at.above
-    return path, at
 
 
 def _settle(node: Node) -> None:

@@ -18,7 +18,7 @@ from toolgauge.assemble.open_trajectories import OpenConversation, OpenConversat
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import HistoryReader, OpenTrace
 from toolgauge.model.delivery import NO_ENTRY, BrokerMessage, Source
-from toolgauge.model.observations import ConversationSeen, ModelInput, Reading
+from toolgauge.model.observations import CallAnswered, ConversationSeen, ModelInput, Reading
 from toolgauge.model.records import PackedHead, SpanHead, SpanRef
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 from toolgauge.selfmetrics import SelfMetrics
@@ -133,7 +133,9 @@ class Completeness:
         if trajectory.has_beginning is False:
             # Calls in histories of this conversation alone that no span shows: others are examples.
             name = trajectory.conversation_id
-            unseen = conversation.answered_ids().difference([call.call_id for call in trajectory.calls if call.call_id])
+            seen = (one for trace in conversation.traces for reading in trace.readings for one in reading.observations)
+            answered = {one.call_id for one in seen if type(one) is CallAnswered and one.call_id is not None}
+            unseen = answered.difference([call.call_id for call in trajectory.calls])
             own = [call_id for call_id in unseen if self._unseen.setdefault(call_id, name) == name]
             while len(self._unseen) > _MAX_UNSEEN:
                 del self._unseen[next(iter(self._unseen))]
@@ -417,9 +419,7 @@ class Assembler:
         # Where no criterion asks for conversations any more, open ones end, and none begins.
         if not self._gathers_conversations and conversation_id not in self._conversations.by_id:
             return False
-        late_ns = self._conversations.add(
-            conversation_id, trace.gathered(), trace.size_bytes, now_ns, entries=trace.entries, incomplete=incomplete
-        )
+        late_ns = self._conversations.add(conversation_id, trace, incomplete, now_ns)
         if late_ns is not None and not self.recovery.is_running:
             self._metrics.late.record(late_ns / _NS_PER_S)
         self._evict(now_ns)

@@ -3,7 +3,7 @@
 A turn of a dialogue is often a trace of its own: closed traces are gathered by conversation id until the conversation is idle.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -15,7 +15,7 @@ from toolgauge.assemble.join import GatheredTrace, join
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.assemble.trace import OpenTrace
 from toolgauge.model.delivery import Source
-from toolgauge.model.observations import CallAnswered, ModelInput, Reading
+from toolgauge.model.observations import ModelInput, Reading
 from toolgauge.model.records import SpanHead
 from toolgauge.model.trajectory import ClosedBecause, Trajectory
 
@@ -270,11 +270,6 @@ class OpenConversation:
         self.is_scored = False
         self._settings = settings
 
-    def answered_ids(self) -> set[str]:
-        """Return the ids of all calls that models were given answers to, also in their histories."""
-        seen = (one for trace in self.traces for reading in trace.readings for one in reading.observations)
-        return {one.call_id for one in seen if type(one) is CallAnswered and one.call_id is not None}
-
     def due(self) -> tuple[int, ClosedBecause]:
         """Return when the conversation closes if no trace of it comes, and why."""
         idle_ns = self.active_ns + self._settings.conversation_idle_timeout
@@ -306,16 +301,7 @@ class OpenConversations:
         """The conversation that was opened first."""
         return next(iter(self.by_id.values()), None)
 
-    def add(
-        self,
-        conversation_id: str,
-        trace: GatheredTrace,
-        size_bytes: int,
-        now_ns: int,
-        *,
-        entries: Iterable[Source],
-        incomplete: str | None,
-    ) -> int | None:
+    def add(self, conversation_id: str, trace: OpenTrace, incomplete: str | None, now_ns: int) -> int | None:
         """Add a closed trace; return how late it is where its conversation was closed before."""
         conversation = self.by_id.get(conversation_id)
         if conversation is None:
@@ -323,12 +309,12 @@ class OpenConversations:
             if late_ns is not None:
                 return late_ns
             conversation = self.by_id[conversation_id] = OpenConversation(conversation_id, self.settings, now_ns)
-        conversation.traces.append(trace)
-        conversation.entries.extend(entries)
+        conversation.traces.append(trace.gathered())
+        conversation.entries.extend(trace.entries)
         conversation.incomplete = conversation.incomplete or incomplete
         conversation.active_ns = now_ns
-        conversation.size_bytes += size_bytes
-        self.size_bytes += size_bytes
+        conversation.size_bytes += trace.size_bytes
+        self.size_bytes += trace.size_bytes
         self.schedule.note(conversation_id, conversation.due()[0])
         return None
 

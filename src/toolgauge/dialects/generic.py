@@ -6,7 +6,7 @@ is a span with a tool's name, its arguments, and a result or failure, or one tha
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -140,7 +140,7 @@ class Generic(MappedDialect):
                     return observations
             elif type(seen) is CallRequested or type(seen) is AgentRun:
                 return observations
-        keys: Iterable[str] = getattr(span.attributes, "unordered", span.attributes)
+        keys = span.attributes.keys()
         # Looking for shapes in spans without JSON took a tenth of the CPU of reading a span.
         others = set(keys).difference(PLAIN)
         if not any(_may_hold(span.attributes.get(key)) for key in others) and (

@@ -153,13 +153,6 @@ class Attributes(Mapping[str, Value]):
         self.decoder = values
         self._keys: list[str] | None = None
 
-    @property
-    def unordered(self) -> list[str]:
-        """The keys in any order, listed once: a protobuf map builds each key again on every walk."""
-        if self._keys is None:
-            self._keys = [*self._raw]
-        return self._keys
-
     # Never `self._raw[key]` alone: a protobuf map inserts a missing key.
     def __getitem__(self, key: str) -> Value:
         if key not in self._raw:
@@ -204,9 +197,10 @@ class Attributes(Mapping[str, Value]):
             return False
 
     def __iter__(self) -> Iterator[str]:
-        # In order from the first time on, which makes the next ones cheap.
-        self.unordered.sort()
-        return iter(self.unordered)
+        # Listed once: a protobuf map builds each key again on every walk.
+        if self._keys is None:
+            self._keys = sorted(self._raw)
+        return iter(self._keys)
 
     def __len__(self) -> int:
         return len(self._raw)

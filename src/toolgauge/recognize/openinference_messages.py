@@ -16,7 +16,7 @@ from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested
 from toolgauge.recognize import values
-from toolgauge.recognize.endings import is_for_tools
+from toolgauge.recognize.conventions import is_for_tools
 from toolgauge.recognize.hosted_tools import hosted_item
 from toolgauge.recognize.langchain import generated, rejected
 from toolgauge.recognize.messages import Message, calls_of

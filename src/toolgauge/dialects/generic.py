@@ -26,9 +26,23 @@ from toolgauge.model.observations import (
 from toolgauge.model.records import Record, Span
 from toolgauge.recognize import conventions, envelopes, values
 from toolgauge.recognize.definitions import is_schema
-from toolgauge.recognize.mapped_dialect import MappedDialect, event_value
-from toolgauge.recognize.message_shapes import OBJECTS, PLAIN, calls_in, is_message, is_request, may_be_json, shape_of
-from toolgauge.recognize.settings import MappedDialectSettings, Requests, SpanMapping, ValueSource
+from toolgauge.recognize.mapped_dialect import (
+    MappedDialect,
+    MappedDialectSettings,
+    Requests,
+    SpanMapping,
+    ValueSource,
+    event_value,
+)
+from toolgauge.recognize.provider_messages import (
+    OBJECTS,
+    PLAIN,
+    calls_in,
+    is_message,
+    is_request,
+    may_be_json,
+    shape_of,
+)
 
 GENERIC = "generic"
 # Attributes of a span, characters of a value, and elements of a list that are looked at.

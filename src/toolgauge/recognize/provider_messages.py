@@ -11,7 +11,7 @@ from toolgauge.model.literals import CLASS
 from toolgauge.model.observations import OTHER_ERROR, CallAnswered, CallError, CallRequested
 from toolgauge.recognize import conventions, values
 from toolgauge.recognize.definitions import definitions, is_schema
-from toolgauge.recognize.envelopes import unwrapped
+from toolgauge.recognize.envelopes import REPRS, unwrapped
 from toolgauge.recognize.hosted_tools import code_execution
 from toolgauge.recognize.langchain import batch, flat_message, generated, message_fields
 from toolgauge.recognize.messages import Message, messages_of
@@ -224,7 +224,7 @@ _REQUESTS = ("messages", "contents", "input")
 def may_be_json(value: Value) -> bool:
     """Return whether a value may hold messages."""
     if isinstance(value, str):
-        return value.startswith(("[", "{"))
+        return value.startswith(("[", "{", *REPRS))
     return isinstance(value, dict) or (isinstance(value, list) and not isinstance(value[0] if value else "", str))
 
 

@@ -6,7 +6,6 @@ Each side writes a number of its own, so that neither waits for a lock.
 import asyncio
 import queue
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -78,12 +77,8 @@ _LARGE_BYTES = 1024 * 1024
 _PATIENCE_S = 0.5
 
 
-# Called on the event loop with each request for which a sender is answered that it was taken.
-OnAccepted: TypeAlias = Callable[[Request], None]
-
-
 class Intake:
-    """Implements `model.delivery.Consumer` and `MessageConsumer`; belongs to the event loop."""
+    """Implements `model.delivery.Consumer` and `MessageConsumer`; belongs to the event loop. `on_accepted` gets accepted requests."""
 
     def __init__(
         self,
@@ -91,8 +86,8 @@ class Intake:
         inbox: Inbox,
         clock: Callable[[], int],
         ledger: Ledger,
-        journal: Journal | None = None,
-        on_accepted: OnAccepted = lambda _request: None,
+        journal: Journal | None,
+        on_accepted: Callable[[Request], None],
     ) -> None:
         self._on_accepted = on_accepted
         self._pipeline = pipeline

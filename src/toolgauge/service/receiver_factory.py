@@ -1,23 +1,19 @@
-"""Config -> the receivers: OTLP over gRPC and HTTP, Kafka, and those of other packages.
+"""Config -> the receivers: OTLP over gRPC and HTTP, Kafka, and plug-ins of other packages.
 
 A new port is bound before the old one is given up; on the same port the old receiver stops first, and restarts on failure.
 """
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from toolgauge import plugins
 from toolgauge.config.model import Config, extensions
-from toolgauge.model.delivery import Assignment, BrokerMessage, Consumer, MessageConsumer
+from toolgauge.model.delivery import Consumer, MessageConsumer
 from toolgauge.model.errors import ConfigError, StartError
-from toolgauge.model.journal import ClosedId
 from toolgauge.model.ports import MessageReceiver, Receiver
 from toolgauge.net.byte_budget import ByteBudget
 from toolgauge.otlp.otlp_json import request_from_json
-from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
 from toolgauge.receive.otlp_handler import BrokerParts
@@ -57,7 +53,7 @@ def make_receivers(
 
 
 def make_additional_receivers(config: Config, consumer: Consumer, clock: Callable[[], int]) -> tuple[Receiver, ...]:
-    """Make the receivers that other packages bring, and the one that pulls verdicts."""
+    """Make the receivers of other packages, and the puller of verdicts."""
     others = (plugins.receiver(name)(settings, consumer) for name, settings in extensions(config.receivers))
     return (*others, *((VerdictPuller(config, consumer, clock),) if config.feedback.pull else ()))
 
@@ -69,41 +65,36 @@ async def exchanged(
     going = [receiver for receiver, is_same in zip(old, same, strict=True) if not is_same]
     coming = [receiver for receiver, is_same in zip(new, same, strict=True) if not is_same]
     wanted = {split_address(endpoint)[1] for endpoint, is_same in zip(endpoints, same, strict=True) if not is_same}
-    if wanted.isdisjoint(receiver.port for receiver in going):
-        await _start(coming)
+    is_elsewhere = wanted.isdisjoint(receiver.port for receiver in going)
+    if not is_elsewhere:
         await _stop(going, _GRACE_S)
-    else:
+    try:
+        await _start(coming, attempts=1 if is_elsewhere else _ATTEMPTS)
+    except StartError:
+        if not is_elsewhere:
+            await _start(going, attempts=_ATTEMPTS)
+        raise
+    if is_elsewhere:
         await _stop(going, _GRACE_S)
-        try:
-            await _again(lambda: _start(coming))
-        except StartError:
-            await _again(lambda: _start(going))
-            raise
     return tuple(before if is_same else after for before, after, is_same in zip(old, new, same, strict=True))
 
 
-async def _start(receivers: Sequence[OtlpReceiver]) -> None:
-    try:
-        for receiver in receivers:
-            await receiver.start()
-    except BaseException:
-        await _stop(receivers, 0)
-        raise
+async def _start(receivers: Sequence[OtlpReceiver], *, attempts: int) -> None:
+    for left in reversed(range(attempts)):
+        try:
+            for receiver in receivers:
+                await receiver.start()
+        except BaseException as error:
+            await _stop(receivers, 0)
+            if not left or not isinstance(error, StartError):
+                raise
+            await asyncio.sleep(_WAIT_S)
+        else:
+            return
 
 
 async def _stop(receivers: Sequence[OtlpReceiver], grace_s: float) -> None:
     await asyncio.gather(*(receiver.stop(grace_s) for receiver in receivers))
-
-
-async def _again(start: Callable[[], Awaitable[None]]) -> None:
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            await start()
-        except StartError:
-            await asyncio.sleep(_WAIT_S)
-        else:
-            return
-    await start()
 
 
 def check_messages(config: Config, criteria: Sequence[Criterion]) -> None:
@@ -119,53 +110,12 @@ def check_messages(config: Config, criteria: Sequence[Criterion]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTracesOfPipeline:
-    """Asks the pipeline on its worker; may be called in any thread that the methods are for."""
-
-    _pipeline: Pipeline
-    _worker: Worker
-    _clock: Callable[[], int]
-
-    async def forget(self) -> int:
-        """Drop open trajectories of lost partitions; return how many."""
-        return await self._worker.run(self._pipeline.forget)
-
-    async def remember(self, closed: Sequence[ClosedId], begun: Sequence[str]) -> None:
-        """Remember what other processes closed, or had begun."""
-        await self._worker.run(
-            functools.partial(self._pipeline.assembler.recovery.remember, closed, begun, self._clock())
-        )
-
-    async def open_traces_of(self, messages: Sequence[BrokerMessage]) -> Sequence[tuple[str, Assignment]]:
-        """Return the open traces that need one of these messages, with their partitions."""
-        return await self._worker.run(functools.partial(self._pipeline.assembler.recovery.open_traces_of, messages))
-
-    def stall(self) -> None:
-        """Close nothing for want of messages, until `resume`."""
-        self._worker.post(functools.partial(self._pipeline.assembler.recovery.stall, self._clock()))
-
-    async def stalled(self) -> None:
-        """Do so now; return when the scores of what has closed are on their way."""
-
-        def stall() -> None:
-            self._pipeline.assembler.recovery.stall(self._clock())
-            self._pipeline.flush()
-
-        await self._worker.run(stall)
-
-    def resume(self) -> None:
-        """Close traces again."""
-        self._worker.post(functools.partial(self._pipeline.assembler.recovery.resume, self._clock()))
-
-
 def make_message_receiver(
     config: Config,
     consumer: MessageConsumer,
     *,
     offsets: OffsetJournal | None,
     ledger: Ledger,
-    pipeline: Pipeline,
     worker: Worker,
     metrics: SelfMetrics,
     hop_id: str,
@@ -182,7 +132,7 @@ def make_message_receiver(
             consumer=consumer,
             offsets=offsets,
             ledger=ledger,
-            traces=OpenTracesOfPipeline(pipeline, worker, clock),
+            traces=worker,
             metrics=metrics,
             hop_id=hop_id,
             clock=clock,

@@ -6,7 +6,7 @@ Regressions are saved before they are announced, so that a restart knows them; o
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -21,6 +21,7 @@ from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, 
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
 from toolgauge.service.process import Faults, beside, cancelled
 from toolgauge.settings import HOUR, MINUTE
+from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 
 _LOG = logging.getLogger("toolgauge")
@@ -28,17 +29,6 @@ _SAVE_EVERY_S = 5.0
 # A disk that hangs silences no alarm, and does not keep the process from ending.
 _SAVE_WITHIN_S = 2.0
 _T = TypeVar("_T")
-
-
-class WatchStore(Protocol):
-    """Where rows outlive the process. Raises `StateError` when they cannot be read or written; any thread may call."""
-
-    def load_watch(self) -> dict[bytes, bytes]:
-        """Return all rows."""
-        ...
-
-    def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes]) -> None:
-        """Write and delete these rows, all or none."""
 
 
 class OnWorker(Protocol):
@@ -132,7 +122,7 @@ class Watching:
         watcher: Watcher,
         metrics: WatchMetrics,
         *,
-        store: WatchStore | None,
+        store: StateStore | None,
         streams: Mapping[tuple[str, str], str],
         announce: Callable[[Sequence[Regression]], None],
         announce_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None],

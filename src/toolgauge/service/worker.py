@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import TypeVar
 
+from toolgauge.model.delivery import Assignment, BrokerMessage
+from toolgauge.model.journal import ClosedId
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.trajectory_scoring import GivenUp
 from toolgauge.service.inbox import Inbox
@@ -22,7 +25,7 @@ _FLUSH_EVERY_NS = 500_000_000  # Each request to a destination costs as much as 
 
 
 class Worker:
-    """Runs the pipeline on a thread of its own from `start` to `end`."""
+    """Runs the pipeline on a thread of its own from `start` to `end`. Implements `model.ports.OpenTraces` for a broker's receiver."""
 
     def __init__(
         self,
@@ -72,19 +75,38 @@ class Worker:
         if self._thread is None or self._is_given_up:
             return work()
         outcome: Future[_T] = Future()
-
-        def do() -> None:
-            if not outcome.set_running_or_notify_cancel():
-                return
-            settle(outcome, work)
-
-        self.post(do)
+        self.post(partial(settle, outcome, work))
         return await asyncio.wrap_future(outcome)
 
     def post(self, work: Callable[[], None]) -> None:
         """Have the worker do this between two pieces of its own work, without waiting for it."""
         self._work.put(work)
         self._inbox.wake()
+
+    async def forget(self) -> int:
+        """Drop open trajectories of lost partitions; return how many."""
+        return await self.run(self._pipeline.forget)
+
+    async def remember(self, closed: Sequence[ClosedId], begun: Sequence[str]) -> None:
+        """Remember the traces that other processes closed, or had begun."""
+        await self.run(partial(self._pipeline.assembler.recovery.remember, closed, begun, self._clock()))
+
+    async def open_traces_of(self, messages: Sequence[BrokerMessage]) -> Sequence[tuple[str, Assignment]]:
+        """Return the open traces that need one of these messages, with their partitions."""
+        return await self.run(partial(self._pipeline.assembler.recovery.open_traces_of, messages))
+
+    def stall(self) -> None:
+        """Close nothing for want of messages, until `resume`."""
+        self.post(partial(self._pipeline.assembler.recovery.stall, self._clock()))
+
+    async def stalled(self) -> None:
+        """Do so now; return when the scores of closed traces are on their way."""
+        await self.run(partial(self._pipeline.assembler.recovery.stall, self._clock()))
+        await self.run(self._pipeline.flush)
+
+    def resume(self) -> None:
+        """Close traces again."""
+        self.post(partial(self._pipeline.assembler.recovery.resume, self._clock()))
 
     async def begin_to_finish(self, work: Callable[[], None], timeout_s: float) -> None:
         """Have this done when everything in the inbox has been read, or after so long."""

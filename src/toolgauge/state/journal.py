@@ -51,7 +51,7 @@ _Pending: TypeAlias = tuple[JournalChange, _Waiting | None]
 
 
 class Journal:
-    """The journal of one process. Remembers at most `max_closed` closed ids; raises `StartError` for an unreadable store."""
+    """The journal of one process. Remembers at most `max_closed` closed ids; closes an unreadable store and raises `StartError`."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Journal:
                 self.begun = journal_rows.count_start(connection, clock(), store.last_work)
                 self._stored = journal_rows.sizes(connection)
         except StateError as error:
+            store.close()
             raise StartError(str(error)) from error
         self._count(losses)
         # Since when requests have been received, by this process or those before it, without a pause of a minute.

@@ -144,7 +144,6 @@ class Observations:
         if self._thread is None:
             return work()
         outcome: Future[_T] = Future()
-        outcome.set_running_or_notify_cancel()
         self._work.put(partial(settle, outcome, work))
         return await asyncio.wrap_future(outcome)
 

@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from toolgauge.model.delivery import Accepted, Answer, Outgoing, Refused, Signal
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import ComponentHealth
-from toolgauge.service.process import own_bytes, resident_bytes
+from toolgauge.service.memory import own_bytes, resident_bytes
 from toolgauge.service.runtime import Losses
 from toolgauge.service.workers.channel import Answered, Channel, Frame, Kind, packed, request_head
 from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot
@@ -384,12 +383,6 @@ class WorkerProcess:
                     question.set_result(frame)
 
 
-def spawn_command(config_options: Sequence[str], workers: int, hop_id: str) -> list[str]:
-    """Return the command that starts a worker, but for its number and socket."""
-    own = (f"--workers={workers}", f"--hop-id={hop_id}")
-    return [sys.executable, "-m", "toolgauge", "worker", *own, *config_options]
-
-
 class Workers:
     """All workers of a front. Belongs to the event loop."""
 
@@ -462,7 +455,7 @@ class Workers:
             self._metrics.spans.add(spans, ("received", "", ""))
             self._metrics.spans.add(spans, ("refused", reason, ""))
 
-    def components(self) -> Mapping[str, ComponentHealth]:
+    def components(self) -> dict[str, ComponentHealth]:
         """Describe the parts of all workers by name, each as the worst of them, and the workers."""
         worst: dict[str, ComponentHealth] = {}
         for parts in tuple(self._health.values()):

@@ -25,9 +25,8 @@ from toolgauge.service.destinations import renewed_destinations
 from toolgauge.service.judge_pool import asks_judge, make_judges, open_client
 from toolgauge.service.pipeline_factory import emit_settings, make_rules, redactor, watched_streams
 from toolgauge.service.process import Faults, beside
-from toolgauge.service.receiver_factory import check_messages, exchanged, make_receivers
 from toolgauge.service.runtime import Runtime
-from toolgauge.service.service import Service
+from toolgauge.service.service import Service, check_messages
 from toolgauge.service.workers.channel import Adopted, Kind
 from toolgauge.service.workers.front import Front, conversation_keys
 from toolgauge.settings import Section
@@ -170,15 +169,9 @@ class RuntimeReloader(ABC, Generic[_R]):
         service, old, new = self._service, self._config.receivers, config.receivers
         if new.otlp == old.otlp:
             return new
+        before = {receiver.port for receiver in service.receivers}
         try:
-            made = make_receivers(
-                config, service.intake, metrics=service.metrics, hop_id=service.hop_id, budget=service.memory.reading
-            )
-            wanted = new.otlp.protocols
-            same = (old.otlp.protocols.grpc == wanted.grpc, old.otlp.protocols.http == wanted.http)
-            endpoints = (wanted.grpc.endpoint, wanted.http.endpoint)
-            before = {receiver.port for receiver in service.receivers}
-            service.receivers = await exchanged(service.receivers, made, endpoints=endpoints, same=same)
+            await service.exchange_receivers(old.otlp.protocols, config)
         except (ConfigError, StartError) as error:
             kept["receivers"] = error.message
             return old

@@ -9,18 +9,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TypeVar
+from itertools import compress
+from typing import TypeAlias, TypeVar
 
-from toolgauge.config.model import Config, ErrorPolicy
+from toolgauge import plugins
+from toolgauge.config.model import Config, ErrorPolicy, Protocols, extensions
 from toolgauge.export.destination import Undelivered
 from toolgauge.export.emitter import Emitter, resource_from_environment
 from toolgauge.export.prometheus import MetricsEndpoint
 from toolgauge.export.recording_file import RecordingFile
 from toolgauge.export.webhooks import Webhooks
 from toolgauge.model.delivery import Consumer, Outgoing
+from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Receiver
 from toolgauge.model.regressions import Regression
+from toolgauge.otlp.otlp_json import request_from_json
+from toolgauge.receive.grpc import GrpcReceiver
+from toolgauge.receive.http import HttpReceiver
+from toolgauge.receive.refusal import RefusalLog
 from toolgauge.score.criterion import Criterion
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.destinations import USER_AGENT
@@ -28,14 +35,18 @@ from toolgauge.service.health import AdminEndpoint, Components, Health
 from toolgauge.service.memory import MemoryGuard, Relief, trim
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, redactor, watched_streams
 from toolgauge.service.process import Faults, GarbageRounds, SteadyClock, cancelled, measure_loop_lag, measure_process
-from toolgauge.service.receiver_factory import OtlpReceiver, make_additional_receivers, make_receivers
+from toolgauge.service.pulled_verdicts import VerdictPuller
 from toolgauge.service.watching import Notifier, Watching, send_own
+from toolgauge.settings import split_address
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
 
 _T = TypeVar("_T")
 _TIMER_S = 0.1
-_RECEIVER_GRACE_S = 2.0
+_RECEIVER_GRACE_S = 2.0  # For requests that a receiver is handling when it stops
+# The system frees a port a moment after it was closed.
+_ATTEMPTS, _PORT_IS_FREE_AFTER_S = 10, 0.1
+OtlpReceiver: TypeAlias = GrpcReceiver | HttpReceiver
 _WEBHOOKS_TIMEOUT_S = 1.0
 
 
@@ -175,10 +186,54 @@ class Runtime(ABC):
         self.health = Health(self.clock, components, policy)
         self.admin = None if config.admin is None else AdminEndpoint(self.health, config.admin, self.watching)
         if not is_worker:
-            self.additional_receivers = make_additional_receivers(config, intake, self.clock)
-            self.receivers = make_receivers(
-                config, intake, metrics=self.metrics, hop_id=self.hop_id, budget=self.memory.reading
-            )
+            others = [plugins.receiver(name)(settings, intake) for name, settings in extensions(config.receivers)]
+            puller = [VerdictPuller(config, intake, self.clock)] if config.feedback.pull else []
+            self.additional_receivers = (*others, *puller)
+            self.receivers = self._make_receivers(config)
+
+    def _make_receivers(self, config: Config) -> tuple[OtlpReceiver, ...]:
+        protocols, log = config.receivers.otlp.protocols, RefusalLog()
+        grpc = GrpcReceiver(
+            self.intake,
+            protocols.grpc,
+            metrics=self.metrics,
+            hop_id=self.hop_id,
+            budget=self.memory.reading,
+            refusal_log=log,
+        )
+        http = HttpReceiver(
+            self.intake,
+            protocols.http,
+            from_json=request_from_json,
+            metrics=self.metrics,
+            hop_id=self.hop_id,
+            budget=self.memory.reading,
+            refusal_log=log,
+        )
+        return grpc, http
+
+    async def exchange_receivers(self, before: Protocols, config: Config) -> None:
+        """Exchange the OTLP receivers whose settings differ from `before`. A new port is bound before the old one is given up;
+        on the same port the old receiver stops first. Raises `StartError` when one cannot start; the old ones run then.
+        """
+        after, made = config.receivers.otlp.protocols, self._make_receivers(config)
+        is_other = (before.grpc != after.grpc, before.http != after.http)
+        going, coming = list(compress(self.receivers, is_other)), list(compress(made, is_other))
+        endpoints = compress((after.grpc.endpoint, after.http.endpoint), is_other)
+        is_elsewhere = {split_address(one)[1] for one in endpoints}.isdisjoint(receiver.port for receiver in going)
+        if not is_elsewhere:
+            await _stop(going, _RECEIVER_GRACE_S)
+        try:
+            await _start(coming, attempts=1 if is_elsewhere else _ATTEMPTS)
+        except StartError:
+            if not is_elsewhere:
+                await _start(going, attempts=_ATTEMPTS)
+            raise
+        if is_elsewhere:
+            await _stop(going, _RECEIVER_GRACE_S)
+        self.receivers = tuple(
+            new if other else old for old, new, other in zip(self.receivers, made, is_other, strict=True)
+        )
 
     @property
     @abstractmethod
@@ -268,8 +323,7 @@ class Runtime(ABC):
         """Stop in order, within 28 s of `began_ns`; return the losses."""
         began_ns = self.clock() if began_ns is None else began_ns
         self.health.enter("stopping")
-        receivers = (*self.receivers, *self.additional_receivers)
-        await asyncio.gather(*(receiver.stop(_RECEIVER_GRACE_S) for receiver in receivers))
+        await _stop((*self.receivers, *self.additional_receivers), _RECEIVER_GRACE_S)
         await cancelled(*self._timers)
         await self._end_recording()
         losses = await self._stop_scoring(began_ns)
@@ -315,3 +369,21 @@ class Runtime(ABC):
                 if not self.put(outgoing):
                     self.metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
             await asyncio.sleep(self.push_interval_s)
+
+
+async def _start(receivers: Sequence[Receiver], *, attempts: int) -> None:
+    for left in reversed(range(attempts)):
+        try:
+            for receiver in receivers:
+                await receiver.start()
+        except BaseException as error:
+            await _stop(receivers, 0)
+            if not left or not isinstance(error, StartError):
+                raise
+            await asyncio.sleep(_PORT_IS_FREE_AFTER_S)
+        else:
+            return
+
+
+async def _stop(receivers: Sequence[Receiver], grace_s: float) -> None:
+    await asyncio.gather(*(receiver.stop(grace_s) for receiver in receivers))

@@ -12,17 +12,20 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
+from toolgauge import plugins
 from toolgauge.backends.score_destination import ScoreDestination
 from toolgauge.config.model import Config
 from toolgauge.export.destination import Undelivered
 from toolgauge.export.recording_file import RecordingFile
 from toolgauge.model.delivery import Outgoing
-from toolgauge.model.errors import DecodeError, StateError
+from toolgauge.model.errors import ConfigError, DecodeError, StateError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.notices import Notice
+from toolgauge.model.ports import MessageReceiver
 from toolgauge.otlp.request import Request
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink, ignore_regressions
+from toolgauge.receive.otlp_handler import BrokerParts
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.destinations import make_outbox, make_recording
 from toolgauge.service.health import ComponentHealth, part, parts_of_process
@@ -32,7 +35,6 @@ from toolgauge.service.memory import MemoryGuard, Relief, resident_bytes
 from toolgauge.service.pipeline_factory import make_pipeline, make_watcher, redactor
 from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, SteadyClock
-from toolgauge.service.receiver_factory import check_messages, make_message_receiver
 from toolgauge.service.runtime import Losses, Runtime
 from toolgauge.service.worker import Worker
 from toolgauge.state.journal import Journal
@@ -97,6 +99,19 @@ def take_up(
     if count:
         line = "took up %d requests of an earlier process in %.1f s: %d trajectories are open"
         _LOG.info(line, count, (clock() - began_ns) / 1e9, pipeline.trajectories_open)
+
+
+def check_messages(config: Config, criteria: Sequence[Criterion]) -> None:
+    """Raise `ConfigError` when a criterion judges conversations while messages, keyed by trace, are read from Kafka."""
+    if config.receivers.kafka is None:
+        return
+    for criterion in criteria:
+        if criterion.scope == "conversation":
+            raise ConfigError(
+                f"criterion `{criterion.name}` has `scope: conversation`, which `receivers.kafka` cannot serve: the traces of a "
+                "conversation lie in several partitions",
+                hint="judge traces (`scope: trace`), or send conversations over `receivers.otlp`",
+            )
 
 
 class WorkerLink(Protocol):
@@ -205,19 +220,25 @@ class Service(Runtime):
 
         intake = Intake(self.pipeline, inbox, self.clock, self.ledger, self.journal, accepted)
         self._listen(config, intake, self._parts, is_worker=self.link is not None)
-        self.messages = make_message_receiver(
-            config,
-            intake,
-            offsets=offsets,
-            ledger=self.ledger,
-            worker=self.worker,
-            metrics=self.metrics,
-            hop_id=self.hop_id,
-            clock=self.clock,
-        )
-        if self.messages is not None:
-            # A broker's receiver starts last: its messages wait.
-            self.additional_receivers = (*self.additional_receivers, self.messages)
+        self.messages: MessageReceiver | None = None
+        if offsets is not None:
+            # Loaded by name: the client of the extra `kafka` takes 15 MB.
+            messages: MessageReceiver = plugins.load(plugins.RECEIVERS, "kafka")(
+                config.receivers.kafka,
+                BrokerParts(
+                    consumer=intake,
+                    offsets=offsets,
+                    ledger=self.ledger,
+                    traces=self.worker,
+                    metrics=self.metrics,
+                    hop_id=self.hop_id,
+                    clock=self.clock,
+                    late_ns=config.assemble.late_memory.for_,
+                ),
+            )
+            # It starts last: its messages wait.
+            self.messages = messages
+            self.additional_receivers = (*self.additional_receivers, messages)
         self._is_hurried = self._is_interrupted = False
 
     def _parts(self) -> Mapping[str, ComponentHealth]:

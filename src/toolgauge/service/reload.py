@@ -66,7 +66,7 @@ class RuntimeReloader(ABC, Generic[_R]):
     ) -> None:
         self._service = service
         self._at_start = config
-        # The configuration that runs, which is not the wanted one where something could not be had.
+        # The running configuration, which differs from the wanted one where a part failed.
         self._config = config
         self._criteria = tuple(criteria)
         self._load = load
@@ -132,7 +132,7 @@ class RuntimeReloader(ABC, Generic[_R]):
         return Loaded(config=config, criteria=criteria, empty=frozenset(empty_files(self._files)))
 
     def _missing(self, loaded: Loaded) -> Iterator[str]:
-        """Name what was there and is gone without a word that it is meant to be."""
+        """Describe files, destinations and criteria that are gone, unless the configuration says that they should be."""
         for path in sorted(loaded.empty - self._empty):
             yield f"`{path}` is empty; write `{{}}` if it is to be"
         config, exporters = loaded.config, loaded.config.exporters
@@ -324,9 +324,20 @@ _AT_START = (
 )
 
 
-def changed_keys(old: Config, new: Config) -> tuple[str, ...]:
+def changed_keys(old: Section, new: Section, path: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Name the keys whose values differ, in the order of the default file. Values may be secrets and are not named."""
-    return tuple(_differences(old, new, ()))
+    found: list[str] = []
+    # One of them may have a plug-in's section that the other has not.
+    fields = {**type(old).model_fields, **type(new).model_fields}
+    for name, field in fields.items():
+        before: object = getattr(old, name, None)
+        after: object = getattr(new, name, None)
+        here = (*path, field.alias or name)
+        if isinstance(before, Section) and isinstance(after, Section):
+            found += changed_keys(before, after, here)
+        elif _bare(before) != _bare(after):
+            found.append(spelled(here))
+    return tuple(found)
 
 
 def waits_for_start(key: str) -> bool:
@@ -336,19 +347,6 @@ def waits_for_start(key: str) -> bool:
     if section in ("receivers", "exporters") and name.partition(".")[0] not in ("", "otlp", *VENDORS):
         return True
     return any(key == known or key.startswith(f"{known}.") for known in _AT_START)
-
-
-def _differences(old: Section, new: Section, path: tuple[str, ...]) -> Iterator[str]:
-    # One of them may have a plug-in's section that the other has not.
-    fields = {**type(old).model_fields, **type(new).model_fields}
-    for name, field in fields.items():
-        before: object = getattr(old, name, None)
-        after: object = getattr(new, name, None)
-        here = (*path, field.alias or name)
-        if isinstance(before, Section) and isinstance(after, Section):
-            yield from _differences(before, after, here)
-        elif _bare(before) != _bare(after):
-            yield spelled(here)
 
 
 def _bare(value: object) -> object:
@@ -364,7 +362,7 @@ _MAX_NAMES = 5
 
 
 class ConfigWatch:
-    """Looks at the files that `find` finds, anew after each change. Make it before the configuration is loaded."""
+    """Looks at the files that `find` finds, which is called again after each change. Make it before the configuration is loaded."""
 
     def __init__(self, find: Callable[[], Sources]) -> None:
         self._find = find

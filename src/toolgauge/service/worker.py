@@ -44,7 +44,7 @@ class Worker:
         self._is_ending = False
         self._is_given_up = False
         self._finishing: asyncio.Future[None] | None = None
-        # Since when the worker has been at what it does; `None` while it waits.
+        # Since when the worker has been at its present work; `None` while it waits.
         self.busy_since_ns: int | None = None
         self.stuck_after_ns = _STUCK_AFTER_NS
 
@@ -117,7 +117,7 @@ class Worker:
         self._finishing = asyncio.ensure_future(self.run(work))
 
     async def finished(self, timeout_s: float) -> None:
-        """Wait for what `begin_to_finish` was asked to do; raise `TimeoutError` when it takes too long."""
+        """Wait for the work of `begin_to_finish`; raise `TimeoutError` when it takes too long."""
         if self._finishing is not None:
             async with asyncio.timeout(timeout_s):
                 await asyncio.shield(self._finishing)
@@ -144,23 +144,25 @@ class Worker:
             self.busy_since_ns = None
             request = self._inbox.take(0 if is_due else max(0.0, (next_tick - self._clock()) / 1e9))
             now = self.busy_since_ns = self._clock()
-            # First what came first: work that closes everything would leave open what is in this request.
+            # In the order of arrival: work that closes everything would leave the spans of this request open.
             if request is not None:
                 with self._faults.survived(BaseException):
                     self._pipeline.process(request)
                 self._inbox.done(request)
-            self._do_posted()
+            while not self._is_given_up and not self._work.empty():
+                with self._faults.survived(BaseException):
+                    self._work.get_nowait()()
             if self._is_given_up:
                 return
             if self._inbox.is_empty or now >= next_tick:
                 with self._faults.survived(BaseException):
                     self._pipeline.egress.forward()
             if now >= next_tick or (is_due and request is None):
-                # Of a tick that fails, what failed is closed; whether more is due shows at the next one.
+                # A tick that fails has closed the failed trajectory; the next one shows whether more is due.
                 is_due = False
                 with self._faults.survived(BaseException):
                     try:
-                        # What waits in the inbox came in time: nothing closes as if it had not.
+                        # Requests in the inbox came in time: nothing closes as if they had not.
                         is_due = self._pipeline.tick(now if request is None else request.received_ns)
                     except GivenUp:
                         return
@@ -171,12 +173,3 @@ class Worker:
                 next_flush = now + _FLUSH_EVERY_NS
                 with self._faults.survived(BaseException):
                     self._pipeline.flush()
-
-    def _do_posted(self) -> None:
-        while not self._is_given_up:
-            try:
-                work = self._work.get_nowait()
-            except queue.Empty:
-                return
-            with self._faults.survived(BaseException):
-                work()

@@ -53,7 +53,7 @@ class TokenGuard:
     """
 
     def __init__(self, auth: Auth) -> None:
-        """Raise `StartError` when the file cannot be read or there is no token at all."""
+        """Raise `StartError` when the file cannot be read or `auth` has no token at all."""
         self.header = auth.header.lower()
         self._scheme = auth.scheme
         self._tokens = auth.tokens if auth.token is None else (auth.token, *auth.tokens)

@@ -209,7 +209,7 @@ class _Methods(grpc.GenericRpcHandler):
         # A call that is over has no peer any more.
         peer = _address(context.peer())
         body = await self._read(signal, context, peer)
-        # The first byte decides: 0x1f is no legal tag of a protobuf message, 0x78 a rare one.
+        # The first byte decides: 0x1f is not a legal tag of a protobuf message, 0x78 a rare one.
         unpack = decompress_message if body[:1] in (b"\x1f", b"\x78") else None
         refused = await self._handler.take(signal, body, peer, unpack)
         if refused is not None:

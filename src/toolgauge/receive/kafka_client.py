@@ -63,7 +63,7 @@ class _Written:
 
 
 class TopicIds:
-    """Notices topics that are deleted or made again: their offsets begin anew, which nothing else shows."""
+    """Notices topics that are deleted or made again: their offsets begin again, which nothing else shows."""
 
     def __init__(self, settings: KafkaReceiverSettings, names: Collection[str]) -> None:
         self._admin = AdminClient({**client_properties(settings)})
@@ -79,7 +79,7 @@ class TopicIds:
         return frozenset(self._known)
 
     def remade(self) -> set[str]:
-        """Return the topics that were made again since the last call, and note those that are `missing`. Never waits."""
+        """Return the topics that were made again since the last call, and note `missing` ones. Never waits."""
         remade: set[str] = set()
         if not all(answer.done() for answer in self._answers.values()):
             return remade
@@ -179,7 +179,7 @@ class ClosedTopic:
         return known
 
     def write(self, closed: Iterable[ClosedId], begun: Iterable[tuple[str, int]], now_ns: int) -> None:
-        """Write ids of traces that have closed, and of those that are `begun`, with their partitions."""
+        """Write ids of `closed` traces, and of `begun` ones with their partitions."""
         for one in closed:
             if one.partition is not None:
                 self._put(one.partition, one.id, "closed", one.closed_ns)
@@ -187,11 +187,11 @@ class ClosedTopic:
             self._put(partition, trace_id, "begun", now_ns)
 
     def flush(self, timeout_s: float) -> bool:
-        """Return whether all that was written is there, after so long at most."""
+        """Return whether the brokers have all written ids, after so long at most."""
         return self._producer.flush(timeout_s) == 0
 
     def offset_at(self, partition: int, when_ns: int, now_ns: int) -> int:
-        """Return from where to read on for what has closed since some time."""
+        """Return the offset from which to read for traces that have closed since some time."""
         written = self._written.get(partition)
         return 0 if written is None else written.at(when_ns, now_ns)
 
@@ -394,7 +394,7 @@ class MessageTaker:
             return await self._parts.consumer.consume_message(signal, body, sender, message)
         except MemoryError:
             return Refused("out of memory", retry_after_s=5.0)
-        except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
+        except Exception as error:  # noqa: BLE001 - the receiver handler answers for any failure behind it
             self._parts.ledger.forget((message,))
             return Invalid(f"it failed inside: {type(error).__name__}")
 

@@ -34,7 +34,7 @@ from toolgauge.state.ledger import Ledger, OffsetJournal
 
 # Between two looks. Most messages are whole sooner, and cost no look.
 _LOOK_S = 0.02
-# A line that is slower than this is none.
+# A slower line counts as broken.
 _SLOWEST_BYTES_PER_S = 64 * 1024
 
 _MEMORY_IS_SHORT = refusal(Refused("memory is short"))
@@ -83,7 +83,7 @@ class Uploads:
         now_s = loop.time()
         # How much came in since the last look is unknown; it was not more than this.
         if not self._has_memory(len(self._begun_s) * self._largest):
-            # Those of this moment may well be whole: their reader answers them.
+            # Messages of this moment may well be whole: their reader answers them.
             self._give_up(now_s - _LOOK_S, _MEMORY_IS_SHORT)
         self._give_up(now_s - self._longest_s, _TOO_SLOW)
         if self._begun_s:
@@ -176,10 +176,10 @@ class OtlpHandler:
         except DecodeError as error:
             return self.refuse(signal, invalid(str(error), reason=error.reason), sender)
         except asyncio.CancelledError:
-            # The sender went away: there is no connection for an answer.
+            # The sender went away: no connection is left for an answer.
             self.miss(signal)
             raise
-        except Exception as error:  # noqa: BLE001 - the receiver handler answers for whatever fails behind it
+        except Exception as error:  # noqa: BLE001 - the receiver handler answers for any failure behind it
             return self._fail(signal, error, sender)
         if isinstance(answer, Accepted):
             self._count(signal, "accepted")
@@ -238,7 +238,7 @@ async def _beside(work: Callable[[], _T]) -> _T:
         await asyncio.gather(doing, return_exceptions=True)
         raise
     finally:
-        # An error in it refers to this frame, and to what was unpacked: both would wait for the garbage collector.
+        # An error in it refers to this frame, and to the unpacked body: both would wait for the garbage collector.
         del doing
 
 

@@ -51,7 +51,7 @@ def gunzip(body: bytes, limit: int) -> Iterator[bytes]:
 
 
 def unzstd(body: bytes, limit: int) -> Iterator[bytes]:
-    """Decompress a zstd body of at most `limit` bytes, whatever size its frames declare; raise as `gunzip`."""
+    """Decompress a zstd body of at most `limit` bytes, with any declared size of its frames; raise as `gunzip`."""
     return _members(body, limit, lambda: zstd.ZstdDecompressor(options=_ZSTD_OPTIONS))
 
 

@@ -60,7 +60,7 @@ class Push:
         return self._loop is None or not self.is_grpc
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Queue the request; False when there is no room."""
+        """Queue the request; False without room."""
         return self._destination.put(outgoing)
 
     def work(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
 """The memory of the process: its limit, what is in use, and the guard that refuses requests while it is short.
 
-Only the system knows what all queues cost together. When memory is short, requests are refused with a retryable status, memory for
-our own use goes, and then open state: otherwise the kernel kills the process, and all that it acknowledged is lost.
+Only the system knows the cost of all queues together. When memory is short, requests are refused with a retryable status, memory for
+our own use goes, and then open state: otherwise the kernel kills the process, and all acknowledged requests are lost.
 """
 
 import contextlib
@@ -28,9 +28,11 @@ _SOFT = 0.8
 _RESUME = 0.9 * _SOFT  # Taking in again right below the soft limit would end in a refusal at the next request
 # Between two looks of the timer, this share of the limit may come in before there is another look.
 _UNSEEN = 0.02
-_READING = 0.5  # Of the limit, for what is unpacked and read
+_READING = 0.5  # Of the limit, for unpacking and reading requests
 _BETWEEN_RELIEFS_NS = 1 * _S
-_PATIENCE_NS = 5 * _S  # Senders may have to wait this long for what ends by itself; after that, open trajectories go
+_PATIENCE_NS = (
+    5 * _S
+)  # Senders may have to wait this long for trajectories that end by themselves; after that, open ones go
 _BETWEEN_LINES_NS = 60 * _S  # A shortage that comes and goes is logged once; the metric has it all
 _BETWEEN_COLLECTIONS_NS = 30 * _S  # Collecting garbage walks over every object there is
 _KEPT = 1 / 16  # Of the limit, for requests to come

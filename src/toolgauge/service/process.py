@@ -37,7 +37,7 @@ async def measure_loop_lag(histogram: Histogram) -> None:
 
 
 _EVERY_NS = 60 * _S
-_AT_LATEST_NS = 600 * _S  # Under load without an end there is no quiet moment
+_AT_LATEST_NS = 600 * _S  # Under load without an end no moment is quiet
 _SHARE = 500  # Of all time, looks may take one part in so many
 
 
@@ -66,7 +66,7 @@ class GarbageRounds:
         self._done_ns = now_ns
 
 
-# The monotonic clock stands still while the machine is suspended.
+# The monotonic clock stops while the machine is suspended.
 _passed_ns: Callable[[], int] = (
     (lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME)) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic_ns
 )
@@ -86,7 +86,7 @@ class SteadyClock:
 if sys.platform == "win32":
 
     def raise_descriptor_limit() -> None:
-        """Do nothing: there is no such limit."""
+        """Do nothing: this system has no such limit."""
 
 else:
     import resource
@@ -124,7 +124,7 @@ def handle_stop_signals(stop: Callable[[], None]) -> None:
 
 
 def freeze_loaded_objects() -> None:
-    """Leave all objects that are there now out of the search for garbage: walking over them keeps senders waiting."""
+    """Leave all present objects out of the search for garbage: walking over them keeps senders waiting."""
     gc.freeze()
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
 
@@ -151,7 +151,7 @@ def measure_process(registry: MetricRegistry) -> None:
 
 
 class Faults:
-    """Our own faults in timed work: counted, logged once a minute by kind and place, and survived, so that closing goes on."""
+    """Our own faults in timed work: counted, logged once a minute by kind and place, and survived, so that closing continues."""
 
     def __init__(self, metrics: SelfMetrics) -> None:
         self._count = metrics.faults
@@ -165,7 +165,7 @@ class Faults:
         except kinds as error:  # (nobody waits for timed work: it would end in silence, for good)
             kind = type(error).__name__
             self._count.add(1, (kind,))
-            # The place and not the message, which may quote what came in a span.
+            # The place and not the message, which may quote a span.
             places = extract_tb(error.__traceback__)
             place = f"{Path(places[-1].filename).name}, line {places[-1].lineno}" if places else "an unknown place"
             fault = f"{kind} in {place}"

@@ -263,7 +263,7 @@ class Runtime(ABC):
 
     @abstractmethod
     def put(self, outgoing: Outgoing) -> bool:
-        """Have metrics sent; False when there is no room."""
+        """Have metrics sent; False without room."""
 
     def close_store(self) -> None:
         """Let another process have the state directory. Works twice."""

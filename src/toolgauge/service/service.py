@@ -44,18 +44,18 @@ from toolgauge.state.store import StateStore
 
 _LOG = logging.getLogger("toolgauge")
 _T = TypeVar("_T")
-# Orchestrators kill after 30 s. Sending ends in time for the worker (1 s), the endpoints (3 s) and the interpreter to end. It goes
-# on all the while, and has to itself what receivers, scoring (8 s with an evaluator that is stuck), judges (9 s) and webhooks leave.
+# Orchestrators kill after 30 s. Sending ends in time for the worker (1 s), the endpoints (3 s) and the interpreter to end. It continues
+# all the while, and alone uses the time that receivers, scoring (8 s with a stuck evaluator), judges (9 s) and webhooks leave.
 _SENDING_UNTIL_S = 24.0
-_SENDING_WITH_JOURNAL_UNTIL_S = 10.0  # What the journal keeps is sent by the next process
-# For reading what is in the inbox, and scoring what is open.
+_SENDING_WITH_JOURNAL_UNTIL_S = 10.0  # The next process sends the requests in the journal
+# For reading the inbox, and scoring open trajectories.
 _READING_DEADLINE_S = 2.5
 _SCORING_DEADLINE_S = 5.0
-# For closing, unscored, what is then still open.
+# For closing the other open trajectories unscored.
 _CLOSING_DEADLINE_S = 2.0
 _JUDGING_DEADLINE_S = 7.0
-_LEAVING_DEADLINE_S = 2.0  # For committing what has been sent
-# Between two looks whether the queues have room for what was held.
+_LEAVING_DEADLINE_S = 2.0  # For committing messages that were sent
+# Between two looks whether the queues have room for held spans.
 _ROOM_WAIT_S = 0.02
 _WORKER_GRACE_S = 1.0
 
@@ -121,7 +121,7 @@ class WorkerLink(Protocol):
     lost_ns: int  # Until when spans were acknowledged that died with the worker before it; or 0
 
     async def last_metrics(self) -> Outgoing | None:
-        """Hand the front the last metrics; return those of all processes where this worker is to send them."""
+        """Hand the front the last metrics; return the metrics of all processes where this worker is to send them."""
 
 
 class Service(Runtime):
@@ -178,9 +178,9 @@ class Service(Runtime):
             on_regressions=ignore_regressions if self.watching is None else self.watching.regressed,
             ledger=self.ledger,
             keepers=self.outbox.keepers,
-            # Spans of a trace go to one worker or consumer of a group, those of its conversation perhaps to another.
+            # One worker or consumer of a group gets all spans of a trace, another one perhaps other traces of its conversation.
             is_divided=link is not None or config.receivers.kafka is not None,
-            # The front announces those of its workers.
+            # The front announces the failed runs of its workers.
             on_notices=on_notices or self.notifier.add,
         )
         self._receive(config, offsets, on_accepted)
@@ -302,7 +302,7 @@ class Service(Runtime):
     async def _start_scoring(self, undo: AsyncExitStack) -> None:
         undo.push_async_callback(self.judges.close)
         await self.judges.start()
-        # Before the journal is read: its requests are no reason to refuse to start.
+        # Before the journal is read: its requests do not prevent a start.
         self.memory.check()
         undo.push_async_callback(self.outbox.close)
         await self.outbox.start()
@@ -441,5 +441,5 @@ class Service(Runtime):
             self.worker.post(self.pipeline.shed)
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Have metrics sent; False when there is no room."""
+        """Have metrics sent; False without room."""
         return self.outbox.put(outgoing)

@@ -35,7 +35,7 @@ class OnWorker(Protocol):
     """Has the worker do something between two pieces of its own work."""
 
     async def __call__(self, work: Callable[[], _T]) -> _T:
-        """Return what came of it."""
+        """Return the result."""
         ...
 
 
@@ -63,19 +63,19 @@ _MAX_KNOWN = 10_000
 class Incidents(Struct):
     """An incident is a criterion that fails for one service, agent and tool, until an hour passes without it.
 
-    `left_out` counts incidents beyond those of a minute since the last one that was announced; each is announced when it fails again.
+    `left_out` counts incidents beyond the limit of a minute since the last one that was announced; each is announced when it fails again.
     """
 
     left_out: int = 0
     _minute_ns: int = 0
     _announced: int = 0
-    # When each incident was last heard of, the least recently first; announced runs stand beside them.
+    # When each incident was last heard of, the least recently first; announced runs are beside them.
     heard_ns: dict[tuple[str | None, ...], int] = {}
 
     def is_new(self, notice: Notice, now_ns: int) -> bool:
         """Return whether it begins an incident, and is to be announced."""
         incident = notice.service, notice.agent, notice.tool, notice.criterion
-        # The agent of a run that still goes on may not be known.
+        # The agent of an open run may not be known.
         run = notice.trace_id, notice.tool, notice.criterion
         last_ns = self.heard_ns.pop(incident, None)
         is_new = run not in self.heard_ns and (last_ns is None or now_ns - last_ns >= HOUR)
@@ -102,7 +102,7 @@ class Notifier:
         self._incidents = Incidents()
 
     def add(self, notices: Sequence[Notice]) -> None:
-        """Announce those that begin an incident."""
+        """Announce the runs that begin an incident."""
         for notice in notices:
             if not self._incidents.is_new(notice, self._clock()):
                 continue
@@ -217,11 +217,11 @@ class Watching:
             self._loop.call_soon_threadsafe(self._batches.put_nowait, batch)
 
     async def statuses(self) -> Sequence[StreamStatus]:
-        """Describe all streams, those in alarm first."""
+        """Describe all streams, alarms first."""
         return await self._ask(self._watcher.statuses)
 
     async def histories(self, streams: Sequence[Stream]) -> Sequence[StreamHistory]:
-        """Describe these streams over time, without those that are not watched."""
+        """Describe these streams over time, without streams that are not watched."""
         return await self._ask(lambda: self._watcher.histories(streams))
 
     async def arms(self) -> Sequence[Arm]:
@@ -229,7 +229,7 @@ class Watching:
         return await self._ask(self._watcher.arms)
 
     async def acknowledge(self, filters: Mapping[str, str]) -> int:
-        """Have the streams with these fields learn anew; return how many they are."""
+        """Have the streams with these fields learn a new normal; return their number."""
         return await self._ask(lambda: self._watcher.acknowledge(filters, self._clock()))
 
     async def _ask(self, question: Callable[[], _T]) -> _T:
@@ -255,7 +255,7 @@ class Watching:
                     announce()
 
     async def _save(self, changed: Mapping[bytes, bytes], removed: set[bytes]) -> None:
-        """Write what changed, and what could not be written before."""
+        """Write the changed rows, and the ones that could not be written before."""
         if self._store is None:
             return
         self._unsaved = {row: value for row, value in self._unsaved.items() if row not in removed} | dict(changed)

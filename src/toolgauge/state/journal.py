@@ -96,7 +96,7 @@ class Journal:
         # Since when the current transaction is being written, by the monotonic clock.
         self._writing_since_s: float | None = None
         self._is_stall_logged = self._is_damaged = False
-        # Entries of an earlier process: how many were read, and the ids of those that are unreadable.
+        # Entries of an earlier process: how many were read, and the ids of unreadable ones.
         self._read = 0
         self._unreadable: list[int] = []
         self._missed = Group()
@@ -225,7 +225,7 @@ class Journal:
         self._thread.start()
 
     def close(self) -> None:
-        """Write what was submitted and stop. Works twice and without a start, and gives up on a disk that hangs."""
+        """Write all submitted changes and stop. Works twice and without a start, and gives up on a disk that hangs."""
         with self._changed:
             self._is_closing = True
             self._changed.notify()

@@ -46,7 +46,7 @@ CRASHES_SCHEMA = (
 EFFECTS_SCHEMA = ("ALTER TABLE shown ADD COLUMN effects BLOB NOT NULL DEFAULT x''",)
 # SDKs and Collectors repeat a request for a minute at least.
 SENDERS_WAIT_NS = 60_000_000_000
-# Each start has ids of its own, higher than those of all starts before it.
+# Each start has ids of its own, higher than the ids of all starts before it.
 IDS_A_START = 2**40
 # So many processes in a row may end at the same work before their entries leave unscored.
 MAX_CRASHES = 3
@@ -141,7 +141,7 @@ class Group:
 
 
 def write(connection: sqlite3.Connection, group: Group) -> Sizes:
-    """Write the group within a transaction; return what it removed. An entry may be there from a write that seemed to fail."""
+    """Write the group within a transaction; return the sizes of the removed entries. A write that seemed to fail may have written an entry before."""
     removed = _remove(connection, group.removed)
     grown = 0
     if group.appended:
@@ -299,7 +299,7 @@ def entry_rows(connection: sqlite3.Connection, after: int) -> Iterator[tuple[int
 
 
 def body(connection: sqlite3.Connection, row: EntryRow) -> bytes | None:
-    """Read the body of an entry; `None` when it is not what was written."""
+    """Read the body of an entry; `None` when it differs from the written one."""
     found: tuple[object] | None = connection.execute("SELECT body FROM bodies WHERE id = ?", (row.id,)).fetchone()
     content = found[0] if found is not None else None
     if isinstance(content, bytes) and len(content) == row.size and _checksum(row, content) == row.checksum:

@@ -38,7 +38,7 @@ class JournalWriter(Protocol):
 
 
 class _Claims(Struct, kw_only=True):
-    """Claims on one source. Each count begins with the one that holds the source until it has been read."""
+    """Claims on one source. Each count begins with one claim, which ends when the source has been read."""
 
     # Whether the journal knows that it is delivered.
     is_marked: bool
@@ -171,7 +171,7 @@ class Ledger:
             self._journal.submit(replace(change, delivered=delivered, removed=rows, messages=messages))
 
 
-# A topic and the number of a partition of it.
+# A topic and the number of one of its partitions.
 TopicPart: TypeAlias = tuple[str, int]
 
 

@@ -39,7 +39,7 @@ from toolgauge.state.store import StateStore
 _T = TypeVar("_T")
 _SNAPSHOT_EVERY_S = 1.0
 _SNAPSHOT_WITHIN_S = 1.0  # A scrape waits so long for workers that are busy; then it has their last snapshots
-# What a worker may take until it has scored and judged what is open.
+# A worker may take so long until it has scored and judged all open trajectories.
 _LAST_METRICS_WITHIN_S = 17.0
 _ENDED_WITHIN_S = 27.0
 _IN_FLIGHT_PART = 2  # Of the inbox of a worker, this part may wait to be put there
@@ -274,7 +274,7 @@ class Front(Runtime):
             process.send(Kind.RELIEVE, bytes((relief,)))
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Have metrics sent; False when there is no room."""
+        """Have metrics sent; False without room."""
         return self.workers.put(outgoing)
 
 

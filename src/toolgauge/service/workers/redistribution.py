@@ -67,7 +67,7 @@ def redistribute(state: Path, top: StateStore, divider: Divider, workers: int, s
         for target in targets:
             with target.transaction() as connection:
                 if len(since) < len(alive):
-                    # Entries of a damaged journal may be missing in any of them.
+                    # Entries of a damaged journal may be missing in any target.
                     journal_rows.write_loss(connection)
                 elif since:
                     connection.execute(

@@ -179,7 +179,7 @@ class _Methods(grpc.GenericRpcHandler):
         self._handler = handler
         self._guard = guard
         self._uploads = uploads
-        self._signals = {f"/{service}/Export": signal for signal, service in SERVICES.items()}
+        self._signals: dict[str, Signal] = {f"/{service}/Export": signal for signal, service in SERVICES.items()}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> _Handler:
         """Choose by method and metadata."""

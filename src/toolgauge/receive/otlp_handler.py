@@ -19,7 +19,6 @@ from toolgauge.net.byte_budget import ByteBudget, OverBudgetError, Reservation
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.receive.refusal import (
     TOO_MUCH_MEMORY,
-    Outcome,
     Refusal,
     RefusalLog,
     Transport,
@@ -182,7 +181,7 @@ class OtlpHandler:
         except Exception as error:  # noqa: BLE001 - the receiver handler answers for any failure behind it
             return self._fail(signal, error, sender)
         if isinstance(answer, Accepted):
-            self._count(signal, "accepted")
+            self._requests.add(1, (self._transport, signal, "accepted"))
             return None
         return self.refuse(signal, refusal(answer), sender)
 
@@ -201,14 +200,14 @@ class OtlpHandler:
     def refuse(self, signal: Signal, refused: Refusal, sender: str | None) -> Refusal:
         """Count and log a refusal, and hand it back."""
         self.refusal_log.request(self._transport, refused, sender)
-        self._count(signal, refused.outcome)
+        self._requests.add(1, (self._transport, signal, refused.outcome))
         if refused.invalid_reason is not None:
             self._requests_invalid.add(1, (self._transport, signal, refused.invalid_reason))
         return refused
 
     def miss(self, signal: Signal) -> None:
         """Count a request that was not read to its end: too large for the transport, or the sender went away."""
-        self._count(signal, "unread")
+        self._requests.add(1, (self._transport, signal, "unread"))
 
     def _fail(self, signal: Signal, error: Exception, sender: str | None) -> Refusal:
         # The log names each kind once a minute, and shows nothing of the request.
@@ -224,9 +223,6 @@ class OtlpHandler:
                 extra={"signal": signal, "transport": self._transport, "error.type": kind},
             )
         return self.refuse(signal, failed(error), sender)
-
-    def _count(self, signal: Signal, outcome: Outcome) -> None:
-        self._requests.add(1, (self._transport, signal, outcome))
 
 
 async def _beside(work: Callable[[], _T]) -> _T:

@@ -19,7 +19,7 @@ from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus, ToolDefinitionChange
 from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
-from toolgauge.service.process import Faults, beside, cancelled
+from toolgauge.service.process import Faults, beside
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
@@ -145,7 +145,7 @@ class Watching:
         self._clock = clock
         self._batches: asyncio.Queue[_Batch | None] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._task: asyncio.Task[None] | None = None
         self._on_worker: OnWorker | None = None
         # Rows that could not be written yet.
         self._unsaved: dict[bytes, bytes] = {}
@@ -185,25 +185,28 @@ class Watching:
             )
         self._on_worker = on_worker
         self._loop = asyncio.get_running_loop()
-        self._tasks = (asyncio.create_task(self._work()), asyncio.create_task(self._save_regularly()))
+        self._task = asyncio.create_task(self._work())
 
     async def stop(self) -> None:
         """Save and announce the rest. Works twice and without a start."""
-        if self._tasks:
-            work, saving = self._tasks
-            self._tasks = ()
-            await cancelled(saving)
-            await self._put_changes()
+        task, self._task = self._task, None
+        if task is not None:
+            # Announcements that are on their way from the worker go first.
+            await asyncio.sleep(0)
+            with self._faults.survived():
+                self._batches.put_nowait((*await self._ask(self._watcher.changes), None))
             self._batches.put_nowait(None)
-            await work
+            await task
 
     def regressed(self, regressions: Sequence[Regression]) -> None:
         """Have these saved and announced soon. Belongs to the worker."""
-        self._save_and(functools.partial(self._regressed, tuple(regressions)))
+        kept = tuple(regressions)
 
-    def _regressed(self, regressions: Sequence[Regression]) -> None:
-        log_incidents(regressions, self._lines)
-        self._announce(regressions)
+        def announce() -> None:
+            log_incidents(kept, self._lines)
+            self._announce(kept)
+
+        self._save_and(announce)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
         self._count_tool_changes(changes, capped)
@@ -235,18 +238,17 @@ class Watching:
     async def _ask(self, question: Callable[[], _T]) -> _T:
         return question() if self._on_worker is None else await self._on_worker(question)
 
-    async def _put_changes(self) -> None:
-        with self._faults.survived():
-            changed, removed = await self._ask(self._watcher.changes)
-            self._batches.put_nowait((changed, removed, None))
-
-    async def _save_regularly(self) -> None:
-        while True:
-            await asyncio.sleep(_SAVE_EVERY_S)
-            await self._put_changes()
-
     async def _work(self) -> None:
-        while (batch := await self._batches.get()) is not None:
+        while True:
+            batch: _Batch | None = {}, set(), None
+            try:
+                async with asyncio.timeout(_SAVE_EVERY_S):
+                    batch = await self._batches.get()
+            except TimeoutError:
+                with self._faults.survived():
+                    batch = (*await self._ask(self._watcher.changes), None)
+            if batch is None:
+                return
             changed, removed, announce = batch
             with self._faults.survived():
                 await self._save(changed, removed)
@@ -255,7 +257,7 @@ class Watching:
                     announce()
 
     async def _save(self, changed: Mapping[bytes, bytes], removed: set[bytes]) -> None:
-        """Write the changed rows, and the ones that could not be written before."""
+        """Write the changed rows, and rows that could not be written before."""
         if self._store is None:
             return
         self._unsaved = {row: value for row, value in self._unsaved.items() if row not in removed} | dict(changed)

@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, TopicDescription  # pyright: ignore[reportPrivateImportUsage]  # public by its documentation
 from confluent_kafka.cimpl import NewPartitions, NewTopic
-from msgspec import Struct
 
 from toolgauge.model.delivery import Accepted, Answer, Assignment, BrokerMessage, Invalid, Refused, Signal
 from toolgauge.model.errors import StartError
@@ -36,13 +35,6 @@ _READ_AT_ONCE = 10_000
 _SAMPLE_NS = 30_000_000_000
 _LOOK_EVERY_S = 5.0
 _NOT_ALLOWED = frozenset((KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED))
-
-
-class KnownTraces(Struct):
-    """What the topic holds of some partitions."""
-
-    closed: list[ClosedId]
-    begun: list[str]
 
 
 class _Written:
@@ -146,11 +138,14 @@ class ClosedTopic:
         self.partitions = max(self.partitions, needed)
         return None
 
-    def read(self, starts: Mapping[int, int], now_ns: int) -> KnownTraces:
-        """Read partitions from these offsets to their present ends; raise `KafkaException` when that cannot be."""
+    def read(self, starts: Mapping[int, int], now_ns: int) -> tuple[list[ClosedId], list[str]]:
+        """Read partitions from these offsets to their present ends; return the closed and the begun traces.
+        Raises `KafkaException` when the brokers do not answer.
+        """
         of_reader = {"group.id": self._settings.group_id, "enable.auto.commit": False, "enable.partition.eof": True}
         consumer = Consumer({**self._properties, **of_reader})
-        known = KnownTraces([], [])
+        closed: list[ClosedId] = []
+        begun: list[str] = []
         try:
             ends: set[int] = set()
             begins: list[TopicPartition] = []
@@ -171,12 +166,12 @@ class ClosedTopic:
                 for message in consumer.consume(_READ_AT_ONCE, 0.2):
                     error = message.error()
                     if error is None:
-                        _note(message, known)
+                        _note(message, closed, begun)
                     elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  # librdkafka's name
                         ends.discard(message.partition() or 0)
         finally:
             consumer.close()
-        return known
+        return closed, begun
 
     def write(self, closed: Iterable[ClosedId], begun: Iterable[tuple[str, int]], now_ns: int) -> None:
         """Write ids of `closed` traces, and of `begun` ones with their partitions."""
@@ -220,7 +215,7 @@ class ClosedTopic:
         self._producer.flush(0.1)
 
 
-def _note(message: Message, known: KnownTraces) -> None:
+def _note(message: Message, closed: list[ClosedId], begun: list[str]) -> None:
     key, value = message.key(), message.value()
     if key is None or value is None:
         return
@@ -231,9 +226,9 @@ def _note(message: Message, known: KnownTraces) -> None:
         # Somebody else's, in a topic that is ours alone.
         return
     if state == "closed":
-        known.closed.append(ClosedId(id=trace_id, scope="trace", closed_ns=when_ns, partition=message.partition()))
+        closed.append(ClosedId(id=trace_id, scope="trace", closed_ns=when_ns, partition=message.partition()))
     elif state == "begun":
-        known.begun.append(trace_id)
+        begun.append(trace_id)
 
 
 _LOG = logging.getLogger("toolgauge.receive")

@@ -23,7 +23,6 @@ from toolgauge.net.tls import read_pem
 from toolgauge.receive.kafka_client import (
     CALL_S,
     ClosedTopic,
-    KnownTraces,
     MessageTaker,
     TopicIds,
     consumer_properties,
@@ -392,9 +391,9 @@ class KafkaReceiver:
             self._committed[part.topic, part.partition] = (part.offset, part.metadata or "")
             before = starts[part.partition]
             starts[part.partition] = closed_from if before < 0 else min(before, closed_from)
-        known: KnownTraces = self._closed_topic.read(starts, self._parts.clock())
+        closed, begun = self._closed_topic.read(starts, self._parts.clock())
         # Before any message of theirs: both wait for their turns in the same order.
-        self._on_loop(self._parts.traces.remember(known.closed, known.begun))
+        self._on_loop(self._parts.traces.remember(closed, begun))
 
     def _lose(self, numbers: Sequence[int]) -> None:
         """Drop open trajectories of partitions; requests on their way to a destination still go there."""

@@ -346,19 +346,18 @@ class Runtime(ABC):
 
     async def _look_regularly(self) -> None:
         while True:
-            for look in (*self.looks, self._look_at_memory):
+            for look in self.looks:
                 with self.faults.survived():
                     look()
+            with self.faults.survived():
+                now_ns = self.clock()
+                relief = self.memory.look(now_ns, is_empty=self.is_empty)
+                if relief:
+                    for give_back in self.give_back:
+                        give_back()
+                    self.relieve(relief)
+                self._garbage.look(now_ns, is_quiet=self._is_quiet)
             await asyncio.sleep(_TIMER_S)
-
-    def _look_at_memory(self) -> None:
-        now_ns = self.clock()
-        relief = self.memory.look(now_ns, is_empty=self.is_empty)
-        if relief:
-            for give_back in self.give_back:
-                give_back()
-            self.relieve(relief)
-        self._garbage.look(now_ns, is_quiet=self._is_quiet)
 
     async def _push_regularly(self) -> None:
         while True:

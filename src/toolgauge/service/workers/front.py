@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from toolgauge.config.model import Config
 from toolgauge.model.delivery import Accepted, Answer, Invalid, Outgoing, Refused, Signal
@@ -50,14 +50,6 @@ _MAX_TRIED = 1000  # Requests of which parts were taken. Beyond them the oldest 
 _Try: TypeAlias = asyncio.Future[Answer]
 
 
-class Taking(Protocol):
-    """A worker that takes requests."""
-
-    async def consume(self, signal: Signal, body: bytes, sender: str | None, spans: int) -> Answer:
-        """Answer whether it has taken the request of so many spans."""
-        ...
-
-
 class DividedIntake:
     """Divides a request between the workers, and acknowledges it when every part is accepted.
     When its sender repeats a refused request, the parts that were accepted are not taken twice.
@@ -66,7 +58,7 @@ class DividedIntake:
     def __init__(
         self,
         divider: Divider,
-        workers: Sequence[Taking],
+        workers: Sequence[WorkerProcess],
         *,
         has_memory: Callable[[int], bool],
         refused: Callable[[int, str], None],

@@ -14,7 +14,7 @@ from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
 from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.redact import Redactor
-from toolgauge.export.tool_change_events import tool_change_sentence
+from toolgauge.export.regression_events import tool_change_sentence
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory

@@ -22,11 +22,10 @@ from toolgauge.export import results
 from toolgauge.export.label_queues import LabelQueues
 from toolgauge.export.metric_data import add_metrics, snapshot
 from toolgauge.export.redact import MAX_EXPLANATION, Redactor
-from toolgauge.export.regression_events import encode_regressions
+from toolgauge.export.regression_events import ToolChangeEvents, encode_regressions
 from toolgauge.export.results import EmitSettings, ResultWriter, incomplete_attributes, inline_evaluations, on_span
 from toolgauge.export.score_lines import ScoreLines
 from toolgauge.export.score_metrics import ScoreMetrics
-from toolgauge.export.tool_change_events import ToolChangeEvents
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Metric, MetricRegistry
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard

@@ -6,6 +6,7 @@ beside the queue, so that others pass. The books: accepted = delivered + left_ou
 
 import asyncio
 import random
+import time
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -132,11 +133,11 @@ class ScoreDestination(Destination):
 
     async def _send_late(self) -> None:
         """Send late scores again until the backend has their spans; what becomes late before the first attempt goes along."""
-        began_s, backoff, attempts = asyncio.get_running_loop().time(), Backoff(self._late_retry, random.random), 0
+        began_s, backoff, attempts = time.monotonic(), Backoff(self._late_retry, random.random), 0
         waiting, sending = self._newly_late, list[Outgoing]()
         try:
             while waiting and attempts <= _LAST_ATTEMPTS:
-                wait_s = backoff.next_wait_s(elapsed_s=asyncio.get_running_loop().time() - began_s, retry_after_s=None)
+                wait_s = backoff.next_wait_s(elapsed_s=time.monotonic() - began_s, retry_after_s=None)
                 if wait_s is None:
                     break
                 if self._stopping.is_set():

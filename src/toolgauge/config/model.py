@@ -23,7 +23,6 @@ from toolgauge import plugins
 from toolgauge.assemble.settings import AssembleSettings
 from toolgauge.backends.settings import (
     VENDORS,
-    Backends,
     BackendSettings,
     DatadogSettings,
     LangfuseSettings,
@@ -38,15 +37,16 @@ from toolgauge.export.run_usage import CostSettings
 from toolgauge.export.settings import (
     AnnotateForms,
     AnnotateMode,
-    Destinations,
+    DestinationSettings,
     EventsMode,
     FileSettings,
     KafkaExporterSettings,
     LabelQueue,
     MetricsSettings,
+    OneOrMore,
     PrometheusSettings,
     RedactSettings,
-    Webhooks,
+    WebhookSettings,
 )
 from toolgauge.judge.settings import JudgeSettings
 from toolgauge.model.errors import ConfigError
@@ -88,15 +88,15 @@ class Exporters(Section):
     """Ways out. None but `prometheus` is open by default; `prometheus: null` opens no port."""
 
     file: FileSettings | None = None
-    otlp: Destinations = ()
+    otlp: OneOrMore[DestinationSettings] = ()
     kafka: KafkaExporterSettings | None = None
-    webhook: Webhooks = ()
-    phoenix: Backends[PhoenixSettings] = ()
-    langfuse: Backends[LangfuseSettings] = ()
-    mlflow: Backends[MlflowSettings] = ()
-    langsmith: Backends[LangsmithSettings] = ()
-    opik: Backends[OpikSettings] = ()
-    datadog: Backends[DatadogSettings] = ()
+    webhook: OneOrMore[WebhookSettings] = ()
+    phoenix: OneOrMore[PhoenixSettings] = ()
+    langfuse: OneOrMore[LangfuseSettings] = ()
+    mlflow: OneOrMore[MlflowSettings] = ()
+    langsmith: OneOrMore[LangsmithSettings] = ()
+    opik: OneOrMore[OpikSettings] = ()
+    datadog: OneOrMore[DatadogSettings] = ()
     prometheus: PrometheusSettings | None = PrometheusSettings()
 
 

@@ -9,6 +9,7 @@ import logging
 import math
 import random
 import threading
+import time
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeAlias
@@ -182,10 +183,10 @@ class _Webhook:
         self._task = asyncio.create_task(self._work())
 
     def put(self, regressions: Sequence[Regression]) -> None:
-        self._took(self._messages.add(regressions, _now_s()))
+        self._took(self._messages.add(regressions, time.monotonic()))
 
     def set_active(self, regressions: Sequence[Regression]) -> None:
-        self._took(self._messages.set_active(regressions, _now_s()))
+        self._took(self._messages.set_active(regressions, time.monotonic()))
 
     def notify(self, notices: Sequence[Notice]) -> None:
         """Take the failed runs of criteria that the webhook names; without names, of those with `notify: true`."""
@@ -221,10 +222,10 @@ class _Webhook:
         while not is_last:
             self._changed.clear()
             is_last, due_s = self._closing.is_set(), self._messages.due_s
-            if not is_last and (due_s is None or due_s > _now_s()):
-                await wait(self._changed, None if due_s is None else due_s - _now_s())
+            if not is_last and (due_s is None or due_s > time.monotonic()):
+                await wait(self._changed, None if due_s is None else due_s - time.monotonic())
                 continue
-            requests = self._messages.take(math.inf if is_last else _now_s())
+            requests = self._messages.take(math.inf if is_last else time.monotonic())
             try:
                 while requests:
                     verdict = await self._delivered(requests[0])
@@ -238,12 +239,12 @@ class _Webhook:
                 self._count_dropped(len(requests), "shutdown")
 
     async def _delivered(self, items: Sequence[Item]) -> Verdict:
-        began_s, backoff = _now_s(), Backoff(self._settings.retry, random.random)
+        began_s, backoff = time.monotonic(), Backoff(self._settings.retry, random.random)
         while isinstance(verdict := await self._attempt(items), Transient):
             cause = f"{verdict.reason}: {verdict.cause}" if verdict.cause else verdict.reason
             if self._causes.suppressed(cause) is not None:
                 _LOG.warning("webhook %s does not take notifications (%s); retrying", self._name, cause)
-            wait_s = backoff.next_wait_s(elapsed_s=_now_s() - began_s, retry_after_s=verdict.retry_after_s)
+            wait_s = backoff.next_wait_s(elapsed_s=time.monotonic() - began_s, retry_after_s=verdict.retry_after_s)
             if wait_s is None:
                 return Permanent(verdict.reason)
             if self._closing.is_set():
@@ -329,7 +330,3 @@ class Webhooks:
             self._loop = None
         await asyncio.sleep(0)
         await asyncio.gather(*(webhook.close(timeout_s) for webhook in self._webhooks))
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

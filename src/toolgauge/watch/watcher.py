@@ -27,19 +27,19 @@ from toolgauge.model.regressions import (
 )
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE
-from toolgauge.watch.detector import Detector
-from toolgauge.watch.fingerprint import of_tool
-from toolgauge.watch.open_conversations import OpenConversations
-from toolgauge.watch.settings import WatchSettings
-from toolgauge.watch.stream import WatchedStream
-from toolgauge.watch.tallies import (
+from toolgauge.watch.conversations import (
     Conversation,
     ConversationKey,
+    OpenConversations,
     StreamKey,
     Tally,
     TrajectoryScores,
     trajectory_scores,
 )
+from toolgauge.watch.detector import Detector
+from toolgauge.watch.fingerprint import of_tool
+from toolgauge.watch.settings import WatchSettings
+from toolgauge.watch.stream import WatchedStream
 from toolgauge.watch.tool_contracts import AgentKey, ToolContracts
 
 _WEEK_NS = 7 * 24 * HOUR

@@ -1,4 +1,6 @@
-"""Writes regressions and changes of offered tools as sentences and log records, and regressions as JSON objects.
+"""Writes regressions, incidents and changes of offered tools as sentences, log records and JSON objects.
+
+The regressions of one service that began together are one incident.
 
 Names come from spans and end up in chats and terminals: they are cut, and characters that could break out of a sentence are
 replaced. A client whose tools change with each run would fill the log and the destinations: events of changes are limited to 60
@@ -9,10 +11,12 @@ a minute.
 
 import dataclasses
 import logging
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from msgspec import Struct
 from msgspec.structs import astuple
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, SeverityNumber
@@ -395,3 +399,98 @@ def valid_traces(trace_ids: Sequence[str]) -> tuple[str, ...]:
 def trace_links(trace_ids: Sequence[str], trace_url: str | None) -> tuple[str, ...]:
     """Write links to traces; none without `trace_url`."""
     return () if trace_url is None else tuple(trace_url.replace("{trace_id}", one) for one in valid_traces(trace_ids))
+
+
+class Alert(Struct, frozen=True, kw_only=True):
+    """A stream of an incident, as it was announced last. `began_ns` is when its alarm was raised."""
+
+    newest: Regression
+    began_ns: int
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the stream is as before, or no longer compared."""
+        return self.newest.phase == "ended"
+
+
+class OpenIncidents:
+    """The incidents with a stream in alarm or an end to announce; with room for so many streams."""
+
+    def __init__(self, room: float = math.inf) -> None:
+        self._room = room
+        self._alerts: dict[str, dict[Stream, Alert]] = {}
+
+    def add(self, regressions: Iterable[Regression]) -> int:
+        """Take regressions that began, changed or ended; return the number of regressions without room."""
+        room, dropped = self._room - sum(map(len, self._alerts.values())), 0
+        for regression in regressions:
+            known = self._alerts.get(regression.incident, {}).get(regression.stream)
+            if known is None and room < 1:
+                dropped += 1
+                continue
+            room -= known is None
+            at_ns = regression.at_ns if known is None or regression.phase == "began" else known.began_ns
+            alerts = self._alerts.setdefault(regression.incident, {})
+            alerts[regression.stream] = Alert(newest=regression, began_ns=at_ns)
+        return dropped
+
+    def of(self, incident: str) -> tuple[Alert, ...]:
+        """Return the streams of an incident: in alarm first, then by the size of the drop."""
+
+        def rank(alert: Alert) -> tuple[bool, float, str]:
+            return alert.has_ended, alert.newest.current - alert.newest.baseline, repr(alert.newest.stream)
+
+        return tuple(sorted(self._alerts.get(incident, {}).values(), key=rank))
+
+    def lasts(self, incident: str) -> bool:
+        """Return whether a stream of the incident is in alarm."""
+        return not all(alert.has_ended for alert in self._alerts.get(incident, {}).values())
+
+    def forget(self, alert: Alert) -> None:
+        """Forget a stream, if there is no later news of it."""
+        incident, stream = alert.newest.incident, alert.newest.stream
+        alerts = self._alerts.get(incident, {})
+        if alerts.get(stream) is alert:
+            del alerts[stream]
+            if not alerts:
+                del self._alerts[incident]
+
+
+def incident_sentence(alerts: Sequence[Alert]) -> str:
+    """Describe the first stream, and name the others: streams in alarm, unless all have ended."""
+    first, *others = [one.newest for one in alerts if not one.has_ended] or [one.newest for one in alerts]
+    if not others:
+        return sentence(first)
+    return f"{sentence(first)}, and with it {listed([stream_name(each.stream) for each in others])}"
+
+
+class IncidentLines:
+    """Writes a line when an incident begins and one when it ends, and between them one for each batch of streams with news."""
+
+    def __init__(self) -> None:
+        self._open = OpenIncidents()
+
+    def restore(self, active: Iterable[Regression]) -> None:
+        """Take regressions that an earlier process announced."""
+        self._open.add(active)
+
+    def add(self, regressions: Sequence[Regression]) -> Iterator[tuple[Regression, bool, str]]:
+        """Yield a regression of each incident with news, whether that begins the incident, and the line."""
+        lasting = {one.incident for one in regressions if self._open.lasts(one.incident)}
+        self._open.add(regressions)
+        for incident in dict.fromkeys(one.incident for one in regressions):
+            alerts = self._open.of(incident)
+            has_ended = not self._open.lasts(incident)
+            # The end of one of several streams is not announced, unless people acknowledged it.
+            new = [one for one in regressions if one.phase != "ended" or one.acknowledged]
+            news = {one.stream for one in new if one.incident == incident}
+            shown = [alert for alert in alerts if has_ended or alert.newest.stream in news]
+            if has_ended:
+                for alert in alerts:
+                    self._open.forget(alert)
+            if shown:
+                first = shown[0].newest
+                causes = () if first.phase == "ended" else cause_sentences(first)
+                is_new = not has_ended and incident not in lasting
+                joined = "" if is_new or first.phase != "began" else "in the same incident, "
+                yield first, is_new, joined + "; ".join((incident_sentence(shown), *causes))

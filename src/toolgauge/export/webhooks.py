@@ -15,8 +15,15 @@ from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from toolgauge.export.destination import Backoff, wait
-from toolgauge.export.open_incidents import Alert, OpenIncidents, incident_sentence
-from toolgauge.export.regression_events import iso_time, quoted, regression_json, trace_links
+from toolgauge.export.regression_events import (
+    Alert,
+    OpenIncidents,
+    incident_sentence,
+    iso_time,
+    quoted,
+    regression_json,
+    trace_links,
+)
 from toolgauge.export.sender import HttpAnswer, HttpClient, Permanent, Transient, Verdict, proxy_of
 from toolgauge.export.settings import WebhookSettings, checked_headers
 from toolgauge.model.json import Json, JsonObject

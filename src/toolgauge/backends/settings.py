@@ -36,7 +36,7 @@ VENDORS: tuple[Vendor, ...] = get_args(Vendor)
 
 
 class ScoreQueueSettings(QueueSettings):
-    """Scores that wait to be sent; `num_consumers` requests are on their way at a time."""
+    """Scores that wait to be sent; `num_consumers` requests are under way at a time."""
 
     max_bytes: Annotated[Size, Field(gt=0)] = 16 * MIB
     num_consumers: Annotated[Count, Field(le=1000)] = 2
@@ -146,7 +146,7 @@ class MlflowSettings(BackendSettings):
 
 
 class LangsmithSettings(BackendSettings):
-    """LangSmith: feedback on runs. `project` is the one that the spans go to."""
+    """LangSmith: feedback on runs. The spans go to `project`."""
 
     vendor = "langsmith"
     most_together = 20

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from toolgauge import plugins
-from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.score_sender import ScoreDestination
 from toolgauge.backends.vendors import backend_destination
 from toolgauge.config.model import Config, backends, extensions
 from toolgauge.export.destination import HOP_HEADER, Destination, exporter_destination, otlp_destination

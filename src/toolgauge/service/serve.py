@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.score_sender import ScoreDestination
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
 from toolgauge.export.fan_out import FanOut

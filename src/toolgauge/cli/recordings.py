@@ -12,9 +12,8 @@ from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, endpoints, html_document, score_tables
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
-from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.redact import Redactor
-from toolgauge.export.tool_change_events import tool_change_sentence
+from toolgauge.export.regression_events import IncidentLines, tool_change_sentence
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory

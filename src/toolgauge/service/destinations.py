@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from toolgauge import plugins
-from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.score_sender import ScoreDestination
 from toolgauge.backends.settings import BackendSettings
 from toolgauge.backends.vendors import backend_destination
 from toolgauge.config.model import Config, backends, extensions

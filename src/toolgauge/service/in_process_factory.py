@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 
 from toolgauge.config.model import Config
 from toolgauge.export.emitter import Emitter, resource_from_environment
-from toolgauge.export.open_incidents import IncidentLines
+from toolgauge.export.regression_events import IncidentLines
 from toolgauge.export.sdk import SdkMetrics, emit_events, scorecard_spans, trace_request
 from toolgauge.export.settings import DestinationSettings
 from toolgauge.model.delivery import Accepted, Outgoing

@@ -11,9 +11,8 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from toolgauge.export.failed_runs import notice_title
-from toolgauge.export.open_incidents import IncidentLines
-from toolgauge.export.webhooks import Webhooks
+from toolgauge.export.regression_events import IncidentLines
+from toolgauge.export.webhooks import Webhooks, notice_title
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice

@@ -13,7 +13,8 @@ from toolgauge import plugins
 from toolgauge.authoring.convert.conversion import convert
 from toolgauge.authoring.convert.draft import read_documents
 from toolgauge.authoring.criteria_yaml import Commented, Written
-from toolgauge.authoring.learner import Options, Wanted
+from toolgauge.authoring.evidence import Requirements
+from toolgauge.authoring.learner import Wanted
 from toolgauge.authoring.starter import SeenTools, configuration, criteria_file, of_mcp, packs
 from toolgauge.cli.learn import learned_from
 from toolgauge.cli.main import EXIT_CODES, configuration_options
@@ -28,7 +29,7 @@ from toolgauge.report.terminal import printable
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import tool_kinds
 
-_OPTIONS = Options()
+_REQUIREMENTS = Requirements()
 _CONFIG, _CRITERIA = "toolgauge.yaml", "criteria.yaml"
 
 
@@ -160,12 +161,12 @@ def _seen(
             f"there is no tool call in these recordings ({learner.runs} runs)",
             hint="`toolgauge doctor FILE...` shows the reason; `--pack NAME` needs no traffic",
         )
-    learned, kinds = learner.result(_OPTIONS), tool_kinds(config)
+    learned, kinds = learner.result(_REQUIREMENTS), tool_kinds(config)
     if not learned.count:
         most = max(summary.runs for summary in learned.services)
         echo(
             f"too few runs to learn criteria from (at most {most} of one service): the default criteria are on, and "
-            f"`toolgauge learn` writes some once there are {_OPTIONS.requirements.runs} or more",
+            f"`toolgauge learn` writes some once there are {_REQUIREMENTS.runs} or more",
             err=True,
         )
     contracts: dict[str, Written] = {**offered}
@@ -176,7 +177,7 @@ def _seen(
         contract = {**by_name, **offered.get(name, {}), **learned.contracts.get(name, {})}
         if contract:
             contracts[name] = Commented(contract, note)
-    return SeenTools(criteria=learned.criteria_text, has_conversations=learner.has_conversations, contracts=contracts)
+    return SeenTools(criteria=learned.criteria_text, has_conversations=learned.has_conversations, contracts=contracts)
 
 
 def _convert(files: tuple[str, ...], references: Path | None, key: str) -> None:

@@ -8,7 +8,7 @@ import click
 
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Learner, Options, Wanted, learn_recording
+from toolgauge.authoring.learner import Learner, Wanted, learn_recording
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress, write_text
 from toolgauge.model.errors import RecordingError
@@ -84,7 +84,6 @@ def command(
     Values stay out of it, but for truth values, rounded figures, and labels such as `economy` that the tool's definition
     spells or that at least five conversations share. The same recordings give the same bytes.
     """
-    options = Options(requirements=Requirements(runs=min_runs, tolerance=tolerance), most_alarms=false_alarms)
     for each in only:
         if not each.partition("=")[0] or "=" not in each:
             raise click.UsageError(f"--only takes ATTRIBUTE=VALUE, not `{each}`")
@@ -96,7 +95,7 @@ def command(
             wanted.why_none() or f"there is no tool call in these recordings ({learner.runs} runs)",
             hint="`toolgauge doctor FILE...` shows the reason",
         )
-    learned = learner.result(options)
+    learned = learner.result(Requirements(runs=min_runs, tolerance=tolerance, most_alarms=false_alarms))
     echo(f"{learned.runs} runs: contracts of {len(learned.contracts)} tools", err=True)
     if learned.needed > min_runs:
         echo(f"a contract needs {learned.needed} runs, as with {min_runs} too many would break one", err=True)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from toolgauge.authoring.documents import document
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Options, Wanted, learn_recording
+from toolgauge.authoring.learner import Wanted, learn_recording
 from toolgauge.authoring.reference_text import criteria_lines
 from toolgauge.authoring.tasks import Choice, Counted, choose_runs
 from toolgauge.config.model import Config
@@ -183,7 +183,7 @@ def learned(
     if not learner.calls:
         why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
         raise RecordingError(why, hint="`diagnose_recording` shows the reason")
-    found = learner.result(Options(requirements=Requirements(runs=min_runs)))
+    found = learner.result(Requirements(runs=min_runs))
     notes = [
         f"{summary.service or '(no service name)'}: {summary.runs} runs, {summary.calls} calls, "
         f"{counted(summary.criteria, 'criterion', 'criteria')}"

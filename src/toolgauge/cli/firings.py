@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import click
 
-from toolgauge.authoring.backtest_report import Report
-from toolgauge.authoring.firings import Backtest, CountedJudges, Stopwatch
+from toolgauge.authoring.firings import Backtest, CountedJudges, Report, Stopwatch
 from toolgauge.authoring.labels import Labelled, LabelSet, RecordedFeedback
 from toolgauge.cli.check import Asked
 from toolgauge.cli.labels import labels_of

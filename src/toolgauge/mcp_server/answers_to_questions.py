@@ -13,12 +13,11 @@ from typing import Annotated, Literal
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolgauge.authoring.documents import document
+from toolgauge.authoring.documents import criteria_lines, document
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
 from toolgauge.authoring.learner import Wanted, learn_recording
-from toolgauge.authoring.reference_text import criteria_lines
-from toolgauge.authoring.tasks import Choice, Counted, choose_runs
+from toolgauge.authoring.runs import Choice, choose_runs
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
 from toolgauge.mcp_server.plain_text import as_json, cut, joined, within_room
@@ -210,10 +209,9 @@ def expected(
             hint="the person who runs this server shows them with `toolgauge mcp --set redact.values=show`, or calls "
             "`toolgauge expect`; without `passed`, criteria are learned that hold no values",
         )
-    counting = Counted()
-    chooser = choose_runs(work.requests(files), choice, counting, whole.config, whole.criteria)
+    chooser = choose_runs(work.requests(files), choice, whole.config, whole.criteria)
     found = document(
-        chooser.tasks(), tools=counting.tools, case_key=counting.case_key, is_promoted=False, is_one_criterion=False
+        chooser.tasks(), tools=choice.tools, case_key=choice.case_key, is_promoted=False, is_one_criterion=False
     )
     notes = [f"left out: {line}" for line in chooser.left_out]
     notes.append("calls that change state are expected; comments name what was left free, and why")

@@ -11,6 +11,7 @@ from toolgauge.authoring.labels import read_labels
 from toolgauge.authoring.learner import Learner, Wanted, learn_recording
 from toolgauge.cli.main import configuration_options
 from toolgauge.cli.output import reading_progress, write_text
+from toolgauge.config.model import Config
 from toolgauge.model.errors import RecordingError
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import shortened
@@ -89,7 +90,8 @@ def command(
             raise click.UsageError(f"--only takes ATTRIBUTE=VALUE, not `{each}`")
     pairs = tuple((key, value) for key, _, value in (each.partition("=") for each in only))
     wanted = Wanted(pairs, None if label_file is None else read_labels(label_file))
-    learner = learned_from(files, wanted, config_paths, overrides)
+    config, _ = load_for_replay(config_paths, overrides, (), os.environ)
+    learner = learned_from(files, wanted, config)
     if not learner.calls:
         raise RecordingError(
             wanted.why_none() or f"there is no tool call in these recordings ({learner.runs} runs)",
@@ -122,10 +124,7 @@ def command(
     return 0
 
 
-def learned_from(
-    files: Sequence[str], wanted: Wanted, config_paths: Sequence[str], overrides: Sequence[str]
-) -> Learner:
+def learned_from(files: Sequence[str], wanted: Wanted, config: Config) -> Learner:
     """Read recordings as one, with progress, and take the wanted runs."""
-    config, _ = load_for_replay(config_paths, overrides, (), os.environ)
     with reading_progress(files) as reading:
         return learn_recording(reading, wanted, config)

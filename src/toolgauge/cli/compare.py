@@ -21,16 +21,21 @@ from toolgauge.net.admin_client import ask, check_url, not_toolgauge, read_token
 from toolgauge.recordings.comparison import (
     BASE,
     NEW,
+    Answer,
     Filters,
+    Question,
     Versions,
     choose_versions,
     compare,
     set_beside,
 )
 from toolgauge.recordings.comparison_tables import (
+    FailuresByVersion,
     RunUsages,
     comparison_object,
     conclusion,
+    failure_lines,
+    failure_markdown,
     markdown_lines,
     quoted,
     table_lines,
@@ -46,9 +51,7 @@ from toolgauge.recordings.conversation_means import (
     grouping,
     observed_live,
 )
-from toolgauge.recordings.failure_changes import FailuresByVersion, failure_lines, failure_markdown
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.verdict import Answer, Question
 from toolgauge.report.catalogue import Catalogue, CatalogueContent, catalogue_lines, catalogue_markdown
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import printable

@@ -35,14 +35,13 @@ from toolgauge.mcp_server.scored_recordings import (
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recordings.comparison import BASE, FILTERED, NEW, compare, set_beside
+from toolgauge.recordings.comparison import BASE, FILTERED, NEW, Question, Verdict, compare, set_beside
 from toolgauge.recordings.comparison import Filters as StreamFilters
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
 from toolgauge.recordings.conversation_means import Observations
 from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.verdict import Question, Verdict
 from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.terminal import counted, printable
 from toolgauge.report.trajectory_rows import MAX_TEXT, Filters

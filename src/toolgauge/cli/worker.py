@@ -26,20 +26,6 @@ from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, 
 _LOG_GRACE_S = 1.0
 
 
-class _Numbered(logging.Filter):
-    """Shows in each line which worker wrote it."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self._number = number
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Put the number in front of the message."""
-        record.msg = f"worker {self._number}: {record.msg}"
-        record.worker = self._number
-        return True
-
-
 @click.command("worker", hidden=True)
 @configuration_options
 @click.option("--descriptor", type=int, required=True, help="The open socket to the front.")
@@ -68,8 +54,13 @@ def command(
         config, criteria = load_configuration(config_paths, overrides)
         return share(config, number, workers), criteria
 
+    def with_number(record: logging.LogRecord) -> bool:
+        record.msg = f"worker {number}: {record.msg}"
+        record.worker = number
+        return True
+
     log = LogThread()
-    log.addFilter(_Numbered(number))
+    log.addFilter(with_number)
     code = 1
     try:
         code = asyncio.run(_work(end, load, log, workers, partial(FrontLink, hop_id=hop_id, lost_ns=lost)))
@@ -95,11 +86,9 @@ async def _work(
         )
         observer.start(service.metrics, service.worker)
         service.metrics.log_dropped.observe = lambda: {(): log.dropped}
-
-        def adopt(new: Config, _criteria: Sequence[Criterion]) -> None:
-            log_to_stderr(new.log, log)
-
-        reloader = WorkerReloader(service, config, criteria, load=load, adopt_view=adopt)
+        reloader = WorkerReloader(
+            service, config, criteria, load=load, adopt_view=lambda new, _criteria: log_to_stderr(new.log, log)
+        )
         freeze_loaded_objects()
         return await WorkerService(channel, link, service, reloader, observer.control).run()
     except ToolgaugeError as error:

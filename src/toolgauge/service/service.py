@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from toolgauge import plugins
-from toolgauge.backends.score_destination import ScoreDestination
+from toolgauge.backends.score_sender import ScoreDestination
 from toolgauge.config.model import Config
 from toolgauge.export.destination import Undelivered
 from toolgauge.export.recording_file import RecordingFile

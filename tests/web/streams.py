@@ -9,10 +9,10 @@ from tests.watch.support import Traffic
 from toolgauge.export.redact import Redactor
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
-from toolgauge.report.kept import TrajectoryStore
 from toolgauge.service.health import Health
 from toolgauge.watch.watcher import Watcher
 from toolgauge.web.pages import PageGroup, PageRequest, Pages, Running, Shown, Writing
+from toolgauge.web.trajectory_store import TrajectoryStore
 
 
 class AskedWatcher:

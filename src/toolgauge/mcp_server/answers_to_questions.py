@@ -44,10 +44,11 @@ from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_objec
 from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.recordings.verdict import Question, Verdict
-from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.explanations import live_outcome
 from toolgauge.report.terminal import counted, printable
 from toolgauge.report.trajectory_rows import MAX_TEXT, Filters
 from toolgauge.service.pipeline_factory import offline_pipeline
+from toolgauge.web.trajectory_store import KeptTrajectory
 
 _RECORDING = (
     "A recording as `list_recordings` names it: a file, or a directory. Default: all that the server was started with."
@@ -157,7 +158,7 @@ def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None
         if len(meant) == 1:
             return meant[0]
         if meant:
-            named = ", ".join(f"`{one.id}` ({one.outcome})" for one in meant[:_MAX_NAMED])
+            named = ", ".join(f"`{one.id}` ({live_outcome(one.results)})" for one in meant[:_MAX_NAMED])
             message = f"`{cut(wanted, _ID)}` matches {len(meant)} trajectories"
             raise RecordingError(message, hint=f"name one of them: {named}")
     return None

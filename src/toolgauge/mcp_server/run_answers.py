@@ -12,10 +12,9 @@ from toolgauge.mcp_server.scored_recordings import ScoredRecording, Scoring
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import MEANINGS, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.explanations import OriginWriter, failures, figure
+from toolgauge.report.explanations import OriginWriter, failures, figure, live_outcome
 from toolgauge.report.html import iso_moment
 from toolgauge.report.json_objects import judged_call, verdict_objects
-from toolgauge.report.kept import KeptTrajectory
 from toolgauge.report.producer_advice import Advice, advice
 from toolgauge.report.terminal import counted
 from toolgauge.report.text import TextWriter
@@ -81,7 +80,7 @@ def trajectory_list(
         yield f"{found}, from number {offset} on" if offset else found
         for one, described in page[: len(shown)]:
             calls = counted(described.calls, "call")
-            yield f"{one.id}  {one.outcome}  {described.who}  {_started(one)}  {calls}  {described.reason}"
+            yield f"{described.id}  {live_outcome(one.results)}  {described.who}  {_started(one)}  {calls}  {described.reason}"
         if next_offset is not None:
             yield f"more with offset={next_offset}"
         if scored.store.evicted:
@@ -94,7 +93,7 @@ def trajectory_list(
 
 
 def failure_report(
-    name: str, kept: KeptTrajectory, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
+    name: str, kept: Scorecard, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
 ) -> tuple[JsonObject, Iterator[str]]:
     """Explain one trajectory, under one criterion or all, with the calls around the one with this number, counted from 1."""
     trajectory, redactor, calls = kept.trajectory, scoring.redactor, kept.trajectory.calls
@@ -140,7 +139,7 @@ def failure_report(
     def lines() -> Iterator[str]:
         text = TextWriter(redactor, scoring.pass_at)
         yield f"why: {why}"
-        yield from _run_lines(kept, described.who, redactor)
+        yield from _run_lines(kept, described, redactor)
         for result in failed:
             yield from text.verdict(result)
         if passed:
@@ -155,16 +154,16 @@ def failure_report(
     return answer, lines()
 
 
-def _verdicts(kept: KeptTrajectory, failed: Sequence[Result], scoring: Scoring) -> Iterator[JsonObject]:
+def _verdicts(kept: Scorecard, failed: Sequence[Result], scoring: Scoring) -> Iterator[JsonObject]:
     card = Scorecard(trajectory=kept.trajectory, results=tuple(failed), scored_at_ns=kept.scored_at_ns)
     for one, found in zip(failed, verdict_objects(card, scoring.redactor, scoring.pass_at), strict=True):
         found.pop("calls", None)
         yield {**found, "call": None if one.call is None else one.call.order + 1}
 
 
-def _run_lines(kept: KeptTrajectory, who: str, redactor: Redactor) -> Iterator[str]:
+def _run_lines(kept: Scorecard, described: TrajectoryRow, redactor: Redactor) -> Iterator[str]:
     trajectory = kept.trajectory
-    run = f"trajectory {kept.id} of {who}, {_started(kept)}, closed: {trajectory.closed_because}"
+    run = f"trajectory {described.id} of {described.who}, {_started(kept)}, closed: {trajectory.closed_because}"
     yield f"{run}; incomplete: {trajectory.incomplete}" if trajectory.incomplete else run
     for message in trajectory.messages[:_MAX_MESSAGES] if redactor.shows_values else ():
         yield f"{message.role}: {cut(redactor.masked(message.text, _MESSAGE_LENGTH), _MESSAGE_LENGTH)}"
@@ -215,14 +214,14 @@ def _gaps(results: Iterable[Result]) -> Iterator[JsonObject]:
             yield {"criterion": result.criterion, "reason": reason, "meaning": meaning, "explanation": explanation}
 
 
-def _started(kept: KeptTrajectory) -> str:
+def _started(kept: Scorecard) -> str:
     # Producers without a clock write 0.
     return iso_moment(kept.trajectory.start_ns) if kept.trajectory.start_ns > 0 else "no time"
 
 
-def _run_object(kept: KeptTrajectory, described: TrajectoryRow) -> JsonObject:
+def _run_object(kept: Scorecard, described: TrajectoryRow) -> JsonObject:
     """Describe a trajectory; its `outcome` is the worst of its live criteria."""
     found: JsonObject = to_builtins(described)
     known = {name: value for name, value in found.items() if name not in ("time_ns", "word")}
     conversation: JsonObject = {"conversation_id": kept.trajectory.conversation_id, "started": _started(kept)}
-    return {**known, "id": kept.id, "outcome": kept.outcome, **conversation}
+    return {**known, "outcome": live_outcome(kept.results), **conversation}

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.recordings.comparison import Filters, Versions
-from toolgauge.report.failure_groups import FailureGroup, FailureGroups
-from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.failures import FailureGroup, FailureGroups
 from toolgauge.report.markdown import code
 from toolgauge.report.terminal import PLAIN, Style, shortened
 
@@ -57,7 +56,7 @@ class FailuresByVersion:
 
     def add(self, scorecard: Scorecard, version: str, redactor: Redactor) -> None:
         """Add the run of a scorecard."""
-        self._groups.setdefault(version, FailureGroups(redactor)).add(KeptTrajectory.of(scorecard))
+        self._groups.setdefault(version, FailureGroups(redactor)).add(scorecard)
 
     def beside(self, versions: Sequence[Versions], filters: Filters) -> list[FailureChange]:
         """Set the kinds of two versions side by side: new ones first, and frequent ones before rare ones."""

@@ -104,7 +104,7 @@ _MAX_DIFFERENCES = 50
 _MAX_WHERE = 200
 _MAX_VALUE = 400
 _MAX_BRIEF_VALUE = 60
-_FAILED = ("fail", "error")
+FAILED: tuple[OutcomeWord, ...] = ("fail", "error")
 _DEFAULT = "default."
 # Of the failures of one run, those that explain the others come first; criteria that a user wrote come before these.
 _CAUSES = (
@@ -260,6 +260,12 @@ def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
     return "" if least is None else f"passes at {least:g}"
 
 
+def live_outcome(results: Sequence[Result]) -> OutcomeWord:
+    """Return the worst outcome of the live criteria, else `not_evaluated`."""
+    words = {outcome_word(result.outcome) for result in results if result.enforce == "live"}
+    return next((word for word in (*FAILED, "pass") if word in words), "not_evaluated")
+
+
 def deciding(results: Sequence[Result]) -> Sequence[Result]:
     """Leave out shadow criteria, unless there are no others."""
     return [result for result in results if result.enforce == "live"] or results
@@ -267,7 +273,7 @@ def deciding(results: Sequence[Result]) -> Sequence[Result]:
 
 def failures(results: Sequence[Result]) -> list[Result]:
     """Return those that failed, what explains most first."""
-    return sorted((result for result in results if outcome_word(result.outcome) in _FAILED), key=_urgency)
+    return sorted((result for result in results if outcome_word(result.outcome) in FAILED), key=_urgency)
 
 
 def worst_result(results: Sequence[Result]) -> Result | None:

@@ -4,9 +4,9 @@ Figures are copied at one moment, so that sums add up; gaps are found as `toolga
 """
 
 import platform
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Self, TypeAlias
 
 from msgspec import Struct
 
@@ -14,7 +14,6 @@ from toolgauge.export.metric_data import snapshot
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.model.outcomes import MEANINGS
 from toolgauge.report.producer_advice import advice
-from toolgauge.report.trajectory_rows import Gap
 from toolgauge.selfmetrics import drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION
@@ -60,6 +59,9 @@ REPORTED_ERRORS = "toolgauge.calls.told_errors"
 _CRITERION = "gen_ai.evaluation.name"
 _OUTCOME, _WHY = "toolgauge.outcome", "toolgauge.not_evaluated.reason"
 _MOST_PRODUCERS = 50
+
+# Criterion, reason, results that are `not_evaluated` for this reason, and all results of the criterion.
+Gap: TypeAlias = tuple[str, str, int, int]
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -263,14 +265,21 @@ class GapPages(PageGroup):
         trajectories = [kept.trajectory for kept in self._shown.store.newest()]
         producers = advice(trajectories)
         # The most frequent reasons come first.
-        by_reason: dict[str, list[Gap]] = {}
-        for gap in () if running is None else gaps(Figures.of(running.registry)):
-            by_reason.setdefault(gap.reason, []).append(gap)
+        totals, unseen = Counter[str](), Counter[tuple[str, str]]()
+        for figure in () if running is None else Figures.of(running.registry).each("toolgauge.evaluations"):
+            criterion = figure.labels.get(_CRITERION, "")
+            totals[criterion] += int(figure.value)
+            if figure.labels.get(_OUTCOME) == "not_evaluated" and figure.value:
+                unseen[criterion, figure.labels.get(_WHY, "")] += int(figure.value)
+        # The most frequent reasons come first.
+        by_reason: defaultdict[str, list[Gap]] = defaultdict(list)
+        for gap in ranked(totals, unseen):
+            by_reason[gap[1]].append(gap)
         return self._pages.page(
             "gaps.html",
             section="gaps",
             title="Not evaluated",
-            reasons=sorted(by_reason.items(), key=lambda each: -sum(gap.count for gap in each[1])),
+            reasons=sorted(by_reason.items(), key=lambda each: -sum(count for _, _, count, _ in each[1])),
             meanings={str(reason): meaning for reason, meaning in MEANINGS.items()},
             producers=producers[:_MOST_PRODUCERS],
             more_producers=len(producers[_MOST_PRODUCERS:]),
@@ -278,13 +287,7 @@ class GapPages(PageGroup):
         )
 
 
-def gaps(figures: Figures) -> Iterator[Gap]:
-    """Yield the reasons of each criterion, the most frequent first."""
-    of, counts = Counter[str](), Counter[tuple[str, str]]()
-    for figure in figures.each("toolgauge.evaluations"):
-        criterion = figure.labels.get(_CRITERION, "")
-        of[criterion] += int(figure.value)
-        if figure.labels.get(_OUTCOME) == "not_evaluated" and figure.value:
-            counts[criterion, figure.labels.get(_WHY, "")] += int(figure.value)
-    for (criterion, reason), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
-        yield Gap(criterion=criterion, reason=reason, count=count, of=of[criterion])
+def ranked(totals: Counter[str], unseen: Counter[tuple[str, str]]) -> list[Gap]:
+    """Return the gaps, the most frequent first; `totals` counts results by criterion, `unseen` by criterion and reason."""
+    ordered = sorted(unseen.items(), key=lambda entry: (-entry[1], entry[0]))
+    return [(criterion, reason, count, totals[criterion]) for (criterion, reason), count in ordered]

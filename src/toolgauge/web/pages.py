@@ -20,8 +20,8 @@ from toolgauge.model.metrics import MAX_LABEL, MetricRegistry, fit_label
 from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import Templates
-from toolgauge.report.kept import TrajectoryStore
 from toolgauge.service.health import ComponentHealth, Health
+from toolgauge.web.trajectory_store import TrajectoryStore
 
 Section: TypeAlias = Literal["overview", "streams", "trajectories", "agents", "gaps", "health"]
 _NAVIGATION: tuple[tuple[Section, str, str], ...] = (

@@ -25,7 +25,6 @@ from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import static_file
-from toolgauge.report.kept import TrajectoryStore, trajectory_id
 from toolgauge.service.process import Faults, beside
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
@@ -33,6 +32,7 @@ from toolgauge.web.health_pages import GapPages, HealthPages
 from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest, Pages, Running, Shown, Writing
 from toolgauge.web.stream_pages import StreamPages
 from toolgauge.web.trajectory_pages import AgentPages, TrajectoryPages
+from toolgauge.web.trajectory_store import TrajectoryStore, trajectory_id
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (

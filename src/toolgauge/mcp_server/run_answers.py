@@ -12,7 +12,7 @@ from toolgauge.mcp_server.scored_recordings import ScoredRecording, Scoring
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import MEANINGS, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.explanations import OriginWriter, failures, figure, live_outcome
+from toolgauge.report.explanations import failures, figure, live_outcome
 from toolgauge.report.html import iso_moment
 from toolgauge.report.json_objects import judged_call, verdict_objects
 from toolgauge.report.producer_advice import Advice, advice
@@ -108,9 +108,8 @@ def failure_report(
     chains = failing_chains(trajectory, results)
     verdicts = [*_verdicts(kept, failed, scoring)]
     shown_verdicts = list(within_room(verdicts, MAX_JSON // 2))
-    origins = OriginWriter(redactor)
     objects = (
-        {"number": one.order + 1, **judged_call(one, origins.lines(chains.get(one.order)), redactor)}
+        {"number": one.order + 1, **judged_call(one, chains.get(one.order), redactor)}
         for one in calls[first : first + _CALLS]
     )
     passed = [*dict.fromkeys(one.criterion for one in results if outcome_word(one.outcome) == "pass")]

@@ -52,7 +52,7 @@ class TrajectoryDocument:
         *,
         max_trajectories: int = _MAX_TRAJECTORIES,
     ) -> None:
-        """`pass_at` is as in `VerdictWriter`; there is room for `max_trajectories` failed ones and as many others."""
+        """`pass_at` is as in `shown_verdict`; there is room for `max_trajectories` failed ones and as many others."""
         self._path = Path(path)
         self._part = self._path.with_name(f".{self._path.name}.part")
         self._redactor = redactor

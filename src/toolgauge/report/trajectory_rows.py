@@ -172,7 +172,7 @@ class TrajectoryRow(Struct, frozen=True, kw_only=True):
 
 
 def row(scored: Scorecard, redactor: Redactor, pass_at: Mapping[str, float] = {}) -> TrajectoryRow:
-    """Make the row of one trajectory; `pass_at` is as in `VerdictWriter`."""
+    """Make the row of one trajectory; `pass_at` is as in `shown_verdict`."""
     trajectory, results = scored.trajectory, deciding(scored.results)
     worst = worst_result(results)
     failed = failures(results)

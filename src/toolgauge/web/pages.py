@@ -118,7 +118,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """How pages write spans. `trace_url` is a template with `{trace_id}`; `pass_at` is as in `VerdictWriter`."""
+    """How pages write spans. `trace_url` is a template with `{trace_id}`; `pass_at` is as in `shown_verdict`."""
 
     redactor: Redactor
     trace_url: str | None

@@ -73,11 +73,6 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
     q: str = ""
     before: Annotated[int, Meta(ge=0, lt=10**15)] = 0
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether every trajectory matches."""
-        return replace(self, before=0) == Filters()
-
     def matches(self, scored: Scorecard) -> bool:
         """Return whether a trajectory is meant."""
         trajectory, conversation = scored.trajectory, scored.trajectory.conversation_id or ""

@@ -1,6 +1,6 @@
-"""The pages of streams: a list, those with evidence of a drop first, and one stream with its chart."""
+"""The pages of streams: a list, streams with evidence of a drop first, and one stream with its chart."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from shlex import quote
 from typing import Annotated, Literal, TypeAlias, get_args
@@ -25,8 +25,9 @@ Range: TypeAlias = Literal["3h", "1d", "7d", "all"]
 _RANGE_NAMES: tuple[Range, ...] = get_args(Range)
 _RANGES: Mapping[Range, int] = {"3h": 3 * HOUR, "1d": 24 * HOUR, "7d": 7 * 24 * HOUR}
 _RANGE_WORDS: Mapping[Range, str] = {"3h": "3 hours", "1d": "1 day", "7d": "7 days", "all": "everything"}
-# The part of a chart at its end that an alarm may take, so that what was before it is seen.
+# The part of a chart at its end that an alarm may take: the time before it stays visible.
 _OF_AN_ALARM = 0.6
+_ACK_OPTIONS = ("criterion", "service", "environment", "agent", "tool", "level")
 
 
 class StreamFilters(Query, frozen=True, kw_only=True):
@@ -36,11 +37,6 @@ class StreamFilters(Query, frozen=True, kw_only=True):
     criterion: str = ""
     state: Literal["", StreamState] = ""
     page: Annotated[int, Meta(ge=1, lt=10**5)] = 1
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether every stream matches."""
-        return not (self.service or self.criterion or self.state)
 
     def matches(self, status: StreamStatus) -> bool:
         """Return whether a stream is meant."""
@@ -52,7 +48,7 @@ class StreamFilters(Query, frozen=True, kw_only=True):
 
 
 class StreamRow(Struct, frozen=True, kw_only=True):
-    """One stream in the table of all. `drop` is `None` while nothing is known, or learned."""
+    """One stream in the table of all. `drop` is `None` while its detector learns."""
 
     id: str
     status: StreamStatus
@@ -63,7 +59,7 @@ class StreamRow(Struct, frozen=True, kw_only=True):
 
 
 class TraceLink(Struct, frozen=True, kw_only=True):
-    """An example; `page` is its kept trajectory, `url` the trace elsewhere, `None` where there is no such place."""
+    """An example; `page` is its kept trajectory, `url` the trace elsewhere, each `None` if it has none."""
 
     trace_id: str
     page: str | None
@@ -86,7 +82,10 @@ class StreamPages(PageGroup):
         return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
 
     def _all(self, filters: StreamFilters, running: Running) -> str:
-        statuses = sorted(running.ask(lambda watching: watching.statuses()), key=_place)
+        def place(status: StreamStatus) -> tuple[int, float, float, str]:
+            return _STATE_ORDER[status.state], -status.evidence, -(_drop(status) or 0.0), repr(astuple(status.stream))
+
+        statuses = sorted(running.ask(lambda watching: watching.statuses()), key=place)
         found = [status for status in statuses if filters.matches(status)]
         begin = (filters.page - 1) * PAGE_SIZE
         shown = found[begin : begin + PAGE_SIZE]
@@ -126,7 +125,10 @@ class StreamPages(PageGroup):
         history = next(iter(running.ask(lambda watching: watching.histories(streams[:1]))), None) if streams else None
         if history is None:
             return None
-        chosen, status, alarm = _range(request.value("range"), history), history.status, history.alarm
+        lasted_ns = history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
+        # The ranges that differ; none where everything fits into the shortest.
+        ranges = [(name, _RANGE_WORDS[name]) for name in _RANGE_NAMES if name == "all" or _RANGES[name] < lasted_ns]
+        chosen, status, alarm = _range(request.value("range"), history, lasted_ns), history.status, history.alarm
         stream, charts, cause = status.stream, (), ""
         agent = self._shown.catalogue.find(stream.service, stream.environment, stream.agent)
         if history.buckets:
@@ -155,7 +157,7 @@ class StreamPages(PageGroup):
             charts=charts,
             agent_id=agent_id(stream.service, stream.environment, stream.agent),
             range=chosen,
-            ranges=_ranges(history),
+            ranges=ranges if len(ranges) > 1 else (),
             alarm=alarm,
             sentence=None if alarm is None else sentence(alarm),
             causes=() if alarm is None else cause_sentences(alarm),
@@ -186,14 +188,6 @@ def ack_command(stream: Stream) -> str:
     return f"toolgauge ack {' '.join(options)}"
 
 
-_ACK_OPTIONS = ("criterion", "service", "environment", "agent", "tool", "level")
-
-
-def _place(status: StreamStatus) -> tuple[int, float, float, str]:
-    drop = _drop(status)
-    return _STATE_ORDER[status.state], -status.evidence, -(drop or 0.0), repr(astuple(status.stream))
-
-
 def _drop(status: StreamStatus) -> float | None:
     """Return how far the current mean is below the baseline."""
     if status.baseline is None or status.current is None or status.state == "learning":
@@ -201,11 +195,7 @@ def _drop(status: StreamStatus) -> float | None:
     return status.baseline - status.current
 
 
-def _lasted_ns(history: StreamHistory) -> int:
-    return history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
-
-
-def _range(asked: str, history: StreamHistory) -> Range:
+def _range(asked: str, history: StreamHistory, lasted_ns: int) -> Range:
     """Choose the range of a chart: a day by default, less or more during an alarm."""
     if asked in _RANGE_NAMES:
         return next(name for name in _RANGE_NAMES if name == asked)
@@ -216,14 +206,5 @@ def _range(asked: str, history: StreamHistory) -> Range:
     least: Range = "1d" if history.alarm is None else "3h"
     for name, length_ns in _RANGES.items():
         if length_ns >= _RANGES[least] and alarm_ns <= _OF_AN_ALARM * length_ns:
-            return name if length_ns < _lasted_ns(history) else "all"
+            return name if length_ns < lasted_ns else "all"
     return "all"
-
-
-def _ranges(history: StreamHistory) -> Iterator[tuple[Range, str]]:
-    """Yield the ranges that differ; none where everything is one of them."""
-    lasted_ns = _lasted_ns(history)
-    shorter = [name for name in _RANGE_NAMES if _RANGES.get(name, lasted_ns) < lasted_ns]
-    for name in _RANGE_NAMES:
-        if name in shorter or (shorter and name == "all"):
-            yield name, _RANGE_WORDS[name]

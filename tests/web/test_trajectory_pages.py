@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory, trajectory_result
 from tests.web.html_reader import Html
-from tests.web.streams import pages
+from tests.web.streams import TEMPLATES
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import CallError, ToolDefinition
@@ -22,7 +22,7 @@ from toolgauge.report.trajectory_rows import Filters
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.pages import PageRequest, Shown, Writing
-from toolgauge.web.trajectory_pages import TrajectoryPages, options
+from toolgauge.web.trajectory_pages import options, overview, trajectories
 from toolgauge.web.trajectory_store import TrajectoryStore
 
 DEMO = Path(__file__).parents[2] / "src/toolgauge/demo"
@@ -67,10 +67,10 @@ def page(
     for card in cards:
         store.add(card)
     writing = Writing(redactor=Redactor(show_values=show_values), trace_url=trace_url)
-    routes = TrajectoryPages(pages(), Shown(store, writing)).routes()
+    shown = Shown(store, writing, templates=TEMPLATES)
     parts = tuple(part for part in path.split("/") if part)
     asked = PageRequest(path=parts, query={name: (value,) for name, value in query.items()})
-    html = routes["/" + "".join(parts[:1])](asked)
+    html = trajectories(shown, asked) if parts else overview(shown, asked)
     assert html is not None
     # As it is sent.
     html.encode()
@@ -215,15 +215,13 @@ def test_failing_call_has_the_origins_of_its_values():
 
 def test_pages_of_the_list_follow_each_other_without_a_gap_while_others_come():
     store = TrajectoryStore(200, 1 << 34)
-    routes = TrajectoryPages(
-        pages(), Shown(store, Writing(redactor=Redactor(show_values=True), trace_url=None))
-    ).routes()
+    shown = Shown(store, Writing(redactor=Redactor(show_values=True), trace_url=None), templates=TEMPLATES)
 
     def add(number: int) -> None:
         store.add(scorecard(trajectory_result(passed()), of=replace(trajectory(call()), trace_id=f"{number:032x}")))
 
     def listed(before: str) -> tuple[list[int], str | None]:
-        html = routes["/trajectories"](PageRequest(path=("trajectories",), query={"before": (before,)}))
+        html = trajectories(shown, PageRequest(path=("trajectories",), query={"before": (before,)}))
         older = re.search(r"before=(\d+)\">Older", html or "")
         return [int(found, 16) for found in re.findall(r"/trajectories/(\w{32})", html or "")], older and older[1]
 

@@ -15,7 +15,7 @@ from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
 from toolgauge.web.chart import NARROW, WIDE, Sparkline, draw, sparkline
-from toolgauge.web.pages import Page, PageGroup, PageRequest, Running, agent_id
+from toolgauge.web.pages import PageRequest, Running, Shown, agent_id
 
 PAGE_SIZE = 50
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
@@ -66,114 +66,113 @@ class TraceLink(Struct, frozen=True, kw_only=True):
     url: str | None
 
 
-class StreamPages(PageGroup):
-    """Shows the streams of the detectors. Without `watch.enabled` the pages name that switch."""
+def streams(shown: Shown, request: PageRequest) -> str | None:
+    """Show all streams, or one; without `watch.enabled` name that switch."""
+    running, parts = shown.running, len(request.path)
+    if running is not None and running.watching is not None and parts < 3:
+        return _all(shown, running, request) if parts < 2 else _one(shown, running, request)
+    if parts > 1:
+        return None
+    return shown.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
 
-    def routes(self) -> Mapping[str, Page]:
-        """Return the pages by the first part of their path."""
-        return {"/streams": self._streams}
 
-    def _streams(self, request: PageRequest) -> str | None:
-        running, parts = self._shown.running, len(request.path)
-        if running is not None and running.watching is not None and parts < 3:
-            return self._all(StreamFilters.of(request.query), running) if parts < 2 else self._one(request, running)
-        if parts > 1:
-            return None
-        return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
+def _all(shown: Shown, running: Running, request: PageRequest) -> str:
+    filters = StreamFilters.of(request.query)
 
-    def _all(self, filters: StreamFilters, running: Running) -> str:
-        def place(status: StreamStatus) -> tuple[int, float, float, str]:
-            return _STATE_ORDER[status.state], -status.evidence, -(_drop(status) or 0.0), repr(astuple(status.stream))
+    def place(status: StreamStatus) -> tuple[int, float, float, str]:
+        return _STATE_ORDER[status.state], -status.evidence, -(_drop(status) or 0.0), repr(astuple(status.stream))
 
-        statuses = sorted(running.ask(lambda watching: watching.statuses()), key=place)
-        found = [status for status in statuses if filters.matches(status)]
-        begin = (filters.page - 1) * PAGE_SIZE
-        shown = found[begin : begin + PAGE_SIZE]
-        found_histories = running.ask(lambda watching: watching.histories([one.stream for one in shown]))
-        histories = {history.status.stream: history for history in found_histories}
-        rows: list[StreamRow] = []
-        for status in shown:
-            history = histories.get(status.stream)
-            arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
-            row = StreamRow(
-                id=stream_id(status.stream),
-                status=status,
-                drop=_drop(status),
-                missing=0 if history is None else history.missing,
-                versions=tuple(arm.version for arm in arms if arm.version),
-                spark=None if history is None else sparkline(history),
-            )
-            rows.append(row)
-        return self._pages.page(
-            "streams.html",
-            section="streams",
-            title="Streams",
-            rows=rows,
-            filters=filters,
-            total=len(statuses),
-            found=len(found),
-            first=begin + 1,
-            has_more=begin + PAGE_SIZE < len(found),
-            counts={state: sum(status.state == state for status in statuses) for state in _STATES},
-            services=sorted({visible(status.stream.service) for status in statuses if status.stream.service}),
-            criteria=sorted({status.stream.criterion for status in statuses}),
-        )
-
-    def _one(self, request: PageRequest, running: Running) -> str | None:
-        statuses = running.ask(lambda watching: watching.statuses())
-        streams = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
-        history = next(iter(running.ask(lambda watching: watching.histories(streams[:1]))), None) if streams else None
-        if history is None:
-            return None
-        lasted_ns = history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
-        # The ranges that differ; none where everything fits into the shortest.
-        ranges = [(name, _RANGE_WORDS[name]) for name in _RANGE_NAMES if name == "all" or _RANGES[name] < lasted_ns]
-        chosen, status, alarm = _range(request.value("range"), history, lasted_ns), history.status, history.alarm
-        stream, charts, cause = status.stream, (), ""
-        agent = self._shown.catalogue.find(stream.service, stream.environment, stream.agent)
-        if history.buckets:
-            start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
-            start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
-            changes = () if agent is None else tuple(agent.changes(stream.tool))
-            charts = tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))
-        if alarm is not None and alarm.causes:
-            # The filter that finds the trajectories with the new value.
-            change = alarm.causes[0].changes[0]
-            whose = "" if change.of is None else f" {change.of}"
-            cause = urlencode({"run_property": f"{change.property}{whose}={change.after}"})
-        tools = "all tools" if stream.level == "call" else "whole runs"
-        whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
-        named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
-        # Trajectories of the stream, during an alarm those that failed.
-        filters = {"outcome": None if alarm is None else "failed", **named}
-        return self._pages.page(
-            "stream.html",
-            section="streams",
-            title=f"{stream.criterion} of {stream.tool or tools}{whose}",
-            id=request.path[1],
+    statuses = sorted(running.ask(lambda watching: watching.statuses()), key=place)
+    found = [status for status in statuses if filters.matches(status)]
+    begin = (filters.page - 1) * PAGE_SIZE
+    on_page = found[begin : begin + PAGE_SIZE]
+    found_histories = running.ask(lambda watching: watching.histories([one.stream for one in on_page]))
+    histories = {history.status.stream: history for history in found_histories}
+    rows: list[StreamRow] = []
+    for status in on_page:
+        history = histories.get(status.stream)
+        arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
+        row = StreamRow(
+            id=stream_id(status.stream),
             status=status,
-            history=history,
             drop=_drop(status),
-            charts=charts,
-            agent_id=agent_id(stream.service, stream.environment, stream.agent),
-            range=chosen,
-            ranges=ranges if len(ranges) > 1 else (),
-            alarm=alarm,
-            sentence=None if alarm is None else sentence(alarm),
-            causes=() if alarm is None else cause_sentences(alarm),
-            cause=cause,
-            past=tuple(reversed(history.past)),
-            before=self._links(() if alarm is None else alarm.before),
-            after=self._links(() if alarm is None else alarm.after),
-            ack=ack_command(stream),
-            trajectories=urlencode({name: value for name, value in filters.items() if value}),
+            missing=0 if history is None else history.missing,
+            versions=tuple(arm.version for arm in arms if arm.version),
+            spark=None if history is None else sparkline(history),
         )
+        rows.append(row)
+    return shown.page(
+        "streams.html",
+        section="streams",
+        title="Streams",
+        rows=rows,
+        filters=filters,
+        total=len(statuses),
+        found=len(found),
+        first=begin + 1,
+        has_more=begin + PAGE_SIZE < len(found),
+        counts={state: sum(status.state == state for status in statuses) for state in _STATES},
+        services=sorted({visible(status.stream.service) for status in statuses if status.stream.service}),
+        criteria=sorted({status.stream.criterion for status in statuses}),
+    )
 
-    def _links(self, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
-        pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in self._shown.store.newest()}
-        trace_url = self._shown.writing.trace_url
-        links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}
-        return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
+
+def _one(shown: Shown, running: Running, request: PageRequest) -> str | None:
+    statuses = running.ask(lambda watching: watching.statuses())
+    found = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
+    history = next(iter(running.ask(lambda watching: watching.histories(found[:1]))), None) if found else None
+    if history is None:
+        return None
+    lasted_ns = history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
+    # The ranges that differ; none where everything fits into the shortest.
+    ranges = [(name, _RANGE_WORDS[name]) for name in _RANGE_NAMES if name == "all" or _RANGES[name] < lasted_ns]
+    chosen, status, alarm = _range(request.value("range"), history, lasted_ns), history.status, history.alarm
+    stream, charts, cause = status.stream, (), ""
+    agent = shown.catalogue.find(stream.service, stream.environment, stream.agent)
+    if history.buckets:
+        start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
+        start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
+        changes = () if agent is None else tuple(agent.changes(stream.tool))
+        charts = tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))
+    if alarm is not None and alarm.causes:
+        # The filter that finds the trajectories with the new value.
+        change = alarm.causes[0].changes[0]
+        whose = "" if change.of is None else f" {change.of}"
+        cause = urlencode({"run_property": f"{change.property}{whose}={change.after}"})
+    tools = "all tools" if stream.level == "call" else "whole runs"
+    whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
+    named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
+    # Trajectories of the stream, during an alarm those that failed.
+    filters = {"outcome": None if alarm is None else "failed", **named}
+    return shown.page(
+        "stream.html",
+        section="streams",
+        title=f"{stream.criterion} of {stream.tool or tools}{whose}",
+        id=request.path[1],
+        status=status,
+        history=history,
+        drop=_drop(status),
+        charts=charts,
+        agent_id=agent_id(stream.service, stream.environment, stream.agent),
+        range=chosen,
+        ranges=ranges if len(ranges) > 1 else (),
+        alarm=alarm,
+        sentence=None if alarm is None else sentence(alarm),
+        causes=() if alarm is None else cause_sentences(alarm),
+        cause=cause,
+        past=tuple(reversed(history.past)),
+        before=_links(shown, () if alarm is None else alarm.before),
+        after=_links(shown, () if alarm is None else alarm.after),
+        ack=ack_command(stream),
+        trajectories=urlencode({name: value for name, value in filters.items() if value}),
+    )
+
+
+def _links(shown: Shown, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
+    pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in shown.store.newest()}
+    trace_url = shown.writing.trace_url
+    links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}
+    return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
 
 
 def stream_id(stream: Stream) -> str:

@@ -1,7 +1,7 @@
 """The pages of trajectories (an overview, the latest ones, and each of them) and of agents, with what a run that passed takes."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -19,7 +19,7 @@ from toolgauge.report.trajectory_rows import MAX_TEXT, UNKNOWN_SERVICE, Filters,
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 from toolgauge.score.selection import was_stopped
 from toolgauge.web.health_pages import REPORTED_ERRORS, Figures, Gap, ranked
-from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest, agent_id
+from toolgauge.web.pages import BusyError, PageRequest, Shown, agent_id
 from toolgauge.web.stream_pages import stream_id
 from toolgauge.web.trajectory_store import KeptTrajectory
 
@@ -39,93 +39,90 @@ _FIELDS = {
 }
 
 
-class TrajectoryPages(PageGroup):
-    """Shows the trajectories that are kept."""
+def overview(shown: Shown, _request: PageRequest) -> str | None:
+    """Show the latest failures, gaps, services and alarms."""
+    newest = shown.store.newest()
+    running, found = shown.running, _gaps(newest)
+    statuses, is_busy = (), False
+    try:
+        statuses = () if running is None else running.ask(lambda watching: watching.statuses())
+    except BusyError:
+        is_busy = True
+    # The streams in alarm by incident, with their ids, the newest incident first.
+    incidents: defaultdict[str, list[tuple[str, StreamStatus]]] = defaultdict(list)
+    for status in sorted((one for one in statuses if one.state == "alarm"), key=lambda one: -(one.since_ns or 0)):
+        incidents[status.incident].append((stream_id(status.stream), status))
+    figures = Figures({}) if running is None else Figures.of(running.registry)
+    failures = FailureGroups(shown.writing.redactor)
+    for kept in newest:
+        failures.add(kept)
+    groups = failures.groups()
+    return shown.page(
+        "overview.html",
+        section="overview",
+        title="Overview",
+        total=len(newest),
+        incidents=[*incidents.values()],
+        is_busy=is_busy,
+        failures=groups[:_FAILURES],
+        more_failures=max(0, len(groups) - _FAILURES),
+        gaps=found[:_GAPS],
+        more_gaps=max(0, len(found) - _GAPS),
+        services=_services(newest)[:_SERVICES],
+        reported_errors=figures.total(REPORTED_ERRORS),
+        uncounted_errors=figures.total(REPORTED_ERRORS, outcome="pass"),
+        ports=() if running is None else running.ports(),
+    )
 
-    def routes(self) -> Mapping[str, Page]:
-        """Return the pages by the first part of their path."""
-        return {"/": self._overview, "/trajectories": self._trajectories}
 
-    def _overview(self, _request: PageRequest) -> str | None:
-        newest = self._shown.store.newest()
-        running, found = self._shown.running, _gaps(newest)
-        statuses, is_busy = (), False
-        try:
-            statuses = () if running is None else running.ask(lambda watching: watching.statuses())
-        except BusyError:
-            is_busy = True
-        # The streams in alarm by incident, with their ids, the newest incident first.
-        incidents: defaultdict[str, list[tuple[str, StreamStatus]]] = defaultdict(list)
-        for status in sorted((one for one in statuses if one.state == "alarm"), key=lambda one: -(one.since_ns or 0)):
-            incidents[status.incident].append((stream_id(status.stream), status))
-        figures = Figures({}) if running is None else Figures.of(running.registry)
-        failures = FailureGroups(self._shown.writing.redactor)
-        for kept in newest:
-            failures.add(kept)
-        groups = failures.groups()
-        return self._pages.page(
-            "overview.html",
-            section="overview",
-            title="Overview",
-            total=len(newest),
-            incidents=[*incidents.values()],
-            is_busy=is_busy,
-            failures=groups[:_FAILURES],
-            more_failures=max(0, len(groups) - _FAILURES),
-            gaps=found[:_GAPS],
-            more_gaps=max(0, len(found) - _GAPS),
-            services=_services(newest)[:_SERVICES],
-            reported_errors=figures.total(REPORTED_ERRORS),
-            uncounted_errors=figures.total(REPORTED_ERRORS, outcome="pass"),
-            ports=() if running is None else running.ports(),
-        )
+def trajectories(shown: Shown, request: PageRequest) -> str | None:
+    """Show the latest trajectories, or one."""
+    if len(request.path) > 1:
+        return _one(shown, request) if len(request.path) == 2 else None
+    filters = Filters.of(request.query)
+    newest = shown.store.newest()
+    matching = [kept for kept in newest if filters.matches(kept)]
+    rest = [kept for kept in matching if not filters.before or kept.number < filters.before]
+    on_page = rest[:_PAGE_SIZE]
+    redactor, running = shown.writing.redactor, shown.running
+    return shown.page(
+        "trajectories.html",
+        section="trajectories",
+        title="Trajectories",
+        rows=[row(one, redactor) for one in on_page],
+        filters=filters,
+        options=options(filters, newest),
+        found=len(matching),
+        older=replace(filters, before=on_page[-1].number) if len(rest) > _PAGE_SIZE else None,
+        total=len(newest),
+        ports=() if running is None else running.ports(),
+    )
 
-    def _trajectories(self, request: PageRequest) -> str | None:
-        if len(request.path) > 1:
-            return self._one(request) if len(request.path) == 2 else None
-        filters = Filters.of(request.query)
-        newest = self._shown.store.newest()
-        matching = [kept for kept in newest if filters.matches(kept)]
-        rest = [kept for kept in matching if not filters.before or kept.number < filters.before]
-        shown = rest[:_PAGE_SIZE]
-        redactor, running = self._shown.writing.redactor, self._shown.running
-        return self._pages.page(
-            "trajectories.html",
-            section="trajectories",
-            title="Trajectories",
-            rows=[row(one, redactor) for one in shown],
-            filters=filters,
-            options=options(filters, newest),
-            found=len(matching),
-            older=replace(filters, before=shown[-1].number) if len(rest) > _PAGE_SIZE else None,
-            total=len(newest),
-            ports=() if running is None else running.ports(),
-        )
 
-    def _one(self, request: PageRequest) -> str | None:
-        store, writing = self._shown.store, self._shown.writing
-        kept = store.find(request.path[1])
-        if kept is None:
-            return None
-        asked, trajectory = request.value("call"), kept.trajectory
-        number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None
-        writer = TrajectoryWriter(writing.redactor, writing.pass_at)
-        same = [one for one in store.newest() if one.trajectory.service == trajectory.service]
-        return self._pages.page(
-            "trajectory.html",
-            section="trajectories",
-            title=f"Trajectory of {(trajectory.service or 'an unknown service')[:80]}",
-            id=kept.id,
-            scored_at_ns=kept.scored_at_ns,
-            **head(trajectory),
-            shown=writer.shown(trajectory, kept.results, number),
-            links=trace_links((trajectory.trace_id,), writing.trace_url),
-            agent_id=agent_id(
-                trajectory.service, trajectory.resource.get(ENVIRONMENT), next(iter(trajectory.agents), None)
-            ),
-            newer=next((one for one in reversed(same) if one.number > kept.number), None),
-            older=next((one for one in same if one.number < kept.number), None),
-        )
+def _one(shown: Shown, request: PageRequest) -> str | None:
+    store, writing = shown.store, shown.writing
+    kept = store.find(request.path[1])
+    if kept is None:
+        return None
+    asked, trajectory = request.value("call"), kept.trajectory
+    number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None
+    writer = TrajectoryWriter(writing.redactor, writing.pass_at)
+    same = [one for one in store.newest() if one.trajectory.service == trajectory.service]
+    return shown.page(
+        "trajectory.html",
+        section="trajectories",
+        title=f"Trajectory of {(trajectory.service or 'an unknown service')[:80]}",
+        id=kept.id,
+        scored_at_ns=kept.scored_at_ns,
+        **head(trajectory),
+        shown=writer.shown(trajectory, kept.results, number),
+        links=trace_links((trajectory.trace_id,), writing.trace_url),
+        agent_id=agent_id(
+            trajectory.service, trajectory.resource.get(ENVIRONMENT), next(iter(trajectory.agents), None)
+        ),
+        newer=next((one for one in reversed(same) if one.number > kept.number), None),
+        older=next((one for one in same if one.number < kept.number), None),
+    )
 
 
 def options(filters: Filters, newest: Sequence[Scorecard]) -> list[tuple[str, str, str, list[str]]]:
@@ -185,46 +182,42 @@ def _services(newest: Sequence[KeptTrajectory]) -> list[dict[str, object]]:
     ]
 
 
-class AgentPages(PageGroup):
-    """Shows the catalogue of agents."""
+def agents_json(shown: Shown, request: PageRequest) -> str | None:
+    """Return the catalogue of agents as JSON."""
+    return None if len(request.path) > 1 else msgspec.json.encode(shown.catalogue.content()).decode()
 
-    def routes(self) -> Mapping[str, Page]:
-        """Return the pages by the first part of their path."""
-        return {"/agents": self._agents, "/agents.json": self._json}
 
-    def _json(self, request: PageRequest) -> str | None:
-        return None if len(request.path) > 1 else msgspec.json.encode(self._shown.catalogue.content()).decode()
-
-    def _agents(self, request: PageRequest) -> str | None:
-        content = self._shown.catalogue.content()
-        rows = [
-            (agent_id(one.service, one.environment, one.agent), one, [of_success(one.usage, each) for each in MEASURES])
-            for one in content.agents
-        ]
-        if len(request.path) < 2:
-            return self._pages.page(
-                "agents.html",
-                section="agents",
-                title="Agents",
-                rows=rows,
-                left_out=content.left_out,
-                names_success=any(agent.usage.names_success for agent in content.agents),
-            )
-        row = next((row for row in rows if row[0] == request.path[1]), None) if len(request.path) == 2 else None
-        if row is None:
-            return None
-        _, agent, takes = row
-        return self._pages.page(
-            "agent.html",
+def agents(shown: Shown, request: PageRequest) -> str | None:
+    """Show the catalogue of agents, or one."""
+    content = shown.catalogue.content()
+    rows = [
+        (agent_id(one.service, one.environment, one.agent), one, [of_success(one.usage, each) for each in MEASURES])
+        for one in content.agents
+    ]
+    if len(request.path) < 2:
+        return shown.page(
+            "agents.html",
             section="agents",
-            title=f"Agent {agent.agent[:60] or 'without a name'}",
-            agent=agent,
-            takes=takes,
-            passed=passed_words(agent.usage),
-            tools=[(tool, _query(agent, tool=tool.tool)) for tool in agent.tools],
-            query=_query(agent),
-            of_service=urlencode({"service": agent.service}),
+            title="Agents",
+            rows=rows,
+            left_out=content.left_out,
+            names_success=any(agent.usage.names_success for agent in content.agents),
         )
+    row = next((row for row in rows if row[0] == request.path[1]), None) if len(request.path) == 2 else None
+    if row is None:
+        return None
+    _, agent, takes = row
+    return shown.page(
+        "agent.html",
+        section="agents",
+        title=f"Agent {agent.agent[:60] or 'without a name'}",
+        agent=agent,
+        takes=takes,
+        passed=passed_words(agent.usage),
+        tools=[(tool, _query(agent, tool=tool.tool)) for tool in agent.tools],
+        query=_query(agent),
+        of_service=urlencode({"service": agent.service}),
+    )
 
 
 def _query(agent: CataloguedAgent, **more: str) -> str:

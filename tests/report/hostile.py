@@ -1,6 +1,6 @@
 """Rows as a hostile client would have them, and plain ones."""
 
-from toolgauge.report.failures import FailureGroup, FailureKind
+from toolgauge.report.failed_runs import FailureGroup, FailureKind
 from toolgauge.report.findings import Check, CriterionCounts, Finding, Report, Row
 
 # Markup, a mention, a link, a command, control characters, a lone surrogate, a character that XML does not have.

@@ -18,7 +18,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, Outcome, Scored, outcome_word
 from toolgauge.report.explanations import comparison, figure, shown_difference
-from toolgauge.report.failures import Baseline, Exemptions
+from toolgauge.report.failed_runs import Baseline, Exemptions
 from toolgauge.report.findings import CriterionCounts, Report, Row, finding
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import Style, indented, outcome_styled, printable

@@ -21,7 +21,7 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.report.failures import Baseline, Exemptions
+from toolgauge.report.failed_runs import Baseline, Exemptions
 from toolgauge.report.findings import FAIL_ON, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects, verdict_objects
 from toolgauge.report.streams import echo, echo_fitted, is_terminal

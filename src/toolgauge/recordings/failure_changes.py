@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.recordings.comparison import Filters, Versions
-from toolgauge.report.failures import FailureGroup, FailureGroups
+from toolgauge.report.failed_runs import FailureGroup, FailureGroups
 from toolgauge.report.markdown import code
 from toolgauge.report.terminal import PLAIN, Style, shortened
 

@@ -18,8 +18,8 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, Outcome, Scored, outcome_word
 from toolgauge.report.explanations import comparison, figure, shown_difference
-from toolgauge.report.failed_runs import Baseline, Exemptions
 from toolgauge.report.findings import CriterionCounts, Report, Row, finding
+from toolgauge.report.run_failures import Baseline, Exemptions
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import Style, indented, outcome_styled, printable
 from toolgauge.service.pipeline_factory import redactor

@@ -10,8 +10,8 @@ import msgspec
 
 from toolgauge.cases.case import holds_cases
 from toolgauge.cli.main import configuration_options, criteria_option
-from toolgauge.report.failed_runs import Baseline
 from toolgauge.report.findings import FAIL_ON
+from toolgauge.report.run_failures import Baseline
 from toolgauge.report.streams import echo_fitted
 from toolgauge.report.terminal import printable
 

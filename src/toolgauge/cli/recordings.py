@@ -21,9 +21,9 @@ from toolgauge.model.trajectory import Trajectory
 from toolgauge.pipeline.pipeline import Pipeline
 from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.report.failed_runs import Baseline, Exemptions
 from toolgauge.report.findings import FAIL_ON, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects, verdict_objects
+from toolgauge.report.run_failures import Baseline, Exemptions
 from toolgauge.report.streams import echo, echo_fitted, is_terminal
 from toolgauge.report.terminal import fitted, printable
 from toolgauge.report.text import TextWriter, trajectory_head

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.recordings.comparison import Filters, Versions
-from toolgauge.report.failed_runs import FailureGroup, FailureGroups
 from toolgauge.report.markdown import code
+from toolgauge.report.run_failures import FailureGroup, FailureGroups
 from toolgauge.report.terminal import PLAIN, Style, shortened
 
 # In the order in which they are shown.

@@ -20,8 +20,8 @@ from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.report.explanations import FAILED, live_outcome
-from toolgauge.report.failed_runs import FailureGroups
 from toolgauge.report.html import Templates, static_file, visible
+from toolgauge.report.run_failures import FailureGroups
 from toolgauge.report.trajectory_rows import row, trajectory_id
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 

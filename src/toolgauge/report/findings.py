@@ -22,7 +22,7 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.plain_words import with_cause
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import figure
-from toolgauge.report.failed_runs import FailureGroup, FailureGroups
+from toolgauge.report.run_failures import FailureGroup, FailureGroups
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, percent, printable
 from toolgauge.score.criterion import Criterion
 

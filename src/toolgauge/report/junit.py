@@ -6,8 +6,8 @@ Readers drop test cases with the same `classname` and `name`, so names are count
 from collections import Counter, defaultdict
 from xml.etree import ElementTree as ET
 
-from toolgauge.report.failed_runs import group_line
 from toolgauge.report.findings import Finding, Report, Row
+from toolgauge.report.run_failures import group_line
 from toolgauge.report.terminal import printable, shortened
 
 _GATE = "gate"

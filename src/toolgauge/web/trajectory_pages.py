@@ -13,8 +13,8 @@ from toolgauge.model.outcomes import NotEvaluated, Scorecard
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.regressions import StreamStatus
 from toolgauge.report.catalogue import CataloguedAgent, of_success, passed_words
-from toolgauge.report.failed_runs import FailureGroups
 from toolgauge.report.html import visible
+from toolgauge.report.run_failures import FailureGroups
 from toolgauge.report.trajectory_rows import MAX_TEXT, UNKNOWN_SERVICE, Filters, row
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 from toolgauge.score.selection import was_stopped

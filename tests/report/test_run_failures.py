@@ -16,7 +16,7 @@ from tests.rows import each_row
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Outcome, Result, Scorecard, Scored, Side
-from toolgauge.report.failed_runs import FailureGroup, FailureGroups, FailureKind, failure_kind
+from toolgauge.report.run_failures import FailureGroup, FailureGroups, FailureKind, failure_kind
 from toolgauge.web.trajectory_store import TrajectoryStore
 
 

@@ -16,7 +16,7 @@ from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored
 from toolgauge.model.trajectory import Message, Trajectory
 from toolgauge.report.findings import Report, Row, finding
 from toolgauge.report.json_objects import trajectory_object, verdict_objects
-from toolgauge.report.junit import junit
+from toolgauge.report.junit_and_sarif import junit
 from toolgauge.report.markdown import markdown
 from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion, NoReference

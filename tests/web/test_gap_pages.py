@@ -62,10 +62,10 @@ def test_the_page_and_the_doctor_agree_on_recorded_traffic(folder: str, scenario
         for missing in each.missing
     }
     by_page = {
-        (each.service, each.scope, f"no {missing.name}", one.remedy.how)
+        (each.producer.service, each.producer.scope, f"no {missing.name}", remedy.how)
         for each in advice(closed(paths))
-        for one in each.advice
-        for missing in one.missing
+        for remedy, group in each.missing.items()
+        for missing in group
     }
     assert by_page == by_doctor
 

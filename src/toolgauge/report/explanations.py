@@ -241,7 +241,10 @@ def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
 def live_outcome(results: Sequence[Result]) -> OutcomeWord:
     """Return the worst outcome of the live criteria, else `not_evaluated`."""
     words = {outcome_word(result.outcome) for result in results if result.enforce == "live"}
-    return next((word for word in _WORST_FIRST if word in words), "not_evaluated")
+    for word in _WORST_FIRST:
+        if word in words:
+            return word
+    return "not_evaluated"
 
 
 def deciding(results: Sequence[Result]) -> Sequence[Result]:

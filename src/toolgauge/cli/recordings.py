@@ -22,7 +22,7 @@ from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.findings import FAIL_ON, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects, verdict_objects
-from toolgauge.report.known_failures import Baseline, Exemptions
+from toolgauge.report.run_failures import Baseline, Exemptions
 from toolgauge.report.streams import echo, echo_fitted, is_terminal
 from toolgauge.report.terminal import fitted, printable
 from toolgauge.report.text import TextWriter, trajectory_head

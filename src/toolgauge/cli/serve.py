@@ -21,7 +21,6 @@ from toolgauge.net.listen import check_endpoints
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.report.catalogue import Catalogue
-from toolgauge.report.kept import ADMITTED_PER_SECOND
 from toolgauge.report.streams import is_terminal
 from toolgauge.score.criterion import Criterion
 from toolgauge.score.unmatched import without_effect
@@ -36,6 +35,7 @@ from toolgauge.service.workers.front import Front, number_of_workers
 from toolgauge.service.workers.redistribution import take_over_journals
 from toolgauge.service.workers.worker_observations import Viewers
 from toolgauge.settings import file_path, split_address
+from toolgauge.web.trajectory_store import ADMITTED_PER_SECOND
 from toolgauge.web.view import WebView
 
 _LOG = logging.getLogger("toolgauge")

@@ -223,7 +223,15 @@ class AdminEndpoint(HttpEndpoint):
     async def _of_regressions(self, request: web.BaseRequest) -> object:
         if request.path not in _PATHS:
             raise _Refused(404, "no such path; there is `/`, `/status`, `/streams`, `/comparison` and `/ack`")
-        self._admit(request)
+        if not self._has_token:
+            if not is_loopback(self._host):
+                raise _Refused(
+                    403,
+                    "the admin endpoint listens beyond loopback and has no `admin.auth`: without a token there is only "
+                    "`/` and `/status`",
+                )
+            if not is_own_host(request.headers.get("Host", ""), self._host):
+                raise _Refused(403, "the Host header does not name this machine: ask `localhost`")
         watching = self._watching
         if watching is None:
             raise _Refused(404, "nothing is watched for regressions: `watch.enabled` is false")
@@ -239,18 +247,6 @@ class AdminEndpoint(HttpEndpoint):
                         return {"acknowledged": await watching.acknowledge(filters)}
         except TimeoutError as error:
             raise _Refused(503, "the worker is busy and did not answer in time") from error
-
-    def _admit(self, request: web.BaseRequest) -> None:
-        if self._has_token:
-            return
-        if not is_loopback(self._host):
-            raise _Refused(
-                403,
-                "the admin endpoint listens beyond loopback and has no `admin.auth`: without a token there is only "
-                "`/` and `/status`",
-            )
-        if not is_own_host(request.headers.get("Host", ""), self._host):
-            raise _Refused(403, "the Host header does not name this machine: ask `localhost`")
 
 
 async def _filters(request: web.BaseRequest) -> dict[str, str]:

@@ -51,12 +51,19 @@ class MergedRegistry(MetricRegistry):
         self._left: dict[int, tuple[float, dict[str, float]]] = {}
 
     def take(self, worker: int, sent: Iterable[Metric]) -> None:
-        """Replace the metrics of a worker."""
+        """Replace the metrics of a worker; its predecessor's spans that it took up count once."""
         metrics = {metric.name: metric for metric in sent}
         with self.lock:
-            left = self._left.pop(worker, None)
-            if left is not None:
-                self._settle(worker, *left, recovered=_value(metrics, RECOVERED))
+            if worker in self._left:
+                # The successor counts the spans that it took up as received; the others had been sent.
+                held, queued = self._left.pop(worker)
+                lefts = [held + value for value in queued.values()] or [held]
+                counted_again = min(_value(metrics, RECOVERED), *lefts)
+                self._add(worker, _RECEIVED, -counted_again)
+                if not queued:
+                    self._add(worker, ("consumed", "", ""), held - counted_again)
+                for name, value in queued.items():
+                    self._add(worker, ("forwarded", "", name), held + value - counted_again)
             self._of_workers[worker] = metrics
 
     def bury(self, worker: int, *, accepted: int, refused: int, keeps: bool) -> float:
@@ -106,16 +113,6 @@ class MergedRegistry(MetricRegistry):
             queued = _sums(queued, {(name,): value for name, value in waiting.items()})
         gauges = Gauge(name=HELD, unit="{span}", description="", cells={(): held})
         return {HELD: gauges, QUEUED: replace(gauges, name=QUEUED, labels=("toolgauge.destination",), cells=queued)}
-
-    def _settle(self, worker: int, held: float, queued: Mapping[str, float], *, recovered: float) -> None:
-        """Hand a dead worker's spans to its successor, which counts as received those it took up; the others had been sent."""
-        lefts = [held + value for value in queued.values()] or [held]
-        counted_again = min(recovered, *lefts)
-        self._add(worker, _RECEIVED, -counted_again)
-        if not queued:
-            self._add(worker, ("consumed", "", ""), held - counted_again)
-        for name, value in queued.items():
-            self._add(worker, ("forwarded", "", name), held + value - counted_again)
 
     def _add(self, worker: int, labels: Labels, amount: float) -> None:
         if amount:

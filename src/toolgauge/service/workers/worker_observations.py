@@ -219,7 +219,13 @@ class WorkerObserver:
     def start(self, metrics: SelfMetrics, worker: Worker) -> None:
         """Begin to send what this worker scores, on the running loop."""
         metrics.observations_dropped.observe = lambda: {(): self.dropped}
-        self._flushing = asyncio.create_task(self._flush_regularly(worker))
+
+        async def flush_regularly() -> None:
+            while True:
+                await asyncio.sleep(_TICK_S)
+                worker.post(self.flush)
+
+        self._flushing = asyncio.create_task(flush_regularly())
 
     def control(self, message: bytes) -> None:
         """Take the front's wishes. Any thread may call."""
@@ -280,8 +286,3 @@ class WorkerObserver:
             count = max(len(found.scores), len(found.scorecards) + found.counts.scorecards)
             if not self._send(count.to_bytes(_COUNT_BYTES) + _ENCODER.encode(found)):
                 self.dropped += count
-
-    async def _flush_regularly(self, worker: Worker) -> None:
-        while True:
-            await asyncio.sleep(_TICK_S)
-            worker.post(self.flush)

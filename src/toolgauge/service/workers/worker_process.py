@@ -119,8 +119,18 @@ class WorkerProcess:
 
     async def consume(self, signal: Signal, body: bytes, sender: str | None, spans: int) -> Answer:
         """Hand it a request, and return its answer."""
-        life = await self._with_room(len(body))
-        if life is None:
+        until_s = time.monotonic() + _PATIENCE_S
+        while (life := self._life) is not None and self.takes:
+            if not life.bytes_waiting or life.bytes_waiting + len(body) <= self._max_bytes:
+                break
+            self._freed.clear()
+            try:
+                async with asyncio.timeout(until_s - time.monotonic()):
+                    await self._freed.wait()
+            except TimeoutError:
+                life = None
+                break
+        if life is None or not self.takes:
             self._on.refused(spans)
             return Refused("a worker is being started again, hangs, or cannot keep up")
         number = self._number()
@@ -129,19 +139,6 @@ class WorkerProcess:
         life.bytes_waiting += len(body)
         life.channel.send(Kind.REQUEST, number, request_head(signal, sender), body)
         return await answer
-
-    async def _with_room(self, size: int) -> _Life | None:
-        until_s = time.monotonic() + _PATIENCE_S
-        while (life := self._life) is not None and self.takes:
-            if not life.bytes_waiting or life.bytes_waiting + size <= self._max_bytes:
-                return life
-            self._freed.clear()
-            try:
-                async with asyncio.timeout(until_s - time.monotonic()):
-                    await self._freed.wait()
-            except TimeoutError:
-                return None
-        return None
 
     def send(self, kind: Kind, content: bytes = b"") -> bool:
         """Send it something that has no answer; False when it does not run."""
@@ -306,15 +303,11 @@ class WorkerProcess:
         self.down = ComponentHealth(status="StatusRecoverableError", since_ns=since_ns, error=error)
         for waiting in life.waiting.values():
             if not waiting.is_refused:
-                self._refuse(waiting)
+                waiting.is_refused = True
+                self._on.refused(waiting.spans)
                 answer, waiting.answer = waiting.answer, asyncio.get_running_loop().create_future()
                 answer.set_result(Unsettled("a worker does not respond", later=waiting.answer))
         self._freed.set()
-
-    def _refuse(self, waiting: _Waiting) -> None:
-        if not waiting.is_refused:
-            waiting.is_refused = True
-            self._on.refused(waiting.spans)
 
     async def _read(self, life: _Life) -> None:
         async for frame in life.channel.frames():
@@ -337,7 +330,8 @@ class WorkerProcess:
             life.ready.set_exception(StartError(f"worker {self.number} {reason} before it was ready"))
         was_ready, self.is_ready, self._life = self.is_ready, False, None
         for waiting in life.waiting.values():
-            self._refuse(waiting)
+            if not waiting.is_refused:
+                self._on.refused(waiting.spans)
             if not waiting.answer.done():
                 waiting.answer.set_result(Refused("the worker died, and is started again"))
         for question in tuple(life.questions.values()):

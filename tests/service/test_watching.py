@@ -4,13 +4,15 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 from msgspec.structs import replace
 
-from tests.watch.support import HOUR, START, Traffic, offered, scorecard, watch_metrics, watcher
+from tests.watch.support import HOUR, START, Traffic, offered, scorecard, watcher
+from toolgauge.export.emitter import Emitter
 from toolgauge.export.webhooks import Webhooks
+from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StateError
 from toolgauge.model.json import JsonObject
 from toolgauge.model.metrics import MetricRegistry
@@ -30,7 +32,7 @@ _T = TypeVar("_T")
 
 class MemoryStore(StateStore):
     def __init__(self) -> None:
-        self.rows: dict[bytes, bytes] = {}
+        self.saved: dict[bytes, bytes] = {}
         self.happened: list[str] = []
         self.is_full = False
         self.removed = 0
@@ -39,7 +41,7 @@ class MemoryStore(StateStore):
         self.answers.set()
 
     def load_watch(self) -> dict[bytes, bytes]:
-        return dict(self.rows)
+        return dict(self.saved)
 
     def save_watch(self, changed: Mapping[bytes, bytes], removed: Collection[bytes] = ()) -> None:
         if self.is_full:
@@ -48,33 +50,43 @@ class MemoryStore(StateStore):
             raise self.fault
         self.answers.wait(10)
         self.removed += len(removed)
-        self.rows = {row: value for row, value in self.rows.items() if row not in removed} | dict(changed)
+        self.saved = {row: value for row, value in self.saved.items() if row not in removed} | dict(changed)
         self.happened.append("saved")
 
 
+class Announcements:
+    """An emitter and webhooks in one, which write their announcements to a store."""
+
+    def __init__(self, store: MemoryStore | None) -> None:
+        self._happened: list[str] = [] if store is None else store.happened
+
+    def regressions(self, regressions: Sequence[Regression]) -> Sequence[Outgoing]:
+        self._happened += [regression.phase for regression in regressions]
+        return ()
+
+    def tool_changes(self, changes: Sequence[ToolDefinitionChange]) -> Sequence[Outgoing]:
+        self._happened += [change.kind for change in changes]
+        return ()
+
+    def count_tool_changes(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
+        self._happened.append(f"counted {len(changes)}, capped {capped}")
+
+    def put(self, regressions: Sequence[Regression]) -> None:
+        """Announce nothing: `regressions` has been called with them."""
+
+
 def watching(watched: Watcher, store: MemoryStore | None, streams: Mapping[tuple[str, str], str] = STREAMS) -> Watching:
-    def announce(regressions: Sequence[Regression]) -> None:
-        if store is not None:
-            store.happened += [regression.phase for regression in regressions]
-
-    def announce_tool_changes(changes: Sequence[ToolDefinitionChange]) -> None:
-        if store is not None:
-            store.happened += [change.kind for change in changes]
-
-    def count_tool_changes(changes: Sequence[ToolDefinitionChange], capped: int) -> None:
-        if store is not None:
-            store.happened.append(f"counted {len(changes)}, capped {capped}")
-
+    metrics, announcements = SelfMetrics(MetricRegistry()), Announcements(store)
     return Watching(
         watched,
-        watch_metrics(),
+        metrics,
         store=store,
         streams=streams,
-        announce=announce,
-        announce_tool_changes=announce_tool_changes,
-        count_tool_changes=count_tool_changes,
+        emitter=cast("Emitter", announcements),
+        webhooks=cast("Webhooks", announcements),
+        put=lambda _outgoing: True,
         clock=lambda: 0,
-        faults=Faults(SelfMetrics(MetricRegistry())),
+        faults=Faults(metrics),
     )
 
 
@@ -114,7 +126,7 @@ async def test_changes_of_tools_are_counted_at_once_and_announced_when_they_are_
     await guard.stop()
     assert store.happened[:3] == ["counted 1, capped 0", "saved", "breaking"]
     assert [(change.tool, change.kind) for change in seen] == [("find_order", "breaking")]
-    assert [row[:1] for row in store.rows if row.startswith(b"o")] == [b"o"]
+    assert [row[:1] for row in store.saved if row.startswith(b"o")] == [b"o"]
 
 
 async def here(work: Callable[[], _T]) -> _T:
@@ -153,7 +165,7 @@ async def test_what_cannot_be_saved_is_announced_and_saved_later(
     while "began" not in store.happened:
         await asyncio.sleep(0)
     assert ("the disk is full" if fault is None else "OSError") in caplog.text
-    assert not store.rows
+    assert not store.saved
     store.is_full, store.fault = False, None
     await one.stop()
     assert len(watching(watcher(), store).restore()) == 2
@@ -162,7 +174,7 @@ async def test_what_cannot_be_saved_is_announced_and_saved_later(
 async def test_an_alarm_of_a_criterion_that_went_ends_with_the_next_start():
     store, traffic = MemoryStore(), Traffic(watcher())
     dropped(traffic)
-    store.rows, _ = traffic.watcher.changes()
+    store.saved, _ = traffic.watcher.changes()
     after = watcher()
     assert not watching(after, store, streams={}).restore()
     assert [each.acknowledged for each in after.tick(traffic.now_ns)] == [True, True]
@@ -171,7 +183,7 @@ async def test_an_alarm_of_a_criterion_that_went_ends_with_the_next_start():
 async def test_the_start_says_in_one_line_which_criteria_changed(caplog: pytest.LogCaptureFixture):
     store, traffic = MemoryStore(), Traffic(watcher())
     traffic.send(10, every=20)
-    store.rows, _ = traffic.watcher.changes()
+    store.saved, _ = traffic.watcher.changes()
     watching(watcher(), store).restore()
     assert "changed" not in caplog.text
     watching(watcher(), store, streams={("default.tool_success", "r2"): "m2"}).restore()
@@ -191,7 +203,7 @@ async def test_what_is_to_be_removed_takes_no_room_while_the_disk_is_full():
     store.is_full = False
     await one.stop()
     assert store.removed == 0
-    assert len(store.rows) == 3
+    assert len(store.saved) == 3
 
 
 async def test_a_store_that_hangs_silences_no_alarm_and_keeps_nothing_from_ending(monkeypatch: pytest.MonkeyPatch):

@@ -40,33 +40,28 @@ _log = logging.getLogger("toolgauge.receive")
 
 def server_credentials(tls: ServerTls) -> grpc.ServerCredentials:
     """Make credentials from files; raise `StartError` when one cannot be used."""
-    return grpc.dynamic_ssl_server_credentials(
-        _certificates(tls),
-        _Renewed(tls),  # pyright: ignore[reportArgumentType] - `None` is "no change" (gRPC's documentation)
-        require_client_authentication=tls.client_ca_file is not None,
-    )
+    watched, looked_s = WatchedFiles(tls.files), time.monotonic()
 
-
-class _Renewed:
-    """Gives gRPC the certificates that have changed; called in its threads, at the beginning of each handshake."""
-
-    def __init__(self, tls: ServerTls) -> None:
-        self._tls = tls
-        self._watched = WatchedFiles(tls.files)
-        self._looked_s = time.monotonic()
-
-    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+    def renewed() -> grpc.ServerCertificateConfiguration | None:
+        """Return changed certificates; called in gRPC's threads, at the beginning of each handshake."""
+        nonlocal looked_s
         now_s = time.monotonic()
-        if now_s - self._looked_s < self._tls.reload_interval / SECOND:
+        if now_s - looked_s < tls.reload_interval / SECOND:
             return None
-        self._looked_s = now_s
-        if not self._watched.changed():
+        looked_s = now_s
+        if not watched.changed():
             return None
         try:
-            return _certificates(self._tls)
+            return _certificates(tls)
         except StartError as error:
             _log.error("%s; the certificate in use stays", error.message)
             return None
+
+    return grpc.dynamic_ssl_server_credentials(
+        _certificates(tls),
+        renewed,  # pyright: ignore[reportArgumentType] - `None` is "no change" (gRPC's documentation)
+        require_client_authentication=tls.client_ca_file is not None,
+    )
 
 
 def _certificates(tls: ServerTls) -> grpc.ServerCertificateConfiguration:

@@ -23,7 +23,6 @@ from toolgauge.model.delivery import Consumer, Outgoing
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.ports import Receiver
-from toolgauge.model.regressions import Regression
 from toolgauge.otlp.otlp_json import request_from_json
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.http import HttpReceiver
@@ -36,7 +35,7 @@ from toolgauge.service.memory import MemoryGuard, Relief, trim
 from toolgauge.service.pipeline_factory import VERSION, emit_settings, redactor, watched_streams
 from toolgauge.service.process import Faults, GarbageRounds, SteadyClock, cancelled, measure_loop_lag, measure_process
 from toolgauge.service.pulled_verdicts import VerdictPuller
-from toolgauge.service.watching import Notifier, Watching, send_own
+from toolgauge.service.watching import Notifier, Watching
 from toolgauge.settings import split_address
 from toolgauge.state.store import StateStore
 from toolgauge.watch.watcher import Watcher
@@ -160,19 +159,14 @@ class Runtime(ABC):
         """Put the watcher and its store together; `None` without a watcher."""
         if watcher is None:
             return None
-
-        def announce(regressions: Sequence[Regression]) -> None:
-            send_own(self.emitter.regressions(regressions), put, self.metrics)
-            self.webhooks.put(regressions)
-
         return Watching(
             watcher,
-            self.metrics.watch,
+            self.metrics,
             store=self.store,
             streams=watched_streams(criteria),
-            announce=announce,
-            announce_tool_changes=lambda changes: send_own(self.emitter.tool_changes(changes), put, self.metrics),
-            count_tool_changes=self.emitter.count_tool_changes,
+            emitter=self.emitter,
+            webhooks=self.webhooks,
+            put=put,
             clock=self.clock,
             faults=self.faults,
         )

@@ -11,13 +11,14 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from toolgauge.export.emitter import Emitter
 from toolgauge.export.regression_events import IncidentLines
 from toolgauge.export.webhooks import Webhooks, notice_title
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.errors import StartError, StateError
 from toolgauge.model.notices import Notice
 from toolgauge.model.regressions import Arm, Regression, Stream, StreamHistory, StreamStatus, ToolDefinitionChange
-from toolgauge.selfmetrics import SelfMetrics, WatchMetrics
+from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults, beside
 from toolgauge.settings import HOUR, MINUTE
 from toolgauge.state.store import StateStore
@@ -119,13 +120,13 @@ class Watching:
     def __init__(
         self,
         watcher: Watcher,
-        metrics: WatchMetrics,
+        metrics: SelfMetrics,
         *,
         store: StateStore | None,
         streams: Mapping[tuple[str, str], str],
-        announce: Callable[[Sequence[Regression]], None],
-        announce_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None],
-        count_tool_changes: Callable[[Sequence[ToolDefinitionChange], int], None],
+        emitter: Emitter,
+        webhooks: Webhooks,
+        put: Callable[[Outgoing], bool],
         clock: Callable[[], int],
         faults: Faults,
     ) -> None:
@@ -134,10 +135,10 @@ class Watching:
         self._metrics = metrics
         self._streams = streams
         self._store = store
-        self._announce = announce
+        self._emitter = emitter
+        self._webhooks = webhooks
+        self._put = put
         self._lines = IncidentLines()
-        self._announce_tool_changes = announce_tool_changes
-        self._count_tool_changes = count_tool_changes
         watcher.on_tool_changes = self._tools_changed
         # To be set before the start; belongs to the worker.
         self.on_tool_changes: Callable[[Sequence[ToolDefinitionChange]], None] = lambda _changes: None
@@ -154,7 +155,7 @@ class Watching:
 
     def restore(self) -> Sequence[Regression]:
         """Read the saved state before the worker starts; return active regressions. Raise `StartError` when it cannot be read."""
-        self._metrics.state_saved.set(float(self._store is not None))
+        self._metrics.watch.state_saved.set(float(self._store is not None))
         if self._store is None:
             return ()
         try:
@@ -203,15 +204,16 @@ class Watching:
 
         def announce() -> None:
             log_incidents(kept, self._lines)
-            self._announce(kept)
+            send_own(self._emitter.regressions(kept), self._put, self._metrics)
+            self._webhooks.put(kept)
 
         self._save_and(announce)
 
     def _tools_changed(self, changes: Sequence[ToolDefinitionChange], capped: int) -> None:
-        self._count_tool_changes(changes, capped)
+        self._emitter.count_tool_changes(changes, capped)
         if changes:
             self.on_tool_changes(changes)
-            self._save_and(functools.partial(self._announce_tool_changes, changes))
+            self._save_and(lambda: send_own(self._emitter.tool_changes(changes), self._put, self._metrics))
 
     def _save_and(self, announce: Callable[[], None]) -> None:
         batch = (*self._watcher.changes(), announce)
@@ -271,13 +273,13 @@ class Watching:
             async with asyncio.timeout(_SAVE_WITHIN_S):
                 await asyncio.shield(self._saving)
         except (StateError, TimeoutError) as error:
-            self._metrics.state_saved.set(0.0)
+            self._metrics.watch.state_saved.set(0.0)
             if isinstance(error, TimeoutError):
                 # They may be saved yet.
                 self._stored |= self._unsaved.keys()
             reason = str(error) or "the disk does not answer"
             _LOG.error("the state of the detectors cannot be saved, which is tried again: %s", reason)
             return
-        self._metrics.state_saved.set(1.0)
+        self._metrics.watch.state_saved.set(1.0)
         self._stored = self._stored - self._unremoved | self._unsaved.keys()
         self._unsaved, self._unremoved = {}, set()

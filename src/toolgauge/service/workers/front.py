@@ -156,7 +156,7 @@ class Front(Runtime):
         self.memory = MemoryGuard(limit, self.metrics, resident=workers.resident, elsewhere=_COPIES_ELSEWHERE)
         self.store = StateStore.of(config.state)
         watcher = make_watcher(config, self.metrics)
-        self.watching = self._watch(watcher, criteria, workers.put)
+        self.watching = self._watch(watcher, criteria, self.put)
         self.recording = make_recording(config, self.metrics)
         self.divided = DividedIntake(
             Divider(count, conversation_keys(criteria)),
@@ -205,7 +205,10 @@ class Front(Runtime):
 
     async def refresh(self) -> None:
         """Bring the metrics of all workers up to date."""
-        await self.workers.look(_SNAPSHOT_WITHIN_S)
+        asked = [process.ask(Kind.ASK) for process in self.workers.processes if process.takes]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SNAPSHOT_WITHIN_S):
+                await asyncio.gather(*asked)
 
     async def _start_scoring(self, undo: AsyncExitStack) -> None:
         undo.push_async_callback(self.observing.stop)
@@ -266,8 +269,8 @@ class Front(Runtime):
             process.send(Kind.RELIEVE, bytes((relief,)))
 
     def put(self, outgoing: Outgoing) -> bool:
-        """Have metrics sent; False without room."""
-        return self.workers.put(outgoing)
+        """Have any worker send a request of our own; False when none runs."""
+        return any(one.takes and one.send(Kind.OUTGOING, packed(outgoing)) for one in self.workers.processes)
 
 
 def number_of_workers(config: Config) -> int:

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 
-from toolgauge.model.delivery import Accepted, Answer, Outgoing, Refused, Signal
+from toolgauge.model.delivery import Accepted, Answer, Refused, Signal
 from toolgauge.model.errors import ConfigError, StartError, ToolgaugeError
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.memory import own_bytes, resident_bytes
 from toolgauge.service.runtime import Losses
-from toolgauge.service.workers.channel import Answered, Channel, Frame, Kind, packed, request_head
+from toolgauge.service.workers.channel import Answered, Channel, Frame, Kind, request_head
 from toolgauge.service.workers.merged_metrics import MergedRegistry, Snapshot
 from toolgauge.service.workers.worker_observations import Observations
 
@@ -458,13 +458,3 @@ class Workers:
                     worst[name] = part
         down = {f"processor:worker/{each.number}": each.down for each in self.processes if each.down is not None}
         return worst | down
-
-    async def look(self, timeout_s: float) -> None:
-        """Ask all workers for their state; wait so long at most."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await asyncio.gather(*(process.ask(Kind.ASK) for process in self.processes if process.takes))
-
-    def put(self, outgoing: Outgoing) -> bool:
-        """Have any worker send a request of our own; False when none runs."""
-        return any(process.takes and process.send(Kind.OUTGOING, packed(outgoing)) for process in self.processes)

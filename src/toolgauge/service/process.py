@@ -19,7 +19,7 @@ from typing import TypeVar
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.net.throttle import Throttle, repetitions
 from toolgauge.selfmetrics import SelfMetrics
-from toolgauge.service.memory import allowed_bytes, keep_freed_memory, resident_bytes
+from toolgauge.service.memory_guard import allowed_bytes, keep_freed_memory, resident_bytes
 
 _LOG = logging.getLogger("toolgauge")
 _S = 1_000_000_000

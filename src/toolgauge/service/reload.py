@@ -132,7 +132,7 @@ class RuntimeReloader(ABC, Generic[_R]):
         return Loaded(config=config, criteria=criteria, empty=frozenset(empty_files(self._files)))
 
     def _missing(self, loaded: Loaded) -> Iterator[str]:
-        """Describe files, destinations and criteria that are gone, unless the configuration says that they should be."""
+        """Describe files, destinations and criteria that are gone, unless the configuration wants that."""
         for path in sorted(loaded.empty - self._empty):
             yield f"`{path}` is empty; write `{{}}` if it is to be"
         config, exporters = loaded.config, loaded.config.exporters

@@ -31,7 +31,7 @@ from toolgauge.service.destinations import make_outbox, make_recording
 from toolgauge.service.health import ComponentHealth, part, parts_of_process
 from toolgauge.service.inbox import Inbox, Intake
 from toolgauge.service.judge_pool import JudgePool, asks_judge, make_judges, open_client
-from toolgauge.service.memory import MemoryGuard, Relief, resident_bytes
+from toolgauge.service.memory_guard import MemoryGuard, Relief, resident_bytes
 from toolgauge.service.pipeline_factory import make_pipeline, make_watcher, redactor
 from toolgauge.service.plug_in_evaluators import plug_ins
 from toolgauge.service.process import Faults, SteadyClock

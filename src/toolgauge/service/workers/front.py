@@ -24,7 +24,7 @@ from toolgauge.recognize.conventions import CONVERSATION, SESSION
 from toolgauge.score.criterion import Criterion
 from toolgauge.service.destinations import make_recording
 from toolgauge.service.health import parts_of_process
-from toolgauge.service.memory import MemoryGuard, Relief
+from toolgauge.service.memory_guard import MemoryGuard, Relief
 from toolgauge.service.pipeline_factory import make_watcher
 from toolgauge.service.process import SteadyClock, cancelled
 from toolgauge.service.runtime import Losses, Runtime

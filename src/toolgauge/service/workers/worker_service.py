@@ -10,7 +10,7 @@ from toolgauge.config.model import Config, Receivers
 from toolgauge.export.settings import DestinationSettings, KeepSettings, QueueSettings
 from toolgauge.model.delivery import Answer, Outgoing, Refused, Signal
 from toolgauge.model.errors import ToolgaugeError
-from toolgauge.service.memory import Relief
+from toolgauge.service.memory_guard import Relief
 from toolgauge.service.process import Faults
 from toolgauge.service.reload import Loaded, Reloader
 from toolgauge.service.service import Service

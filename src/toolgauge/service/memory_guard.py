@@ -1,4 +1,4 @@
-"""The memory of the process: its limit, what is in use, and the guard that refuses requests while it is short.
+"""The memory of the process: its limit, its use, and the guard that refuses requests while it is short.
 
 Only the system knows the cost of all queues together. When memory is short, requests are refused with a retryable status, memory for
 our own use goes, and then open state: otherwise the kernel kills the process, and all acknowledged requests are lost.

@@ -6,7 +6,7 @@ the same view as in the original, and its verdict means the same; the prompts ar
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from msgspec.structs import replace
@@ -128,7 +128,7 @@ def _share(found: int, wanted: int, how: str) -> Scored:
     return Scored(value=found / wanted, explanation=f"{found} of {wanted} expected calls were {how}")
 
 
-_FAITHFUL_ENOUGH = 0.5
+_GOOD_ENOUGH = 0.5
 _NO_RUN = "no agent run was seen: a run with a prompt and a response is needed (in a case, `traces` with a span of type agent)"
 _ONLY_VERSION = "v0"
 
@@ -179,10 +179,13 @@ def _with_version(schema: dict[str, Any]) -> None:
     schema["properties"]["version"] = {"const": _ONLY_VERSION}
 
 
-class _VersionedJudge(_Judge):
-    """One whose `version` the original takes: that of its prompts, of which there is one."""
+class _LabelJudge(_Judge):
+    """Scores the label that the judge gives. The original takes `version`, the one version of its prompts."""
 
     model_config = ConfigDict(json_schema_extra=_with_version)
+
+    needs: ClassVar[Needs] = Needs(reference="none")
+    labels: ClassVar[Mapping[str, float]]
 
     @model_validator(mode="before")
     @classmethod
@@ -195,11 +198,19 @@ class _VersionedJudge(_Judge):
             raise ValueError(f"knows the prompts of `version: {_ONLY_VERSION}` only")
         return parameters
 
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Return the score of the label."""
+        label, reasoning = verdict.get("score"), verdict.get("reasoning")
+        if not isinstance(label, str) or label not in self.labels or not isinstance(reasoning, str):
+            return unusable()
+        score = self.labels[label]
+        return _output(score, passed=score >= _GOOD_ENOUGH, label=label, reason=reasoning)
 
-class YesOrNo(_VersionedJudge):
+
+class YesOrNo(_LabelJudge):
     """One question a call, Yes or No. Without a call the original scores 0."""
 
-    needs: ClassVar[Needs] = Needs(reference="none")
+    labels: ClassVar[Mapping[str, float]] = {"Yes": 1.0, "No": 0.0}
     prompt: ClassVar[Prompt]
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
@@ -219,13 +230,6 @@ class YesOrNo(_VersionedJudge):
             for call in exchange.calls:
                 yield call, view_of_call(exchanges, number, call, had_ended)
 
-    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Score 1 for Yes and 0 for No."""
-        label, reasoning = verdict.get("score"), verdict.get("reasoning")
-        if label not in ("Yes", "No") or not isinstance(reasoning, str):
-            return unusable()
-        return _output(float(label == "Yes"), passed=label == "Yes", label=label, reason=reasoning)
-
 
 class ToolParameterAccuracy(YesOrNo):
     """`ToolParameterAccuracyEvaluator`."""
@@ -241,11 +245,11 @@ class ToolSelectionAccuracy(YesOrNo):
     version: ClassVar[str] = prompts.TOOL_SELECTION_ACCURACY.version
 
 
-class Faithfulness(_VersionedJudge):
+class Faithfulness(_LabelJudge):
     """`FaithfulnessEvaluator`: only the last response, against all that came before it."""
 
     version: ClassVar[str] = prompts.FAITHFULNESS.version
-    needs: ClassVar[Needs] = Needs(reference="none")
+    labels: ClassVar[Mapping[str, float]] = prompts.FAITHFULNESS_LABELS
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
         """Yield the question about the last response; the original raises where no agent run was seen."""
@@ -258,14 +262,6 @@ class Faithfulness(_VersionedJudge):
         history = writer.history(view)
         target = writer.text(prompts.TARGET_RESPONSE, "assistant", response)
         yield None, question(prompts.FAITHFULNESS, (history, target), writer, instructions=self.system_prompt)
-
-    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Return the score of the label."""
-        label, reasoning = verdict.get("score"), verdict.get("reasoning")
-        if not isinstance(label, str) or label not in prompts.FAITHFULNESS_LABELS or not isinstance(reasoning, str):
-            return unusable()
-        score = prompts.FAITHFULNESS_LABELS[label]
-        return _output(score, passed=score >= _FAITHFUL_ENOUGH, label=label, reason=reasoning)
 
 
 class TrajectoryJudge(_Judge):
@@ -318,7 +314,8 @@ class TrajectoryJudge(_Judge):
 
 
 def _output(score: float, *, passed: bool, label: Json, reason: Json) -> Scored:
-    words = f"the judge says {label}" if label in ("Yes", "No", *prompts.FAITHFULNESS_LABELS) else "the judge's score"
+    labels = (*YesOrNo.labels, *Faithfulness.labels)
+    words = f"the judge says {label}" if label in labels else "the judge's score"
     given: JsonObject = {"label": label, "reason": reason, "score": score, "test_pass": passed}
     return Scored(
         value=_clamped(score),

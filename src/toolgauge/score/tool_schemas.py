@@ -153,11 +153,10 @@ _CONTAINER_TYPES = frozenset(_CONTAINERS)
 _OPEN = ("additionalProperties", "patternProperties", "propertyNames")
 
 
-class Steps:
+class Steps(Struct):
     """The work that checking may still take."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    left: int
 
     def take(self, steps: int) -> None:
         """Count, and raise `SchemaError` when no step is left."""

@@ -16,11 +16,11 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation, Needs
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
-from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
+from toolgauge.score.plain_calls import Looked, OneOutcome, PlainCalls, PlainComparison
 from toolgauge.score.prompts import (
     JudgeView,
     Prompt,
@@ -38,7 +38,6 @@ _NO_STEPS = "no step is expected, and the original divides by their number: at l
 
 
 class _StepScorer(PlainComparison):
-    version: ClassVar[str] = "1"
     needs_hashes: ClassVar[bool] = False
 
     def looked(self) -> Looked:
@@ -95,26 +94,21 @@ class AnyOrderMatchScorer(_StepScorer):
         return _share(len(set(made) & set(wanted)), len(wanted), "made") if wanted else _NOTHING_EXPECTED
 
 
-class ToolCalled(BaseModel):
+class ToolCalled(OneOutcome):
     """1 if the tool `tool_name` was called, else 0; `name` changes nothing."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="none", binary=True)
 
     tool_name: str
     name: str | None = None
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (needs no reference)
-        """Yield one outcome for the trajectory."""
+    def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:  # noqa: ARG002 (needs no reference)
+        """Look for a call of the tool."""
         if trajectory.hidden_turns:
-            yield None, hidden_calls(trajectory)
-            return
+            return hidden_calls(trajectory)
         was_called = any(call.name == self.tool_name for call in trajectory.calls)
         explanation = f"{shown(self.tool_name)} {'was called' if was_called else 'was not called'}"
-        yield None, Scored(value=float(was_called), explanation=explanation)
+        return Scored(value=float(was_called), explanation=explanation)
 
     def original(self, outcome: Outcome, *_: object) -> JsonObject:
         """Return the details in the original's own words."""

@@ -120,9 +120,15 @@ class ToolParameterMatch(ArgumentComparison):
         unanswerable = nothing_expected(expected, calls) or not_observable(expected, calls)
         if unanswerable is not None:
             return unanswerable
+        defaults: dict[Strategy, Rule] = {
+            "exact": Exact(),
+            "casefold_exact": Casefold(),
+            "numeric": Numeric(absolute=self.tolerance),
+            "contains": Contains(),
+        }
         terms = self.terms(
             trajectory,
-            default=self._default,
+            default=defaults[self.strategy],
             subset=self.match_mode != "name_and_args",
             required_only=self.match_mode == "name_and_required_args",
         )
@@ -139,18 +145,6 @@ class ToolParameterMatch(ArgumentComparison):
             summary = f"{matched} of {wanted} expected calls match by {_MATCHED[self.match_mode]}"
         explanation = "; ".join([summary, *found.notes])
         return Scored(min(alignment.total / wanted, 1.0), explanation, found.parts, found.differences)
-
-    @property
-    def _default(self) -> Rule:
-        match self.strategy:
-            case "exact":
-                return Exact()
-            case "casefold_exact":
-                return Casefold()
-            case "numeric":
-                return Numeric(absolute=self.tolerance)
-            case "contains":
-                return Contains()
 
     @cached_property
     def _rules(self) -> ArgumentRules:

@@ -5,63 +5,49 @@
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation, Needs
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import PythonEquality
-from toolgauge.score.plain_calls import Looked, PlainCalls, plain_calls, plain_expected
-from toolgauge.score.selection import calls_by_turn
+from toolgauge.score.plain_calls import Looked, OneOutcome, PlainCalls, plain_calls, plain_expected
+from toolgauge.score.selection import NO_REFERENCE, calls_by_turn
 
 _Status: TypeAlias = Literal["PASSED", "FAILED", "NOT_EVALUATED"]
 _MatchType: TypeAlias = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]
 _MATCH_TYPES: tuple[_MatchType, ...] = ("EXACT", "IN_ORDER", "ANY_ORDER")
-_NO_REFERENCE = NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
 
 
-class _Metric(BaseModel):
+class _Metric(OneOutcome):
     """The base of both metrics: `pass_at` decides instead of `threshold`. Ids are ignored, and null arguments are not `{}`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="calls")
 
     threshold: float = 1.0
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
+    def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
+        """Return the mean over the invocations."""
         if expected is None or not expected.names_calls:
-            yield None, _NO_REFERENCE
-            return
+            return NO_REFERENCE
         scores = self._scores(trajectory, expected)
         if not isinstance(scores, list):
-            yield None, scores
-            return
+            return scores
         value = _mean(scores)
         if value is None:
-            explanation = "no invocation has anything to compare with"
-            yield None, NotEvaluated(reason="nothing_expected", explanation=explanation)
-            return
+            return NotEvaluated(reason="nothing_expected", explanation="no invocation has anything to compare with")
         scored = [score for score in scores if score is not None]
         below = sum(score < 1 for score in scored)
-        yield (
-            None,
-            Scored(
-                value=min(value, 1.0),
-                explanation=f"mean over {len(scored)} of {len(scores)} invocations, of which {below} are below 1",
-                parts={
-                    "invocations": len(scores),
-                    "invocations_scored": len(scored),
-                    "passed": float(self._status(value) == "PASSED"),
-                },
-            ),
+        passed = float(self._status(value) == "PASSED")
+        return Scored(
+            value=min(value, 1.0),
+            explanation=f"mean over {len(scored)} of {len(scores)} invocations, of which {below} are below 1",
+            parts={"invocations": len(scores), "invocations_scored": len(scored), "passed": passed},
         )
 
     def original(self, outcome: Outcome, trajectory: Trajectory, expected: Expected | None) -> JsonObject:  # noqa: ARG002 (each invocation counts)
@@ -124,8 +110,6 @@ class ToolTrajectory(_Metric):
     any others between them; so where nothing is expected any calls will do. `ignore_args`: names only.
     """
 
-    version: ClassVar[str] = "1"
-
     match_type: _MatchType = "EXACT"
     ignore_args: bool = False
 
@@ -168,8 +152,6 @@ class ToolParameterMatch(_Metric):
     and one without arguments 1. Calls and arguments beyond the expected ones are free. An invocation where nothing is
     expected is not evaluated, whatever was called.
     """
-
-    version: ClassVar[str] = "1"
 
     def score(self, expected: PlainCalls, made: PlainCalls, equality: PythonEquality) -> float | None:
         """Score the mean over the expected calls."""

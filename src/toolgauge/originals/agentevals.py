@@ -9,17 +9,24 @@ from itertools import groupby
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import JsonValue
 
 from toolgauge.model.content import NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import Json, JsonObject, Key
-from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation, Needs
+from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.equality import PythonEquality
-from toolgauge.score.plain_calls import first_without, kind_of, plain_expected
-from toolgauge.score.selection import calls_by_turn, hidden_calls, not_observable, readable_arguments, shown
+from toolgauge.score.plain_calls import OneOutcome, first_without, kind_of, plain_expected
+from toolgauge.score.selection import (
+    NO_REFERENCE,
+    calls_by_turn,
+    hidden_calls,
+    not_observable,
+    readable_arguments,
+    shown,
+)
 
 _Mode: TypeAlias = Literal["exact", "ignore", "subset", "superset"]
 
@@ -44,7 +51,7 @@ class _OriginalRaisesError(Exception):
         self.outcome = Errored(error_type=error_type, message=message)
 
 
-class TrajectoryMatch(BaseModel):
+class TrajectoryMatch(OneOutcome):
     """Whether the calls of a run match the expected ones: 1 if so, else 0.
 
     `strict` compares message by message: as many, of the same roles, each with the same number of calls, which may
@@ -54,10 +61,6 @@ class TrajectoryMatch(BaseModel):
     a mode, or a list of dotted paths that alone are compared, absent and null being equal).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="calls", binary=True)
 
     trajectory_match_mode: Literal["strict", "unordered", "subset", "superset"] = "strict"
@@ -65,17 +68,16 @@ class TrajectoryMatch(BaseModel):
     # Any value: the original looks at an override only when a call of this tool is compared, and raises then.
     tool_args_match_overrides: dict[str, JsonValue] | None = None
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
+    def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
+        """Compare the messages, as far as they were recorded."""
         if expected is None or not expected.names_calls:
-            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
-            return
+            return NO_REFERENCE
         plain = plain_expected(expected.calls)
         problem = plain if isinstance(plain, Errored) else self._unseen(trajectory, expected)
         try:
-            yield None, problem or self._outcome(trajectory, expected)
+            return problem or self._compared(trajectory, expected)
         except _OriginalRaisesError as error:
-            yield None, error.outcome
+            return error.outcome
 
     def original(self, *_: object) -> JsonObject:
         """Return the name of the original's score."""
@@ -97,7 +99,7 @@ class TrajectoryMatch(BaseModel):
             return None
         return not_observable(expected.calls, calls)
 
-    def _outcome(self, trajectory: Trajectory, expected: Expected) -> Outcome:
+    def _compared(self, trajectory: Trajectory, expected: Expected) -> Outcome:
         mode, overrides = self.trajectory_match_mode, self.tool_args_match_overrides or {}
         turns = calls_by_turn(trajectory, trajectory.calls, len(expected.turns)) if expected.per_turn else None
         if turns is None and expected.per_turn and mode == "strict":

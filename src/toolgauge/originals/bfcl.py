@@ -5,7 +5,7 @@ are the tools on offer, whose JSON Schema is put in BFCL's words. A malformed li
 the original.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -13,12 +13,12 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation, Needs
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored, Side
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.equality import PythonEquality
-from toolgauge.score.plain_calls import first_without, plain_expected
-from toolgauge.score.selection import hidden_calls, readable_arguments, shown, unseen_arguments
+from toolgauge.score.plain_calls import OneOutcome, first_without, plain_expected
+from toolgauge.score.selection import NO_REFERENCE, hidden_calls, readable_arguments, shown, unseen_arguments
 
 # JSON Schema's words, where they differ from BFCL's.
 _SCHEMA_TYPES = {"number": "float", "object": "dict"}
@@ -75,7 +75,7 @@ class _Fault:
     found: Side | None = None
 
 
-class Ast(BaseModel):
+class Ast(OneOutcome):
     """Whether the calls are accepted: 1 if so, else 0.
 
     Each argument must have one of its accepted values, of the type that the function declares or that the accepted
@@ -84,10 +84,6 @@ class Ast(BaseModel):
     any order, and there must be as many calls.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(binary=True)
 
     # Without it, only the expected calls of the criterion are accepted.
@@ -96,10 +92,6 @@ class Ast(BaseModel):
     name_rule: Literal["exact", "dot_to_underscore"] = "exact"
     # BFCL's category; without it the number of expected calls and of functions tells.
     test_category: str | None = None
-
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
-        yield None, self._outcome(trajectory, expected)
 
     @classmethod
     def case_parameters(cls, expected: JsonObject, actual: JsonObject) -> JsonObject:  # noqa: ARG003 (`allowed` is BFCL's own word)
@@ -112,13 +104,14 @@ class Ast(BaseModel):
             return {}
         return {"details": {"error_type": outcome.differences[0].rule if outcome.differences else None}}
 
-    def _outcome(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
+    def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
+        """Check the calls, as far as they were recorded."""
         if self.allowed is not None:
             allowed = [
                 _Call(call.name, {name: list(values) for name, values in call.args.items()}) for call in self.allowed
             ]
         elif expected is None or not expected.names_calls:
-            return NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            return NO_REFERENCE
         else:
             plain = plain_expected(expected.calls)
             if isinstance(plain, Errored):

@@ -37,8 +37,6 @@ class ToolCorrectness(PlainComparison):
     `threshold` decides the part `passed`; what passes here is decided by the criterion's `pass_at`.
     """
 
-    version: ClassVar[str] = "1"
-
     threshold: float | None = 0.5
     evaluation_params: tuple[Literal["input_parameters", "output"], ...] = ()
     should_exact_match: bool = False

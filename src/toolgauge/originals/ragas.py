@@ -1,7 +1,6 @@
 """`ragas.*`: the scores of Ragas 0.4.3."""
 
 from collections import Counter
-from typing import ClassVar
 
 from toolgauge.model.outcomes import Outcome, Scored
 from toolgauge.score.equality import PythonEquality
@@ -16,8 +15,6 @@ class ToolCallF1(PlainComparison):
     Calls are the same when name and all arguments are equal, where 1, 1.0 and true are one value. Sets: repeats of a
     call count once. Nothing expected and nothing called is 0.
     """
-
-    version: ClassVar[str] = "1"
 
     def looked(self) -> Looked:
         """Look at the arguments of all calls: unexpected ones that are equal count once."""
@@ -45,8 +42,6 @@ class ToolCallAccuracy(PlainComparison):
     name, then by argument names and texts. Arguments beyond the expected ones are free, except where none are expected:
     then any is a 0. Nothing expected and nothing called is 1.
     """
-
-    version: ClassVar[str] = "1"
 
     strict_order: bool = True
 

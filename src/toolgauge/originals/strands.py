@@ -6,7 +6,7 @@ the same view as in the original, and its verdict means the same; the prompts ar
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from msgspec.structs import replace
@@ -16,11 +16,11 @@ from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Asking, Question
 from toolgauge.model.outcomes import JUDGE_RULE, Difference, Errored, Level, Outcome, Scored, Side
-from toolgauge.model.ports import Evaluation, Needs
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
 from toolgauge.score.judged import DEFAULT_HISTORY_CHARS, Lines, Writer, question, question_about_call, unusable
-from toolgauge.score.plain_calls import Looked, PlainCalls, PlainComparison
+from toolgauge.score.plain_calls import Looked, OneOutcome, PlainCalls, PlainComparison
 from toolgauge.score.prompts import (
     JudgeView,
     Prompt,
@@ -38,7 +38,6 @@ _NO_STEPS = "no step is expected, and the original divides by their number: at l
 
 
 class _StepScorer(PlainComparison):
-    version: ClassVar[str] = "1"
     needs_hashes: ClassVar[bool] = False
 
     def looked(self) -> Looked:
@@ -95,26 +94,21 @@ class AnyOrderMatchScorer(_StepScorer):
         return _share(len(set(made) & set(wanted)), len(wanted), "made") if wanted else _NOTHING_EXPECTED
 
 
-class ToolCalled(BaseModel):
+class ToolCalled(OneOutcome):
     """1 if the tool `tool_name` was called, else 0; `name` changes nothing."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
     needs: ClassVar[Needs] = Needs(reference="none", binary=True)
 
     tool_name: str
     name: str | None = None
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:  # noqa: ARG002 (needs no reference)
-        """Yield one outcome for the trajectory."""
+    def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:  # noqa: ARG002 (needs no reference)
+        """Look for a call of the tool."""
         if trajectory.hidden_turns:
-            yield None, hidden_calls(trajectory)
-            return
+            return hidden_calls(trajectory)
         was_called = any(call.name == self.tool_name for call in trajectory.calls)
         explanation = f"{shown(self.tool_name)} {'was called' if was_called else 'was not called'}"
-        yield None, Scored(value=float(was_called), explanation=explanation)
+        return Scored(value=float(was_called), explanation=explanation)
 
     def original(self, outcome: Outcome, *_: object) -> JsonObject:
         """Return the details in the original's own words."""
@@ -128,7 +122,7 @@ def _share(found: int, wanted: int, how: str) -> Scored:
     return Scored(value=found / wanted, explanation=f"{found} of {wanted} expected calls were {how}")
 
 
-_FAITHFUL_ENOUGH = 0.5
+_GOOD_ENOUGH = 0.5
 _NO_RUN = "no agent run was seen: a run with a prompt and a response is needed (in a case, `traces` with a span of type agent)"
 _ONLY_VERSION = "v0"
 
@@ -179,10 +173,13 @@ def _with_version(schema: dict[str, Any]) -> None:
     schema["properties"]["version"] = {"const": _ONLY_VERSION}
 
 
-class _VersionedJudge(_Judge):
-    """One whose `version` the original takes: that of its prompts, of which there is one."""
+class _LabelJudge(_Judge):
+    """Scores the label that the judge gives. The original takes `version`, the one version of its prompts."""
 
     model_config = ConfigDict(json_schema_extra=_with_version)
+
+    needs: ClassVar[Needs] = Needs(reference="none")
+    labels: ClassVar[Mapping[str, float]]
 
     @model_validator(mode="before")
     @classmethod
@@ -195,11 +192,19 @@ class _VersionedJudge(_Judge):
             raise ValueError(f"knows the prompts of `version: {_ONLY_VERSION}` only")
         return parameters
 
+    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
+        """Return the score of the label."""
+        label, reasoning = verdict.get("score"), verdict.get("reasoning")
+        if not isinstance(label, str) or label not in self.labels or not isinstance(reasoning, str):
+            return unusable()
+        score = self.labels[label]
+        return _output(score, passed=score >= _GOOD_ENOUGH, label=label, reason=reasoning)
 
-class YesOrNo(_VersionedJudge):
+
+class YesOrNo(_LabelJudge):
     """One question a call, Yes or No. Without a call the original scores 0."""
 
-    needs: ClassVar[Needs] = Needs(reference="none")
+    labels: ClassVar[Mapping[str, float]] = {"Yes": 1.0, "No": 0.0}
     prompt: ClassVar[Prompt]
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
@@ -219,13 +224,6 @@ class YesOrNo(_VersionedJudge):
             for call in exchange.calls:
                 yield call, view_of_call(exchanges, number, call, had_ended)
 
-    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Score 1 for Yes and 0 for No."""
-        label, reasoning = verdict.get("score"), verdict.get("reasoning")
-        if label not in ("Yes", "No") or not isinstance(reasoning, str):
-            return unusable()
-        return _output(float(label == "Yes"), passed=label == "Yes", label=label, reason=reasoning)
-
 
 class ToolParameterAccuracy(YesOrNo):
     """`ToolParameterAccuracyEvaluator`."""
@@ -241,11 +239,11 @@ class ToolSelectionAccuracy(YesOrNo):
     version: ClassVar[str] = prompts.TOOL_SELECTION_ACCURACY.version
 
 
-class Faithfulness(_VersionedJudge):
+class Faithfulness(_LabelJudge):
     """`FaithfulnessEvaluator`: only the last response, against all that came before it."""
 
     version: ClassVar[str] = prompts.FAITHFULNESS.version
-    needs: ClassVar[Needs] = Needs(reference="none")
+    labels: ClassVar[Mapping[str, float]] = prompts.FAITHFULNESS_LABELS
 
     def questions(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Asking]:  # noqa: ARG002 (no reference needed)
         """Yield the question about the last response; the original raises where no agent run was seen."""
@@ -258,14 +256,6 @@ class Faithfulness(_VersionedJudge):
         history = writer.history(view)
         target = writer.text(prompts.TARGET_RESPONSE, "assistant", response)
         yield None, question(prompts.FAITHFULNESS, (history, target), writer, instructions=self.system_prompt)
-
-    def outcome(self, question: Question, verdict: JsonObject) -> Outcome:  # noqa: ARG002 (a verdict says it all)
-        """Return the score of the label."""
-        label, reasoning = verdict.get("score"), verdict.get("reasoning")
-        if not isinstance(label, str) or label not in prompts.FAITHFULNESS_LABELS or not isinstance(reasoning, str):
-            return unusable()
-        score = prompts.FAITHFULNESS_LABELS[label]
-        return _output(score, passed=score >= _FAITHFUL_ENOUGH, label=label, reason=reasoning)
 
 
 class TrajectoryJudge(_Judge):
@@ -318,7 +308,8 @@ class TrajectoryJudge(_Judge):
 
 
 def _output(score: float, *, passed: bool, label: Json, reason: Json) -> Scored:
-    words = f"the judge says {label}" if label in ("Yes", "No", *prompts.FAITHFULNESS_LABELS) else "the judge's score"
+    labels = (*YesOrNo.labels, *Faithfulness.labels)
+    words = f"the judge says {label}" if label in labels else "the judge's score"
     given: JsonObject = {"label": label, "reason": reason, "score": score, "test_pass": passed}
     return Scored(
         value=_clamped(score),

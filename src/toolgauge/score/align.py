@@ -134,7 +134,15 @@ def align(
     for row, column in pairs:
         if column not in table.values[row]:
             table.of(row, (column,))
-    return _report(table, pairs, order, is_greedy=aligner.is_greedy and not _is_perfect(table, pairs))
+    # No other pairs could be better where all are whole and none is missed.
+    most = min(len(expected), len(actual))
+    required = min(sum(not item.optional for item in expected), most)
+    is_perfect = (
+        len(pairs) == most
+        and sum(not expected[row].optional for row, _ in pairs) == required
+        and all(table.values[row].get(column) == 1.0 for row, column in pairs)
+    )
+    return _report(table, pairs, order, is_greedy=aligner.is_greedy and not is_perfect)
 
 
 class _Aligner:
@@ -312,14 +320,6 @@ def _in_step(table: Weights) -> Pairs | None:
         if item.optional or item.kind != made.kind or item.key != made.key:
             return None
     return [(index, index) for index in range(len(table.expected))]
-
-
-def _is_perfect(table: Weights, pairs: Pairs) -> bool:
-    """Return whether no other pairs could be better, however these were found."""
-    most = min(len(table.expected), len(table.actual))
-    required = sum(not item.optional for item in table.expected)
-    has_required = sum(not table.expected[row].optional for row, _ in pairs) == min(required, most)
-    return has_required and len(pairs) == most and all(table.values[row].get(column) == 1.0 for row, column in pairs)
 
 
 def _equal_keys(table: Weights, rows: list[int], columns: list[int]) -> Pairs:

@@ -148,27 +148,23 @@ class Marks(dict[int, tuple[Outcome, Marked]]):
 
     def mark(self, outcome: Outcome) -> Outcome:
         """Return the outcome, which was found right; a score passed or not."""
-        if not isinstance(outcome, Scored):
-            words = outcome.explanation if isinstance(outcome, NotEvaluated) else outcome.error_type + outcome.message
-            self._keep(outcome, outcome, words)
-            return outcome
-        # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
-        value = float(outcome.value) or 0.0
-        passed = outcome.is_exempt or value >= self._least
-        # Not the evaluator's own parts where they are empty: it might fill them later, and nobody would check them.
-        parts = outcome.parts or {}
-        marked = Scored(value, outcome.explanation, parts, outcome.differences, passed, is_exempt=outcome.is_exempt)
-        # Differences take memory, and are seldom the same again.
-        if not outcome.differences and (self._keeps_parts or not parts):
-            self._keep(outcome, marked, outcome.explanation)
-        return marked
-
-    def _keep(self, outcome: Outcome, marked: Outcome, words: str) -> None:
+        marked, may_keep = outcome, True
+        if isinstance(outcome, Scored):
+            # An integer, or the number of a library, is told from no other that equals it; and no zero is negative.
+            value = float(outcome.value) or 0.0
+            passed = outcome.is_exempt or value >= self._least
+            # Not the evaluator's own parts where they are empty: it might fill them later, and nobody would check them.
+            parts = outcome.parts or {}
+            marked = Scored(value, outcome.explanation, parts, outcome.differences, passed, is_exempt=outcome.is_exempt)
+            # Differences take memory, and are seldom the same again.
+            may_keep = not outcome.differences and (self._keeps_parts or not parts)
+        words = outcome.error_type + outcome.message if isinstance(outcome, Errored) else outcome.explanation
         # A class of the evaluator's own may have more in it, and may not be frozen: then it says something else later.
-        if len(words) <= _LONGEST_KNOWN and type(outcome) in OUTCOMES:
+        if may_keep and len(words) <= _LONGEST_KNOWN and type(outcome) in OUTCOMES:
             if len(self) >= _MAX_KNOWN:
                 self.clear()
             self[id(outcome)] = outcome, (marked, self._found(marked))
+        return marked
 
 
 _SAMPLED_OUT = NotEvaluated(reason="sampled_out", explanation="not in the sample")

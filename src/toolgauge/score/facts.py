@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.model.expected import Expected
@@ -26,16 +27,15 @@ EarlierTracesSeen: TypeAlias = Literal["seen", "unseen"]
 _MAX_READS = 50
 
 
-class Facts:
+class Facts(Struct, dict=True, eq=False):
     """A trajectory, its calls without effect, the tools on offer, and the kinds of tools."""
 
-    def __init__(self, trajectory: Trajectory, kinds: ToolKinds = BY_NAME) -> None:
-        self.trajectory = trajectory
-        self.kinds = kinds
-        # The texts seen before the calls, once an evaluator has gone through all calls.
-        self.seen: Seen | None = None
-        # What the conversation is remembered by beside its values, once an evaluator has gone through its calls.
-        self.effects: RememberedEffects | None = None
+    trajectory: Trajectory
+    kinds: ToolKinds = BY_NAME
+    # The texts seen before the calls, once an evaluator has gone through all calls.
+    seen: Seen | None = None
+    # What the conversation is remembered by beside its values, once an evaluator has gone through its calls.
+    effects: RememberedEffects | None = None
 
     def given(self, trajectory: Trajectory) -> Seen:
         """Return all texts that the agent was given; the trajectory is the one here, or that without the earlier traces."""

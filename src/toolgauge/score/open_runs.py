@@ -33,10 +33,6 @@ class _Rule(Struct, frozen=True):
     service: Globs | None
     agent: Globs | None
 
-    def applies_to(self, service: str | None, agent: str | None) -> bool:
-        pairs = ((self.service, service), (self.agent, agent))
-        return all(globs is None or (name is not None and globs.match(name)) for globs, name in pairs)
-
 
 class _Same(Struct):
     """Identical calls: how many, how many with an effect, the last of them, and the results with nothing changed in between."""
@@ -152,7 +148,10 @@ class OpenRuns:
     def _notices(self, reading: Reading, seen: CallExecuted, call: OpenCall, now_ns: int) -> Iterator[Notice]:
         for rule in self._rules:
             criterion, announced = rule.criterion, self._announced.get(reading.ref.trace_id, ())
-            if criterion.name in announced or not rule.applies_to(reading.service, seen.agent):
+            pairs = ((rule.service, reading.service), (rule.agent, seen.agent))
+            if criterion.name in announced or not all(
+                globs is None or (name is not None and globs.match(name)) for globs, name in pairs
+            ):
                 continue
             explanation = rule.while_open(call)
             if explanation is not None:

@@ -17,7 +17,7 @@ from toolgauge.model.json import Json, JsonObject, kind
 from toolgauge.model.outcomes import Errored, Level, NotEvaluated, Outcome
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.score.selection import hidden_calls, recorded_result, shown, unseen_arguments
+from toolgauge.score.selection import NO_REFERENCE, hidden_calls, recorded_result, shown, unseen_arguments
 
 
 # `args` is `None` for null arguments, which some originals keep apart from none; `type` is the kind of tool, for originals with kinds.
@@ -41,25 +41,37 @@ class Looked(Struct, frozen=True, kw_only=True):
     unexpected: bool = False
 
 
-class PlainComparison(BaseModel):
-    """An original that compares all calls of a run with all expected ones; its fields are its own parameters."""
+class OneOutcome(BaseModel):
+    """An original that judges a trajectory as a whole; its fields are its own parameters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    version: ClassVar[str] = "1"
     level: ClassVar[Level] = "trajectory"
-    needs: ClassVar[Needs] = Needs(reference="calls")
 
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory."""
+        yield None, self.outcome_of(trajectory, expected)
+
+    @abstractmethod
+    def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
+        """Return the outcome of a trajectory."""
+
+
+class PlainComparison(OneOutcome):
+    """An original that compares all calls of a run with all expected ones."""
+
+    needs: ClassVar[Needs] = Needs(reference="calls")
+
+    def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
+        """Compare the calls, as far as they were recorded."""
         if expected is None or not expected.names_calls:
-            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
-            return
+            return NO_REFERENCE
         wanted = plain_expected(expected.calls)
         if isinstance(wanted, Errored):
-            yield None, wanted
-            return
+            return wanted
         made = plain_calls(trajectory, trajectory.calls, wanted, self.looked())
-        yield None, made if isinstance(made, NotEvaluated) else self.compared(wanted, made)
+        return made if isinstance(made, NotEvaluated) else self.compared(wanted, made)
 
     def looked(self) -> Looked:
         """Return the parts that are compared beside names."""
@@ -68,7 +80,6 @@ class PlainComparison(BaseModel):
     @abstractmethod
     def compared(self, expected: PlainCalls, made: PlainCalls) -> Outcome:
         """Compare both sides."""
-        ...
 
 
 def plain_expected(expected: Sequence[ExpectedCall]) -> PlainCalls | Errored:

@@ -369,16 +369,13 @@ def problem_of(outcome: object) -> str:
                 return "the evaluator gave parts or differences of the wrong type"
             return ""
         case NotEvaluated(reason=first, explanation=second) | Errored(error_type=first, message=second):
-            if not _are_texts(first, second):
+            texts = cast("tuple[object, object]", (first, second))
+            if not isinstance(texts[0], str) or not isinstance(texts[1], str):
                 return "the evaluator gave something else for a text"
         case _:
             return "the evaluator yielded something that is not an outcome"
     is_unknown = isinstance(outcome, NotEvaluated) and first not in _REASONS
     return "the evaluator gave a reason that is not in the closed list" if is_unknown else ""
-
-
-def _are_texts(*words: object) -> bool:
-    return all(isinstance(word, str) for word in words)
 
 
 def _is_number(value: object) -> bool:
@@ -401,9 +398,11 @@ def _are_differences(differences: object) -> bool:
     if not isinstance(differences, tuple):
         return False
     for entry in cast("tuple[object, ...]", differences):  # nothing is known about a plug-in's tuple
-        if not isinstance(entry, Difference) or not _are_texts(entry.where, entry.rule):
+        if not isinstance(entry, Difference):
             return False
-        sides = cast("tuple[object, ...]", (entry.expected, entry.actual))
+        where, rule, *sides = cast("tuple[object, ...]", (entry.where, entry.rule, entry.expected, entry.actual))
+        if not isinstance(where, str) or not isinstance(rule, str):
+            return False
         if not all(side is None or isinstance(side, Side) for side in sides):
             return False
     return True

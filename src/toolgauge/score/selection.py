@@ -279,6 +279,7 @@ def _mean_of_turns(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
+NO_REFERENCE = NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
 NOTHING_MADE = NotEvaluated(reason="nothing_expected", explanation="all expected calls are optional; none was made")
 
 # A number for each argument's value, equal for equal values on either side; `None` when only the name of the call
@@ -399,7 +400,7 @@ class CallComparison(CallSelection):
     def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
         """Yield one outcome for the trajectory: of all calls at once, or the mean over the user turns that could be scored."""
         if expected is None or not expected.names_calls:
-            yield None, NotEvaluated(reason="no_reference", explanation="no calls are given to compare with")
+            yield None, NO_REFERENCE
         elif trajectory.hidden_turns:
             yield None, hidden_calls(trajectory)
         elif expected.per_turn:

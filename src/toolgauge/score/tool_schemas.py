@@ -6,7 +6,7 @@ first counts the work that would take too long.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Literal, TypeAlias, TypeVar, cast
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from toolgauge import on_demand
 from toolgauge.model.errors import SchemaError
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import Json, JsonObject, leaves, nests_too_deep
 from toolgauge.model.masks import is_digest, is_mask
 from toolgauge.model.outcomes import Difference, Side
 from toolgauge.score.compare import path
@@ -59,27 +59,23 @@ def valid_share(arguments: JsonObject, found: Sequence[Violation]) -> float:
     wholes = {violation.path: violation for violation in found if violation.is_whole}
     others = len({(violation.path, violation.rule) for violation in found if not violation.is_whole})
     wrong = others + sum(
-        leaves(violation.actual)
+        _leaf_count(violation.actual)
         for path, violation in wholes.items()
         if not any(path[:length] in wholes for length in range(len(path)))
     )
-    total = max(wrong, 1, others + sum(map(leaves, arguments.values())))
+    total = max(wrong, 1, others + sum(map(_leaf_count, arguments.values())))
     return (total - wrong) / total
 
 
-def leaves(value: Json) -> int:
-    """Count the values that hold no others."""
-    return sum(1 for _ in _each_leaf(value))
-
-
-def _each_leaf(value: Json) -> Iterator[Json]:
-    left = [value]
+def _leaf_count(value: Json) -> int:
+    """Count the values that hold no others; empty lists and objects are such."""
+    left, count = [value], 0
     while left:
         node = left.pop()
         members = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-        if not members:
-            yield node
+        count += not members
         left.extend(members)
+    return count
 
 
 def is_masked(violation: Violation, arguments: Json) -> bool:
@@ -93,7 +89,7 @@ def is_masked(violation: Violation, arguments: Json) -> bool:
     actual = violation.actual
     if isinstance(actual, str):
         return is_mask(actual) or (is_digest(actual) and takes_no_id({violation.rule: violation.allowed}))
-    return violation.rule in _OF_ALL_INSIDE and any(isinstance(one, str) and is_mask(one) for one in _each_leaf(actual))
+    return violation.rule in _OF_ALL_INSIDE and any(isinstance(one, str) and is_mask(one) for one in leaves(actual))
 
 
 def takes_no_id(schema: JsonObject) -> bool:
@@ -148,16 +144,14 @@ _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "range"),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), "range"),
 }
-_CONTAINERS = (dict, list)
-_CONTAINER_TYPES = frozenset(_CONTAINERS)
+_CONTAINER_TYPES = frozenset((dict, list))
 _OPEN = ("additionalProperties", "patternProperties", "propertyNames")
 
 
-class Steps:
+class Steps(Struct):
     """The work that checking may still take."""
 
-    def __init__(self, left: int) -> None:
-        self.left = left
+    left: int
 
     def take(self, steps: int) -> None:
         """Count, and raise `SchemaError` when no step is left."""
@@ -224,7 +218,7 @@ class ToolSchema:
     def _count(self, schema: JsonObject, value: Json, steps: Steps) -> None:
         """Count the pairs of a schema and a value that a check may look at."""
         is_nested = isinstance(value, (dict, list)) and bool(value)
-        steps.take(_STEPS_PER_PAIR + (leaves(value) if is_nested else 0))
+        steps.take(_STEPS_PER_PAIR + (_leaf_count(value) if is_nested else 0))
         parts = self._parts.get(id(schema))
         if parts is None:
             parts = self._parts[id(schema)] = _Parts(
@@ -302,14 +296,12 @@ class ToolSchema:
         """Return the violations of the alternative that was meant: of the right type and constants, else with the fewest."""
         alternatives = [self._violations(errors, arguments) for errors in failures]
 
-        def is_other_type(found: Sequence[Violation]) -> bool:
-            return any(violation.rule == "type" and violation.path == path for violation in found)
-
         def distance(found: Sequence[Violation]) -> tuple[bool, int, int]:
-            return is_other_type(found), sum(violation.rule == "const" for violation in found), len(found)
+            is_other_type = any(violation.rule == "type" and violation.path == path for violation in found)
+            return is_other_type, sum(violation.rule == "const" for violation in found), len(found)
 
         closest = min(alternatives, key=distance)
-        if not is_other_type(closest):
+        if not distance(closest)[0]:
             return closest
         names: list[Json] = []
         for violation in chain.from_iterable(alternatives):
@@ -380,20 +372,12 @@ def _inner(schema: JsonObject, *keywords: str) -> list[JsonObject]:
 
 
 def _size(value: Json) -> int:
-    """Count the values in it; raise `SchemaError` for one that is nested too deeply."""
-    if not isinstance(value, _CONTAINERS):
-        return 1
+    """Count the single values in it; raise `SchemaError` for one that is nested too deeply."""
     if isinstance(value, dict) and _CONTAINER_TYPES.isdisjoint(map(type, value.values())):
         return len(value)
-    left: list[dict[str, Json] | list[Json]] = [value]
-    count = 0
-    for _ in range(_MAX_DEPTH):
-        members = [member for outer in left for member in (outer.values() if isinstance(outer, dict) else outer)]
-        count += len(members)
-        left = [member for member in members if isinstance(member, _CONTAINERS)]
-        if not left:
-            return count
-    raise SchemaError("it is nested too deeply to check against")
+    if nests_too_deep(value, _MAX_DEPTH):
+        raise SchemaError("it is nested too deeply to check against")
+    return sum(1 for _ in leaves(value))
 
 
 def _encodable(value: _J) -> _J:

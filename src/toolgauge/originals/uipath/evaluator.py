@@ -8,7 +8,7 @@ import json
 import re
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import ClassVar, Generic, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
@@ -19,9 +19,10 @@ from pydantic.alias_generators import to_camel
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.expected import Expected
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.outcomes import Difference, Errored, Level, NotEvaluated, Outcome, Scored
-from toolgauge.model.ports import Evaluation, Needs
+from toolgauge.model.outcomes import Difference, Errored, NotEvaluated, Outcome, Scored
+from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.score.plain_calls import OneOutcome
 from toolgauge.score.selection import hidden_calls, shown
 
 _MAX_DIFFERENCES = 20
@@ -52,13 +53,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
 Judging = Verdict | NotEvaluated | Errored
 
 
-class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
+class UiPathEvaluator(OneOutcome, Generic[CriteriaT]):
     """The parameters that all of them share; `name` and `description` change nothing."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
-    version: ClassVar[str] = "1"
-    level: ClassVar[Level] = "trajectory"
     case_shape: ClassVar[str] = "spans"
     looks_at_calls: ClassVar[bool] = True
 
@@ -77,12 +76,12 @@ class UiPathEvaluator(BaseModel, Generic[CriteriaT]):
         """What a criterion has to give where the parameters hold nothing to compare with."""
         return Needs(reference="calls" if self.default_evaluation_criteria is None else "any", raw_spans=True)
 
-    def evaluate(self, trajectory: Trajectory, expected: Expected | None) -> Iterator[Evaluation]:
-        """Yield one outcome for the trajectory."""
+    def outcome_of(self, trajectory: Trajectory, expected: Expected | None) -> Outcome:
+        """Judge a trajectory, and leave the details out."""
         found = self._verdict(trajectory, expected)
-        if isinstance(found, Verdict):
-            found = Scored(found.value, found.explanation, found.parts, found.differences[:_MAX_DIFFERENCES])
-        yield None, found
+        if not isinstance(found, Verdict):
+            return found
+        return Scored(found.value, found.explanation, found.parts, found.differences[:_MAX_DIFFERENCES])
 
     def original(self, outcome: Outcome, trajectory: Trajectory, expected: Expected | None) -> JsonObject:  # noqa: ARG002 (its texts come from both sides)
         """Return UiPath's own details."""

@@ -22,8 +22,8 @@ from toolgauge.score.origins.provenance import (
     Subject,
     joined,
 )
-from toolgauge.score.patterns import Globs, check_key, read_path, read_place
-from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule
+from toolgauge.score.patterns import Globs, read_path, read_place
+from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule, compiled
 from toolgauge.score.selection import (
     CallSelection,
     hidden_calls,
@@ -103,10 +103,10 @@ class FlowRule(_Written):
 
 
 def _search_rule(by: WrittenRule) -> SearchRule:
-    compiled = by.compiled()
-    if not isinstance(compiled, Exact | Casefold | DateTime | Numeric):
+    rule = compiled(by)
+    if not isinstance(rule, Exact | Casefold | DateTime | Numeric):
         raise ValueError("must be `exact`, `casefold`, `datetime` or `numeric`")
-    return compiled
+    return rule
 
 
 class DataFlow(CallSelection):
@@ -130,7 +130,7 @@ class DataFlow(CallSelection):
     @classmethod
     def _has_places(cls, rules: dict[str, FlowRule]) -> dict[str, FlowRule]:
         for key in rules:
-            check_key(key)
+            read_place(key)
         return rules
 
     @property

@@ -15,7 +15,14 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.arguments import ArgumentComparison
+from toolgauge.score.arguments import (
+    ArgumentComparison,
+    counts,
+    leftovers,
+    mismatches,
+    pairing_notes,
+    unparsable_note,
+)
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     NOTHING_MADE,
@@ -29,7 +36,6 @@ from toolgauge.score.selection import (
     readable_arguments,
     shown,
 )
-from toolgauge.score.summary import counts, leftovers, mismatches, pairing_notes, unparsable_note
 
 _MAX_DIFFERENCES = 20
 _NEITHER = "no call was expected and none was made"

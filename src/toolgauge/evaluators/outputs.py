@@ -17,6 +17,7 @@ from toolgauge.model.outcomes import ERROR_RULE, Difference, Level, NotEvaluated
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Pair, align
+from toolgauge.score.arguments import counts, leftovers, pairing_notes
 from toolgauge.score.compare import compare, describe
 from toolgauge.score.equality import Identities
 from toolgauge.score.recorded_values import result_value
@@ -32,7 +33,6 @@ from toolgauge.score.selection import (
     shown,
     was_stopped,
 )
-from toolgauge.score.summary import counts, leftovers, pairing_notes
 
 _WHOLE = "*"
 _MAX_TEXT = 4 * 1024 * 1024

@@ -13,11 +13,19 @@ from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.outcomes import Difference, NotEvaluated, Outcome, Scored, Side
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.arguments import ArgumentComparer, ArgumentComparison
+from toolgauge.score.arguments import (
+    ArgumentComparer,
+    ArgumentComparison,
+    counts,
+    leftovers,
+    listed,
+    misplaced,
+    pairing_notes,
+    unparsable_note,
+)
 from toolgauge.score.compare import describe
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import Sides, first_names, first_notes, not_observable, readable_arguments, shown
-from toolgauge.score.summary import counts, leftovers, listed, misplaced, pairing_notes, unparsable_note
 
 _Name: TypeAlias = Annotated[str, Field(min_length=1)]
 
@@ -174,7 +182,7 @@ class ToolTrajectory(ArgumentComparison):
             repeated=() if self._extra_is_free else tuple(one for one in alignment.repeated if one not in moved),
         )
         wrong = [pair for pair in alignment.pairs if pair.value < 1][:_MAX_DIFFERENCES]
-        arguments = [one for pair in wrong for one in comparer.compare(pair.expected, pair.actual).differences]
+        arguments = [one for pair in wrong for one in comparer.compare(pair.expected, pair.actual)[1]]
         differences = [*arguments, *_differences(sides, left, moved)]
         wanted, made = len(alignment.pairs) + len(alignment.missing), len(sides.calls)
         value = min(base, 1.0) * waiting.in_time

@@ -15,14 +15,7 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.arguments import (
-    ArgumentComparison,
-    counts,
-    leftovers,
-    mismatches,
-    pairing_notes,
-    unparsable_note,
-)
+from toolgauge.score.arguments import ArgumentComparison, counts, leftovers, mismatches, pairing_notes, unparsable_note
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     NOTHING_MADE,

@@ -18,14 +18,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.judged import (
-    JudgedByModel,
-    JudgedCalls,
-    Writer,
-    labelled,
-    question,
-    unreadable_arguments,
-)
+from toolgauge.score.judged import JudgedByModel, JudgedCalls, Writer, labelled, question, unreadable_arguments
 from toolgauge.score.prompts import (
     JudgeView,
     Prompt,

@@ -8,6 +8,7 @@ from toolgauge.evaluators.answer_checks import GroundedAnswer, HonestAnswer
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.evaluators.error_handling import ErrorHandling
+from toolgauge.evaluators.expected_arguments import ToolCallAccuracy, ToolCallArgs, ToolParameterMatch, ToolTrajectory
 from toolgauge.evaluators.expected_calls import ToolCallCount, ToolCallF1, ToolCallOrder
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
 from toolgauge.evaluators.order_rules import OrderRules
@@ -15,9 +16,7 @@ from toolgauge.evaluators.outputs import JsonSimilarity, ToolCallOutput
 from toolgauge.evaluators.policy import Policy
 from toolgauge.evaluators.repeated_calls import OneEffect, RepeatedCalls
 from toolgauge.evaluators.run_checks import Budget, Coverage, ToolUse
-from toolgauge.evaluators.tool_call_args import ToolCallAccuracy, ToolCallArgs, ToolParameterMatch
 from toolgauge.evaluators.tool_checks import KnownTool, ToolContract, ToolSuccess
-from toolgauge.evaluators.tool_trajectory import ToolTrajectory
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.observations import CallError

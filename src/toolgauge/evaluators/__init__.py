@@ -10,6 +10,7 @@ _CLASSES = {
     "arguments_schema": ("ArgumentsSchema",),
     "data_flow": ("DataFlow",),
     "error_handling": ("ErrorHandling",),
+    "expected_arguments": ("ToolCallAccuracy", "ToolCallArgs", "ToolParameterMatch", "ToolTrajectory"),
     "expected_calls": ("ToolCallCount", "ToolCallF1", "ToolCallOrder"),
     "grounded_arguments": ("GroundedArguments",),
     "llm_judges": ("Faithfulness", "OutputJudge", "ToolParameterAccuracy", "ToolSelectionAccuracy", "TrajectoryJudge"),
@@ -18,9 +19,7 @@ _CLASSES = {
     "policy": ("Policy",),
     "repeated_calls": ("OneEffect", "RepeatedCalls"),
     "run_checks": ("Budget", "Coverage", "RunCompleted", "ToolUse"),
-    "tool_call_args": ("ToolCallAccuracy", "ToolCallArgs", "ToolParameterMatch"),
     "tool_checks": ("KnownTool", "ToolContract", "ToolSuccess"),
-    "tool_trajectory": ("ToolTrajectory",),
 }
 _MODULES = {name: module for module, names in _CLASSES.items() for name in names}
 

@@ -3,6 +3,10 @@ from toolgauge.evaluators.answer_checks import HonestAnswer as HonestAnswer
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema as ArgumentsSchema
 from toolgauge.evaluators.data_flow import DataFlow as DataFlow
 from toolgauge.evaluators.error_handling import ErrorHandling as ErrorHandling
+from toolgauge.evaluators.expected_arguments import ToolCallAccuracy as ToolCallAccuracy
+from toolgauge.evaluators.expected_arguments import ToolCallArgs as ToolCallArgs
+from toolgauge.evaluators.expected_arguments import ToolParameterMatch as ToolParameterMatch
+from toolgauge.evaluators.expected_arguments import ToolTrajectory as ToolTrajectory
 from toolgauge.evaluators.expected_calls import ToolCallCount as ToolCallCount
 from toolgauge.evaluators.expected_calls import ToolCallF1 as ToolCallF1
 from toolgauge.evaluators.expected_calls import ToolCallOrder as ToolCallOrder
@@ -22,13 +26,9 @@ from toolgauge.evaluators.run_checks import Budget as Budget
 from toolgauge.evaluators.run_checks import Coverage as Coverage
 from toolgauge.evaluators.run_checks import RunCompleted as RunCompleted
 from toolgauge.evaluators.run_checks import ToolUse as ToolUse
-from toolgauge.evaluators.tool_call_args import ToolCallAccuracy as ToolCallAccuracy
-from toolgauge.evaluators.tool_call_args import ToolCallArgs as ToolCallArgs
-from toolgauge.evaluators.tool_call_args import ToolParameterMatch as ToolParameterMatch
 from toolgauge.evaluators.tool_checks import KnownTool as KnownTool
 from toolgauge.evaluators.tool_checks import ToolContract as ToolContract
 from toolgauge.evaluators.tool_checks import ToolSuccess as ToolSuccess
-from toolgauge.evaluators.tool_trajectory import ToolTrajectory as ToolTrajectory
 
 __all__ = [
     "ArgumentsSchema",

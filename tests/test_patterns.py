@@ -31,7 +31,7 @@ LIMITED = {
 
 LIMITED["toolgauge.model.masks._MARKER"] = 200
 LIMITED["toolgauge.model.names._ID"] = 256
-LIMITED["toolgauge.evaluators.grounded_answer._LABEL"] = 60
+LIMITED["toolgauge.evaluators.answer_checks._LABEL"] = 60
 
 LITERAL = re.compile(r"[\w \-'\"=<:]{2,}")
 # What the classes of most patterns hold, one character each.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.score.support import expect, expected, scored, tool_call, trajectory
-from toolgauge.evaluators.tool_call_args import ToolCallArgs, ToolParameterMatch
+from toolgauge.evaluators.expected_arguments import ToolCallArgs, ToolParameterMatch
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.ports import Evaluator
 from toolgauge.score.rules import ArgumentRules

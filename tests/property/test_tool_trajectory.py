@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.score.support import expected, judge, tool_call, trajectory
-from toolgauge.evaluators.tool_trajectory import Mode, ToolTrajectory
+from toolgauge.evaluators.expected_arguments import Mode, ToolTrajectory
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import NotEvaluated, Outcome, Scored

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import expect, sides, tool_call, trajectory
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.expected_arguments import ToolCallArgs
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Difference

@@ -4,23 +4,19 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import expect, expected, expected_turns, not_evaluated, tool_call, trajectory, user
+from toolgauge.evaluators.answer_checks import GroundedAnswer, HonestAnswer
 from toolgauge.evaluators.arguments_schema import ArgumentsSchema
 from toolgauge.evaluators.data_flow import DataFlow
 from toolgauge.evaluators.error_handling import ErrorHandling
+from toolgauge.evaluators.expected_arguments import ToolCallAccuracy, ToolCallArgs, ToolParameterMatch, ToolTrajectory
 from toolgauge.evaluators.expected_calls import ToolCallCount, ToolCallF1, ToolCallOrder
-from toolgauge.evaluators.grounded_answer import GroundedAnswer
 from toolgauge.evaluators.grounded_arguments import GroundedArguments
-from toolgauge.evaluators.honest_answer import HonestAnswer
-from toolgauge.evaluators.one_effect import OneEffect
 from toolgauge.evaluators.order_rules import OrderRules
 from toolgauge.evaluators.outputs import JsonSimilarity, ToolCallOutput
 from toolgauge.evaluators.policy import Policy
-from toolgauge.evaluators.repeated_calls import RepeatedCalls
+from toolgauge.evaluators.repeated_calls import OneEffect, RepeatedCalls
 from toolgauge.evaluators.run_checks import Budget, Coverage, ToolUse
-from toolgauge.evaluators.tool_call_args import ToolCallAccuracy, ToolCallArgs, ToolParameterMatch
-from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
-from toolgauge.evaluators.tool_contract import ToolContract
-from toolgauge.evaluators.tool_trajectory import ToolTrajectory
+from toolgauge.evaluators.tool_checks import KnownTool, ToolContract, ToolSuccess
 from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded, Unparsed
 from toolgauge.model.expected import Expected, ExpectedCall, ExpectedOutput
 from toolgauge.model.observations import CallError

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, scored, tool_call, trajectory, user
-from toolgauge.evaluators.grounded_answer import GroundedAnswer
+from toolgauge.evaluators.answer_checks import GroundedAnswer
 from toolgauge.model.content import Content, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import ToolDefinition

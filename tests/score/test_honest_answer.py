@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import judge, not_evaluated, tool_call, trajectory, user
-from toolgauge.evaluators.honest_answer import HonestAnswer
+from toolgauge.evaluators.answer_checks import HonestAnswer
 from toolgauge.model.content import Recorded
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Outcome, Scored

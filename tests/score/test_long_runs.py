@@ -5,8 +5,8 @@ import time
 from tests.rows import each_row
 from tests.score.support import expected, scored
 from toolgauge.cases.actual import trajectory_of
+from toolgauge.evaluators.expected_arguments import ToolCallAccuracy, ToolCallArgs
 from toolgauge.evaluators.expected_calls import ToolCallF1, ToolCallOrder
-from toolgauge.evaluators.tool_call_args import ToolCallAccuracy, ToolCallArgs
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import Json
 from toolgauge.model.ports import Evaluator

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import agent_run, judge, not_evaluated, scored, sides, tool_call, trajectory, user
-from toolgauge.evaluators.one_effect import OneEffect
+from toolgauge.evaluators.repeated_calls import OneEffect
 from toolgauge.model.content import NotRecorded, Recorded
 from toolgauge.model.json import Json
 from toolgauge.model.observations import CallError, ToolDefinition

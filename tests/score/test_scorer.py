@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import expect, expected, tool_call, trajectory, user
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.expected_arguments import ToolCallArgs
 from toolgauge.evaluators.tool_checks import KnownTool, ToolSuccess
 from toolgauge.model.expected import Expected
 from toolgauge.model.left_out import HASH_BYTES, LeftOut, token_hash

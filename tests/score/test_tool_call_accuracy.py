@@ -13,7 +13,7 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.evaluators.tool_call_args import ToolCallAccuracy
+from toolgauge.evaluators.expected_arguments import ToolCallAccuracy
 from toolgauge.model.content import Unparsed
 from toolgauge.model.expected import ExpectedCall
 from toolgauge.model.json import JsonObject

@@ -10,7 +10,7 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.expected_arguments import ToolCallArgs
 from toolgauge.model.content import NOT_RECORDED, NotRecorded
 from toolgauge.model.json import JsonObject
 

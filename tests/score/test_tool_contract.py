@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
-from toolgauge.evaluators.tool_contract import ToolContract
+from toolgauge.evaluators.tool_checks import ToolContract
 from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError

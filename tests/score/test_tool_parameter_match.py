@@ -14,7 +14,7 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.evaluators.tool_call_args import ToolParameterMatch
+from toolgauge.evaluators.expected_arguments import ToolParameterMatch
 from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import ToolDefinition

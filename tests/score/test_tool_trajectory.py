@@ -16,7 +16,7 @@ from tests.score.support import (
     trajectory,
     user,
 )
-from toolgauge.evaluators.tool_trajectory import ToolTrajectory
+from toolgauge.evaluators.expected_arguments import ToolTrajectory
 from toolgauge.model.content import NotRecorded
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.observations import CallError

@@ -2,8 +2,8 @@
 
 from tests.rows import each_row
 from tests.score.support import tool_call, trajectory
+from toolgauge.evaluators.expected_arguments import ToolCallArgs
 from toolgauge.evaluators.order_rules import OrderRules
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.expected import Expected, ExpectedCall
 from toolgauge.model.json import JsonObject

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolgauge.evaluators.tool_call_args import ToolCallArgs
+from toolgauge.evaluators.expected_arguments import ToolCallArgs
 from toolgauge.evaluators.tool_checks import ToolSuccess
 from toolgauge.model.errors import ConfigError
 from toolgauge.score.criterion import Criterion, Inline

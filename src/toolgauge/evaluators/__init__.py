@@ -6,24 +6,20 @@
 from importlib import import_module
 
 _CLASSES = {
+    "answer_checks": ("GroundedAnswer", "HonestAnswer"),
     "arguments_schema": ("ArgumentsSchema",),
     "data_flow": ("DataFlow",),
     "error_handling": ("ErrorHandling",),
+    "expected_arguments": ("ToolCallAccuracy", "ToolCallArgs", "ToolParameterMatch", "ToolTrajectory"),
     "expected_calls": ("ToolCallCount", "ToolCallF1", "ToolCallOrder"),
-    "grounded_answer": ("GroundedAnswer",),
     "grounded_arguments": ("GroundedArguments",),
-    "honest_answer": ("HonestAnswer",),
     "llm_judges": ("Faithfulness", "OutputJudge", "ToolParameterAccuracy", "ToolSelectionAccuracy", "TrajectoryJudge"),
-    "one_effect": ("OneEffect",),
     "order_rules": ("OrderRules",),
     "outputs": ("JsonSimilarity", "ToolCallOutput"),
     "policy": ("Policy",),
-    "repeated_calls": ("RepeatedCalls",),
+    "repeated_calls": ("OneEffect", "RepeatedCalls"),
     "run_checks": ("Budget", "Coverage", "RunCompleted", "ToolUse"),
-    "tool_call_args": ("ToolCallAccuracy", "ToolCallArgs", "ToolParameterMatch"),
-    "tool_checks": ("KnownTool", "ToolSuccess"),
-    "tool_contract": ("ToolContract",),
-    "tool_trajectory": ("ToolTrajectory",),
+    "tool_checks": ("KnownTool", "ToolContract", "ToolSuccess"),
 }
 _MODULES = {name: module for module, names in _CLASSES.items() for name in names}
 

@@ -1,7 +1,7 @@
 """`data_flow`: do argument values come from where they should, and stay where they should? Needs no reference."""
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Struct
@@ -14,23 +14,17 @@ from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.origins.provenance import (
     Check,
-    EqualsAttribute,
     FromResults,
     ResultsOf,
     SearchRule,
     StaysWithin,
     Subject,
+    equals_attribute,
     joined,
 )
 from toolgauge.score.patterns import Globs, read_path, read_place
 from toolgauge.score.rules import Casefold, DateTime, Exact, Numeric, PlainRule, WrittenRule, compiled
-from toolgauge.score.selection import (
-    CallSelection,
-    hidden_calls,
-    no_object,
-    readable_arguments,
-    shown,
-)
+from toolgauge.score.selection import CallSelection, hidden_calls, no_object, readable_arguments, shown
 
 _MAX_RULES = 100
 _MAX_SOURCES = 20
@@ -173,7 +167,7 @@ class DataFlow(CallSelection):
             if named is None:
                 yield call, no_object(call)
             else:
-                judged = [one.judge(call, values) for number, values in named.items() for one in checks[number]]
+                judged = [judge(call, values) for number, values in named.items() for judge in checks[number]]
                 yield call, joined(call, judged, "rules")
 
 
@@ -189,8 +183,8 @@ class _Flow(Struct, frozen=True):
         if not wanted:
             return
         if self.sources:
-            yield FromResults(self.subject, self.sources, wanted, trajectory)
+            yield FromResults(self.subject, self.sources, wanted, trajectory).judge
         if self.attribute is not None:
-            yield EqualsAttribute(self.subject, self.attribute, trajectory)
+            yield partial(equals_attribute, self.subject, self.attribute, trajectory)
         if self.only_in is not None or self.not_in is not None:
-            yield StaysWithin(self.subject, wanted, trajectory, only_in=self.only_in, not_in=self.not_in)
+            yield StaysWithin(self.subject, wanted, trajectory, only_in=self.only_in, not_in=self.not_in).judge

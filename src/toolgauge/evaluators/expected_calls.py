@@ -15,14 +15,7 @@ from toolgauge.model.outcomes import Difference, Level, NotEvaluated, Outcome, S
 from toolgauge.model.ports import Evaluation, Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score.align import Alignment, align
-from toolgauge.score.arguments import (
-    ArgumentComparison,
-    counts,
-    leftovers,
-    mismatches,
-    pairing_notes,
-    unparsable_note,
-)
+from toolgauge.score.arguments import ArgumentComparison, counts, leftovers, mismatches, pairing_notes, unparsable_note
 from toolgauge.score.patterns import Globs
 from toolgauge.score.selection import (
     NOTHING_MADE,
@@ -255,12 +248,6 @@ def _compared(comparator: str, number: int) -> Count:
     return Count(f"{words} {number}", 0 if least is None else number + least, None if most is None else number + most)
 
 
-def _between(least: int, most: int) -> Count:
-    if most >= _ANY_NUMBER:
-        return Count(f"at least {least}", least=least)
-    return Count(f"exactly {most}" if least == most else f"{least} to {most}", least=least, most=most)
-
-
 def _is_number(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
 
@@ -317,7 +304,12 @@ class ToolCallCount(CallSelection):
             for call in self.expected_calls(() if expected is None else expected.calls, trajectory):
                 least, most = bounds.get(call.name, (0, 0))
                 bounds[call.name] = least + (0 if call.optional else call.repeat[0]), most + call.repeat[1]
-            tallies = [_Tally(name, shown(name), _between(*both), made[name]) for name, both in bounds.items()]
+            tallies: list[_Tally] = []
+            for name, (least, most) in bounds.items():
+                count = Count(f"exactly {most}" if least == most else f"{least} to {most}", least=least, most=most)
+                if most >= _ANY_NUMBER:
+                    count = Count(f"at least {least}", least=least)
+                tallies.append(_Tally(name, shown(name), count, made[name]))
         if not tallies:
             explanation = "neither `counts` nor `others` nor an expected call is given"
             yield None, NotEvaluated(reason="nothing_expected", explanation=explanation)

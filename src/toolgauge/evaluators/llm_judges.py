@@ -18,14 +18,7 @@ from toolgauge.model.outcomes import Level, NotEvaluated, Outcome, Scored
 from toolgauge.model.ports import Needs
 from toolgauge.model.trajectory import ToolCall, Trajectory
 from toolgauge.score import prompts
-from toolgauge.score.judged import (
-    JudgedByModel,
-    JudgedCalls,
-    Writer,
-    labelled,
-    question,
-    unreadable_arguments,
-)
+from toolgauge.score.judged import JudgedByModel, JudgedCalls, Writer, labelled, question, unreadable_arguments
 from toolgauge.score.prompts import (
     JudgeView,
     Prompt,
@@ -33,7 +26,7 @@ from toolgauge.score.prompts import (
     exchanges_by_run,
     final_answer,
     user_input,
-    view_of_response,
+    view_of,
 )
 from toolgauge.score.recorded_values import occurs_alone, result_leaves, written
 from toolgauge.score.selection import hidden_calls
@@ -53,7 +46,7 @@ class Faithfulness(JudgedByModel):
         if not response:
             yield None, NotEvaluated(reason="no_content", explanation="the last response was not recorded")
             return
-        view = view_of_response(exchanges)
+        view = view_of(exchanges[:-1], exchanges[-1])
         # Only the calls that count under the parameters `tools` and `failed_calls` are shown.
         counted = {call.order for call in self.calls(trajectory)}
         entries = [
@@ -192,9 +185,19 @@ def _is_traced(arguments: JsonObject, view: JudgeView, name: str) -> bool:
         return False
     if not _fits(arguments, next((tool for tool in view.tools if tool.name == name), None)):
         return False
-    texts = _texts_before(view)
-    if texts is None:
-        return not values
+    # The texts that the agent had seen.
+    texts: list[str] = []
+    size = 0
+    for entry in view.history:
+        if isinstance(entry, Spoken):
+            found: Iterable[str] = (entry.text,) if entry.role == "user" else ()
+        else:
+            found = (written(leaf) for call in entry for leaf in result_leaves(call.result))
+        for text in found:
+            texts.append(text)
+            size += len(text)
+            if size > _MAX_CHARACTERS or len(texts) > _MAX_TEXTS:
+                return not values
     known = "\n".join(texts)
     return all(occurs_alone(value, known) for value in values)
 
@@ -211,23 +214,6 @@ def _single_values(arguments: JsonObject) -> Iterator[Json]:
                     yield ""
                     break
                 stack += node.values() if isinstance(node, dict) else node
-
-
-def _texts_before(view: JudgeView) -> list[str] | None:
-    """Return the texts that the agent had seen; `None` when they are too much to look through."""
-    texts: list[str] = []
-    size = 0
-    for entry in view.history:
-        if isinstance(entry, Spoken):
-            found: Iterable[str] = (entry.text,) if entry.role == "user" else ()
-        else:
-            found = (written(leaf) for call in entry for leaf in result_leaves(call.result))
-        for text in found:
-            texts.append(text)
-            size += len(text)
-            if size > _MAX_CHARACTERS or len(texts) > _MAX_TEXTS:
-                return None
-    return texts
 
 
 def _fits(arguments: JsonObject, tool: ToolDefinition | None) -> bool:

@@ -380,9 +380,22 @@ class RunCompleted(BaseModel):
                     differences = (Difference(where=run.agent or "run", rule="error", actual=message),)
             yield None, Scored(0.0, explanation + unanswered, differences=differences)
             return
-        unseen = None if trajectory.has_agent_run else _unseen_end(trajectory)
-        completed = replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered) if unanswered else _COMPLETED
-        yield None, unseen or completed
+        outcome: Outcome = _COMPLETED
+        if unanswered:
+            outcome = replace(_COMPLETED, explanation=_COMPLETED.explanation + unanswered)
+        # The last model call has to show the end of a run without a span of its own.
+        if not trajectory.has_agent_run:
+            last = max((call.turn for call in trajectory.calls), default=0)
+            open_end = _unanswered([call for call in trajectory.calls if call.turn == last])
+            if not any(source.model_calls for source in trajectory.sources):
+                outcome = _NOTHING_SEEN
+            elif was_cut_short:
+                outcome = _HALF_SEEN
+            elif open_end:
+                # Rule: without an agent run, a last turn with calls that were never answered is no end.
+                explanation = f"nothing shows how the run ended{open_end}"
+                outcome = NotEvaluated(reason="incomplete", explanation=explanation)
+        yield None, outcome
 
 
 def _ending(run: Run, trajectory: Trajectory) -> Ending | None:
@@ -396,19 +409,6 @@ def _ending(run: Run, trajectory: Trajectory) -> Ending | None:
     # `slack_send` sends an answer, `send_certificate` something else.
     is_tool = words[-1:] == ("send",) or not _ANSWERING.isdisjoint(words)
     return None if "user" not in roles or is_another or is_tool else "empty"
-
-
-def _unseen_end(trajectory: Trajectory) -> NotEvaluated | None:
-    """Return why the end of a run without a span of its own was not seen; `None` where its last model call shows it."""
-    if not any(source.model_calls for source in trajectory.sources):
-        return _NOTHING_SEEN
-    if trajectory.closed_because in CUT_SHORT:
-        return _HALF_SEEN
-    # Rule: without an agent run, a last turn with calls that were never answered is no end.
-    last = max((call.turn for call in trajectory.calls), default=0)
-    unanswered = _unanswered([call for call in trajectory.calls if call.turn == last])
-    explanation = f"nothing shows how the run ended{unanswered}"
-    return NotEvaluated(reason="incomplete", explanation=explanation) if unanswered else None
 
 
 def _unanswered(calls: Sequence[ToolCall]) -> str:

@@ -6,8 +6,10 @@ A question is built only when a call is free, so prompts in memory are as few as
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from typing import TypeVar
+
+from msgspec import Struct
 
 from toolgauge.judge.inquiry import Client, Reply, Request, outcomes_of, questions, settled
 from toolgauge.judge.judge_model import JudgeModel
@@ -94,14 +96,13 @@ class ClientThread:
         return loop
 
 
-class _OpenInquiry:
+class _OpenInquiry(Struct, eq=False):
     """One inquiry and its outcomes, in the order of asking; questions still open count as ended."""
 
-    def __init__(self, inquiry: Inquiry) -> None:
-        self.inquiry = inquiry
-        self.calls: list[ToolCall | None] = []
-        self.outcomes: list[Outcome | None] = []
-        self.is_asked = False
+    inquiry: Inquiry
+    calls: list[ToolCall | None] = []
+    outcomes: list[Outcome | None] = []
+    is_asked: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -119,11 +120,10 @@ class _OpenInquiry:
         return outcomes if self.is_asked else (*(asked for asked in outcomes if asked[0] is not None), (None, _ENDED))
 
 
-class _Entry:
-    def __init__(self, trajectory: Trajectory, inquiries: Sequence[Inquiry], weight: int) -> None:
-        self.trajectory = trajectory
-        self.weight = weight
-        self.inquiries = [_OpenInquiry(inquiry) for inquiry in inquiries]
+class _Entry(Struct, frozen=True, eq=False):
+    trajectory: Trajectory
+    inquiries: list[_OpenInquiry]
+    weight: int
 
     def answers(self) -> Answers:
         return Answers(trajectory=self.trajectory, answers=tuple((one.inquiry, one.judged()) for one in self.inquiries))
@@ -168,7 +168,7 @@ class Judges:
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
         """Take the inquiries; without room, or at the end, answer at once that they are not judged."""
-        entry = _Entry(trajectory, inquiries, weight(trajectory))
+        entry = _Entry(trajectory, list(map(_OpenInquiry, inquiries)), weight(trajectory))
         has_room = len(self._open) < self._max_queue and self._bytes + entry.weight <= self._max_bytes
         if self._is_closed or not has_room:
             refused = _ENDED if self._is_closed else _FULL
@@ -180,7 +180,7 @@ class Judges:
         self._changed.set()
 
     def take(self) -> list[Answers]:
-        """Hand over what has been answered since the last time."""
+        """Hand over the answers since the last time."""
         done, self._done = self._done, []
         return done
 
@@ -288,13 +288,10 @@ def weight(trajectory: Trajectory) -> int:
     values: list[Json] = []
     for call in trajectory.calls:
         for content in (call.arguments, call.result):
-            match content:
-                case Recorded(value=value):
-                    values.append(value)
-                case Unparsed(text=text):
-                    texts += len(text)
-                case _:
-                    pass
+            if isinstance(content, Recorded):
+                values.append(content.value)
+            elif isinstance(content, Unparsed):
+                texts += len(content.text)
     size = looked_at = 0
     while values and looked_at < _MAX_ENTRIES:
         value = values.pop()

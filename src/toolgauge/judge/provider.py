@@ -44,7 +44,7 @@ from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from toolgauge.judge.inquiry import MAX_REASKS, Exchange, Reply, Request
+from toolgauge.judge.inquiry import MAX_REASKS, Reply, Request
 from toolgauge.judge.reply_reader import Unread, json_format, read_reply, text_format
 from toolgauge.judge.settings import Output
 from toolgauge.model.errors import ConfigError, JudgeCallError
@@ -253,25 +253,18 @@ def _messages(request: Request, output: Output) -> Iterator[ModelMessage]:
         response = exchange.reply.raw
         if isinstance(response, ModelResponse) and response.parts:
             yield response
-        yield ModelRequest(parts=list(_objections(exchange, number, output)), instructions=instructions)
-
-
-def _objections(
-    exchange: Exchange, number: int, output: Output
-) -> Iterator[ToolReturnPart | RetryFeedbackPart | UserPromptPart]:
-    response = exchange.reply.raw
-    calls = response.tool_calls if isinstance(response, ModelResponse) else ()
-    for call in calls:
+        calls = response.tool_calls if isinstance(response, ModelResponse) else ()
         # Every call wants its answer, or the next request is refused.
-        yield ToolReturnPart(call.tool_name, exchange.problem, call.tool_call_id, outcome="retried")
-    if calls:
-        return
-    if output == "tool":
-        retry = RetryInfo[RetryFeedbackCause](cause="no_output", attempt=number, max_retries=MAX_REASKS)
-        yield RetryFeedbackPart(exchange.problem, retry=retry)
-    else:
-        # Small models answer the library's own frame around it instead of the question.
-        yield UserPromptPart(exchange.problem)
+        parts: list[ToolReturnPart | RetryFeedbackPart | UserPromptPart] = [
+            ToolReturnPart(call.tool_name, exchange.problem, call.tool_call_id, outcome="retried") for call in calls
+        ]
+        if not calls and output == "tool":
+            retry = RetryInfo[RetryFeedbackCause](cause="no_output", attempt=number, max_retries=MAX_REASKS)
+            parts.append(RetryFeedbackPart(exchange.problem, retry=retry))
+        elif not calls:
+            # Small models answer the library's own frame around it instead of the question.
+            parts.append(UserPromptPart(exchange.problem))
+        yield ModelRequest(parts=parts, instructions=instructions)
 
 
 def _verdict(question: Question, response: ModelResponse, output: Output) -> tuple[Json, str | None]:

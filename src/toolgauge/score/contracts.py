@@ -252,8 +252,11 @@ class ToolKinds:
 
     def writing(self, names: Iterable[str]) -> frozenset[str]:
         """Return the tools that change state. All on offer are asked for with each trajectory."""
-        kind = self._kind
-        return frozenset([one for one in names if kind(one) == "writes"])
+        found: set[str] = set()
+        for name in names:
+            if self._kind(name) == "writes":
+                found.add(name)
+        return frozenset(found)
 
     def is_neutral(self, name: str) -> bool:
         """Return whether the tool hands over, answers or thinks."""

@@ -13,14 +13,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from toolgauge.model.journal import ShownValues
-from toolgauge.model.left_out import (
-    WORD_HASH_BYTES,
-    EarlierValues,
-    RememberedEffects,
-    UserText,
-    marked,
-    with_hashes,
-)
+from toolgauge.model.left_out import WORD_HASH_BYTES, EarlierValues, RememberedEffects, UserText, marked, with_hashes
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.score.effects import Effects
 from toolgauge.score.origins import value_forms

@@ -102,36 +102,32 @@ class Writer:
 
     def history(self, view: JudgeView) -> str:
         """Quote the conversation before the target, the newest lines as far as the budget goes."""
-        total = sum(1 if isinstance(entry, Spoken) else len(entry) for entry in view.history)
-        if not total:
+        entries = [
+            (place, one)
+            for place, entry in enumerate(view.history)
+            for one in ((entry,) if isinstance(entry, Spoken) else entry)
+        ]
+        if not entries:
             return prompts.NO_HISTORY
         # The prompt that the target serves is kept in any case: nothing could be judged without it.
         first = view.history[view.current] if view.current < len(view.history) else None
         prompt = self._line(((first.role, first.text),)) if isinstance(first, Spoken) else None
         left = self.budget - len(prompt or "")
         kept: list[str] = []
-        written = 0
-        newest_first = (
-            (place, one)
-            for place, entry in reversed([*enumerate(view.history)])
-            for one in ((entry,) if isinstance(entry, Spoken) else reversed(entry))
-        )
-        for place, one in newest_first:
+        for place, one in reversed(entries):
             if prompt is not None and place == view.current:
-                text = prompt
-            else:
-                text = self._line(((one.role, one.text),)) if isinstance(one, Spoken) else self._call(one)
-            if text is not prompt:
-                left -= len(text)
-            if left < 0 and text is not prompt:
+                kept.append(prompt)
+                continue
+            text = self._line(((one.role, one.text),)) if isinstance(one, Spoken) else self._call(one)
+            left -= len(text)
+            if left < 0:
+                if prompt is not None and place > view.current:
+                    kept.append(prompt)
                 break
             kept.append(text)
-            written += 1
-        if prompt is not None and not any(text is prompt for text in kept):
-            kept.append(prompt)
-            written += 1
-        if written < total:
-            self.notes.append(f"history cut: {total - written} of {total} entries left out, the oldest first")
+        if len(kept) < len(entries):
+            left_out = len(entries) - len(kept)
+            self.notes.append(f"history cut: {left_out} of {len(entries)} entries left out, the oldest first")
         return quoted(prompts.HISTORY, kept[::-1])
 
     def tools(self, tools: Sequence[ToolDefinition], target: str | None) -> str:

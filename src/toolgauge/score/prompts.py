@@ -198,15 +198,11 @@ def view_of_call(exchanges: Sequence[Exchange], number: int, call: ToolCall, is_
     """Return the history before a call of the exchange of this number."""
     exchange = exchanges[number]
     before = tuple(other for other in exchange.calls if is_known(other, call))
-    return _view(exchanges[:number], replace(exchange, calls=before, tools=exchange.tools_of(call)))
+    return view_of(exchanges[:number], replace(exchange, calls=before, tools=exchange.tools_of(call)))
 
 
-def view_of_response(exchanges: Sequence[Exchange]) -> JudgeView:
-    """Return the history before the last response."""
-    return _view(exchanges[:-1], exchanges[-1])
-
-
-def _view(earlier: Sequence[Exchange], last: Exchange) -> JudgeView:
+def view_of(earlier: Sequence[Exchange], last: Exchange) -> JudgeView:
+    """Return the history before the response of the last exchange."""
     history = tuple(entry for exchange in earlier for entry in exchange.entries)
     return JudgeView(history=history + replace(last, response="").entries, current=len(history), tools=last.tools)
 

@@ -155,7 +155,16 @@ def without_delegated(trajectory: Trajectory) -> Trajectory:
     texts = [message.text for message in trajectory.messages]
     for run in inner:
         above = runs[run.above] if run.above is not None else run
-        written = [text for text in _arguments(run, calls[run.above]) if text not in (above.prompt or text)]
+        started = calls[run.above]
+        started = started[: bisect_right(started, run.start_ns, key=_START)][-_MAX_CALLS:]
+        around = [
+            one.arguments.value for one in started if ran_within(run, one) and isinstance(one.arguments, Recorded)
+        ]
+        texts_of_calls = [leaf.strip() for value in around for leaf in leaves(value) if isinstance(leaf, str)]
+        # The texts of several words, but for words that the caller was given.
+        written = [
+            text for text in texts_of_calls if len(text.split(None, 1)) > 1 and text not in (above.prompt or text)
+        ]
         if not written:
             continue
         for place in range(bisect_left(times, run.start_ns), bisect_right(times, run.end_ns)):
@@ -169,17 +178,6 @@ def ran_within(run: Run, call: ToolCall) -> bool:
     """Return whether a sub-agent of the agent that made the call ran while the call did."""
     is_below = run.is_agent and run.span != call.run and run.above == call.run
     return is_below and call.start_ns <= run.start_ns and run.end_ns <= call.end_ns
-
-
-def _arguments(run: Run, calls: Sequence[ToolCall]) -> list[str]:
-    """Return the texts of several words in the arguments of the calls within which a run lies."""
-    started = calls[: bisect_right(calls, run.start_ns, key=_START)][-_MAX_CALLS:]
-    found: list[str] = []
-    for call in started:
-        if ran_within(run, call) and isinstance(call.arguments, Recorded):
-            texts = [leaf.strip() for leaf in leaves(call.arguments.value) if isinstance(leaf, str)]
-            found += [text for text in texts if len(text.split(None, 1)) > 1]
-    return found
 
 
 def _without(text: str, written: Sequence[str]) -> str:

@@ -1,16 +1,16 @@
 """Checks the values at one argument place: where they come from, and where else they occur.
 
-A check is made of a trajectory and all values at the place in it; then it judges them call by call. Its verdict is `None`
+A check is made of a trajectory and all its values at the place; then it judges them call by call. Its verdict is `None`
 where the rule holds, `Broken` where it does not, and `NotEvaluated` where that cannot be known.
 """
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import islice, tee
 from math import isfinite
 from operator import itemgetter
-from typing import Protocol, TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 from msgspec import Struct
 
@@ -206,12 +206,8 @@ def joined(call: ToolCall, verdicts: Sequence[Verdict], rules: str) -> Outcome:
     )
 
 
-class Check(Protocol):
-    """One condition for the values at one place."""
-
-    def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
-        """Judge the values of one call."""
-        ...
+# One condition for the values at one place: it judges the values of one call.
+Check: TypeAlias = Callable[[ToolCall, Sequence[Leaf]], Verdict]
 
 
 class ResultsOf(Struct, frozen=True):
@@ -340,35 +336,28 @@ def values_and_keys(value: Json) -> Iterator[Leaf]:
 
 
 def unseen_part(call: ToolCall) -> NotEvaluated | None:
-    """Return the outcome where there was more in a result than can be seen."""
+    """Return the outcome of a call whose result was recorded in part, or not at all."""
     if isinstance(call.result, Unparsed) and is_cut(call.result.text):
         return NotEvaluated(reason="truncated", explanation=f"a result of {shown(call.name)} was cut off")
     found = recorded_result(call, "a result")
     return found if isinstance(found, NotEvaluated) else None
 
 
-class EqualsAttribute:
-    """Values have to be that of an attribute of the trace."""
-
-    def __init__(self, subject: Subject, attribute: str, trajectory: Trajectory) -> None:
-        self._subject = subject
-        self._attribute = attribute
-        self._wanted = trajectory.attributes.get(attribute)
-
-    def judge(self, call: ToolCall, values: Sequence[Leaf]) -> Verdict:
-        """Judge the values of one call."""
-        wanted, rule = self._wanted, self._subject.rule
-        if wanted is None:
-            explanation = f"the trace has no attribute {shown(self._attribute)}"
-            return NotEvaluated(reason="no_reference", explanation=explanation)
-        others = [value for value in values if agreement(rule, wanted, value)[0] < 1.0]
-        if not others:
-            return None
-        kinds = kind(others[0]), kind(wanted)
-        note = f"differs from the attribute {shown(self._attribute)}"
-        if kinds[0] != kinds[1]:
-            note += f" ({kinds[0]} instead of {kinds[1]})"
-        return self._subject.broken(call, rule_name(rule), others, note, Side(value=wanted))
+def equals_attribute(
+    subject: Subject, attribute: str, trajectory: Trajectory, call: ToolCall, values: Sequence[Leaf]
+) -> Verdict:
+    """Judge the values of one call: they must equal an attribute of the trace."""
+    wanted, rule = trajectory.attributes.get(attribute), subject.rule
+    if wanted is None:
+        return NotEvaluated(reason="no_reference", explanation=f"the trace has no attribute {shown(attribute)}")
+    others = [value for value in values if agreement(rule, wanted, value)[0] < 1.0]
+    if not others:
+        return None
+    kinds = kind(others[0]), kind(wanted)
+    note = f"differs from the attribute {shown(attribute)}"
+    if kinds[0] != kinds[1]:
+        note += f" ({kinds[0]} instead of {kinds[1]})"
+    return subject.broken(call, rule_name(rule), others, note, Side(value=wanted))
 
 
 class StaysWithin:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 from zlib import crc32
 
-from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 from msgspec import Struct
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
@@ -22,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import SpanHead
-from toolgauge.otlp.bounds import SPAN, check_fields, parse
+from toolgauge.otlp.bounds import SPAN, parse
 from toolgauge.otlp.encode import varint
 from toolgauge.otlp.envelope import Container, copied, encode_spans, is_trace_id, parse_request, read_head
 from toolgauge.otlp.marks import is_back_to_front
@@ -271,7 +270,10 @@ def read_request(
     """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes) or of another signal."""
     envelope = parse_request(body)
     check_signal(signal, envelope)
-    count = sum(len(group.items) for resource in envelope.resource_groups for group in resource.scope_groups)
+    count = 0
+    for resource_group in envelope.resource_groups:
+        for group in resource_group.scope_groups:
+            count += len(group.items)
     return Request(signal, body, envelope, count, sender, received_ns, entry)
 
 
@@ -294,7 +296,9 @@ def newest_time_ns(signal: Signal, body: bytes) -> int:
 
 
 def _items(request: RequestMessage) -> Iterator[bytes]:
-    return (raw for group in request.resource_groups for scope in group.scope_groups for raw in scope.items)
+    for group in request.resource_groups:
+        for scope in group.scope_groups:
+            yield from scope.items
 
 
 def check_signal(signal: Signal, request: RequestMessage) -> None:
@@ -378,8 +382,7 @@ def _undecodable(kind: type[Message], raws: Iterable[bytes]) -> int:
     for raw in raws:
         if len(raw) <= _LARGEST_STRICT_BYTES:
             try:
-                check_fields(raw, SPAN)
-                kind.FromString(raw)
-            except (DecodeError, ProtobufError):
+                parse(kind, raw, SPAN)
+            except DecodeError:
                 count += 1
     return count

@@ -319,7 +319,7 @@ def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> li
     session = values.identifier(attributes.get(SESSION))
     if session is not None:
         return [ConversationSeen(conversation_id=session, rank=1)]
-    return own_conversation(attributes, own)
+    return own_conversation(attributes, own) if own else []
 
 
 def own_conversation(attributes: Mapping[str, Value], keys: Iterable[str]) -> list[ConversationSeen]:

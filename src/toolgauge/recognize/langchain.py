@@ -1,4 +1,4 @@
-"""Reads what LangChain and LangGraph leave in other producers' spans: tool answers, chat messages, agent runs."""
+"""Reads LangChain's and LangGraph's content of other producers' spans: tool answers, chat messages, agent runs."""
 
 import re
 from collections.abc import Iterator, Sequence

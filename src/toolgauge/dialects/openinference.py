@@ -184,7 +184,7 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
             seen += flattened.requested(read, recorded, agent)
     if flattened.is_empty(read, span.attributes) and not any(isinstance(one, CallRequested) for one in seen):
         seen = [replace(one, ending=one.ending or "empty") if isinstance(one, ModelCall) else one for one in seen]
-    # Answers as the provider was given them, and those that only the flattened messages have.
+    # Answers as the provider was given them, and answers that only the flattened messages have.
     provided = provider_answers(span.attributes.get(INPUT))
     known = {answer.call_id for answer in provided} - {None}
     answers = (answer for answer in flattened.answers(read.input) if answer.call_id not in known)
@@ -237,7 +237,7 @@ class UiPath(PlainDialect):
     grounds = Grounds(keys=(TOOL_NAME,), scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
-        """Claim UiPath's spans, and those of others with a tool's name and content but no span kind."""
+        """Claim UiPath's spans, and other producers' spans with a tool's name and content but no span kind."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes

@@ -54,7 +54,7 @@ AT_ONCE = 4096
 def parse(message_class: type[_Parsed], raw: bytes, nested: "_Nested | None" = None) -> _Parsed:
     """Parse one message; raise our `DecodeError` when the bytes are not one.
 
-    With `nested` also raise it when there are too many fields, including those of its messages in `nested`, attributes or events.
+    With `nested` also raise it when there are too many attributes, events or fields, counted also in the messages of `nested`.
     """
     if nested is not None and len(raw) >= _SMALL_RECORD:
         _check(raw, nested, _MOST_FIELDS)

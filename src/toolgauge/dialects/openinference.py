@@ -9,7 +9,6 @@ from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
-    CallAnswered,
     CallExecuted,
     CallRequested,
     MessageSeen,
@@ -175,11 +174,9 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
         seen = [model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS, finish=finish)]
         if (items := hosted_items(recorded)) is not None:
             # The flattened messages drop most of these items, and all of their results.
-            calls: list[CallRequested] = []
-            ran: list[CallAnswered] = []
-            messages.Message({"content": items}, "assistant").add_to(calls, ran, [], agent)
-            seen += calls
-            seen += ran
+            output = messages.Output(agent)
+            messages.Message({"content": items}, "assistant").add_to(output)
+            seen += [*output.calls, *output.answers]
         else:
             seen += flattened.requested(read, recorded, agent)
     if flattened.is_empty(read, span.attributes) and not any(isinstance(one, CallRequested) for one in seen):

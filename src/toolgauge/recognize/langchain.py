@@ -19,7 +19,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.messages import Message
+from toolgauge.recognize.messages import Message, Output
 
 # LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
 # `assemble` distinguishes them from failures by their class.
@@ -248,18 +248,11 @@ class ChainMessage(Message):
         """Read the answers to calls, in order."""
         return [*message_answers(self._data)] if self.role == "tool" else super().answers()
 
-    def add_to(
-        self,
-        calls: list[CallRequested],
-        answers: list[CallAnswered],
-        texts: list[str],
-        agent: str | None = None,
-        first: int = 0,
-    ) -> None:
+    def add_to(self, output: Output) -> None:
         """Add the message's calls, answers and texts; nothing of a tool's message."""
         if self.role != "tool":
-            super().add_to(calls, answers, texts, agent, first)
-            calls += rejected(self._data, agent, first + len(calls))
+            super().add_to(output)
+            output.calls += rejected(self._data, output.agent, output.first + len(output.calls))
 
 
 def messages_of(items: Sequence[Json], default_role: str) -> list[ChainMessage]:

@@ -9,6 +9,7 @@ from toolgauge.model.content import NOT_RECORDED
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     AgentRun,
+    CallAnswered,
     CallExecuted,
     CallRequested,
     MessageSeen,
@@ -140,8 +141,11 @@ def _openinference_tool(
         if target is not None:
             caller = values.as_str(values.decoded_object(given).get("from_agent")) or values.as_str(given)
             return [CallExecuted(name=handoff_name(target), arguments=NOT_RECORDED, agent=caller)]
-    if source == "langchain" and (refused := langchain.refused_call(name, given, returned)):
-        return [refused]
+    if source == "langchain" and name == langchain.INVALID_TOOL:
+        # The run of the tool that an `AgentExecutor` has in place of a missing one.
+        requested = values.decoded_object(given).get(langchain.REQUESTED)
+        if isinstance(requested, str):
+            return [CallAnswered(name=requested, result=values.result(returned))]
     named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
     # UiPath types its spans in this way; its `tool.id` names the tool and not the call.

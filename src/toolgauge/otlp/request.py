@@ -147,17 +147,10 @@ class Divider:
         if self._searches:
             self._remember_conversations((_place(signal, item[1])[0], item) for item in copied_items(body))
         # Only numbers are kept for all items: their groups and bytes as objects take up to sixteen times the memory of the request.
-        workers = [*self._workers_of(signal, _items(request))]
-        counts = Counter(workers)
-        if len(counts) <= 1:
-            return [Part(worker, body, counts[worker]) for worker in counts or (0,)]
-        parts = _divided(request, iter(workers))
-        return [Part(worker, parts.pop(worker).SerializeToString(), count) for worker, count in counts.items()]
-
-    def _workers_of(self, signal: Signal, raws: Iterable[bytes]) -> Iterator[int]:
+        workers: list[int] = []
         of_trace: dict[bytes, int] = {}
         is_span = signal == "traces"
-        for raw in raws:
+        for raw in _items(request):
             # As SDKs write a span, and as the Collector does, back to front. In all others the id is looked for.
             if is_span and raw[:2] == _TRACE_ID:
                 written = raw[2:18]
@@ -166,10 +159,14 @@ class Divider:
             else:
                 found, _ = _place(signal, raw)
                 written = b"" if found is None else bytes.fromhex(found)
-            worker = of_trace.get(written)
-            if worker is None:
-                worker = of_trace[written] = self.worker_of(written.hex() if is_trace_id(written) else None)
-            yield worker
+            if written not in of_trace:
+                of_trace[written] = self.worker_of(written.hex() if is_trace_id(written) else None)
+            workers.append(of_trace[written])
+        counts = Counter(workers)
+        if len(counts) <= 1:
+            return [Part(worker, body, counts[worker]) for worker in counts or (0,)]
+        parts = _divided(request, iter(workers))
+        return [Part(worker, parts.pop(worker).SerializeToString(), count) for worker, count in counts.items()]
 
     def worker_of(self, trace_id: str | None) -> int:
         """Return the worker of the trace with this id, `None` for items without a trace."""

@@ -199,45 +199,6 @@ class Attributes(Mapping[str, Value]):
         return len(self._raw)
 
 
-class Events(Sequence[SpanEvent]):
-    """The events of a span, parsed when the first of them is asked for; one that cannot be parsed is left out."""
-
-    __slots__ = ("_parsed", "_raw", "_values")
-
-    def __init__(self, raw: RepeatedScalarFieldContainer[bytes], values: Values) -> None:
-        self._raw = raw
-        self._values = values
-        self._parsed: tuple[SpanEvent, ...] | None = None
-
-    @overload
-    def __getitem__(self, index: int) -> SpanEvent: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[SpanEvent]: ...
-    def __getitem__(self, index: int | slice) -> SpanEvent | Sequence[SpanEvent]:
-        return self._all()[index]
-
-    def __iter__(self) -> Iterator[SpanEvent]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def _all(self) -> tuple[SpanEvent, ...]:
-        if self._parsed is None:
-            parsed: list[SpanEvent] = []
-            for raw in self._raw:
-                try:
-                    message = parse(EventMessage, raw, FLAT)
-                    name = read_name(message.name)
-                except DecodeError:
-                    self._values.undecodable += 1
-                    continue
-                attributes = Attributes(message.attributes, self._values)
-                parsed.append(SpanEvent(name=name, time_ns=message.time_unix_nano, attributes=attributes))
-            self._parsed = tuple(parsed)
-        return self._parsed
-
-
 class KnownScope(Struct, frozen=True, eq=False):
     """A scope; its records are always viewed (`is_named`), never viewed (`is_own`), or neither."""
 
@@ -280,7 +241,7 @@ class Views:
             start_ns=message.start_time_unix_nano,
             end_ns=message.end_time_unix_nano,
             attributes=Attributes(message.attributes, self.values),
-            events=Events(events, self.values) if events else (),
+            events=self._events(events) if events else (),
             status=status,
             status_message=status_message,
             resource=resource,
@@ -288,6 +249,20 @@ class Views:
             size_bytes=len(raw),
             is_cut=message.dropped_attributes_count > 0 or message.dropped_events_count > 0,
         )
+
+    def _events(self, raws: Sequence[bytes]) -> tuple[SpanEvent, ...]:
+        """Parse events; one that cannot be parsed is left out and counted."""
+        parsed: list[SpanEvent] = []
+        for raw in raws:
+            try:
+                message = parse(EventMessage, raw, FLAT)
+                name = read_name(message.name)
+            except DecodeError:
+                self.values.undecodable += 1
+                continue
+            attributes = Attributes(message.attributes, self.values)
+            parsed.append(SpanEvent(name=name, time_ns=message.time_unix_nano, attributes=attributes))
+        return tuple(parsed)
 
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
         """View a raw log record; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""

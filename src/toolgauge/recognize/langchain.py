@@ -24,7 +24,7 @@ from toolgauge.recognize.messages import Message, Output
 # LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
 # `assemble` distinguishes them from failures by their class.
 _CONTROL_FLOW = ("ParentCommand", "GraphBubbleUp")
-_INVALID_TOOL = "invalid_tool"
+INVALID_TOOL = "invalid_tool"
 _MESSAGE_REPR = re.compile(
     r"content=(?P<content>'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\[.*?\])"
     r"(?P<rest>(?: [a-z_]+=.*)?)",
@@ -56,8 +56,8 @@ _UNNAMED_RUNS = ("LangGraph", "AgentExecutor", "CompiledStateGraph")
 _PART = re.compile(r"(?:Runnable|Channel|Branch)\w*(?:<.*>)?|\w*OutputParser", re.DOTALL)
 _GRAPH_INTEGRATIONS = ("langgraph", "langchain_create_agent")
 
-_REQUESTED = "requested_tool_name"
-_ARGUMENTS = frozenset((_REQUESTED, "available_tool_names"))
+REQUESTED = "requested_tool_name"
+_ARGUMENTS = frozenset((REQUESTED, "available_tool_names"))
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -168,14 +168,6 @@ def repr_answer(text: str) -> Answer:
         call_id=call_id[1] if call_id else None,
         error=CallError(kind=OTHER_ERROR, message=values.text_of(value)) if failed else None,
     )
-
-
-def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | None:
-    """Read the run of the tool that an `AgentExecutor` has in place of one that does not exist."""
-    if tool != _INVALID_TOOL:
-        return None
-    requested = values.decoded_object(given).get(_REQUESTED)
-    return CallAnswered(name=requested, result=values.result(output)) if isinstance(requested, str) else None
 
 
 def waiting_calls(span: Span, interrupt: str = "") -> Iterator[CallAnswered]:
@@ -335,10 +327,10 @@ def as_requested(call: CallExecuted) -> CallExecuted:
     """Return the call under the name that the model gave, failed; any other call as it is."""
     given = (
         values.as_object(call.arguments.value)
-        if call.name == _INVALID_TOOL and isinstance(call.arguments, Recorded)
+        if call.name == INVALID_TOOL and isinstance(call.arguments, Recorded)
         else {}
     )
-    requested = values.as_str(given.get(_REQUESTED))
+    requested = values.as_str(given.get(REQUESTED))
     if requested is None or given.keys() != _ARGUMENTS:
         return call
     returned = call.result.value if isinstance(call.result, Recorded) else None

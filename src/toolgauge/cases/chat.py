@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 from toolgauge.cases.case import CaseError
 from toolgauge.model.content import Content, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
-from toolgauge.model.observations import CallAnswered, CallRequested
-from toolgauge.recognize.messages import Message
+from toolgauge.model.observations import CallAnswered
+from toolgauge.recognize.messages import Message, Output
 from toolgauge.recognize.provider_messages import given
 from toolgauge.recognize.values import as_list, as_object, as_str, dump, identifier, opened_blocks, result
 from toolgauge.score.recorded_values import result_value
@@ -115,11 +115,9 @@ def _read_block(
         texts.append(text)
         return
     message = Message(as_object(given({"messages": [{"role": role, "parts": [block]}]})[0]), role)
-    asked: list[CallRequested] = []
-    answered: list[CallAnswered] = []
-    written: list[str] = []
-    message.add_to(asked, answered, written)
-    for call in asked:
+    read = Output()
+    message.add_to(read)
+    for call in read.calls:
         # As cases write calls.
         found: JsonObject = {"name": call.name, "id": call.call_id}
         match call.arguments:
@@ -132,11 +130,11 @@ def _read_block(
         calls.append((place, found))
     answers += [
         CallAnswered(call_id=one.call_id, name=one.name, result=_opened(one.result, block), error=one.error)
-        for one in answered
+        for one in read.answers
     ]
-    texts += written
+    texts += read.texts
     names = [kind] if isinstance(kind, str) else [*as_object(block)]
-    if not (asked or answered or written or message.has_media or any(map(_QUIET.search, names))):
+    if not (read.calls or read.answers or read.texts or message.has_media or any(map(_QUIET.search, names))):
         raise CaseError(
             f"`{place}` is neither text nor a call with a name nor the answer to one: {', '.join(names)[:80]}"
         )

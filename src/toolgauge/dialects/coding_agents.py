@@ -92,7 +92,7 @@ class ClaudeCode(PlainDialect):
                     # A rule, a hook or a classifier denies a call; only a person refuses it.
                     kind = REFUSED if source.startswith(_BY_USER) else "permission_denied"
                     error = CallError(kind=kind, message=f"permission denied ({source})" if source else "")
-                    # As an execution it keeps its place among those that ran.
+                    # As an execution it keeps its place among the calls that ran.
                     yield CallExecuted(name=name, call_id=call_id, arguments=_arguments(attributes), error=error)
             case "user_prompt":
                 yield from conventions.newest_user_text(read_messages(attributes.get("prompt"), "user"))
@@ -172,7 +172,7 @@ def _tool_name(attributes: Mapping[str, Value]) -> str | None:
 
 
 def _arguments(attributes: Mapping[str, Value]) -> Content:
-    """Read a call's arguments; the parameters are a selection, and none of them."""
+    """Read a call's arguments; the attribute with its parameters is only a selection."""
     # Tool inputs are recorded as a whole or not at all.
     read = values.arguments_beside(attributes.get(_INPUT), attributes.get(_INPUT))
     if isinstance(read, Unparsed) and len(read.text) > _INPUT_LIMIT:
@@ -263,7 +263,7 @@ def _call(attributes: Mapping[str, Value]) -> Iterator[Observation]:
 class QwenCode(PlainDialect):
     """Qwen Code's log events, which hold what its spans leave out: a call's arguments, whether it worked, and the texts.
 
-    Its spans follow the conventions and are read so, but for those of hooks, whose failures are none of the tool.
+    Its spans follow the conventions and are read so, except spans of hooks, which may fail where the tool succeeds.
     """
 
     name = "qwen_code"

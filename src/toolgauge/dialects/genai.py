@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, Content, Recorded, Unparsed
+from toolgauge.model.content import NOT_RECORDED, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject, Value
 from toolgauge.model.literals import CLASS, parse_fields, parse_repr
 from toolgauge.model.observations import (
@@ -42,8 +43,9 @@ _NOTE = "Error running tool"
 _RAW = "raw"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
+_Seen = TypeVar("_Seen", bound=Observation)
 _HISTORY_MARKS = ("tool_call_id=", "'invalid_tool_call'")
-# What only a model's message has; a user's has none of it.
+# A user's message has none of these.
 _WRITTEN = ("tool_calls", "invalid_tool_calls", "usage_metadata")
 
 
@@ -85,7 +87,7 @@ class OpenLit(PlainDialect):
             # The graph's name is the agent's where no other span names one.
             yield AgentRun(agent=None if not named or named.startswith(_UNNAMED) else named)
         elif operation == conventions.INVOKE:
-            # A node of a graph, whose id is its name, is no agent: the graph itself is.
+            # The graph itself is the agent, not one of its nodes, whose id is its name.
             agent = record.attributes.get(conventions.AGENT)
             is_node = record.scope.name.startswith(_GRAPH_SCOPE) and agent == record.attributes.get(AGENT_ID)
             for seen in self._conventions.read_span(record):
@@ -113,10 +115,7 @@ class OpenLit(PlainDialect):
 
     def history(self, span: Span) -> Iterable[CallRequested | MessageSeen]:
         """Read the calls in the history that a model was given, and the texts of the user between them."""
-        return (
-            replace(one, arguments=_as_written(one.arguments)) if isinstance(one, CallRequested) else one
-            for one in self._conventions.history(span)
-        )
+        return _requested(self._conventions.history(span))
 
 
 def _executed(span: Span) -> CallExecuted | None:
@@ -133,7 +132,7 @@ def _executed(span: Span) -> CallExecuted | None:
     if not span.scope.name.startswith(_LANGCHAIN_SCOPES):
         call = replace(call, result=values.result(value))
         if error is not None and error.message.startswith(_NOTE) and (answered := values.text_of(call.result)):
-            # OpenAI's agents SDK: what was raised is only in the answer.
+            # OpenAI's agents SDK: only the answer has the exception's text.
             return replace(call, error=CallError(kind=error.kind, message=answered))
         return call
     recorded = langchain.tool_answer(value)
@@ -145,20 +144,17 @@ def _executed(span: Span) -> CallExecuted | None:
     return replace(call, call_id=recorded.call_id or call_id, result=recorded.result, error=error or recorded.error)
 
 
-def _requested(seen: Iterable[Observation]) -> Iterator[Observation]:
-    """Yield what was seen, with broken arguments as the model wrote them."""
+def _requested(seen: Iterable[_Seen]) -> Iterator[_Seen]:
+    """Yield the observations, with arguments out of `{"raw": "..."}`, in which OpenLIT puts arguments that it cannot parse."""
     for one in seen:
-        yield replace(one, arguments=_as_written(one.arguments)) if isinstance(one, CallRequested) else one
-
-
-def _as_written(arguments: Content) -> Content:
-    """Open `{"raw": "..."}`, in which OpenLIT puts arguments that it cannot parse."""
-    given = values.as_object(arguments.value) if isinstance(arguments, Recorded) else {}
-    text = given.get(_RAW)
-    if len(given) != 1 or not isinstance(text, str) or not text.lstrip().startswith("{"):
-        return arguments
-    read = values.arguments(text)
-    return read if isinstance(read, Unparsed) else arguments
+        given = one.arguments if isinstance(one, CallRequested) else None
+        envelope = values.as_object(given.value) if isinstance(given, Recorded) else {}
+        text = envelope.get(_RAW)
+        if len(envelope) == 1 and isinstance(text, str) and text.lstrip().startswith("{"):
+            read = values.arguments(text)
+            yield replace(one, arguments=read) if isinstance(read, Unparsed) else one
+        else:
+            yield one
 
 
 # These messages of a LangChain run, Python reprs without their class, alone show refused calls and unreadable arguments.
@@ -290,7 +286,7 @@ _KEYS = (
 
 
 class GenAI(PlainDialect):
-    """Reads what follows the OpenTelemetry GenAI and MCP conventions: current form, events, and per-message events up to 1.36.
+    """Reads the OpenTelemetry GenAI and MCP conventions: current form, events, and per-message events up to 1.36.
 
     Asked after the vendors' dialects, which borrow their attributes; `recognize/conventions` reads them.
     """

@@ -162,7 +162,7 @@ class Generic(MappedDialect):
             return observations
         if call is not None:
             return self._with_content(span, observations, call)
-        # An agent's messages repeat those of its models.
+        # An agent's messages repeat its models' messages.
         operation = span.attributes.get(conventions.OPERATION)
         is_model = model is not None or (isinstance(operation, str) and _MODEL_KIND.search(operation) is not None)
         if not _MESSAGES.isdisjoint(keys) and not is_model:
@@ -173,7 +173,7 @@ class Generic(MappedDialect):
         known: set[object] = {type(seen) for seen in observations if type(seen) is not MessageSeen}
         if model is not None:
             known.add(AgentRun)
-        # Dialects of producers leave out what repeats; what they claim by mistake, or in part, is a call or in the conventions.
+        # Dialects of producers leave out repeated content; they claim calls, or content in the conventions, by mistake or in part.
         if dialect not in self.completes and (model is None or _MESSAGES.isdisjoint(keys)):
             found = tuple(seen for seen in found if type(seen) is CallExecuted)
         added = [seen for seen in found if type(seen) not in known]
@@ -321,7 +321,7 @@ def _tool_call(
     }
     is_labelled = kind is not None and _LABEL.search(kind) is not None
     results = words.get("result", [])
-    # Parameters may be those of the tool's definition.
+    # Parameters may belong to the tool's definition.
     for key in sorted(words.get("arguments", ()), key=lambda key: ("tool" not in key.lower(), "param" in key.lower())):
         arguments = _arguments(key, texts[key])
         # Arguments and result have keys of one namespace: `build.input` is not what became `result`.

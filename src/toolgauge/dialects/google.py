@@ -49,7 +49,7 @@ _AGENT_RUN = "agent_run ["
 class GoogleAdk(PlainDialect):
     """Google ADK: the conventions (schema 2), or keys of its own for everything that has content (schema 1).
 
-    In schema 1 a span `call_llm` has Google's JSON, above a `generate_content` without content; a span `(merged)` is no call.
+    In schema 1 a span `call_llm` has Google's JSON, above a `generate_content` without content; a span `(merged)` is not a call.
     Placeholders (`<not specified>`, `N/A`, `{}` on both sides) stand for "not recorded" and must not be read as values.
     The kit for Java writes schema 1 with an operation `call_llm` and a key of its own for the call's id.
     """
@@ -230,7 +230,7 @@ class Genkit(PlainDialect):
             # An input that is nothing but a text.
             yield from conventions.text_seen("user", values.decoded(attributes.get(_INPUT)))
         elif attributes.get(_TYPE) == _UTIL and attributes.get(_NAME) == _GENERATE:
-            # Read `generate`: the run of an agent where it is no turn of one, and no part of a flow.
+            # Read `generate`: the run of an agent, unless it is a turn of one or part of a flow.
             path = values.as_str(attributes.get(_PATH)) or ""
             steps = path.split("/")
             above = steps[-2] if len(steps) > 1 else ""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from toolgauge.model.content import NOT_RECORDED, Content, NotRecorded, Recorded
+from toolgauge.model.content import NOT_RECORDED, NotRecorded, Recorded
 from toolgauge.model.json import JsonObject, Value
 from toolgauge.model.observations import (
     INVALID_ARGUMENTS,
@@ -86,20 +86,18 @@ def _step(attributes: Mapping[str, Value]) -> Iterator[Observation]:
     parts: JsonObject = {"tool_calls": calls, "parts": [{"type": "text", "content": output.get("text")}]}
     for seen in conventions.written([Message(parts, "assistant")], None):
         if isinstance(seen, CallRequested) and seen.call_id is not None and seen.arguments == Recorded({}):
-            yield replace(seen, arguments=_as_answered(seen.call_id, attributes))
+            # The provider's own answer: an empty object also stands for text that Mastra could not parse.
+            choices = values.as_list(values.decoded_object(attributes.get(_BODY)).get("choices"))
+            message = values.as_object(values.as_object(choices[0] if choices else None).get("message"))
+            for call in map(values.as_object, values.as_list(message.get("tool_calls"))):
+                if call.get("id") == seen.call_id:
+                    found = values.arguments(values.as_object(call.get("function")).get("arguments"))
+                    yield seen if isinstance(found, NotRecorded) else replace(seen, arguments=found)
+                    break
+            else:
+                yield seen
         else:
             yield seen
-
-
-def _as_answered(call_id: str, attributes: Mapping[str, Value]) -> Content:
-    """Look up arguments in the provider's own answer: an empty object also stands for text that Mastra could not parse."""
-    for choice in values.as_list(values.decoded_object(attributes.get(_BODY)).get("choices"))[:1]:
-        message = values.as_object(values.as_object(choice).get("message"))
-        for call in map(values.as_object, values.as_list(message.get("tool_calls"))):
-            if call.get("id") == call_id:
-                found = values.arguments(values.as_object(call.get("function")).get("arguments"))
-                return Recorded({}) if isinstance(found, NotRecorded) else found
-    return Recorded({})
 
 
 _VERCEL_SCOPE = "gen_ai"
@@ -139,7 +137,7 @@ _VERCEL_CONVERSATIONS = tuple(
     for key in (word + "Id", word + "_id", word + ".id", word + "ID")
 )
 
-# Tuples: what is looked for in them may be a list or an object, which no set can be asked for.
+# Tuples, not sets: the value looked up may be an unhashable list or object.
 _ANSWER_TYPES = ("tool-result", "tool-error")
 _FAILED = ("error-text", "error-json")
 # The type of the output of a call that a person refused.
@@ -161,7 +159,7 @@ class Vercel(PlainDialect):
     grounds = Grounds(keys=(_VERCEL_OPERATION, _TOOL_NAME), scopes=(_VERCEL_SCOPE,))
 
     def claims(self, record: Record) -> bool:
-        """Claim spans with an operation of the SDK, and those of any form with its context."""
+        """Claim spans with an operation of the SDK, and spans of any form with its context."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes

@@ -39,13 +39,13 @@ _CALL_IDS = ("tool_call_id", "tool_id", "gen_ai.tool.call.id")
 _PREFIX = "execute_tool "
 # Pydantic AI's calls go through one manager, whose method names the span.
 _MANAGER = "ToolManager."
-# LlamaIndex's spans are named after the method, whatever class the tool has.
+# LlamaIndex's spans are named after the method, with any class of the tool.
 _STEP = ".call_tool"
 _METHODS = (".call", ".acall", ".__call__")
 
 _EVENT = "mlflow.chunk.item."
 _VALUE = "mlflow.chunk.value"
-# Most chunks hold a word of text; only those with a piece of a call are worth parsing.
+# Most chunks hold a word of text; only chunks with a piece of a call are worth parsing.
 _HAS_CALL = '"function"'
 
 
@@ -57,7 +57,7 @@ class MLflow(PlainDialect):
     marks = ("mlflow.span",)
     scopes = (_SCOPE,)
     grounds = Grounds(keys=(TYPE,), scopes=(_SCOPE,))
-    # Of its own spans, those that follow the conventions.
+    # Its own spans are claimed where they follow the conventions.
     needs = (conventions.OPERATION,)
     conversations = None
 
@@ -106,18 +106,14 @@ class MLflow(PlainDialect):
 
 
 def _tool(span: Span, call: CallExecuted, metadata: JsonObject) -> CallExecuted:
-    return replace(call, error=_error(span) or call.error, agent=langchain.agent_name(metadata))
-
-
-def _error(span: Span) -> CallError | None:
-    if span.status != "error":
-        return None
     kind, message = OTHER_ERROR, span.status_message
-    for event in span.events:
+    for event in span.events if span.status == "error" else ():
         if event.name == "exception":
             kind = _text(event.attributes.get("exception.type")) or kind
             message = _text(event.attributes.get("exception.message")) or message
-    return None if langchain.is_control_flow(kind) else CallError(kind=kind, message=message)
+    has_failed = span.status == "error" and not langchain.is_control_flow(kind)
+    error = CallError(kind=kind, message=message) if has_failed else call.error
+    return replace(call, error=error, agent=langchain.agent_name(metadata))
 
 
 def _enclosing(span: Span, metadata: JsonObject, *, labelled: bool) -> Iterator[Observation]:

@@ -141,8 +141,11 @@ def _openinference_tool(
         if target is not None:
             caller = values.as_str(values.decoded_object(given).get("from_agent")) or values.as_str(given)
             return [CallExecuted(name=handoff_name(target), arguments=NOT_RECORDED, agent=caller)]
-    if source == "langchain" and (refused := langchain.refused_call(name, given, returned)):
-        return [refused]
+    if source == "langchain" and name == langchain.INVALID_TOOL:
+        # The run of the tool that an `AgentExecutor` has in place of a missing one.
+        requested = values.decoded_object(given).get(langchain.REQUESTED)
+        if isinstance(requested, str):
+            return [CallAnswered(name=requested, result=values.result(returned))]
     named = name if isinstance(name, str) and name else _CALLED.sub("", span.name)
     answer = call_answer(span, source)
     # UiPath types its spans in this way; its `tool.id` names the tool and not the call.
@@ -175,16 +178,14 @@ def _model(span: Span, source: str, metadata: JsonObject) -> list[Observation]:
         seen = [model_call(span.attributes, agent, keys=OPENINFERENCE_TOKENS, finish=finish)]
         if (items := hosted_items(recorded)) is not None:
             # The flattened messages drop most of these items, and all of their results.
-            calls: list[CallRequested] = []
-            ran: list[CallAnswered] = []
-            messages.Message({"content": items}, "assistant").add_to(calls, ran, [], agent)
-            seen += calls
-            seen += ran
+            output = messages.Output(agent)
+            messages.Message({"content": items}, "assistant").add_to(output)
+            seen += [*output.calls, *output.answers]
         else:
             seen += flattened.requested(read, recorded, agent)
     if flattened.is_empty(read, span.attributes) and not any(isinstance(one, CallRequested) for one in seen):
         seen = [replace(one, ending=one.ending or "empty") if isinstance(one, ModelCall) else one for one in seen]
-    # Answers as the provider was given them, and those that only the flattened messages have.
+    # Answers as the provider was given them, and answers that only the flattened messages have.
     provided = provider_answers(span.attributes.get(INPUT))
     known = {answer.call_id for answer in provided} - {None}
     answers = (answer for answer in flattened.answers(read.input) if answer.call_id not in known)
@@ -237,7 +238,7 @@ class UiPath(PlainDialect):
     grounds = Grounds(keys=(TOOL_NAME,), scopes=(_SCOPE,))
 
     def claims(self, record: Record) -> bool:
-        """Claim UiPath's spans, and those of others with a tool's name and content but no span kind."""
+        """Claim UiPath's spans, and other producers' spans with a tool's name and content but no span kind."""
         if isinstance(record, LogRecord):
             return False
         attributes = record.attributes

@@ -130,7 +130,7 @@ def _tool(span: Span) -> Iterator[Observation]:
     yield call
 
 
-# A content tag is JSON of dataclasses or, where something in it was not JSON, the Python repr of all of it.
+# A content tag is JSON of dataclasses or, where some value was not JSON, the Python repr of the whole.
 def _decoded_messages(value: Value) -> JsonObject:
     read = values.content(value)
     match read:
@@ -168,7 +168,7 @@ _LIVEKIT_TOOL = ToolFields(
 
 
 class LiveKit(PlainDialect):
-    """Reads LiveKit Agents: the conventions, and its own keys, which keep content that those of the conventions leave out."""
+    """Reads LiveKit Agents: the conventions, and its own keys for content that it leaves out of the conventions' keys."""
 
     name = "livekit"
     rank = 76
@@ -353,7 +353,7 @@ class PydanticAI(PlainDialect):
         else:
             yield from self._conventions.read_span(record)
             if operation in conventions.MODEL_OPERATIONS:
-                # Keys of its own where a model's span lacks those of the conventions.
+                # Its own keys, where a model's span lacks the conventions' keys.
                 if conventions.DEFINITIONS not in attributes:
                     offer = values.decoded_object(attributes.get(_OFFER))
                     yield from self._conventions.offered(offer.get(_FUNCTION_TOOLS))

@@ -39,7 +39,7 @@ HANDOFF_FROM = "gen_ai.handoff.from_agent"
 HANDOFF_TO = "gen_ai.handoff.to_agent"
 
 _MARKS = ("traceloop.", "gen_ai.", "llm.request.")
-# Other attributes of the SDK are copied to all spans of a run, those of other producers included.
+# Other attributes of the SDK are copied to all spans of a run, also to other producers' spans.
 _OWN = (KIND, ENTITY_NAME, ENTITY_INPUT, ENTITY_OUTPUT)
 _INDEXED = (
     "gen_ai.prompt.0.role",
@@ -178,7 +178,7 @@ class Traceloop(PlainDialect):
             if call := _llamaindex_call(span):
                 yield call
             elif isinstance(written := span.attributes.get(ENTITY_OUTPUT), str) and _OFFERED in written:
-                # What is prepared for a model call.
+                # The request of a model call.
                 yield from self._conventions.offered(values.decoded_object(written).get("tools"))
         elif integration == "langchain":
             name = values.as_str(span.attributes.get(ENTITY_NAME))
@@ -250,7 +250,7 @@ def _with_item_ids(received: Value, seen: Iterable[Observation]) -> Iterator[Obs
 
 # Only the outermost graph is labelled by the producer; without the others all calls would be the outermost agent's.
 def _graph_name(name: str | None) -> str | None:
-    """Return the name that somebody gave to a graph, `None` for those that LangChain makes up."""
+    """Return the name of a graph, `None` for a name that LangChain makes up."""
     return None if name is None or name.startswith(_UNNAMED) else name
 
 
@@ -280,7 +280,7 @@ def _task_output(value: Value) -> Iterator[Observation]:
 
 
 def _langchain_js(span: Span, *, is_tool: bool) -> Iterator[Observation]:
-    """Read a run of LangChain.js: calls that succeeded from their tools' spans, all others from those of LangGraph's nodes."""
+    """Read a run of LangChain.js: calls that succeeded from their tools' spans, all others from the spans of LangGraph's nodes."""
     attributes = span.attributes
     written = attributes.get(ENTITY_OUTPUT)
     if is_tool:
@@ -361,7 +361,7 @@ def _opened(read: Content, integration: str) -> tuple[Content, str | None]:
         written, given = envelope.get("input_str"), envelope.get("inputs")
         if isinstance(written, str):
             call_id = values.as_str(values.as_object(envelope.get("kwargs")).get("tool_call_id"))
-            # Newer releases add `inputs`, the same as JSON; what is no object in either is a text without an argument's name.
+            # Newer releases add `inputs`, the same as JSON; where neither is an object, the text has no argument's name.
             return (Recorded(given) if isinstance(given, dict) else values.arguments(written)), call_id
     elif integration == "mcp" and "tool_name" in envelope:
         given = envelope.get("arguments")

@@ -153,7 +153,7 @@ def _given(value: Json) -> tuple[list[Json], list[Json]]:
     for item in langchain.batch(recorded.get("messages", recorded.get("input", value))) or asked:
         message = values.as_object(item)
         content = values.as_object(message.get("content"))
-        # A definition stands where a tool's answer would; an answer names its call and is text.
+        # A definition is written like a tool's answer; an answer names its call and is text.
         is_definition = message.get("role") == "tool" and "tool_call_id" not in message
         if is_definition and (content.get("type") == "function" or "name" in content):
             tools.append(content)
@@ -224,7 +224,7 @@ def _tool(span: Span) -> CallExecuted:
         output = recorded["output"]
         answer = langchain.Answer(result=Recorded(None)) if output is None else langchain.tool_answer(output)
     elif len(recorded) == 1 and not isinstance(recorded.get("outputs", {}), dict):
-        # In JavaScript whatever is no object is the one member `outputs`.
+        # In JavaScript any value but an object is the one member `outputs`.
         answer = langchain.Answer(result=values.returned(recorded["outputs"]))
     else:
         answer = langchain.tool_answer(output)

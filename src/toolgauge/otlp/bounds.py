@@ -51,13 +51,25 @@ VALUE.update({5: {1: VALUE}, 6: {1: {2: VALUE}}})
 AT_ONCE = 4096
 
 
-def parse(message_class: type[_Parsed], raw: bytes) -> _Parsed:
-    """Parse one message; raise our `DecodeError` when the bytes are not one."""
+def parse(message_class: type[_Parsed], raw: bytes, nested: "_Nested | None" = None) -> _Parsed:
+    """Parse one message; raise our `DecodeError` when the bytes are not one.
+
+    With `nested` also raise it when there are too many attributes, events or fields, counted also in the messages of `nested`.
+    """
+    if nested is not None and len(raw) >= _SMALL_RECORD:
+        _check(raw, nested, _MOST_FIELDS)
     try:
-        return message_class.FromString(raw)
+        message = message_class.FromString(raw)
     except ProtobufError as error:
         # protobuf's own words name the class that was asked, which means nothing to a sender.
         raise DecodeError("not a complete protobuf message of this kind") from error
+    if nested is not None and len(raw) > _MOST_ENTRIES:
+        is_with_attributes = isinstance(message, SpanMessage | EventMessage | LogRecordMessage | ResourceMessage)
+        if (is_with_attributes and len(message.attributes) > _MOST_ENTRIES) or (
+            isinstance(message, SpanMessage) and len(message.events) > _MOST_ENTRIES
+        ):
+            raise _too_many("attributes or events")
+    return message
 
 
 def joined(pieces: Sequence[bytes] | RepeatedScalarFieldContainer[bytes]) -> bytes:
@@ -80,25 +92,11 @@ def check_json(text: bytes) -> None:
         raise _too_many("objects and lists")
 
 
-def check_fields(raw: bytes, nested: _Nested = FLAT) -> None:
-    """Raise `DecodeError` when a message has too many fields, including those of its messages in `nested`."""
-    if len(raw) >= _SMALL_RECORD:
-        _check(raw, nested, _MOST_FIELDS)
-
-
-def check_entries(message: SpanMessage | EventMessage | LogRecordMessage | ResourceMessage, raw: bytes) -> None:
-    """Raise `DecodeError` when there are too many attributes or events in a message."""
-    if len(raw) > _MOST_ENTRIES and (
-        len(message.attributes) > _MOST_ENTRIES
-        or (isinstance(message, SpanMessage) and len(message.events) > _MOST_ENTRIES)
-    ):
-        raise _too_many("attributes or events")
-
-
-def check_name(name: bytes) -> None:
-    """Raise `DecodeError` when the name of a span, an event or a scope is too long."""
+def read_name(name: bytes) -> str:
+    """Decode the name of a span, an event or a scope; raise `DecodeError` when it is too long."""
     if len(name) > _LONGEST_NAME:
         raise DecodeError("the name is longer than any producer writes", reason="too_many_fields")
+    return name.decode("utf-8", "replace")
 
 
 def _too_many(what: str) -> DecodeError:

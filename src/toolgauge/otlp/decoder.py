@@ -5,7 +5,7 @@ stays in the request, unread. Nothing that leaves here, but for the request itse
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -28,7 +28,7 @@ from toolgauge.otlp.envelope import (
 )
 from toolgauge.otlp.marks import log_marks, span_marks
 from toolgauge.otlp.views import KnownScope, Views
-from toolgauge.otlp.wire_pb2 import RequestMessage, ResourceGroupMessage, ScopeGroupMessage
+from toolgauge.otlp.wire_pb2 import RequestMessage
 
 # The place of a span in its request: index of the resource group, of the scope group, of the span.
 Place: TypeAlias = tuple[int, int, int]
@@ -97,50 +97,16 @@ class DecodedLogs:
     undecodable: Counter[str] = field(default_factory=Counter[str])
 
 
-class _ResourceGroup:
-    __slots__ = ("_message", "_resource", "_written")
-
-    def __init__(self, message: ResourceGroupMessage) -> None:
-        self._message = message
-        self._resource: Resource | None = None
-        self._written: tuple[tuple[bytes, ...], bytes] | None = None
-
-    def resource(self, views: Views) -> Resource:
-        if self._resource is None:
-            self._resource = views.resource(self._message.resource)
-        return self._resource
-
-    def around(self, group: ScopeGroupMessage, *, request: object, origin: object) -> Container:
-        if self._written is None:
-            self._written = copied(self._message.resource), self._message.schema_url
-        return Container(*self._written, copied(group.scope), group.schema_url, request, origin)
-
-
-class _Group(Struct, frozen=True, eq=False):
-    resource_index: int
-    scope_index: int
-    resource_group: _ResourceGroup
-    group: ScopeGroupMessage
-
-
-def _groups(request: RequestMessage) -> Iterator[_Group]:
-    for resource_index, resource_group in enumerate(request.resource_groups):
-        shared: _ResourceGroup | None = None
-        for scope_index, group in enumerate(resource_group.scope_groups):
-            if group.items:
-                shared = shared or _ResourceGroup(resource_group)
-                yield _Group(resource_index, scope_index, shared, group)
-
-
 def _survey(body: bytes, envelope: RequestMessage | None) -> tuple[RequestMessage, int, set[bytes]]:
     """Return the envelope, the number of items, and the first byte of each scope group, which has one writer."""
     request = parse_request(body) if envelope is None else envelope
     count = 0
     beginnings: set[bytes] = set()
-    for found in _groups(request):
-        items = found.group.items
-        count += len(items)
-        beginnings.add(items[0][:1])
+    for resource_group in request.resource_groups:
+        for group in resource_group.scope_groups:
+            if items := group.items:
+                count += len(items)
+                beginnings.add(items[0][:1])
     return request, count, beginnings
 
 
@@ -207,26 +173,42 @@ class Decoder:
             parsed_heads = None if has_mark or is_large else parse_heads(body)
             # In place of the request, which views would keep alive.
             stands_for = object()
-            for found in _groups(request):
-                group = found.group
-                known = self._views.scope(group.scope)
-                if known.is_own:
-                    continue
-                samples = self._samples_of(known, len(group.items))
-                if has_mark or known.is_named or samples:
-                    around = partial(
-                        found.resource_group.around, group, request=stands_for, origin=sender or stands_for
-                    )
-                    yield from self._viewed(
-                        found, known, decoded, around, samples, has_mark=has_mark, is_large=is_large
-                    )
-                elif parsed_heads is not None:
-                    resource_group = parsed_heads.resource_groups[found.resource_index]
-                    whole = read_heads(resource_group.scope_groups[found.scope_index])
-                    decoded.heads.extend(read_each(group.items) if whole is None else whole)
-                else:
+            for resource_index, resource_group in enumerate(request.resource_groups):
+                # Read once, and only for spans that are viewed.
+                resource: Resource | None = None
+                written: tuple[bytes, ...] = ()
+                for scope_index, group in enumerate(resource_group.scope_groups):
+                    known = self._views.scope(group.scope)
+                    if known.is_own or not group.items:
+                        continue
+                    samples = self._samples_of(known, len(group.items))
+                    if has_mark or known.is_named or samples:
+                        if resource is None:
+                            resource = self._views.resource(resource_group.resource)
+                            written = copied(resource_group.resource)
+                        around = Container(
+                            *(written, resource_group.schema_url, copied(group.scope), group.schema_url),
+                            request=stands_for,
+                            origin=sender or stands_for,
+                        )
+                        place = (resource_index, scope_index)
+                        yield from self._viewed(
+                            group.items,
+                            known,
+                            resource,
+                            around,
+                            place,
+                            decoded,
+                            samples,
+                            has_mark=has_mark,
+                            is_large=is_large,
+                        )
+                        continue
+                    whole = None
+                    if parsed_heads is not None:
+                        whole = read_heads(parsed_heads.resource_groups[resource_index].scope_groups[scope_index])
                     # One after the other: all at once they would take as much memory as the request.
-                    decoded.heads.extend(read_each(group.items))
+                    decoded.heads.extend(read_each(group.items) if whole is None else whole)
 
         decoded.viewed = spans()
         return decoded
@@ -238,36 +220,38 @@ class Decoder:
         decoded = DecodedLogs(record_count=count, viewed=iter(()))
 
         def records() -> Iterator[LogRecord]:
-            for found in _groups(request):
-                known = self._views.scope(found.group.scope)
-                if known.is_own or not (has_mark or known.is_named):
-                    continue
-                bears_mark = self._log_marks.search_like(found.group.items[0])
-                resource = found.resource_group.resource(self._views)
-                for raw in found.group.items:
-                    if not known.is_named and bears_mark(raw) is None:
+            for resource_group in request.resource_groups:
+                resource: Resource | None = None
+                for group in resource_group.scope_groups:
+                    known = self._views.scope(group.scope)
+                    if known.is_own or not group.items or not (has_mark or known.is_named):
                         continue
-                    try:
-                        yield self._views.log_record(raw, resource, known.scope)
-                    except DecodeError as error:
-                        decoded.undecodable[error.reason] += 1
+                    bears_mark = self._log_marks.search_like(group.items[0])
+                    resource = resource or self._views.resource(resource_group.resource)
+                    for raw in group.items:
+                        if known.is_named or bears_mark(raw) is not None:
+                            try:
+                                yield self._views.log_record(raw, resource, known.scope)
+                            except DecodeError as error:
+                                decoded.undecodable[error.reason] += 1
 
         decoded.viewed = records()
         return decoded
 
     def _viewed(
         self,
-        found: _Group,
+        items: Sequence[bytes],
         known: KnownScope,
+        resource: Resource,
+        around: Container,
+        place: tuple[int, int],
         decoded: DecodedTraces,
-        around: Callable[[], Container],
         samples: int,
         *,
         has_mark: bool,
         is_large: bool,
     ) -> Iterator[ViewedSpan]:
-        items: Iterable[bytes] = found.group.items
-        bears_mark = self._span_marks.search_like(found.group.items[0])
+        bears_mark = self._span_marks.search_like(items[0])
         may_bear = has_mark
         if has_mark and not known.is_named and not is_large:
             items = list(items)
@@ -277,9 +261,7 @@ class Decoder:
             )
         if not may_bear and not known.is_named:
             decoded.heads.extend(read_each(islice(items, samples, None)))
-            items = islice(items, samples)
-        resource = found.resource_group.resource(self._views)
-        written: Container | None = None
+            items = items[:samples]
         for index, raw in enumerate(items):
             is_marked = known.is_named or (may_bear and bears_mark(raw) is not None)
             if is_marked or index < samples:
@@ -288,8 +270,6 @@ class Decoder:
                 except DecodeError as error:
                     decoded.undecodable[error.reason] += 1
                 else:
-                    written = written or around()
-                    where = (found.resource_index, found.scope_index, index)
-                    yield ViewedSpan(span, raw, written, where, not is_marked)
+                    yield ViewedSpan(span, raw, around, (*place, index), not is_marked)
                     continue
             decoded.heads.extend(read_each((raw,)))

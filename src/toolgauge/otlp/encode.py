@@ -133,7 +133,7 @@ class RequestWriter:
 
     def request(self, items: Sequence[bytes]) -> bytes:
         """Write a request of spans or log records, each of them a field of its scope."""
-        # Joined once: each further copy of some megabytes costs as much as encoding a tenth of them.
+        # Joined once: each further copy of some megabytes costs a tenth of encoding.
         of_scope = len(self._scope) + sum(map(len, items))
         before_scope = self._resource + _SECOND + length(of_scope)
         return b"".join((_FIRST, length(len(before_scope) + of_scope), before_scope, self._scope, *items))

@@ -1,6 +1,6 @@
-"""The envelope of a request: its groups of spans or log records, each of them left as bytes.
+"""The envelope of a request: its groups of spans or log records, each left as bytes.
 
-Writes requests from raw spans. Nothing here looks into a span, so whatever a sender put into one goes on unchanged.
+Writes requests from raw spans. Nothing here looks into a span, so its content stays unchanged.
 """
 
 import re
@@ -23,7 +23,7 @@ from toolgauge.otlp.wire_pb2 import (
     ResourceGroupMessage,
 )
 
-# Taking items out one by one copies none of them, but moves all that stand behind: beyond this it takes milliseconds.
+# Taking items out one by one copies no item, but moves all items behind: beyond this it takes milliseconds.
 _MOVED_AT_MOST = 1_000_000
 # A resource or scope is written once.
 _MOST_WRITTEN = 16
@@ -112,7 +112,7 @@ def _has_unknown_fields(emptied: Message, known_fields: tuple[str, ...]) -> bool
 
 
 _NO_TRACE_ID, _NO_SPAN_ID = bytes(16), bytes(8)
-# A head as protobuf writes it, or all that stands from the first one on that is none.
+# A head as protobuf writes it, or the rest from the first other bytes on.
 # (`{n}+` and `|)` do what `{n}` and `)?` do, without a way back being noted for each.)
 _HEADS = re.compile(
     rb"\x12.\n\x10(.{16}+)\x12\x08(.{8}+(?:\x22\x08.{8}+|)(?:0[\x00-\x7f]|)(?:\x85\x01.{4}+|))|.+", re.DOTALL
@@ -121,27 +121,27 @@ _LARGEST_BYTES = 48
 _AROUND_HEADS = Container(resource=(), resource_schema_url=b"", scope=(), scope_schema_url=b"")
 # The ids of a span with a parent, tags and lengths included, none of them all zero.
 _TRACE, _SPAN, _PARENT = rb"\n\x10(?!\x00{16}).{16}", rb"\x12\x08(?!\x00{8}).{8}", rb"\x22\x08(?!\x00{8}).{8}"
-# Flags that tell of the parent, as they are written; the upper half of them is reserved.
+# Flags about the parent, as written; their upper half is reserved.
 _FLAGS = rb"\x85\x01.[\x01\x03]\x00\x00"
 # Flags are the last field of SDKs that write fields in order.
 _is_in_order = re.compile(_TRACE + _SPAN + _PARENT + rb".{6,}+(?<=" + _FLAGS + rb")", re.DOTALL).match
 _begins_with_ids = re.compile(_TRACE + _SPAN, re.DOTALL).match
-# The Collector goes by the order of declaration: the flags stand behind the parent.
+# The Collector writes in the order of declaration: the flags come behind the parent.
 _ends_in_ids = re.compile(_FLAGS + _PARENT + _SPAN + _TRACE, re.DOTALL).fullmatch
 
 
 def are_ids(trace_id: bytes, span_id: bytes) -> bool:
-    """Return whether the bytes are a trace id and a span id: 16 and 8 of them, neither all zero."""
+    """Return whether the bytes are a trace id and a span id: 16 and 8 bytes, neither all zero."""
     return len(trace_id) == 16 and len(span_id) == 8 and trace_id != _NO_TRACE_ID and span_id != _NO_SPAN_ID
 
 
 def is_trace_id(raw: bytes) -> bool:
-    """Return whether the bytes are a trace id: 16 of them, not all zero."""
+    """Return whether the bytes are a trace id: 16 bytes, not all zero."""
     return len(raw) == 16 and raw != _NO_TRACE_ID
 
 
 def is_span_id(raw: bytes) -> bool:
-    """Return whether the bytes are a span id: 8 of them, not all zero."""
+    """Return whether the bytes are a span id: 8 bytes, not all zero."""
     return len(raw) == 8 and raw != _NO_SPAN_ID
 
 
@@ -161,7 +161,7 @@ def read_heads(group: HeadGroupMessage) -> list[PackedHead] | None:
     if len(written) > count * _LARGEST_BYTES or _NO_SPAN_ID in written:
         return None
     heads: list[PackedHead] = _HEADS.findall(written)
-    # One that is none has no trace id. Two that are none may look like one, which nothing makes up for then.
+    # Other bytes match without a trace id. Two broken heads may match as one, and the count is too small then.
     return heads if len(heads) == count and (not heads or heads[-1][0]) else None
 
 
@@ -174,7 +174,7 @@ def read_head(raw: bytes) -> PackedHead | None:
     try:
         message = parse(HeadMessage, raw)
     except DecodeError:
-        # Read the ids with which a broken span begins; `None` where bytes in it may be those of a parent.
+        # Read the ids with which a broken span begins; `None` where its bytes may hold a parent.
         # (`in` first tries to read what it looks for as a number, and fails at length.)
         if raw.find(b'"\x08') >= 0 or raw.find(b'"\x88') >= 0 or _begins_with_ids(raw) is None:
             return None
@@ -188,7 +188,7 @@ def read_head(raw: bytes) -> PackedHead | None:
 
 
 def read_each(raws: Iterable[bytes]) -> Iterator[PackedHead]:
-    """Read the ids of raw spans, one after the other; those that have none are left out."""
+    """Read the ids of raw spans, one after the other, without spans that have none."""
     return filter(None, map(read_head, raws))
 
 

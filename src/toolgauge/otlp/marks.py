@@ -15,7 +15,7 @@ _LENGTH = rb"[\x80-\xff]{0,4}[\x00-\x7f]"
 _KEY = rb"\n"
 _VALUE = rb"\x12"
 _SHORT = rb"[\x01-\x7f]"
-# The length of a text of 128 bytes or more; the tokens of JSON, and what may stand between them.
+# The length of a text of 128 bytes or more; the tokens of JSON, and the white space between tokens.
 _LONG = rb"[\x80-\xff]{1,3}[\x01-\x7f]"
 _TOKEN, _SPACE = re.compile(rb"[{}\[\]:,]|[^{}\[\]:,]+"), rb"[ \n]*"
 # How keys of other conventions begin, where no producer writes what models and tools got or gave.
@@ -48,12 +48,14 @@ class _Pattern:
         # It comes without types. It takes longer to begin, and jumps to where a match may begin.
         self.found_in_long = cast("_Searching", re2.compile(pattern, options)).search if pattern else self.found_in
 
-    def found_in_request(self, body: bytes) -> bool:
-        return self.found_in_long(body) is not None
-
 
 # In the bytes of every span with a verdict. A plain search for the two takes ten times as long.
-has_feedback_mark = _Pattern(rb"\.(?:evalu|annot)ation\.").found_in_request
+_FEEDBACK = _Pattern(rb"\.(?:evalu|annot)ation\.").found_in_long
+
+
+def has_feedback_mark(raw: bytes) -> bool:
+    """Return whether a span, or a request of spans, may hold a verdict."""
+    return _FEEDBACK(raw) is not None
 
 
 class Marks:
@@ -71,20 +73,18 @@ class Marks:
 
     def search_like(self, raw: bytes) -> Search:
         """Give the search for records that are written as this one is, and are about as long."""
-        pattern = self._pattern_like(raw)
+        pattern = self._back_to_front if raw[:1] >= _LATE else self._in_order
         return pattern.found_in_long if len(raw) > LONG else pattern.found_in
 
     def found_among(self, raws: Sequence[bytes], sample: bytes) -> bool:
         """Return whether any of these records, written as `sample` is, might bear a mark."""
-        return self._pattern_like(sample).found_in_request(b"".join(raws))
+        pattern = self._back_to_front if is_back_to_front(sample) else self._in_order
+        return pattern.found_in_long(b"".join(raws)) is not None
 
     def found_in_request(self, body: bytes, samples: Iterable[bytes]) -> bool:
         """Return whether any record of the request might bear a mark; `samples` has one of each group, or how it begins."""
         pattern = self._back_to_front if any(map(is_back_to_front, samples)) else self._in_order
-        return pattern.found_in_request(body)
-
-    def _pattern_like(self, raw: bytes) -> _Pattern:
-        return self._back_to_front if is_back_to_front(raw) else self._in_order
+        return pattern.found_in_long(body) is not None
 
 
 def is_back_to_front(raw: bytes) -> bool:
@@ -97,7 +97,7 @@ def span_marks(
 ) -> Marks:
     """Look for spans with a key that starts with a mark or is a wanted one, or with long JSON of `objects` that begin so.
 
-    Those with one of `words` anywhere in a short key, or in the value of a kind or type, are looked for with `objects`.
+    Spans with one of `words` anywhere in a short key, or in the value of a kind or type, are looked for with `objects`.
     """
     keys = _keys(marks, wanted)
     if not objects:

@@ -201,7 +201,7 @@ class _Message:
         return b"".join(parts) if len(parts) <= AT_ONCE else joined(parts)
 
     def encode_text(self, text: bytes | msgspec.Raw, depth: int, split: tuple[str, ...] = ()) -> bytes:
-        """Write a message from JSON; large parts of it, and items at the end of the path `split`, are decoded singly: the
+        """Write a message from JSON; large parts, and items at the end of the path `split`, are decoded singly: the
         objects of a large text take up to eighteen times its size. Raise `WrongValueError`, or `msgspec.DecodeError` for no JSON.
         """
         if depth > _MAX_LARGE_DEPTH:
@@ -354,7 +354,7 @@ def _encoded(signal: Signal | None, text: bytes) -> list[tuple[Signal, bytes]]:
 
 
 def _encode(signal: Signal | None, text: bytes) -> list[tuple[Signal, bytes]]:
-    """Encode the request of a signal; without one, those of traces and logs in the text."""
+    """Encode the request of a signal; without one, the requests of traces and logs in the text."""
     found: Iterable[Signal] = () if signal is None else (signal,)
     if signal is None:
         try:

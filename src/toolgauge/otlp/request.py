@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 from zlib import crc32
 
-from google.protobuf.message import DecodeError as ProtobufError
 from google.protobuf.message import Message
 from msgspec import Struct
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
@@ -22,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from toolgauge.model.delivery import NO_ENTRY, Assignment, BrokerMessage, Signal, Source
 from toolgauge.model.errors import DecodeError
 from toolgauge.model.records import SpanHead
-from toolgauge.otlp.bounds import SPAN, check_fields, parse
+from toolgauge.otlp.bounds import SPAN, parse
 from toolgauge.otlp.encode import varint
 from toolgauge.otlp.envelope import Container, copied, encode_spans, is_trace_id, parse_request, read_head
 from toolgauge.otlp.marks import is_back_to_front
@@ -148,17 +147,10 @@ class Divider:
         if self._searches:
             self._remember_conversations((_place(signal, item[1])[0], item) for item in copied_items(body))
         # Only numbers are kept for all items: their groups and bytes as objects take up to sixteen times the memory of the request.
-        workers = [*self._workers_of(signal, _items(request))]
-        counts = Counter(workers)
-        if len(counts) <= 1:
-            return [Part(worker, body, counts[worker]) for worker in counts or (0,)]
-        parts = _divided(request, iter(workers))
-        return [Part(worker, parts.pop(worker).SerializeToString(), count) for worker, count in counts.items()]
-
-    def _workers_of(self, signal: Signal, raws: Iterable[bytes]) -> Iterator[int]:
+        workers: list[int] = []
         of_trace: dict[bytes, int] = {}
         is_span = signal == "traces"
-        for raw in raws:
+        for raw in _items(request):
             # As SDKs write a span, and as the Collector does, back to front. In all others the id is looked for.
             if is_span and raw[:2] == _TRACE_ID:
                 written = raw[2:18]
@@ -167,10 +159,14 @@ class Divider:
             else:
                 found, _ = _place(signal, raw)
                 written = b"" if found is None else bytes.fromhex(found)
-            worker = of_trace.get(written)
-            if worker is None:
-                worker = of_trace[written] = self.worker_of(written.hex() if is_trace_id(written) else None)
-            yield worker
+            if written not in of_trace:
+                of_trace[written] = self.worker_of(written.hex() if is_trace_id(written) else None)
+            workers.append(of_trace[written])
+        counts = Counter(workers)
+        if len(counts) <= 1:
+            return [Part(worker, body, counts[worker]) for worker in counts or (0,)]
+        parts = _divided(request, iter(workers))
+        return [Part(worker, parts.pop(worker).SerializeToString(), count) for worker, count in counts.items()]
 
     def worker_of(self, trace_id: str | None) -> int:
         """Return the worker of the trace with this id, `None` for items without a trace."""
@@ -271,7 +267,10 @@ def read_request(
     """Parse the envelope; raise `DecodeError` when it is broken (cut off, trailing bytes) or of another signal."""
     envelope = parse_request(body)
     check_signal(signal, envelope)
-    count = sum(len(group.items) for resource in envelope.resource_groups for group in resource.scope_groups)
+    count = 0
+    for resource_group in envelope.resource_groups:
+        for group in resource_group.scope_groups:
+            count += len(group.items)
     return Request(signal, body, envelope, count, sender, received_ns, entry)
 
 
@@ -294,7 +293,9 @@ def newest_time_ns(signal: Signal, body: bytes) -> int:
 
 
 def _items(request: RequestMessage) -> Iterator[bytes]:
-    return (raw for group in request.resource_groups for scope in group.scope_groups for raw in scope.items)
+    for group in request.resource_groups:
+        for scope in group.scope_groups:
+            yield from scope.items
 
 
 def check_signal(signal: Signal, request: RequestMessage) -> None:
@@ -378,8 +379,7 @@ def _undecodable(kind: type[Message], raws: Iterable[bytes]) -> int:
     for raw in raws:
         if len(raw) <= _LARGEST_STRICT_BYTES:
             try:
-                check_fields(raw, SPAN)
-                kind.FromString(raw)
-            except (DecodeError, ProtobufError):
+                parse(kind, raw, SPAN)
+            except DecodeError:
                 count += 1
     return count

@@ -29,7 +29,7 @@ from toolgauge.model.records import (
     StatusCode,
     remote_flag,
 )
-from toolgauge.otlp.bounds import SPAN, VALUE, check_entries, check_fields, check_name, joined, parse
+from toolgauge.otlp.bounds import FLAT, SPAN, VALUE, joined, parse, read_name
 from toolgauge.otlp.envelope import are_ids, is_span_id, is_trace_id
 from toolgauge.otlp.wire_pb2 import (
     AnyValueMessage,
@@ -72,11 +72,6 @@ _LONGEST_GROUP = 4096
 Default = TypeVar("Default")
 
 
-def text(raw: bytes) -> str:
-    """Decode text; bytes that are not UTF-8 become U+FFFD."""
-    return raw.decode("utf-8", "replace")
-
-
 def value(raw: bytes) -> Value:
     """Decode the bytes of one AnyValue; raise `DecodeError` when they are not one."""
     size = len(raw)
@@ -87,15 +82,13 @@ def value(raw: bytes) -> Value:
         return None
     if size > _LARGEST_NESTED and raw[0] not in _TEXT_OR_BYTES:
         raise DecodeError("the value is too large")
-    if raw[0] not in _TEXT_OR_BYTES:
-        check_fields(raw, VALUE)
-    return _from_message(parse(AnyValueMessage, raw))
+    return _from_message(parse(AnyValueMessage, raw, None if raw[0] in _TEXT_OR_BYTES else VALUE))
 
 
 def _from_message(message: AnyValueMessage) -> Value:
     match message.WhichOneof("value"):
         case "string_value":
-            return text(message.string_value)
+            return message.string_value.decode("utf-8", "replace")
         case "bool_value":
             return message.bool_value
         case "int_value":
@@ -107,7 +100,8 @@ def _from_message(message: AnyValueMessage) -> Value:
         case "array_value":
             return [_from_message(element) for element in message.array_value.values]
         case "kvlist_value":
-            return {text(entry.key): _from_message(entry.value) for entry in message.kvlist_value.values}
+            entries = message.kvlist_value.values
+            return {entry.key.decode("utf-8", "replace"): _from_message(entry.value) for entry in entries}
         case _:
             return None
 
@@ -205,47 +199,6 @@ class Attributes(Mapping[str, Value]):
         return len(self._raw)
 
 
-class Events(Sequence[SpanEvent]):
-    """The events of a span, parsed when the first of them is asked for; one that cannot be parsed is left out."""
-
-    __slots__ = ("_parsed", "_raw", "_values")
-
-    def __init__(self, raw: RepeatedScalarFieldContainer[bytes], values: Values) -> None:
-        self._raw = raw
-        self._values = values
-        self._parsed: tuple[SpanEvent, ...] | None = None
-
-    @overload
-    def __getitem__(self, index: int) -> SpanEvent: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[SpanEvent]: ...
-    def __getitem__(self, index: int | slice) -> SpanEvent | Sequence[SpanEvent]:
-        return self._all()[index]
-
-    def __iter__(self) -> Iterator[SpanEvent]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def _all(self) -> tuple[SpanEvent, ...]:
-        if self._parsed is None:
-            parsed: list[SpanEvent] = []
-            for raw in self._raw:
-                try:
-                    check_fields(raw)
-                    message = parse(EventMessage, raw)
-                    check_name(message.name)
-                    check_entries(message, raw)
-                except DecodeError:
-                    self._values.undecodable += 1
-                    continue
-                attributes = Attributes(message.attributes, self._values)
-                parsed.append(SpanEvent(name=text(message.name), time_ns=message.time_unix_nano, attributes=attributes))
-            self._parsed = tuple(parsed)
-        return self._parsed
-
-
 class KnownScope(Struct, frozen=True, eq=False):
     """A scope; its records are always viewed (`is_named`), never viewed (`is_own`), or neither."""
 
@@ -270,28 +223,25 @@ class Views:
 
     def span(self, raw: bytes, resource: Resource, scope: Scope) -> Span:
         """View a raw span; raise `DecodeError` when it cannot be parsed, is beyond the bounds, or has no valid ids."""
-        check_fields(raw, SPAN)
-        message = parse(SpanMessage, raw)
+        message = parse(SpanMessage, raw, SPAN)
         trace_id, span_id, parent = message.trace_id, message.span_id, message.parent_span_id
         if not are_ids(trace_id, span_id):
             raise DecodeError("the span has no valid ids")
-        name, flags, events = message.name, message.flags, message.events
-        check_name(name)
-        check_entries(message, raw)
+        flags, events = message.flags, message.events
         status, status_message = _STATUSES.get(message.status, ("unset", ""))
         if message.status not in _STATUSES:
             parsed = parse(StatusMessage, message.status)
-            status, status_message = _STATUS_CODES.get(parsed.code, "unset"), text(parsed.message)
+            status, status_message = _STATUS_CODES.get(parsed.code, "unset"), parsed.message.decode("utf-8", "replace")
         return Span(
             ref=SpanRef(trace_id.hex(), span_id.hex()),
             parent_span_id=parent.hex() if is_span_id(parent) else None,
             parent_is_remote=remote_flag(flags) if flags else None,
-            name=text(name),
+            name=read_name(message.name),
             kind=_KINDS.get(message.kind, "unspecified"),
             start_ns=message.start_time_unix_nano,
             end_ns=message.end_time_unix_nano,
             attributes=Attributes(message.attributes, self.values),
-            events=Events(events, self.values) if events else (),
+            events=self._events(events) if events else (),
             status=status,
             status_message=status_message,
             resource=resource,
@@ -300,14 +250,25 @@ class Views:
             is_cut=message.dropped_attributes_count > 0 or message.dropped_events_count > 0,
         )
 
+    def _events(self, raws: Sequence[bytes]) -> tuple[SpanEvent, ...]:
+        """Parse events; one that cannot be parsed is left out and counted."""
+        parsed: list[SpanEvent] = []
+        for raw in raws:
+            try:
+                message = parse(EventMessage, raw, FLAT)
+                name = read_name(message.name)
+            except DecodeError:
+                self.values.undecodable += 1
+                continue
+            attributes = Attributes(message.attributes, self.values)
+            parsed.append(SpanEvent(name=name, time_ns=message.time_unix_nano, attributes=attributes))
+        return tuple(parsed)
+
     def log_record(self, raw: bytes, resource: Resource, scope: Scope) -> LogRecord:
         """View a raw log record; raise `DecodeError` when it cannot be parsed or is beyond the bounds."""
-        check_fields(raw)
-        message = parse(LogRecordMessage, raw)
-        check_name(message.event_name)
-        check_entries(message, raw)
+        message = parse(LogRecordMessage, raw, FLAT)
         attributes = Attributes(message.attributes, self.values)
-        event_name = text(message.event_name) or attributes.get(_EVENT_NAME)
+        event_name = read_name(message.event_name) or attributes.get(_EVENT_NAME)
         trace_id, span_id = message.trace_id, message.span_id
         has_span = are_ids(trace_id, span_id)
         return LogRecord(
@@ -334,9 +295,7 @@ class Views:
 
     def _parse_resource(self, raw: bytes) -> Resource:
         try:
-            check_fields(raw)
-            message = parse(ResourceMessage, raw)
-            check_entries(message, raw)
+            message = parse(ResourceMessage, raw, FLAT)
         except DecodeError:
             return Resource(service=None, attributes={})
         attributes = Attributes(message.attributes, self.values)
@@ -352,12 +311,11 @@ class Views:
     def _parse_scope(self, raw: bytes) -> KnownScope:
         try:
             message = parse(ScopeMessage, raw)
-            check_name(message.name)
+            name = read_name(message.name)
         except DecodeError:
             return KnownScope(Scope(name="", version=""), is_named=False, is_own=False)
-        name = text(message.name)
         return KnownScope(
-            Scope(name=name, version=text(message.version)),
+            Scope(name=name, version=message.version.decode("utf-8", "replace")),
             is_named=name.startswith(self._scope_names) or any(word in name.lower() for word in self._scope_words),
             is_own=name == _OWN_SCOPE,
         )

@@ -14,7 +14,6 @@ from toolgauge.model.observations import (
     PAUSED,
     PAUSING_EXCEPTIONS,
     AgentRun,
-    CallAnswered,
     CallError,
     CallExecuted,
     CallRequested,
@@ -27,7 +26,7 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.messages import Messages, read_messages, read_text
+from toolgauge.recognize.messages import Messages, Output, read_messages, read_text
 
 # The keys of a convention in order of preference: the first one present counts.
 TOKEN_KEYS = (
@@ -319,7 +318,7 @@ def conversation(attributes: Mapping[str, Value], own: Iterable[str] = ()) -> li
     session = values.identifier(attributes.get(SESSION))
     if session is not None:
         return [ConversationSeen(conversation_id=session, rank=1)]
-    return own_conversation(attributes, own)
+    return own_conversation(attributes, own) if own else []
 
 
 def own_conversation(attributes: Mapping[str, Value], keys: Iterable[str]) -> list[ConversationSeen]:
@@ -432,15 +431,14 @@ def newest_user_text(messages: Messages) -> list[MessageSeen]:
 
 def written(messages: Messages, agent: str | None, first: int = 0) -> list[Observation]:
     """Read a model's output: the calls that it asks for, from position `first` on, and its text."""
-    calls: list[CallRequested] = []
-    # The provider ran these itself: their answers are in the same output.
-    answers: list[CallAnswered] = []
-    texts: list[str] = []
+    output = Output(agent, first)
     for message in messages:
-        message.add_to(calls, answers, texts, agent, first)
+        message.add_to(output)
+    calls = output.calls
     if len(calls) > 1 and len({call.call_id for call in calls}) < len(calls):
         calls = [replace(call, position=position) for position, call in enumerate(_once(calls), first)]
-    return [*calls, *answers, *_text_of(texts)]
+    # Tools with answers in the same output were run by the provider.
+    return [*calls, *output.answers, *_text_of(output.texts)]
 
 
 def _once(calls: list[CallRequested]) -> Iterable[CallRequested]:

@@ -1,4 +1,4 @@
-"""The base of dialects: the table of a producer's keys, from which follows what it claims and most of what it reads."""
+"""The base of dialects: the table of a producer's keys, from which its claims and most of its reading follow."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ EVENT_NAME = "event.name"
 
 
 class ToolFields(Struct, frozen=True, kw_only=True):
-    """The attributes of a tool's span, each under the first of its keys that is there."""
+    """The attributes of a tool's span, each under the first of its keys that is present."""
 
     name: tuple[str, ...] = (conventions.TOOL_NAME,)
     call_id: tuple[str, ...] = (conventions.CALL_ID,)
@@ -33,7 +33,7 @@ class ToolFields(Struct, frozen=True, kw_only=True):
     result: tuple[str, ...] = (conventions.RESULT,)
 
     def read(self, span: Span, name: str = "", agent: str | None = None) -> CallExecuted | None:
-        """Read the call; `name` is that of a span without one, and without any there is no call."""
+        """Read the call; `name` is the default, and without any name the span has no call."""
         attributes = span.attributes
         name = values.as_str(values.first(attributes, self.name)) or name
         if not name:
@@ -58,7 +58,7 @@ class PlainDialect:
     events: str = ""
     # The producer's own keys of a conversation's id; `None` where `_read` looks for it.
     conversations: tuple[str, ...] | None = ()
-    # Keys of which a span must have one where its scope is all that it has of the grounds.
+    # Keys of which a span must have one where only its scope is among the grounds.
     needs: tuple[str, ...] = ()
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class PlainDialect:
     def _model_call(
         self, call: ModelCall, given: Messages | None, written: Messages, tools: Value = None
     ) -> list[Observation]:
-        """Return a model's call, the tools on offer, the messages that the model was given, and those that it wrote."""
+        """Return a model's call, the tools on offer, and the model's input and output messages."""
         received = conventions.received(given or ())
         return [call, *self._conventions.offered(tools), *received, *conventions.written(written, call.agent)]
 
@@ -109,15 +109,13 @@ class PlainDialect:
         return self._conventions.history(span) if given is None else past_calls(given)
 
     def _given(self, span: Span) -> Messages | None:  # noqa: ARG002 (for dialects to fill in)
-        """Return the messages that a model was given; `None` for those of the conventions."""
+        """Return a model's input messages; `None` where they follow the conventions."""
         return None
 
     def attribute(self, record: Record, key: str) -> Value:
-        """Look up an attribute, also among those that an application gave to the span."""
+        """Look up an attribute, also among the application's own attributes of the span."""
         attributes = record.attributes
-        return next(
-            (found for prefix in ("", *self.prefixes) if (found := attributes.get(prefix + key)) is not None), None
-        )
+        return values.first(attributes, (prefix + key for prefix in ("", *self.prefixes)))
 
 
 def named_tools(names: Json) -> list[ToolsOffered]:
@@ -127,7 +125,7 @@ def named_tools(names: Json) -> list[ToolsOffered]:
 
 
 def conversation_of(sessions: Iterable[Value], others: Iterable[Value]) -> list[ConversationSeen]:
-    """Read the first text among the sessions of a producer; what stands under `others` only stands in for it."""
+    """Read the first text among the sessions of a producer, else among the `others`."""
     for rank, ids in enumerate((sessions, others), 1):
         for found in ids:
             if found and isinstance(found, str):

@@ -1,6 +1,6 @@
-"""Opens what frameworks put around the arguments and the result of a call, for the calls of every dialect.
+"""Opens the envelopes of frameworks around the arguments and the result of a call, for the calls of every dialect.
 
-An envelope is known by all of its members: an object with others is what a tool was given, or what it returned.
+An envelope is known by all of its members: an object with others is a tool's argument or its result.
 """
 
 from msgspec.structs import replace
@@ -34,9 +34,14 @@ def unwrapped(value: Json) -> Json:
 
 
 def opened(seen: Observation) -> Observation:
-    """Open the envelopes of a call's arguments and result, or of an answer; the same object where there are none."""
+    """Open the envelopes of a call's arguments and result, or of an answer; the same object without any."""
     if type(seen) is CallExecuted:
-        arguments = _of_call(seen.name, given(seen.arguments))
+        arguments = given(seen.arguments)
+        found = arguments.value if type(arguments) is Recorded else None
+        if type(found) is dict and found.get("name") == seen.name and not _IDS.isdisjoint(found):
+            # The whole request for the call: `{"id": ..., "name": ..., "args": ...}`.
+            inner = found.get("args", found.get("arguments"))
+            arguments = values.arguments_inside(inner) if isinstance(inner, dict | str) else arguments
         answer = _answer(seen.result)
         if answer is None:
             return seen if arguments is seen.arguments else replace(seen, arguments=arguments)
@@ -55,7 +60,7 @@ def opened(seen: Observation) -> Observation:
 
 
 def given(recorded: Content) -> Content:
-    """Open the envelope of arguments; the same object where there is none."""
+    """Open the envelope of arguments; the same object without one."""
     if type(recorded) is Unparsed:
         # A list, which is how a message to the tool is written.
         if recorded.text.startswith(_LIST_OF_MESSAGES) and (message := _tool_message(values.decoded(recorded.text))):
@@ -81,20 +86,21 @@ def given(recorded: Content) -> Content:
     return recorded
 
 
-def _of_call(name: str, recorded: Content) -> Content:
-    """Open `{"id": ..., "name": ..., "args": ...}`, the whole request for the call."""
-    found = recorded.value if type(recorded) is Recorded else None
-    if type(found) is dict and found.get("name") == name and not _IDS.isdisjoint(found):
-        arguments = found.get("args", found.get("arguments"))
-        return values.arguments_inside(arguments) if isinstance(arguments, dict | str) else recorded
-    return recorded
-
-
 def _answer(recorded: Content) -> Answer | None:
-    """Return what an envelope around a result holds; `None` where there is none."""
+    """Return the answer in an envelope around a result; `None` without one."""
     returned = recorded.value if type(recorded) is Recorded else None
     if type(returned) is str:
-        return _repr(returned) if returned.startswith(REPRS) else None
+        if not returned.startswith(REPRS):
+            return None
+        # A message of LangChain's as Python shows it.
+        if returned.startswith(("content=", "Command(")):
+            return repr_answer(returned)
+        try:
+            read = parse_repr(returned)
+        except ValueError:
+            return None
+        data = values.as_object(read[0] if isinstance(read, list) and len(read) == 1 else read)
+        return message_answer(data) if "content" in data else None
     if type(returned) is list:
         message = _tool_message(returned)
         return None if message is None else message_answer(message)
@@ -120,15 +126,3 @@ def _tool_message(value: Json) -> JsonObject | None:
     """Return the only message of a list, where it is to a tool or of one."""
     message = values.as_object(value[0]) if isinstance(value, list) and len(value) == 1 else {}
     return message if message.get("role") == "tool" and "content" in message else None
-
-
-def _repr(text: str) -> Answer | None:
-    """Read a message of LangChain's as Python shows it."""
-    if text.startswith(("content=", "Command(")):
-        return repr_answer(text)
-    try:
-        read = parse_repr(text)
-    except ValueError:
-        return None
-    data = values.as_object(read[0] if isinstance(read, list) and len(read) == 1 else read)
-    return message_answer(data) if "content" in data else None

@@ -34,7 +34,7 @@ PLAIN_VERDICTS = (
     "`passed` or `failed`, `pass` or `fail`, `true` or `false`, `1` or `0`, `good` or `bad`, `up` or `down`"
 )
 _MAX_LENGTH = 32
-# Between words; the sign of a number is none.
+# Between words; the sign of a number does not separate.
 _SEPARATORS = re.compile(r"(?<=[a-z])[ _-]+")
 
 

@@ -1,4 +1,4 @@
-"""Reads what LangChain and LangGraph leave in other producers' spans: tool answers, chat messages, agent runs."""
+"""Reads LangChain's and LangGraph's content of other producers' spans: tool answers, chat messages, agent runs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ from toolgauge.model.observations import (
 )
 from toolgauge.model.records import Span
 from toolgauge.recognize import values
-from toolgauge.recognize.messages import Message
+from toolgauge.recognize.messages import Message, Output
 
 # LangGraph leaves a node through these exceptions; nothing has failed. Those that wait for a person are kept as errors:
 # `assemble` distinguishes them from failures by their class.
 _CONTROL_FLOW = ("ParentCommand", "GraphBubbleUp")
-_INVALID_TOOL = "invalid_tool"
+INVALID_TOOL = "invalid_tool"
 _MESSAGE_REPR = re.compile(
     r"content=(?P<content>'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"|\[.*?\])"
     r"(?P<rest>(?: [a-z_]+=.*)?)",
@@ -56,8 +56,8 @@ _UNNAMED_RUNS = ("LangGraph", "AgentExecutor", "CompiledStateGraph")
 _PART = re.compile(r"(?:Runnable|Channel|Branch)\w*(?:<.*>)?|\w*OutputParser", re.DOTALL)
 _GRAPH_INTEGRATIONS = ("langgraph", "langchain_create_agent")
 
-_REQUESTED = "requested_tool_name"
-_ARGUMENTS = frozenset((_REQUESTED, "available_tool_names"))
+REQUESTED = "requested_tool_name"
+_ARGUMENTS = frozenset((REQUESTED, "available_tool_names"))
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -170,14 +170,6 @@ def repr_answer(text: str) -> Answer:
     )
 
 
-def refused_call(tool: Value, given: Value, output: Value) -> CallAnswered | None:
-    """Read the run of the tool that an `AgentExecutor` has in place of one that does not exist."""
-    if tool != _INVALID_TOOL:
-        return None
-    requested = values.decoded_object(given).get(_REQUESTED)
-    return CallAnswered(name=requested, result=values.result(output)) if isinstance(requested, str) else None
-
-
 def waiting_calls(span: Span, interrupt: str = "") -> Iterator[CallAnswered]:
     """Read the calls for which LangChain's human in the loop asks, from the text of its exception: no tool has a span for them."""
     if not interrupt and (span.events or span.status == "error"):
@@ -248,18 +240,11 @@ class ChainMessage(Message):
         """Read the answers to calls, in order."""
         return [*message_answers(self._data)] if self.role == "tool" else super().answers()
 
-    def add_to(
-        self,
-        calls: list[CallRequested],
-        answers: list[CallAnswered],
-        texts: list[str],
-        agent: str | None = None,
-        first: int = 0,
-    ) -> None:
+    def add_to(self, output: Output) -> None:
         """Add the message's calls, answers and texts; nothing of a tool's message."""
         if self.role != "tool":
-            super().add_to(calls, answers, texts, agent, first)
-            calls += rejected(self._data, agent, first + len(calls))
+            super().add_to(output)
+            output.calls += rejected(self._data, output.agent, output.first + len(output.calls))
 
 
 def messages_of(items: Sequence[Json], default_role: str) -> list[ChainMessage]:
@@ -342,10 +327,10 @@ def as_requested(call: CallExecuted) -> CallExecuted:
     """Return the call under the name that the model gave, failed; any other call as it is."""
     given = (
         values.as_object(call.arguments.value)
-        if call.name == _INVALID_TOOL and isinstance(call.arguments, Recorded)
+        if call.name == INVALID_TOOL and isinstance(call.arguments, Recorded)
         else {}
     )
-    requested = values.as_str(given.get(_REQUESTED))
+    requested = values.as_str(given.get(REQUESTED))
     if requested is None or given.keys() != _ARGUMENTS:
         return call
     returned = call.result.value if isinstance(call.result, Recorded) else None

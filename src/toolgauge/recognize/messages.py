@@ -57,6 +57,16 @@ _ARGUMENTS = ("arguments", "args", "input")
 _RESULTS = ("server_tool_call_response", "response", "result", "output", "content")
 
 
+class Output(Struct):
+    """The calls, answers and texts of messages; calls are numbered from `first`."""
+
+    agent: str | None = None
+    first: int = 0
+    calls: list[CallRequested] = []
+    answers: list[CallAnswered] = []
+    texts: list[str] = []
+
+
 class Message:
     """One message. Parts are read when asked for: of a long history only the answers are of interest."""
 
@@ -131,16 +141,9 @@ class Message:
                 found.append(decided)
         return found if found or self.role != "tool" else self._answer_as_a_whole()
 
-    def add_to(
-        self,
-        calls: list[CallRequested],
-        answers: list[CallAnswered],
-        texts: list[str],
-        agent: str | None = None,
-        first: int = 0,
-    ) -> None:
-        """Add the message's calls, answers and texts, in one walk over its parts; calls are numbered from `first`."""
-        answered = len(answers)
+    def add_to(self, output: Output) -> None:
+        """Add the message's calls, answers and texts, in one walk over its parts."""
+        answers, answered = output.answers, len(output.answers)
         written: list[str] = []
         for part in self._parts:
             kind = part.get("type")
@@ -148,22 +151,23 @@ class Message:
                 if text := _own_text(part):
                     written.append(text)
             elif kind in _CALL_TYPES:
-                _add_call(calls, part, agent, first)
+                _add_call(output, part)
             elif kind in _ANSWER_TYPES or kind.endswith(OUTPUTS):
                 # The answer to a call of the same output: the provider ran the tool.
                 answers.append(replace(_answer(part), by_provider=self.role == "assistant"))
             else:
                 if (hosted := hosted_call(part, _call_id(part))) is not None:
-                    calls.append(replace(hosted[0], position=first + len(calls), agent=agent))
+                    position = output.first + len(output.calls)
+                    output.calls.append(replace(hosted[0], position=position, agent=output.agent))
                     answers += [] if hosted[1] is None else [hosted[1]]
                 if (asked := approval(part)) is not None:
                     answers.append(asked)
         if beside := self._source.get("tool_calls") or self._item.get("tool_calls"):
             for part in _parts(beside):
-                _add_call(calls, part, agent, first)
+                _add_call(output, part)
         if self.role != "tool":
             if written:
-                texts.append("\n".join(written))
+                output.texts.append("\n".join(written))
         elif len(answers) == answered:
             answers += self._answer_as_a_whole()
 
@@ -230,26 +234,19 @@ class StandardMessage(Struct, frozen=True, forbid_unknown_fields=True):
         """Read the answers to calls, in order."""
         return [part.read(by_provider=False) for part in self.parts if type(part) is _Answer]
 
-    def add_to(
-        self,
-        calls: list[CallRequested],
-        answers: list[CallAnswered],
-        texts: list[str],
-        agent: str | None = None,
-        first: int = 0,
-    ) -> None:
-        """Add the message's calls, answers and texts; calls are numbered from `first`."""
+    def add_to(self, output: Output) -> None:
+        """Add the message's calls, answers and texts."""
         written: list[str] = []
         for part in self.parts:
             if type(part) is _Text:
                 if part.is_readable():
                     written.append(part.content)
             elif type(part) is _Call and (part.name or part.id):
-                calls.append(part.read(first + len(calls), agent))
+                output.calls.append(part.read(output.first + len(output.calls), output.agent))
             elif type(part) is _Answer:
-                answers.append(part.read(by_provider=self.role == "assistant"))
+                output.answers.append(part.read(by_provider=self.role == "assistant"))
         if written and self.role != "tool":
-            texts.append("\n".join(written))
+            output.texts.append("\n".join(written))
 
 
 AnyMessage: TypeAlias = Message | StandardMessage
@@ -280,9 +277,9 @@ def read_list(text: str, default_role: str) -> Messages | None:
 
 def calls_of(message: AnyMessage) -> list[CallRequested]:
     """Read the calls that a message asks for, in order."""
-    calls: list[CallRequested] = []
-    message.add_to(calls, [], [])
-    return calls
+    output = Output()
+    message.add_to(output)
+    return output.calls
 
 
 def messages_of(items: Sequence[Json], default_role: str) -> list[Message]:
@@ -303,7 +300,7 @@ def read_text(value: Value) -> str:
     return _joined(_parts(read.value)) if isinstance(read, Recorded) else ""
 
 
-def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, first: int) -> None:
+def _add_call(output: Output, part: JsonObject) -> None:
     """Add a requested call, plain or nested in `function`; nothing without a name, but for a model that wrote an empty one."""
     name, written = part.get("name"), part.get("arguments")
     if name and written is not None and isinstance(name, str):
@@ -315,13 +312,13 @@ def _add_call(calls: list[CallRequested], part: JsonObject, agent: str | None, f
             arguments = values.part({key: value for key, value in details.items() if key != "type"})
     else:
         return
-    calls.append(
+    output.calls.append(
         CallRequested(
-            position=first + len(calls),
+            position=output.first + len(output.calls),
             name=name,
             call_id=_call_id(part),
             arguments=arguments,
-            agent=agent,
+            agent=output.agent,
             usable=part.get("invalid") is not True,
             by_provider=part.get("type") in PROVIDER_CALLS or any(part.get(mark) is True for mark in PROVIDER_MARKS),
         )

@@ -74,7 +74,14 @@ class FlatMessage(Message):
             parts.append({"type": values.as_str(part.get("type")) or "", "text": text})
         if content is not None:
             parts.append({"type": "text", "text": content.removeprefix(_TASK_PREFIX)})
-        super().__init__({"role": role, "content": parts, "tool_calls": [*map(_call, _call_parts(keys))]}, "")
+        calls: list[Json] = []
+        for part in _call_parts(keys):
+            name, written = part.get("function.name"), values.plain(part.get("function.arguments"))
+            hosted = hosted_item(name) if isinstance(name, str) else None
+            # Instrumentations leave the arguments out when the model gave none; hidden outputs hide the name as well.
+            call: JsonObject = {"name": hosted or values.plain(name), "arguments": "" if written is None else written}
+            calls.append({**call, "id": values.as_str(part.get("id")), "builtin": hosted is not None})
+        super().__init__({"role": role, "content": parts, "tool_calls": calls}, "")
 
     @property
     def is_empty(self) -> bool:
@@ -181,14 +188,6 @@ def _call_parts(keys: _Keys) -> list[Part]:
         return []
     written = fields.get("function_call_arguments_json")
     return [{"function.name": fields["function_call_name"], "function.arguments": written}]
-
-
-def _call(part: Part) -> JsonObject:
-    name, written = part.get("function.name"), values.plain(part.get("function.arguments"))
-    hosted = hosted_item(name) if isinstance(name, str) else None
-    # Instrumentations leave the arguments out when the model gave none; hidden outputs hide the name as well.
-    call: JsonObject = {"name": hosted or values.plain(name), "arguments": "" if written is None else written}
-    return {**call, "id": values.as_str(part.get("id")), "builtin": hosted is not None}
 
 
 # An answer in the next request finds its call by the id, which some instrumentations record in the response alone.

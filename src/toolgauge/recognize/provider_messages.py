@@ -219,12 +219,13 @@ PLAIN = frozenset(
     )
 )
 _REQUESTS = ("messages", "contents", "input")
+_BEGINNINGS = ("[", "{", *REPRS)
 
 
 def may_be_json(value: Value) -> bool:
     """Return whether a value may hold messages."""
     if isinstance(value, str):
-        return value.startswith(("[", "{", *REPRS))
+        return value.startswith(_BEGINNINGS)
     return isinstance(value, dict) or (isinstance(value, list) and not isinstance(value[0] if value else "", str))
 
 

@@ -16,7 +16,7 @@ from toolgauge.model.literals import clean, finite, parse_literal
 
 # Parsed JSON can take twenty times the room of its text; a larger text stays text.
 MAX_TEXT = 4 * 1024 * 1024
-# Whoever walks a value later does so recursively. Real arguments are not nested ten levels deep.
+# Values are walked recursively later. Real arguments are not nested ten levels deep.
 MAX_DEPTH = 100
 # So many objects and lists take ten megabytes of memory and tens of milliseconds to walk.
 _MAX_CONTAINERS = 100_000
@@ -30,7 +30,7 @@ _MAX_DIGITS = 6
 
 # What JSON text and Python literals can begin with, `NaN` and `None` included.
 _BEGINS = frozenset("{[(\"'-0123456789tfnTFNI")
-# What is nested too deep has as many brackets that open and as many that close.
+# A value nested too deep has at least this many brackets that open and close.
 _SHORTEST_DEEP = 2 * MAX_DEPTH
 _FEWEST_CHARACTERS = 2 * _MAX_CONTAINERS
 # Reads integers of any size exactly; a float in an id's place would silently change the id.
@@ -53,7 +53,7 @@ def content(value: Value) -> Content:
     if value is None:
         return NOT_RECORDED
     if isinstance(value, (bytes, bytearray)):
-        return parse_text(_text(value))
+        return parse_text(value.decode("utf-8", "replace"))
     read = _plain(value, MAX_DEPTH + 1)
     return Unparsed(dump(plain(value))) if nests_too_deep(read, MAX_DEPTH) else Recorded(read)
 
@@ -173,14 +173,14 @@ def result(value: Value) -> Content:
 
 
 def arguments_inside(value: Json) -> Content:
-    """Read arguments that stood inside JSON: an object needs no second look, and empty text is none at all."""
+    """Read arguments inside JSON: an object needs no second look, and empty text means no arguments."""
     if isinstance(value, dict):
         return part(value)
     return Recorded({}) if value == "" else arguments(value)
 
 
 def result_inside(value: Json) -> Content:
-    """Read a result that stood inside JSON: an object or a list needs no second look."""
+    """Read a result inside JSON: an object or a list needs no second look."""
     return part(value) if isinstance(value, (dict, list)) else result(value)
 
 
@@ -289,15 +289,11 @@ def _plain(value: Value, room: int) -> Json:
         case float():
             return finite(value)
         case bytes() | bytearray():
-            return _text(value)
+            return value.decode("utf-8", "replace")
         case Mapping():
             return {clean(key): _plain(item, room - 1) for key, item in value.items()} if room else "..."
         case Sequence():
             return [_plain(item, room - 1) for item in value] if room else "..."
-
-
-def _text(value: bytes | bytearray) -> str:
-    return value.decode("utf-8", "replace")
 
 
 def as_object(value: Json) -> JsonObject:
@@ -326,7 +322,7 @@ def decoded_or_text(value: Value) -> Json:
 
 
 def decoded_object(value: Value) -> JsonObject:
-    """Read any attribute value that is an object; an empty one where it is none."""
+    """Read any attribute value that is an object; an empty object for any other value."""
     return as_object(decoded(value))
 
 
@@ -336,7 +332,7 @@ def as_list(value: Json) -> list[Json]:
 
 
 def numbered(attributes: Mapping[str, Value], prefix: str) -> list[dict[str, Value]]:
-    """Group attributes whose keys go on with a number: `tools.0.name` and `tools.0.id`, whatever order they come in."""
+    """Group attributes by the number after `prefix`, in any order of keys: `tools.0.name` and `tools.0.id`."""
     found: dict[int, dict[str, Value]] = {}
     for key in attributes:
         if key.startswith(prefix):
@@ -375,7 +371,7 @@ def _listed(value: Json) -> Json:
 
 
 def first(attributes: Mapping[str, Value], keys: Iterable[str]) -> Value:
-    """Return the attribute under the first of the keys that is there."""
+    """Return the attribute under the first of the keys that is present."""
     # Asked of every tool's span: a loop costs half of what a generator does.
     for key in keys:
         if (value := attributes.get(key)) is not None:

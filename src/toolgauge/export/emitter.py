@@ -200,7 +200,7 @@ class _ScorecardSpan:
         scorecard, calls, end = self._scorecard, self.calls, self._end
         trajectory, root = scorecard.trajectory, scorecard.trajectory.root
         contents = [_constant_part(trajectory.scope, trajectory.closed_because)]
-        # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
+        # A conversation's root may lie in an earlier trace, and a parent must be in the same trace.
         if root is not None and root.trace_id == trajectory.trace_id:
             contents.insert(0, field(_PARENT, raw_id(root.span_id, 8)))
         contents.append(incomplete_attributes(trajectory.incomplete))

@@ -54,7 +54,7 @@ from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.net.settings import ListenerSettings
 from toolgauge.pipeline.hold import HoldSettings, InboxSettings
 from toolgauge.receive.settings import GrpcSettings, HttpSettings, KafkaReceiverSettings
-from toolgauge.recognize.settings import MappedDialectSettings
+from toolgauge.recognize.mapped_dialect import MappedDialectSettings
 from toolgauge.score.contracts import MAX_CONTRACTS, MAX_NAME, Contract
 from toolgauge.score.patterns import Globs
 from toolgauge.settings import MIB, MINUTE, SECOND, Address, PositiveDuration, Section, Size, TraceUrl

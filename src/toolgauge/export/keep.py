@@ -25,8 +25,8 @@ from toolgauge.model.metrics import MAX_LABEL
 from toolgauge.model.names import stable_tool
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.records import VERSION
+from toolgauge.otlp.encode import request_with_sampling, sampling_of, threshold_of
 from toolgauge.otlp.request import TraceRequest, copied_items, split_by_trace
-from toolgauge.otlp.trace_state import request_with_sampling, sampling_of, threshold_of
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.state.ledger import Ledger
 

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from toolgauge.export.destination import Destination, Undelivered
-from toolgauge.export.keep import Keepers
 from toolgauge.export.settings import SIGNALS
+from toolgauge.export.tail_sampling import Keepers
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Labels
 from toolgauge.selfmetrics import SelfMetrics

@@ -251,10 +251,9 @@ class ScoreMetrics:
         """Count a scorecard."""
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
         properties, service = trajectory.properties, trajectory.service
-        values = [trajectory.resource.get(key) for key in self._resource_keys]
-        values += [properties.get(key) for key in self._run_keys]
+        values = (*map(trajectory.resource.get, self._resource_keys), *map(properties.get, self._run_keys))
         # Cut as labels are: a key must not hold a megabyte of somebody's name.
-        whose = service and service[:MAX_LABEL], tuple(values)
+        whose = service and service[:MAX_LABEL], values
         agent = trajectory.agents[0][:MAX_LABEL] if trajectory.agents else None
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:

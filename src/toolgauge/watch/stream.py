@@ -22,8 +22,8 @@ from toolgauge.model.regressions import (
 )
 from toolgauge.settings import SECOND
 from toolgauge.watch.causes import NewestObservations, is_behaviour
-from toolgauge.watch.conversations import Conversation, StreamKey, Tally, stream_of
 from toolgauge.watch.detector import Detector
+from toolgauge.watch.open_conversations import Conversation, StreamKey, Tally, stream_of
 
 MAX_BUCKETS = 120
 _MERGED_AT_ONCE = 20

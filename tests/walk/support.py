@@ -15,9 +15,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.config.load import load
 from toolgauge.export.emitter import Emitter
-from toolgauge.export.keep import Keep, Keepers
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.settings import KeepSettings
+from toolgauge.export.tail_sampling import Keep, Keepers
 from toolgauge.model.delivery import Accepted, Outgoing, Signal, Source
 from toolgauge.model.journal import ClosedId, JournalChange, JournalEntry, ShownValues
 from toolgauge.model.metrics import MetricRegistry

@@ -50,6 +50,8 @@ class BackendSettings(Section):
     """
 
     vendor: ClassVar[Vendor]
+    # The header that carries the key, and the text before the key.
+    key_header: ClassVar[tuple[str, str]] = ("authorization", "Bearer ")
     # After a failure all of a request is sent again: few scores where each takes requests of its own.
     most_together: ClassVar[int] = 1000
     name: DestinationName | None = None
@@ -93,7 +95,8 @@ class BackendSettings(Section):
     @property
     def authorization(self) -> Mapping[str, str]:
         """The headers that carry the key."""
-        return {} if self.api_key is None else {"authorization": f"Bearer {self.api_key}"}
+        header, before = self.key_header
+        return {} if self.api_key is None else {header: before + self.api_key}
 
     def as_destination(self, name: str) -> DestinationSettings:
         """The settings of its queue and retries. Not validated: its endpoint takes no OTLP."""
@@ -149,14 +152,10 @@ class LangsmithSettings(BackendSettings):
     """LangSmith: feedback on runs. The spans go to `project`."""
 
     vendor = "langsmith"
+    key_header = ("x-api-key", "")
     most_together = 20
     endpoint: Url = "https://api.smith.langchain.com"
     project: Annotated[str, Field(min_length=1)] | None = None
-
-    @property
-    def authorization(self) -> Mapping[str, str]:
-        """The header that carries the key."""
-        return {} if self.api_key is None else {"x-api-key": self.api_key}
 
 
 class OpikSettings(BackendSettings):
@@ -178,13 +177,9 @@ class DatadogSettings(BackendSettings):
     """Datadog LLM Observability: external evaluations. Without `ml_app` it is the service of the spans."""
 
     vendor = "datadog"
+    key_header = ("dd-api-key", "")
     endpoint: Url = "https://api.datadoghq.com"
     ml_app: Annotated[str, Field(min_length=1)] | None = None
-
-    @property
-    def authorization(self) -> Mapping[str, str]:
-        """The header that carries the key."""
-        return {} if self.api_key is None else {"dd-api-key": self.api_key}
 
 
 def named_backends(sections: Iterable[Sequence[BackendSettings]]) -> dict[str, BackendSettings]:

@@ -80,7 +80,7 @@ def evaluator_file(criterion: Node) -> EvaluatorFile | Problem | None:
     return EvaluatorFile(place.directory / file, name)
 
 
-# The default criteria by evaluator, and what they set. A failure that was made good is no failure of the agent, one repeat
+# The default criteria by evaluator, and their settings. A failure that was made good is not counted against the agent, one repeat
 # may be right, and so is giving up. Of runs without a call, and of how much was recorded, only the mean is of interest.
 DEFAULT_CRITERIA: Mapping[str, JsonObject] = {
     "run_completed": {},
@@ -342,7 +342,7 @@ def _criteria_node(root: Node) -> Node | None:
     """Return the criteria of a file. A misspelt key is a problem by itself, and hides no problem of its criteria."""
     if not isinstance(root.value, dict):
         return None
-    # `criteria_files` of a configuration is no misspelling.
+    # `criteria_files` of a configuration is not a misspelling.
     keys = [key for key in root.value if key != "criteria_files"]
     meant = ["criteria"] if "criteria" in keys else get_close_matches("criteria", keys, n=1)
     return root.value[meant[0]] if meant else None

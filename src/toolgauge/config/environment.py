@@ -33,7 +33,7 @@ def filled_in(root: Node, environment: Mapping[str, str]) -> Node:
     if not settings or not any(key in given or key in settings for key in _ENDPOINT_KEYS):
         return root
     place = next(node.place for node in settings.values())
-    # Headers are one setting: those of the file are not mixed with those of the environment.
+    # Headers are one setting: headers of the file are not mixed with headers of the environment.
     below = {key: node for key, node in settings.items() if not (key in ("headers", "tls") and key in given)}
     filled = merged(Node(below, place), Node(dict(given), otlp.place if otlp and given else place))
     others = exporters.value if exporters is not None and isinstance(exporters.value, dict) else {}

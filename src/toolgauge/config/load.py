@@ -70,7 +70,7 @@ def _validated(root: Node, environment: Mapping[str, str], criteria_files: Seque
 
 
 def _with_contracts(root: Node, environment: Mapping[str, str], criteria_files: Sequence[str]) -> Node:
-    """Merge the contracts of files into section `tools`, which wins: first those beside criteria, then those that it names."""
+    """Merge the contracts of files into section `tools`, which wins: first contracts beside criteria, then the named files."""
     if not isinstance(root.value, dict):
         return root
     parts = [Node(name, root.place) for name in (*_matched(_patterns(root, "criteria_files")), *criteria_files)]
@@ -144,7 +144,7 @@ def _prepared(root: Node) -> object:
 
 
 def absolute_glob(node: Node) -> object:
-    """Make a glob independent of the file it stands in; the directory's own name is not a pattern."""
+    """Make a glob independent of the file that holds it; the directory's own name is not a pattern."""
     if not isinstance(node.value, str) or not node.value:
         return node.value
     if Path(node.value).is_absolute():
@@ -153,7 +153,7 @@ def absolute_glob(node: Node) -> object:
     return str(Path(directory) / node.value)
 
 
-# Device, inode, size and time of change of a file behind all links; `None` where there is none.
+# Device, inode, size and time of change of a file behind all links; `None` for a missing file.
 FileState: TypeAlias = tuple[int, int, int, int] | None
 
 

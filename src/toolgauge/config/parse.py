@@ -52,7 +52,7 @@ def read_file(path: Path) -> bytes:
 
 
 def files_matching(pattern: str, kind: str, key: str) -> list[str]:
-    """Find the files that a glob of the key matches. Raises ConfigError where there is none."""
+    """Find the files that a glob of the key matches. Raises ConfigError without a match."""
     found = sorted(name for name in glob.glob(pattern, recursive=True) if not Path(name).is_dir())  # noqa: PTH207 (`Path.glob` takes no absolute pattern)
     if not found:
         raise ConfigError(

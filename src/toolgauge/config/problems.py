@@ -263,8 +263,12 @@ def _problem(
     owner_alone = wording.owner.strip().partition(" ")[2] or "the configuration"
     name = f"`{spelled(path)}`{wording.owner}" if path else owner_alone
     kind, context, hint = details["type"], details.get("ctx", {}), None
-    if kind == "missing":
-        hint = _misspelt(str(path[-1]), node, model)
+    if kind == "missing" and model.model_config.get("extra") == "allow" and isinstance(node.value, dict):
+        # Keys that are not allowed have complaints of their own.
+        others = [known for known in node.value if known not in model.model_fields]
+        meant = [known for known in others if _is_elsewhere(known, str(path[-1]))]
+        meant += get_close_matches(str(path[-1]), others, n=1)
+        hint = f"is `{meant[0]}` meant to be `{path[-1]}`?" if meant else None
     if kind in ("literal_error", "enum"):
         complaint = _not_allowed(details["input"], path, context)
     elif kind in ("value_error", "assertion_error"):
@@ -278,15 +282,6 @@ def _problem(
         complaint = _COMPLAINTS[kind].format(**context) if kind in _COMPLAINTS else message[:1].lower() + message[1:]
         complaint = complaint.replace("'", "`") + (_limits(model, path) if complaint in (_NUMBER, _WHOLE) else "")
     return place, name, f" {complaint}", hint
-
-
-def _misspelt(key: str, node: Node, model: type[BaseModel]) -> str | None:
-    """Name the key that may be a misspelling of a missing one; keys that are not allowed have complaints of their own."""
-    if model.model_config.get("extra") != "allow" or not isinstance(node.value, dict):
-        return None
-    others = [known for known in node.value if known not in model.model_fields]
-    meant = [known for known in others if _is_elsewhere(known, key)] or get_close_matches(key, others, n=1)
-    return f"is `{meant[0]}` meant to be `{key}`?" if meant else None
 
 
 def _not_allowed(value: object, path: Sequence[PathStep], context: Mapping[str, object]) -> str:

@@ -90,7 +90,7 @@ def parsed(path: Path) -> Node:
 
 
 def listed_tools(document: Json) -> Iterator[tuple[tuple[PathStep, ...], Json]]:
-    """Yield the tools of a list as written, with their places. Raises `ConfigError` where there is none."""
+    """Yield the tools of a list as written, with their places. Raises `ConfigError` without such a list."""
     steps: tuple[PathStep, ...] = ()
     listed = document
     if isinstance(document, dict):

@@ -15,7 +15,6 @@ from typing import Literal, TypeAlias
 import msgspec.structs
 
 from toolgauge.export.grpc_sender import GrpcSender
-from toolgauge.export.keep import Keep
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.sender import (
     Delivered,
@@ -27,6 +26,7 @@ from toolgauge.export.sender import (
     Verdict,
 )
 from toolgauge.export.settings import SIGNALS, DestinationSettings, RetrySettings, checked_headers
+from toolgauge.export.tail_sampling import Keep
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.model.ports import Exporter

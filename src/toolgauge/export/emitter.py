@@ -40,7 +40,6 @@ from toolgauge.otlp.encode import (
     fit_text,
     fit_time,
     fixed64,
-    length,
     raw_id,
     tag,
     text_attribute,
@@ -139,15 +138,10 @@ class _ScorecardSpan:
     def link(self) -> None:
         """Link the spans that live results judge."""
         targets = {id(one.target): one.target for one in self._scorecard.results if one.enforce == "live"}
-        trace_id, before = None, b""
         for target in targets.values():
             if target is not None:
-                span_id = raw_id(target.span_id, 8)
-                if target.trace_id != trace_id or not span_id:
-                    trace_id = target.trace_id if span_id else None
-                    before = field(_LINK_TRACE_ID, raw_id(target.trace_id, 16)) + _LINK_SPAN_ID + length(len(span_id))
-                    before = _LINK + length(len(before) + len(span_id)) + before
-                self.links[before + span_id] = None
+                trace_id, span_id = raw_id(target.trace_id, 16), raw_id(target.span_id, 8)
+                self.links[field(_LINK, field(_LINK_TRACE_ID, trace_id) + field(_LINK_SPAN_ID, span_id))] = None
 
     def subject(self, result: Result) -> _Subject:
         """Write the call or trajectory that a result judges, once for all criteria."""
@@ -200,7 +194,7 @@ class _ScorecardSpan:
         scorecard, calls, end = self._scorecard, self.calls, self._end
         trajectory, root = scorecard.trajectory, scorecard.trajectory.root
         contents = [_constant_part(trajectory.scope, trajectory.closed_because)]
-        # A conversation's root may lie in an earlier trace; a parent in another trace is no parent.
+        # A conversation's root may lie in an earlier trace, and a parent must be in the same trace.
         if root is not None and root.trace_id == trajectory.trace_id:
             contents.insert(0, field(_PARENT, raw_id(root.span_id, 8)))
         contents.append(incomplete_attributes(trajectory.incomplete))

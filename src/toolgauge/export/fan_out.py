@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from toolgauge.export.destination import Destination, Undelivered
-from toolgauge.export.keep import Keepers
 from toolgauge.export.settings import SIGNALS
+from toolgauge.export.tail_sampling import Keepers
 from toolgauge.model.delivery import Outgoing, Signal
 from toolgauge.model.metrics import Labels
 from toolgauge.selfmetrics import SelfMetrics
@@ -81,23 +81,19 @@ class FanOut:
         """Queue the request where there is room; False where no destination has room (nothing was counted then)."""
         takers = self._takers[outgoing.signal]
         # Claimed before: one may be quicker than we are.
-        count = len(takers)
-        self._ledger.claim_deliveries(outgoing.entries, count)
+        self._ledger.claim_deliveries(outgoing.entries, len(takers))
         missed = [destination for destination in takers if not destination.put(outgoing)]
-        self._settle(outgoing, len(missed))
+        for _ in missed:
+            self._ledger.settle(outgoing.entries)
         # Scores are never held back for a backend: without room it loses them, and counts them.
         if takers and len(missed) == len(takers) and outgoing.signal != "scores":
             return False
-        self._settle(outgoing, 1)
+        self._ledger.settle(outgoing.entries)
         for destination in missed:
             destination.miss(outgoing)
         if not takers and outgoing.spans:
             self._metrics.spans.add(outgoing.spans, ("consumed", "", ""))
         return True
-
-    def _settle(self, outgoing: Outgoing, count: int) -> None:
-        for _ in range(count):
-            self._ledger.settle(outgoing.entries)
 
     async def start(self) -> None:
         """Start all destinations; raise `StartError` when one cannot start, and leave none running then."""

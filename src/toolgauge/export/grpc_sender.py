@@ -89,7 +89,7 @@ class GrpcSender:
         yield "grpc.primary_user_agent", self._user_agent
         yield "grpc.max_send_message_length", -1
         yield "grpc.max_receive_message_length", MAX_RESPONSE_BYTES
-        # An answer with a longer message would be taken for RESOURCE_EXHAUSTED, whatever its code is; gRPC allows 8 KiB.
+        # An answer with a longer message would be taken for RESOURCE_EXHAUSTED with any code; gRPC allows 8 KiB.
         yield "grpc.max_metadata_size", _MAX_METADATA_BYTES
         yield "grpc.absolute_max_metadata_size", _MAX_METADATA_BYTES
         # Retries are the queue's, which counts them.
@@ -121,7 +121,14 @@ class GrpcSender:
         except grpc.aio.AioRpcError as error:
             code, details = error.code(), error.details() or ""
             reason = code.name.lower()
-            retry_after_s = _retry_after_s(error)
+            retry_after_s = None
+            for key, value in error.trailing_metadata() or ():
+                if key == "grpc-status-details-bin" and isinstance(value, bytes):
+                    info = RetryInfo()
+                    with contextlib.suppress(DecodeError):
+                        if any(detail.Unpack(info) for detail in Status.FromString(value).details):
+                            delay = info.retry_delay
+                            retry_after_s = max(0.0, delay.seconds + delay.nanos / 1e9)
             if reason in _TRANSIENT_CODES or (code is StatusCode.RESOURCE_EXHAUSTED and retry_after_s is not None):
                 if code is StatusCode.UNAVAILABLE and details.startswith(_NO_CONNECTION):
                     reason, cause = self._no_connection(details)
@@ -149,13 +156,3 @@ class GrpcSender:
         self._calls = {}
         if channel is not None:
             await channel.close(None)
-
-
-def _retry_after_s(error: grpc.aio.AioRpcError) -> float | None:
-    for key, value in error.trailing_metadata() or ():
-        if key == "grpc-status-details-bin" and isinstance(value, bytes):
-            info = RetryInfo()
-            with contextlib.suppress(DecodeError):
-                if any(detail.Unpack(info) for detail in Status.FromString(value).details):
-                    return max(0.0, info.retry_delay.seconds + info.retry_delay.nanos / 1e9)
-    return None

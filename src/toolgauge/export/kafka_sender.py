@@ -23,7 +23,7 @@ _POLL_S = 0.5
 _JOIN_S = 5.0
 # Reading and dividing a body of this size may take tens of milliseconds.
 _LARGE_BYTES = 256 * 1024
-# What stands in a message beside its value: key, header and numbers.
+# Bytes of a message beside its value: key, header and numbers.
 _AROUND_BYTES = 1024
 _TOO_LARGE = frozenset((KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE))
 _NOT_ALLOWED = frozenset((KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED))
@@ -34,19 +34,20 @@ class _Connection:
     def __init__(self, properties: dict[str, str | int | bool]) -> None:
         self.producer = Producer(properties)
         self._is_ending = threading.Event()
-        self._thread = threading.Thread(target=self._serve, name="toolgauge-kafka-producer", daemon=True)
+
+        def serve() -> None:
+            while not self._is_ending.is_set():
+                self.producer.poll(_POLL_S)
+            self.producer.purge()
+            self.producer.flush(_JOIN_S)
+
+        self._thread = threading.Thread(target=serve, name="toolgauge-kafka-producer", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Give up the messages that are on their way; each gets its callback before."""
         self._is_ending.set()
         self._thread.join(_JOIN_S)
-
-    def _serve(self) -> None:
-        while not self._is_ending.is_set():
-            self.producer.poll(_POLL_S)
-        self.producer.purge()
-        self.producer.flush(_JOIN_S)
 
 
 class KafkaSender:

@@ -49,7 +49,7 @@ def _copy(metric: Registered) -> Registered:
 
 
 def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: int, now_ns: int) -> None:
-    """Append every metric that has data. `start_ns` is the start of cells that do not know their own."""
+    """Append every metric that has data. No cell began before `start_ns`."""
     for registered in metrics:
         if not registered.cells:
             continue
@@ -60,7 +60,7 @@ def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: i
                 metric.sum.is_monotonic = True
                 for labels, value in registered.cells.items():
                     point = metric.sum.data_points.add()
-                    began_ns = _began(registered.created.get(labels, 0), start_ns)
+                    began_ns = max(registered.created.get(labels, 0), start_ns)
                     _fill_number(point, value, registered.labels, labels, began_ns, now_ns)
                     _fill_exemplars(point, (registered.exemplars.get(labels),))
             case Gauge():
@@ -71,17 +71,12 @@ def add_metrics(target: ScopeMetrics, metrics: Iterable[Registered], start_ns: i
                 metric.histogram.aggregation_temporality = _CUMULATIVE
                 for labels, cell in registered.cells.items():
                     point = metric.histogram.data_points.add()
-                    _fill_point(point, registered.labels, labels, _began(cell.created_ns, start_ns), now_ns)
+                    _fill_point(point, registered.labels, labels, max(cell.created_ns, start_ns), now_ns)
                     point.count = cell.count
                     point.sum = cell.sum
                     point.bucket_counts.extend(cell.counts)
                     point.explicit_bounds.extend(cell.bounds)
                     _fill_exemplars(point, cell.exemplars)
-
-
-def _began(created_ns: int, start_ns: int) -> int:
-    """Return when a cell began to count: never before the process did."""
-    return max(created_ns, start_ns)
 
 
 def _fill_point(

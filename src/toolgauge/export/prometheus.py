@@ -1,6 +1,6 @@
 """The endpoint that Prometheus scrapes: OpenMetrics with exemplars where the client accepts it, else the classic text.
 
-Names are those of Prometheus' own translation of our OTLP metrics, and of the process metrics that stock dashboards know.
+Names follow Prometheus' own translation of our OTLP metrics, and the process metrics of stock dashboards.
 Cells are copied first and written as text in a thread: tens of thousands of lines take longer than receivers may wait.
 """
 
@@ -56,7 +56,7 @@ class MetricsEndpoint(HttpEndpoint):
         self._registry = registry
         self._resource = resource
         self._start_ns = start_ns
-        # Called before metrics are read: what is counted elsewhere is fetched.
+        # Called before metrics are read: it fetches counts of other processes.
         self.refresh: Callable[[], Awaitable[None]] | None = None
         # One scrape is written at a time: clients that ask all at once share no core but wait.
         self._writing = asyncio.Lock()

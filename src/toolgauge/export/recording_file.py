@@ -14,7 +14,6 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -69,7 +68,7 @@ class RecordingFile:
         self._has_failed = False
         self.file_bytes = 0
         self.written = 0
-        # The thread that writes counts what failed, the one that puts all other reasons.
+        # The writing thread counts failures, the putting thread all other reasons.
         self.losses: Counter[tuple[Signal, Loss]] = Counter(
             dict.fromkeys(product(get_args(OtlpSignal), get_args(Loss)), 0)
         )
@@ -109,17 +108,15 @@ class RecordingFile:
         self._requests.put(None)
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            for signal, _ in (*self._writing, *self._waiting()):
+            waiting = [*self._writing]
+            while not self._requests.empty():
+                with contextlib.suppress(queue.Empty):
+                    if (request := self._requests.get_nowait()) is not None:
+                        waiting.append(request)
+            for signal, _ in waiting:
                 self.losses[signal, "shutdown"] += 1
         if self.losses.total():
             _LOG.error("%d requests were not written to `%s`", self.losses.total(), self.path)
-
-    def _waiting(self) -> Iterator[_Arrived]:
-        while not self._requests.empty():
-            with contextlib.suppress(queue.Empty):
-                request = self._requests.get_nowait()
-                if request is not None:
-                    yield request
 
     def _run(self) -> None:
         is_last = False
@@ -166,9 +163,9 @@ class RecordingFile:
 
     def _append(self, data: bytes) -> None:
         if self._rotation is not None and self.file_bytes and self.file_bytes + len(data) > self._rotation.max_bytes:
-            file, self._file = self._file, None
-            if file is not None:
-                os.close(file)
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
             self._move_aside()
         file = self._open() if self._file is None else self._file
         rest = memoryview(data)
@@ -176,7 +173,7 @@ class RecordingFile:
             while rest:
                 rest = rest[os.write(file, rest) :]
         except OSError:
-            # The part that was written would be taken for the beginning of the next request.
+            # The written part would be taken for the beginning of the next request.
             os.lseek(file, self.file_bytes, os.SEEK_SET)
             os.ftruncate(file, self.file_bytes)
             raise
@@ -188,7 +185,7 @@ class RecordingFile:
         return file
 
     def _move_aside(self) -> None:
-        """Rename the file after the time, and delete the oldest of those that were renamed before it."""
+        """Rename the file after the time, and delete the oldest renamed files."""
         ending = _ending(self.path.name)
         stem = self.path.name.removesuffix(ending)
         if self.path.is_file() and not self.path.is_symlink():
@@ -201,10 +198,11 @@ class RecordingFile:
 
 
 def recording_ending(name: str) -> str:
-    """Return how the name of a recording ends; raise ValueError where it cannot be the name of one."""
-    if not _ending(name) or name.removesuffix(_ending(name)).endswith(".logs"):
-        raise ValueError(f"must end in {', '.join(f'`{ending}`' for ending in ENDINGS[:2])} or `{ENDINGS[2]}`")
-    return _ending(name)
+    """Return the ending of a recording's name; raise ValueError for other names."""
+    ending = _ending(name)
+    if not ending or name.removesuffix(ending).endswith(".logs"):
+        raise ValueError(f"must end in {', '.join(f'`{each}`' for each in ENDINGS[:2])} or `{ENDINGS[2]}`")
+    return ending
 
 
 def _ending(name: str) -> str:

@@ -447,7 +447,7 @@ class OpenIncidents:
         return not all(alert.has_ended for alert in self._alerts.get(incident, {}).values())
 
     def forget(self, alert: Alert) -> None:
-        """Forget a stream, if there is no later news of it."""
+        """Forget a stream without later news."""
         incident, stream = alert.newest.incident, alert.newest.stream
         alerts = self._alerts.get(incident, {})
         if alerts.get(stream) is alert:

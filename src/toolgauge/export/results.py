@@ -186,7 +186,7 @@ class WrittenResult(Struct, frozen=True, gc=False):
 
 
 def written_result(result: Result, redactor: Redactor) -> WrittenResult:
-    """Write a result; a score that is no number from 0 to 1 becomes an error: it must not enter a mean anywhere."""
+    """Write a result; a score outside 0 to 1 becomes an error: it must not enter a mean anywhere."""
     outcome, value, reason = result.outcome, None, ""
     if isinstance(outcome, Scored):
         if 0.0 <= outcome.value <= 1.0:
@@ -212,13 +212,13 @@ def written_result(result: Result, redactor: Redactor) -> WrittenResult:
 
 
 def _on_span(criterion: str, values: Mapping[str, AttributeValue | None]) -> bytes:
-    """Write attributes of a span, those with a value: `toolgauge.eval.<criterion>.<field>`."""
+    """Write the attributes of a span that have a value: `toolgauge.eval.<criterion>.<field>`."""
     given = {field: value for field, value in values.items() if value is not None and value != ""}
     return elements(SPAN_ATTRIBUTES, [attribute(on_span(criterion, field), value) for field, value in given.items()])
 
 
 class Annotations:
-    """Writes live results on held spans, and explains those that did not pass.
+    """Writes live results on held spans, and explains failures and errors.
 
     Several results of one criterion on one span would overwrite each other: none of them is written.
     """
@@ -431,6 +431,6 @@ class ResultWriter:
                 "revision": found.revision,
             }
             return ResultParts(record=record, on_span=_on_span(found.criterion, values))
-        # That there was no call to judge is no event of the trajectory either.
+        # A missing call is not an event of the trajectory either.
         is_quiet = word == "pass" or found.reason == "no_calls"
         return ResultParts(record=record, event=b"" if is_quiet else elements(EVENT_ATTRIBUTES, attributes))

@@ -1,7 +1,8 @@
-"""Tokens, time and cost of runs, and the section `costs`: whether a run passed, and what one that passed takes.
+"""Tokens, time and cost of runs, and the section `costs`: whether a run passed, and the cost of a passed run.
 
-Work of runs that failed counts: the sum over all runs is divided by those that passed. What was not recorded is no 0. Criteria that
-need no reference only see faults: a run succeeded where `costs.success` names other criteria, else it had no fault that was seen.
+Work of failed runs counts: the sum over all runs is divided by the number of passed runs. Values that were not recorded are not 0.
+Criteria that need no reference only see faults: a run succeeded where `costs.success` names other criteria, else it had no visible
+fault.
 """
 
 from collections import Counter
@@ -139,7 +140,7 @@ class RunTotals:
         return sum(self._recorded[measure, outcome] for outcome in get_args(RunOutcome))
 
     def of_success(self, measure: Measure) -> float | None:
-        """Return the sum of all runs that recorded it by those of them that passed; `None` where none did."""
+        """Return the sum of all runs that recorded it by the passed runs among them; `None` without such a run."""
         passed = self._recorded[measure, "pass"]
         return self._sums[measure] / passed if passed else None
 

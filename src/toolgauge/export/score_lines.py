@@ -135,16 +135,16 @@ class ScoreLines:
         """Write the wanted results: requests of a bounded size, none when there is nothing to send."""
         lines: list[bytes] = []
         size_bytes = 0
-        for line in (line for scorecard in scorecards for line in self._lines(scorecard)):
-            lines.append(line)
-            size_bytes += len(line)
+        for score in (score for scorecard in scorecards for score in self._scores(scorecard)):
+            lines.append(_encode(score) + b"\n")
+            size_bytes += len(lines[-1])
             if size_bytes >= _MAX_REQUEST_BYTES:
                 yield Outgoing(signal="scores", body=b"".join(lines), spans=0, own=True)
                 lines, size_bytes = [], 0
         if lines:
             yield Outgoing(signal="scores", body=b"".join(lines), spans=0, own=True)
 
-    def _lines(self, scorecard: Scorecard) -> Iterator[bytes]:
+    def _scores(self, scorecard: Scorecard) -> Iterator[Score]:
         for verdict, alike in scorecard.verdicts.items():
             places = [
                 place
@@ -154,9 +154,8 @@ class ScoreLines:
             ]
             for subject in alike if places else ():
                 for place in places:
-                    yield _encode(self._score(scorecard, subject.results[place])) + b"\n"
-        for mark in self._marks(scorecard):
-            yield _encode(mark) + b"\n"
+                    yield self._score(scorecard, subject.results[place])
+        yield from self._marks(scorecard)
 
     def _score(self, scorecard: Scorecard, result: Result) -> Score:
         found, trajectory, call = written_result(result, self._redactor), scorecard.trajectory, result.call

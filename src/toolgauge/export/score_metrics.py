@@ -3,7 +3,7 @@
 A result without a score stays out of the histogram. Series begin with the series they count with; `pass` and `fail` of a criterion
 that can fail begin together, so that a first failure is an increase. Names come from clients: one tool name with an id in it would
 fill the metrics store. The first values of a label have series; a value over a cap becomes `_other` and is counted, unless
-places were unused for an hour. Times are those of scorecards.
+places were unused for an hour. Times come from scorecards.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _ENFORCE = "toolgauge.enforce"
 _STATE = "toolgauge.state"
 _RECOVERED = "toolgauge.recovered"
 TOOL_CHANGE_KIND = "toolgauge.tool_definition.kind"
-# Upper bounds, inclusive. The first bucket is exactly 0, what is above the last is 1.
+# Upper bounds, inclusive. The first bucket is exactly 0, the overflow is 1.
 SCORE_BOUNDS = (0.0, 0.5, 0.999)
 BINARY_BOUNDS = (0.0,)
 _RULE_LABELS = (results.CRITERION, results.REVISION, results.LEVEL, _ENFORCE)
@@ -99,7 +99,7 @@ class LabelCaps:
     def find(
         self, producer: Producer, agent: str | None, tool: str | None, *, now_ns: int, rule: Labels = ()
     ) -> tuple[Who, LabelSet | None]:
-        """Fit the labels; all are `_other`, and there is no label set, when that would be one over the cap."""
+        """Fit the labels; all are `_other`, without a label set, when a new one would be over the cap."""
         service, values = producer
         names = (service, *values, agent, tool)
         who, capped = self._fitted(names)
@@ -171,7 +171,7 @@ class _Series(Struct, frozen=True):
     """Where tool calls that are alike are counted."""
 
     counted: Labels
-    # Of those that were folded, one that stands for none.
+    # Folded calls have a label set that no cap knows.
     label_set: LabelSet
 
 
@@ -251,10 +251,9 @@ class ScoreMetrics:
         """Count a scorecard."""
         trajectory, now_ns = scorecard.trajectory, scorecard.scored_at_ns
         properties, service = trajectory.properties, trajectory.service
-        values = [trajectory.resource.get(key) for key in self._resource_keys]
-        values += [properties.get(key) for key in self._run_keys]
+        values = (*map(trajectory.resource.get, self._resource_keys), *map(properties.get, self._run_keys))
         # Cut as labels are: a key must not hold a megabyte of somebody's name.
-        whose = service and service[:MAX_LABEL], tuple(values)
+        whose = service and service[:MAX_LABEL], values
         agent = trajectory.agents[0][:MAX_LABEL] if trajectory.agents else None
         # The first scorecard of a trajectory counts it; that of its judges comes after it.
         if not scorecard.by_judges:
@@ -401,7 +400,7 @@ class ScoreMetrics:
             # Where a cap was reached, the next time may be another.
             is_lasting = is_lasting and label_set is not None and OTHER not in who
             yield made[-1]
-        # Series that were given up in the meantime are not among those that are left.
+        # The cache does not keep series that were given up in the meantime.
         if is_lasting and known is self._known:
             names = [text for one in made for text in one.counted]
             known.keep((whose, verdict), tuple(made), _size_bytes((*names, *whose[1])))

@@ -7,6 +7,7 @@ a histogram cannot be observed, so each measurement is made twice: in our cell a
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from opentelemetry._logs import Logger, LogRecord, SeverityNumber
 from opentelemetry.context import Context
@@ -148,7 +149,7 @@ class SdkMetrics:
         for metric in unseen:
             is_counter = isinstance(metric, Counter)
             create = self._meter.create_observable_counter if is_counter else self._meter.create_observable_gauge
-            create(metric.name, [self._callback(metric.name)], metric.unit, metric.description)
+            create(metric.name, [partial(self._read, metric.name)], metric.unit, metric.description)
 
     def _histogram(self, name: str, unit: str, description: str, bounds: tuple[float, ...]) -> Instrument:
         if name not in self._histograms:
@@ -157,11 +158,8 @@ class SdkMetrics:
             )
         return self._histograms[name]
 
-    def _callback(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def observe(_options: CallbackOptions) -> Iterable[Observation]:
-            metric = self._observed[name]
-            cells = metric.current()
-            # Copied first: the cells move on in another thread.
-            return [Observation(value, dict(present(metric.labels, labels))) for labels, value in dict(cells).items()]
-
-        return observe
+    def _read(self, name: str, _options: CallbackOptions) -> Iterable[Observation]:
+        metric = self._observed[name]
+        # Copied first: the cells move on in another thread.
+        cells = dict(metric.current())
+        return [Observation(value, dict(present(metric.labels, labels))) for labels, value in cells.items()]

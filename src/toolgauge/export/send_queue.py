@@ -23,7 +23,7 @@ class SendQueue:
         self._own = most_bytes, max(_FEW_REQUESTS, most_bytes // _SMALLEST_BYTES)
         self._waiting: deque[Outgoing] = deque()
         self._takers: deque[asyncio.Future[None]] = deque()
-        # Totals of waiting and in-flight requests; `spans` counts only those of senders.
+        # Totals of waiting and in-flight requests; `spans` counts senders' spans only.
         self.size_bytes = 0
         self.spans = 0
         self._closed = False

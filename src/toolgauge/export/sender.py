@@ -87,31 +87,24 @@ class Sender(Protocol):
 
 
 class ExporterSender:
-    """Sends through an exporter of another package."""
+    """Sends through an exporter of another package, whose TLS is its own."""
 
     def __init__(self, exporter: Exporter, timeout_s: float) -> None:
-        self._exporter = exporter
+        self._send = exporter.send
         self._timeout_s = timeout_s
-
-    async def start(self) -> None:
-        """Start the exporter."""
-        await self._exporter.start()
+        self.start, self.close = exporter.start, exporter.close
 
     async def renew(self) -> None:
-        """Do nothing: TLS is the exporter's own."""
+        """Do nothing."""
 
     async def send(self, signal: Signal, body: bytes) -> Verdict:
         """Send once; the destination counts all other errors of the exporter."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._exporter.send(signal, body)
+                await self._send(signal, body)
         except OSError as error:
             return Transient(type(error).__name__)
         return DELIVERED
-
-    async def close(self) -> None:
-        """Close the exporter."""
-        await self._exporter.close()
 
 
 _REJECTED: dict[Signal, Callable[[bytes], int]] = {
@@ -168,19 +161,12 @@ _LEVEL = 1
 # This much is compressed in one or two milliseconds; for more, zlib releases the interpreter's lock.
 _LARGE_BYTES = 256 * 1024
 
-# Errors of an attempt whose request or response did not arrive.
-FAILURES = (
-    TimeoutError,
-    aiohttp.ClientConnectionError,
-    aiohttp.ClientHttpProxyError,
-    aiohttp.ClientResponseError,
-    aiohttp.ClientPayloadError,
-)
 
-
-def failed(error: Exception) -> Transient:
-    """Make the verdict of an attempt that raised one of `FAILURES`."""
+def _failed(error: Exception, url: str) -> Transient:
+    """Make the verdict of an attempt whose request or response did not arrive."""
     match error:
+        case _ if url.startswith("https://") and isinstance(error.__cause__, ConnectionResetError):
+            return Transient("connection", cause=CLOSED)
         case TimeoutError():  # before a lost connection: running out of time while connecting is both
             return Transient("timeout")
         case aiohttp.ClientSSLError() | aiohttp.ClientOSError(__cause__=ssl.SSLError()):
@@ -283,10 +269,13 @@ class HttpClient:
                 now_s = time.time() if its_now_s is None else its_now_s
                 wait_s = retry_after_s(response.headers.get("Retry-After"), now_s)
                 return HttpAnswer(response.status, body, response.content_type, wait_s)
-        except FAILURES as error:
-            if url.startswith("https://") and isinstance(error.__cause__, ConnectionResetError):
-                return Transient("connection", cause=CLOSED)
-            return failed(error)
+        except (
+            TimeoutError,
+            aiohttp.ClientConnectionError,
+            aiohttp.ClientResponseError,
+            aiohttp.ClientPayloadError,
+        ) as error:
+            return _failed(error, url)
 
     async def close(self) -> None:
         """Close the pools."""

@@ -192,10 +192,6 @@ class KeepSettings(Section):
     max_bytes: Annotated[Size, Field(gt=0)] = 64 * MIB
 
 
-def _protocol(value: object) -> object:
-    return "http" if value == "http/protobuf" else value
-
-
 class DestinationSettings(Section):
     """One OTLP destination, an entry of `exporters.otlp`.
 
@@ -210,7 +206,11 @@ class DestinationSettings(Section):
     logs_endpoint: Url | None = None
     signals: Annotated[tuple[OtlpSignal, ...], Field(min_length=1)] = SIGNALS
     protocol: Annotated[
-        Transport, BeforeValidator(_protocol, json_schema_input_type=Literal["grpc", "http", "http/protobuf"])
+        Transport,
+        BeforeValidator(
+            lambda value: "http" if value == "http/protobuf" else value,
+            json_schema_input_type=Literal["grpc", "http", "http/protobuf"],
+        ),
     ] = "grpc"
     compression: Compression = "gzip"
     headers: Headers = Field(default_factory=dict[str, str], repr=False)
@@ -222,29 +222,22 @@ class DestinationSettings(Section):
     keep: KeepSettings | None = None
 
     @model_validator(mode="after")
-    def _keeps_traces(self) -> "DestinationSettings":
+    def _fits_together(self) -> "DestinationSettings":
         if self.keep is not None and "traces" not in self.signals:
             raise ValueError("has `keep`, which is for traces, and `signals` without `traces`")
-        return self
-
-    @model_validator(mode="after")
-    def _has_an_endpoint(self) -> "DestinationSettings":
         if self.endpoint is None and not self.signal_endpoints:
             raise ValueError("needs an `endpoint`, such as `localhost:4317`")
-        if self.protocol == "grpc" and self.signal_endpoints:
+        if self.protocol == "http":
+            if any("://" not in url for url in self.endpoints):
+                raise ValueError("needs URLs for `protocol: http`, such as `http://localhost:4318`")
+            return self
+        if self.signal_endpoints:
             key = f"{next(iter(self.signal_endpoints))}_endpoint"
             raise ValueError(f"has `{key}`, which is for `protocol: http` only")
-        if self.protocol == "http" and any("://" not in url for url in self.endpoints):
-            raise ValueError("needs URLs for `protocol: http`, such as `http://localhost:4318`")
-        return self
-
-    @model_validator(mode="after")
-    def _transport_can_do_it(self) -> "DestinationSettings":
-        if self.protocol == "grpc" and self.tls is not None:
-            if self.tls.insecure_skip_verify:
-                raise ValueError("needs `protocol: http` to skip verification; with `grpc`, set `tls.ca_file` instead")
-            if self.tls.min_version != "1.2":
-                raise ValueError("needs `protocol: http` for a `tls.min_version` above 1.2")
+        if self.tls is not None and self.tls.insecure_skip_verify:
+            raise ValueError("needs `protocol: http` to skip verification; with `grpc`, set `tls.ca_file` instead")
+        if self.tls is not None and self.tls.min_version != "1.2":
+            raise ValueError("needs `protocol: http` for a `tls.min_version` above 1.2")
         return self
 
     @property

@@ -82,7 +82,7 @@ class Events:
         return 0.0 if self._notices else min(self._due.values(), default=None)
 
     def add(self, regressions: Sequence[Regression], now_s: float) -> int:
-        """Take regressions that began, changed or ended; return how many there was no room for."""
+        """Take regressions that began, changed or ended; return the number without room."""
         dropped = self._incidents.add(regressions)
         for regression in regressions:
             incident = regression.incident
@@ -93,7 +93,7 @@ class Events:
         return dropped
 
     def notify(self, notices: Sequence[Notice]) -> int:
-        """Take failed runs, to be sent at once; return how many there was no room for."""
+        """Take failed runs, to be sent at once; return the number without room."""
         taken = notices[: MAX_WAITING - len(self._notices)]
         self._notices.extend(taken)
         return len(notices) - len(taken)

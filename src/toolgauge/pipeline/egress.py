@@ -14,7 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolgauge.export.keep import Keepers
+from toolgauge.export.tail_sampling import Keepers
 from toolgauge.model.delivery import (
     REQUEST_BYTES,
     Accepted,

@@ -6,8 +6,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.settings import AssembleSettings
-from toolgauge.export.keep import Keepers
 from toolgauge.export.redact import Redactor
+from toolgauge.export.tail_sampling import Keepers
 from toolgauge.model.delivery import Outbox, Outgoing
 from toolgauge.model.feedback import FeedbackSink
 from toolgauge.model.judging import Judging

@@ -13,9 +13,9 @@ from toolgauge.assemble.assembler import Assembler
 from toolgauge.assemble.trace import LONG_WAIT_NS
 from toolgauge.config.model import Config, backends
 from toolgauge.config.tool_definitions import load_tool_definitions
-from toolgauge.export.keep import Keepers
 from toolgauge.export.redact import Redactor
 from toolgauge.export.results import EmitSettings
+from toolgauge.export.tail_sampling import Keepers
 from toolgauge.judge.inquiry import DisabledJudges
 from toolgauge.model.delivery import Outbox, Outgoing, Signal
 from toolgauge.model.feedback import FeedbackSink

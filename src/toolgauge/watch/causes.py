@@ -1,6 +1,6 @@
 """Finds the recorded properties that explain a drop of scores, from the newest observations of a stream.
 
-A property explains it if scores that depend on its values alone, whatever the time, fit better than scores that dropped at some
+A property explains it if scores that depend on its values alone, at any time, fit better than scores that dropped at some
 moment. This compares new and old value side by side while both are in use, and two moments of change where all moved at once.
 """
 

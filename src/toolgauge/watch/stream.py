@@ -22,8 +22,8 @@ from toolgauge.model.regressions import (
 )
 from toolgauge.settings import SECOND
 from toolgauge.watch.causes import NewestObservations, is_behaviour
-from toolgauge.watch.conversations import Conversation, StreamKey, Tally, stream_of
 from toolgauge.watch.detector import Detector
+from toolgauge.watch.open_conversations import Conversation, StreamKey, Tally, stream_of
 
 MAX_BUCKETS = 120
 _MERGED_AT_ONCE = 20
@@ -253,12 +253,9 @@ class WatchedStream:
         current, interval, since = detector.current, detector.interval, detector.since_onset
         causes = self._newest.causes(since)
         named, found = (each[0].changes if each else () for each in (alarm.causes, causes))
-        if (
-            any(not is_behaviour(one.property) for one in named)
-            and found
-            and all(is_behaviour(one.property) for one in found)
-        ):
-            # The other value of the named property may be gone from the newest observations; behaviour is no other cause.
+        was_chosen = any(not is_behaviour(one.property) for one in named)
+        if was_chosen and found and all(is_behaviour(one.property) for one in found):
+            # The other value of the named property may be gone from the newest observations; behaviour is not another cause.
             return None
         lasting = self._history.alarm = replace(alarm, causes=causes)
         if {(one.property, one.of, one.after) for one in found} == {(one.property, one.of, one.after) for one in named}:

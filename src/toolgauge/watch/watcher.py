@@ -27,7 +27,9 @@ from toolgauge.model.regressions import (
 )
 from toolgauge.selfmetrics import WatchMetrics
 from toolgauge.settings import HOUR, MINUTE
-from toolgauge.watch.conversations import (
+from toolgauge.watch.detector import Detector
+from toolgauge.watch.fingerprint import of_tool
+from toolgauge.watch.open_conversations import (
     Conversation,
     ConversationKey,
     OpenConversations,
@@ -36,8 +38,6 @@ from toolgauge.watch.conversations import (
     TrajectoryScores,
     trajectory_scores,
 )
-from toolgauge.watch.detector import Detector
-from toolgauge.watch.fingerprint import of_tool
 from toolgauge.watch.settings import WatchSettings
 from toolgauge.watch.stream import WatchedStream
 from toolgauge.watch.tool_contracts import AgentKey, ToolContracts

@@ -26,7 +26,7 @@ from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.process import Faults, settle
 from toolgauge.service.worker import Worker
 from toolgauge.service.workers.channel import packed
-from toolgauge.watch.conversations import TrajectoryScores, trajectory_scores
+from toolgauge.watch.open_conversations import TrajectoryScores, trajectory_scores
 from toolgauge.watch.watcher import Watcher
 
 _T = TypeVar("_T")

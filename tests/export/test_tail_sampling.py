@@ -15,9 +15,9 @@ from tests.export.fakes import OK, always, counted, grpc_sink, request, sending,
 from tests.export.scorecards import ROOT, call, call_result, failed, passed, scorecard, shadow, trajectory
 from tests.rows import each_row
 from tests.walk.support import MemoryJournal
-from toolgauge.export.keep import Keep, Keepers
 from toolgauge.export.send_queue import SendQueue
 from toolgauge.export.settings import DestinationSettings, KeepSettings
+from toolgauge.export.tail_sampling import Keep, Keepers
 from toolgauge.model.delivery import Outgoing
 from toolgauge.model.journal import ClosedId, JournalChange
 from toolgauge.model.metrics import MetricRegistry

@@ -74,7 +74,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
 
 
 def key_of(call: ToolCall) -> CallKey:
-    """Name a call, whatever trajectory it is in."""
+    """Name a call in any trajectory."""
     return call.span, call.call_id, call.name, call.position
 
 
@@ -221,7 +221,7 @@ class Task:
 
     case: Case | None
     runs: list[RecordedRun] = field(default_factory=list[RecordedRun])
-    # Runs beyond those that are compared.
+    # The number of further runs, which are not compared.
     more: int = 0
 
 
@@ -273,7 +273,7 @@ class Chooser:
         self._consider(trajectory, [trajectory.trace_id], faults)
 
     def tasks(self) -> list[Task]:
-        """Return the tasks in the order in which they were first seen; raise `RecordingError` where there is none."""
+        """Return the tasks in the order in which they were first seen; raise `RecordingError` without any task."""
         if self._missing:
             trace = min(self._missing)
             near = get_close_matches(trace, self._traces, n=3)

@@ -142,20 +142,23 @@ def command(
         # Standard input cannot be read again, to try the criteria on it.
         recording = list(reading) if STDIN in files else reading
         chooser = choose_runs(recording, choice, config, criteria)
-    is_one = references is not None
     written = document(
-        chooser.tasks(), tools=choice.tools, case_key=case_key, is_promoted=promote, is_one_criterion=is_one
+        chooser.tasks(),
+        tools=choice.tools,
+        case_key=case_key,
+        is_promoted=promote,
+        is_one_criterion=references is not None,
     )
     _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
     with reading_progress(files) as reading:
         again = recording if STDIN in files else reading
-        for line in _acceptance(again, written, config, has_references=is_one):
+        for line in _acceptance(again, written, config, has_references=references is not None):
             reading.echo(f"note: {printable(line)}", err=True)
 
 
 def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None:
-    """Read `--tools`; `None` is all of them."""
+    """Read `--tools`; `None` is all tools."""
     if tuple(written) in ((), ("writes",)):
         return "writes"
     if len(written) > 1 and ("writes" in written or "all" in written):

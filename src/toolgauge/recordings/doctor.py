@@ -314,18 +314,16 @@ def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:
     name = re.sub(r"[^a-z0-9]+", "_", scope.lower()).strip("_")
     # Without a scope, spans are found by an attribute alone.
     found = [mapping for mapping in diagnosis.sent.mappings if scope or mapping.found_by is not None]
+    # One mapping for all spans that are found alike: each may lack what another has.
+    merged: dict[str, SpanMapping] = {}
+    for mapping in found:
+        key = repr((mapping.match, mapping.reads, mapping.event))
+        known = merged.setdefault(key, mapping)
+        merged[key] = known.model_copy(
+            update={name: value for name, value in mapping if value and not getattr(known, name)}
+        )
     # Tools first: a model call often has the same keys.
-    spans = sorted(_merged(found), key=lambda mapping: mapping.reads != "tool_call")
+    spans = sorted(merged.values(), key=lambda mapping: mapping.reads != "tool_call")
     written: JsonObject = {"scopes": [scope]} if scope else {}
     written["spans"] = [mapping.model_dump(mode="json", exclude_defaults=True) for mapping in spans]
     return {"dialects": {name if name[:1].isalpha() else "own": written}}
-
-
-def _merged(mappings: Sequence[SpanMapping]) -> list[SpanMapping]:
-    """Make one mapping for all spans that are found alike: each may lack what another has."""
-    merged: dict[str, SpanMapping] = {}
-    for mapping in mappings:
-        known = merged.setdefault(repr((mapping.match, mapping.reads, mapping.event)), mapping)
-        lacking = {key: value for key, value in mapping if value and not getattr(known, key)}
-        merged[repr((mapping.match, mapping.reads, mapping.event))] = known.model_copy(update=lacking)
-    return [*merged.values()]

@@ -86,13 +86,6 @@ class UnreadTools:
         """Whether calls went unseen: where other spans of a trace show what became of calls, these are most likely the same."""
         return self.alone > 0
 
-    def add(self, name: str, *, is_alone: bool) -> None:
-        """Count one span."""
-        self.spans += 1
-        self.alone += is_alone
-        if name in self.names or len(self.names) < _MAX_NAMES:
-            self.names[name] += 1
-
 
 class UnreadToolSpans:
     """Takes the spans of a recording, and knows at the end which of them look like tool calls and were not read."""
@@ -137,7 +130,11 @@ class UnreadToolSpans:
         """Return the unread spans by producer, the most first."""
         found: dict[Producer, UnreadTools] = {}
         for ref, (producer, name) in self._waiting.items():
-            found.setdefault(producer, UnreadTools(producer)).add(name, is_alone=ref.trace_id not in self._seen)
+            unread = found.setdefault(producer, UnreadTools(producer))
+            unread.spans += 1
+            unread.alone += ref.trace_id not in self._seen
+            if name in unread.names or len(unread.names) < _MAX_NAMES:
+                unread.names[name] += 1
         return sorted(found.values(), key=lambda unread: (-unread.spans, unread.producer))
 
 

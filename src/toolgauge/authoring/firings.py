@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from toolgauge.authoring.labels import Labelled, LabelSet
-from toolgauge.judge.disabled import DisabledJudges
-from toolgauge.judge.inquiry import questions
+from toolgauge.judge.inquiry import DisabledJudges, questions
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.judging import Inquiry, Question
 from toolgauge.model.outcomes import OutcomeWord, Scorecard, outcome_word

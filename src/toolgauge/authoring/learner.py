@@ -22,8 +22,7 @@ from toolgauge.model.trajectory import ToolCall, Trajectory, has_succeeded
 from toolgauge.recordings.conversation_means import attribute
 from toolgauge.recordings.recorded_requests import RecordedRequest, scorecards
 from toolgauge.report.terminal import counted
-from toolgauge.score.admissions import act_ideas
-from toolgauge.score.claimed_acts import acts_of
+from toolgauge.score.answer_claims import act_ideas, acts_of
 from toolgauge.score.contracts import BY_NAME, ToolKinds
 from toolgauge.score.criterion import with_writing_tools
 from toolgauge.score.final_answers import answers, sequences

@@ -22,7 +22,7 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.observations import CallError
 from toolgauge.model.records import Resource, Scope, Span, SpanRef
 from toolgauge.model.trajectory import CASE_OUTPUT, CASE_SHAPE, ToolCall, Trajectory
-from toolgauge.recognize.openinference_tools import (
+from toolgauge.recognize.openinference_spans import (
     INPUT,
     OUTPUT,
     SYNTHESIZED,

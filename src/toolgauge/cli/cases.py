@@ -19,7 +19,7 @@ from toolgauge.model.errors import RecordingError
 from toolgauge.model.outcomes import Errored, Outcome, Scored, outcome_word
 from toolgauge.report.explanations import comparison, figure, shown_difference
 from toolgauge.report.findings import CriterionCounts, Report, Row, finding
-from toolgauge.report.known_failures import Baseline, Exemptions
+from toolgauge.report.run_failures import Baseline, Exemptions
 from toolgauge.report.streams import echo
 from toolgauge.report.terminal import Style, indented, outcome_styled, printable
 from toolgauge.service.pipeline_factory import redactor

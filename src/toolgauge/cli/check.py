@@ -11,7 +11,7 @@ import msgspec
 from toolgauge.cases.case import holds_cases
 from toolgauge.cli.main import configuration_options, criteria_option
 from toolgauge.report.findings import FAIL_ON
-from toolgauge.report.known_failures import Baseline
+from toolgauge.report.run_failures import Baseline
 from toolgauge.report.streams import echo_fitted
 from toolgauge.report.terminal import printable
 

@@ -12,9 +12,8 @@ from toolgauge.cli.output import Reading, reading_progress, terminal_style
 from toolgauge.cli.report_files import Reports, endpoints, html_document, score_tables
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
-from toolgauge.export.open_incidents import IncidentLines
 from toolgauge.export.redact import Redactor
-from toolgauge.export.tool_change_events import tool_change_sentence
+from toolgauge.export.regression_events import IncidentLines, tool_change_sentence
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
@@ -23,7 +22,7 @@ from toolgauge.pipeline.stages import ScorecardSink
 from toolgauge.recordings.recorded_requests import scorecards
 from toolgauge.report.findings import FAIL_ON, Gate, Report, ScorecardRows, Summary
 from toolgauge.report.json_objects import result_objects, verdict_objects
-from toolgauge.report.known_failures import Baseline, Exemptions
+from toolgauge.report.run_failures import Baseline, Exemptions
 from toolgauge.report.streams import echo, echo_fitted, is_terminal
 from toolgauge.report.terminal import fitted, printable
 from toolgauge.report.text import TextWriter, trajectory_head

@@ -18,7 +18,7 @@ from toolgauge.score.criterion import Criterion
 from toolgauge.service.criteria_factory import load_configuration
 from toolgauge.service.process import freeze_loaded_objects, tune_process
 from toolgauge.service.reload import Load
-from toolgauge.service.serve import make_service
+from toolgauge.service.service import Service
 from toolgauge.service.workers.channel import Channel, Kind, beat, packed
 from toolgauge.service.workers.worker_observations import WorkerObserver
 from toolgauge.service.workers.worker_service import FrontLink, WorkerReloader, WorkerService, share
@@ -81,8 +81,8 @@ async def _work(
         link = make_link(channel)
         observer = WorkerObserver(link.send_observed)
         link.flush_observations = observer.flush
-        service = make_service(
-            config, criteria, observing=observer.observe, on_notices=observer.notify, is_live=True, worker=link
+        service = Service(
+            config, criteria, observing=observer.observe, on_notices=observer.notify, is_live=True, link=link
         )
         observer.start(service.metrics, service.worker)
         service.metrics.log_dropped.observe = lambda: {(): log.dropped}

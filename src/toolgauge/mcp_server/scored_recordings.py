@@ -19,11 +19,11 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import RecordedRequest, read, scorecards
 from toolgauge.report.findings import Summary
-from toolgauge.report.kept import KeptTrajectory, TrajectoryStore
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.criteria_factory import EvaluatorFiles, evaluator_files, load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
+from toolgauge.web.trajectory_store import KeptTrajectory, TrajectoryStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

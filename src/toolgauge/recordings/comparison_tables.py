@@ -21,8 +21,7 @@ from toolgauge.model.regressions import Stream
 from toolgauge.recordings.comparison import Comparison, Filters, Judged, Versions
 from toolgauge.recordings.conversation_means import StreamCounts
 from toolgauge.report.catalogue import MEASURE_WORDS, of_success, passed_words, runs_words
-from toolgauge.report.failure_groups import FailureGroup, FailureGroups
-from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.run_failures import FailureGroup, FailureGroups
 from toolgauge.report.markdown import code
 from toolgauge.report.terminal import PLAIN, Style, aligned, printable, shortened
 
@@ -335,7 +334,7 @@ class FailuresByVersion:
 
     def add(self, scorecard: Scorecard, version: str, redactor: Redactor) -> None:
         """Add the run of a scorecard."""
-        self._groups.setdefault(version, FailureGroups(redactor)).add(KeptTrajectory.of(scorecard))
+        self._groups.setdefault(version, FailureGroups(redactor)).add(scorecard)
 
     def beside(self, versions: Sequence[Versions], filters: Filters) -> list[FailureChange]:
         """Set the kinds of two versions side by side: new ones first, and frequent ones before rare ones."""

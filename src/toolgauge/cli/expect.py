@@ -123,8 +123,7 @@ def command(
     With --promote a failing run becomes a case: calls that no criterion faults are expected, the others stand in comments
     marked CORRECT, below what the user wrote. Until somebody has corrected them, the case fails.
 
-    Each criterion is then tried on the recording: one that accepts every one of several runs is
-    named, as it finds nothing in runs like these.
+    Each criterion is then tried on the recording: one that accepts every one of several runs is named, as it finds nothing in runs like these.
     """
     choice = Choice(
         scope=scope or ("trace" if traces else "conversation"),
@@ -152,8 +151,7 @@ def command(
     _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
     with reading_progress(files) as reading:
-        again = recording if STDIN in files else reading
-        for line in _acceptance(again, written, config, has_references=references is not None):
+        for line in _acceptance(recording if STDIN in files else reading, written, config, references):
             reading.echo(f"note: {printable(line)}", err=True)
 
 
@@ -198,8 +196,8 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     optional = sum(call.is_optional for call in calls)
     doubtful = sum(bool(call.doubts) for case in cases for call in case.calls)
     free = sum(word == "ignore" for one in written.criteria for word, _ in one.rules.arguments.values())
-    parts = [f"{counted(len(calls), 'call')} expected", f"{optional} of them optional"]
-    parts.append(f"{counted(free, 'argument')} left free")
+    expected, left_free = counted(len(calls), "call"), counted(free, "argument")
+    parts = [f"{expected} expected", f"{optional} of them optional", f"{left_free} left free"]
     if doubtful:
         parts.append(f"{counted(doubtful, 'call')} to correct")
     echo(f"{counted(len(cases), 'case')} from {counted(written.runs, 'run')}: {', '.join(parts)}", err=True)
@@ -209,13 +207,13 @@ _REFERENCES, _MAX_SHOWN = "references.jsonl", 5
 
 
 def _acceptance(
-    recording: Iterable[RecordedRequest], written: Document, config: Config, *, has_references: bool
+    recording: Iterable[RecordedRequest], written: Document, config: Config, references: Path | None
 ) -> Iterator[str]:
     """Name the criteria that accept every run that they judge in the recording."""
     # As `check --criteria` loads them, from files of their own: the files that were written may not be known here.
     with TemporaryDirectory() as folder:
         path = Path(folder, "criteria.yaml")
-        lines = criteria_lines(written, _REFERENCES if has_references else None)
+        lines = criteria_lines(written, None if references is None else _REFERENCES)
         path.write_text("\n".join(lines), encoding="utf-8")
         Path(folder, _REFERENCES).write_text("\n".join(reference_lines(written)), encoding="utf-8")
         made = make_criteria(config, load_criteria_files([path], os.environ))

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -21,7 +21,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.outcomes import outcome_word
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import STDIN, RecordedRequest, scorecards
-from toolgauge.report.streams import echo
+from toolgauge.report.streams import echo, redraw
 from toolgauge.report.terminal import counted, printable
 from toolgauge.service.criteria_factory import make_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -141,18 +141,12 @@ def command(
         # Standard input cannot be read again, to try the criteria on it.
         recording = list(reading) if STDIN in files else reading
         chooser = choose_runs(recording, choice, config, criteria)
-    written = document(
-        chooser.tasks(),
-        tools=choice.tools,
-        case_key=case_key,
-        is_promoted=promote,
-        is_one_criterion=references is not None,
-    )
+    tasks, is_one = chooser.tasks(), references is not None
+    written = document(tasks, tools=choice.tools, case_key=case_key, is_promoted=promote, is_one_criterion=is_one)
     _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
     with reading_progress(files) as reading:
-        for line in _acceptance(recording if STDIN in files else reading, written, config, references):
-            reading.echo(f"note: {printable(line)}", err=True)
+        _print_accepting(recording if STDIN in files else reading, written, config, references)
 
 
 def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None:
@@ -206,9 +200,9 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
 _REFERENCES, _MAX_SHOWN = "references.jsonl", 5
 
 
-def _acceptance(
+def _print_accepting(
     recording: Iterable[RecordedRequest], written: Document, config: Config, references: Path | None
-) -> Iterator[str]:
+) -> None:
     """Name the criteria that accept every run that they judge in the recording."""
     # As `check --criteria` loads them, from files of their own: the files that were written may not be known here.
     with TemporaryDirectory() as folder:
@@ -228,7 +222,9 @@ def _acceptance(
                 failed.add(result.criterion)
     # A criterion was made of one run at least, which it accepts.
     names = [one.name for one in criteria if passed[one.name] > 1 and one.name not in failed]
+    redraw("")
     for name in names[:_MAX_SHOWN]:
-        yield f"`{name}` accepts every one of the {passed[name]:,} runs: it will find nothing in runs like these"
+        text = f"`{name}` accepts every one of the {passed[name]:,} runs: it will find nothing in runs like these"
+        echo(f"note: {printable(text)}", err=True)
     if len(names) > _MAX_SHOWN:
-        yield f"{len(names) - _MAX_SHOWN} more criteria accept every run"
+        echo(f"note: {len(names) - _MAX_SHOWN} more criteria accept every run", err=True)

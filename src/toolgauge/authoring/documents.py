@@ -58,7 +58,7 @@ class DraftCall:
 
 
 class Drafter:
-    """Writes the expected calls of all cases of one criterion. All slots are needed first: rules are for all of them.
+    """Writes the expected calls of all cases of one criterion. All slots are needed first: rules are for every call.
 
     `arguments` are the rules that all calls share, each with its reason; `volatile` are arguments that some calls leave free.
     """
@@ -95,7 +95,7 @@ class Drafter:
             yield DraftCall(name=slot.name, args=args, is_optional=slot.is_optional, why=why, doubts=slot.doubts)
 
     def _decide(self, tool: str, name: str, found: Sequence[Agreement]) -> None:
-        """Find the rules for one argument of one tool, in all calls of it."""
+        """Find the rules for one argument of one tool, in all its calls."""
         whys = _joined([one.why_free for one in found])
         bound = [one for one in found if one.why_free is None]
         glob = f"{tool}.{name}"

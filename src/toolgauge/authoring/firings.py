@@ -57,7 +57,7 @@ class CountedJudges(DisabledJudges):
         self.calls: Counter[str] = Counter()
 
     def put(self, trajectory: Trajectory, inquiries: tuple[Inquiry, ...]) -> None:
-        """Count what would be asked."""
+        """Count the questions."""
         for inquiry in inquiries:
             self.calls[inquiry.criterion] += sum(isinstance(asked, Question) for _, asked in questions(inquiry))
         super().put(trajectory, inquiries)
@@ -87,7 +87,7 @@ class Share:
         middle = share + square / (2 * self.of)
         reach = _Z * sqrt(share * (1 - share) / self.of + square / (4 * self.of * self.of))
         whole = 1 + square / self.of
-        # Rounding must not turn the ends of what is exactly 0 or 1 into something else.
+        # Rounding must not move an end that is exactly 0 or 1.
         low = 0.0 if self.count == 0 else (middle - reach) / whole
         high = 1.0 if self.count == self.of else (middle + reach) / whole
         return low, high
@@ -154,17 +154,17 @@ class Agreement:
 
     @property
     def precision(self) -> Share:
-        """Of the runs on which it fired, those that are labelled as failed."""
+        """The runs labelled as failed, of the runs on which it fired."""
         return Share(self.failed.count, self.failed.count + self.passed.count)
 
     @property
     def recall(self) -> Share:
-        """Of the runs labelled as failed, those on which it fired."""
+        """The runs on which it fired, of the runs labelled as failed."""
         return self.failed
 
     @property
     def agreement(self) -> Share:
-        """Of all labelled runs, those on which it fired exactly where the label is a failure."""
+        """The labelled runs on which it fired exactly where the label is a failure."""
         quiet = self.passed.of - self.passed.count
         return Share(self.failed.count + quiet, self.failed.of + self.passed.of)
 

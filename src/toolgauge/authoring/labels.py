@@ -37,7 +37,7 @@ class LabelSet:
 
     name: str
     verdicts: dict[Labelled, bool | None] = field(default_factory=dict[Labelled, bool | None])
-    # The number of values that cannot be read as verdicts, and the first of them.
+    # The number of values that cannot be read as verdicts, and the first such value.
     unread: int = 0
     first_unread: str = ""
 
@@ -54,7 +54,7 @@ class LabelSet:
         self.add_value(labelled, str(value), passed=verdict_of(value, pass_at))
 
     def add_value(self, labelled: Labelled, value: str, *, passed: bool | None) -> None:
-        """Keep the verdict of a value, or count one that is none."""
+        """Keep the verdict of a value, or count a value that cannot be read as one."""
         if passed is None:
             self.first_unread = self.first_unread or shortened(value, _SHOWN_LENGTH)
             self.unread += 1

@@ -30,7 +30,7 @@ from toolgauge.score.selection import CUT_SHORT, without_code
 from toolgauge.service.criteria_factory import default_criteria, make_evaluator
 from toolgauge.service.pipeline_factory import offline_pipeline, tool_kinds
 
-# The runs with a receipt. A sequence in fewer may be there by chance, or be somebody's name.
+# The runs with a receipt. A sequence in fewer may be a coincidence, or somebody's name.
 _FEWEST_RUNS = 8
 # So many answers show that they do not hold it otherwise.
 _FEWEST_BEFORE = 50
@@ -146,7 +146,7 @@ class Figure(Quantiles):
     def limit(self, name: str) -> Commented:
         """Write a limit a little above the figures, with their spread as its evidence."""
         highest, unit = self.quantile(_HIGHEST) or 0.0, "s" if name == "duration" else ""
-        # One more error than ever is no sign of a fault yet.
+        # One more error than ever does not show a fault yet.
         limit = outwards(highest + 1 if name == "errors" else highest * _MARGIN, up=True)
         numbers = [self.quantile(share) or 0.0 for share in (*_QUANTILES, 1.0)]
         *shown, most = [f"{one:.3g}{unit}" if abs(one) < 1000 else f"{one:.0f}{unit}" for one in numbers]
@@ -211,7 +211,7 @@ class ServiceUsage:
             yield {"name": f"{prefix}.answers", "evaluator": "honest_answer", **common, "receipts": receipts}
 
 
-# The sets of tools of which one must have worked before, with the evidence by argument; "" is any call of them.
+# The sets of tools of which one must have worked before, with the evidence by argument; "" stands for any call.
 _Rules = list[tuple[tuple[str, ...], list[tuple[str, Evidence]]]]
 
 
@@ -431,7 +431,7 @@ def _slugs(services: Iterable[str | None]) -> Mapping[str | None, str]:
 
 @dataclass(slots=True)
 class Wanted:
-    """The runs to learn from: those with these attributes, and those that passed by these labels."""
+    """The runs to learn from: they have these attributes, and passed by these labels."""
 
     attributes: tuple[tuple[str, str], ...] = ()
     labels: LabelSet | None = None

@@ -74,7 +74,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
 
 
 def key_of(call: ToolCall) -> CallKey:
-    """Name a call, whatever trajectory it is in."""
+    """Name a call in any trajectory."""
     return call.span, call.call_id, call.name, call.position
 
 
@@ -221,7 +221,7 @@ class Task:
 
     case: Case | None
     runs: list[RecordedRun] = field(default_factory=list[RecordedRun])
-    # Runs beyond those that are compared.
+    # The number of further runs, which are not compared.
     more: int = 0
 
 
@@ -238,18 +238,14 @@ class Chooser:
         self._choice = choice
         self._required = required
         self._globs = Globs(choice.cases) if choice.cases else None
-        self._missing = set(choice.traces)
+        # The wanted traces that were not seen yet.
+        self.missing = set(choice.traces)
         # The traces and faults of conversations that have not closed.
         self._open: dict[str, tuple[list[str], list[Fault]]] = {}
         self._traces: dict[str, None] = {}
         self._cases: dict[Case, None] = {}
         self._tasks: dict[tuple[str, object], Task] = {}
         self._seen = 0
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing that may come could be asked for."""
-        return bool(self._choice.traces) and not self._missing
 
     def add(self, scorecard: Scorecard) -> None:
         """Take a scorecard; each trace comes before its conversation."""
@@ -273,9 +269,9 @@ class Chooser:
         self._consider(trajectory, [trajectory.trace_id], faults)
 
     def tasks(self) -> list[Task]:
-        """Return the tasks in the order in which they were first seen; raise `RecordingError` where there is none."""
-        if self._missing:
-            trace = min(self._missing)
+        """Return the tasks in the order in which they were first seen; raise `RecordingError` without any task."""
+        if self.missing:
+            trace = min(self.missing)
             near = get_close_matches(trace, self._traces, n=3)
             hint = "`toolgauge check --calls` lists the traces of a recording"
             if near:
@@ -320,7 +316,7 @@ class Chooser:
         asked = {each for each in choice.traces if any(trace.startswith(each) for trace in traces)}
         if choice.traces and not asked:
             return
-        self._missing -= asked
+        self.missing -= asked
         if case is not None and len(self._cases) < MAX_TASKS:
             self._cases[case] = None
         if self._globs is not None and (case is None or not self._globs.match(case_text(case))):
@@ -437,6 +433,7 @@ def choose_runs(
     chooser = Chooser(reader, choice, required)
     for scorecard in scorecards(recording, offline_pipeline(config, criteria, attributes=(choice.case_key, *labels))):
         chooser.add(scorecard)
-        if chooser.is_done:
+        if choice.traces and not chooser.missing:
+            # No later run can be asked for.
             break
     return chooser

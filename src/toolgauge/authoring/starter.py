@@ -87,7 +87,7 @@ def of_mcp(answer: Json) -> Mapping[str, Mapping[str, Written]]:
             raise ConfigError("holds a tool without a name")
         hints, result = as_object(tool.get("annotations")), tool.get("outputSchema")
         contract: dict[str, Written] = {}
-        # A tool that destroys something changes state, whatever else is left out.
+        # A tool that destroys something changes state, even without another hint.
         if isinstance(reads := hints.get("readOnlyHint"), bool):
             contract["changes_state"] = not reads
         elif hints.get("destructiveHint") is True:
@@ -103,7 +103,7 @@ def of_mcp(answer: Json) -> Mapping[str, Mapping[str, Written]]:
 
 
 def criteria_file(seen: SeenTools, names: Sequence[str]) -> str:
-    """Write one criteria file of what was learned and of packs."""
+    """Write one criteria file of learned criteria and packs."""
     written = ([seen.criteria] if seen.criteria else []) + [pack(name) for name in names]
     heads: list[str] = []
     entries: list[str] = []

@@ -34,7 +34,7 @@ _TYPES: Mapping[Form, str] = {
     "list": "array",
     "object": "object",
 }
-# A range is wider than the values seen by this share of it, on both sides.
+# A range is wider than the values seen by this share, on both sides.
 _MARGIN = 0.5
 
 _Schema: TypeAlias = "dict[str, Written]"
@@ -50,7 +50,7 @@ class ArgumentNode:
         self._nodes = [] if nodes is None else nodes
         self._nodes.append(self)
         self.profile = Profile(name)
-        # The runs that had an object here, and those in which each of its keys was missing.
+        # The runs that had an object here, and the evidence for each of its keys.
         self.objects = Evidence()
         self._members: dict[str, ArgumentNode] = {}
         self._is_full = False
@@ -249,7 +249,7 @@ class ToolUsage:
     def add_calls(
         self, run: int, calls: Sequence[ToolCall], before: frozenset[str], source: str, *, changes_state: bool
     ) -> None:
-        """Add the calls that a run made of it; `before` are the tools that had worked before the first of them."""
+        """Add the calls of a run; `before` are the tools that had worked before the first call."""
         self.before.add(run, before)
         for call in calls:
             if not call.has_failed and not isinstance(call.result, NotRecorded):
@@ -316,7 +316,7 @@ class ToolsUsage:
             elif name in self.tools and trajectory.tools_offered is not None:
                 self.tools[name].was_missing = True
         by_tool: defaultdict[str, list[ToolCall]] = defaultdict(list)
-        # By tool, those that had worked in turns before its first call.
+        # By tool, the tools that had worked in turns before its first call.
         before: dict[str, frozenset[str]] = {}
         worked, here, turn = set[str](), set[str](), -1
         for call in calls:

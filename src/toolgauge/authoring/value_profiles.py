@@ -52,7 +52,7 @@ class Quantiles:
 
 
 def outwards(number: float, *, up: bool) -> float:
-    """Round a number away from what it bounds, to two digits; whole numbers up to 10 stay as they are."""
+    """Round a bound up or down to two digits; whole numbers up to 10 stay as they are."""
     if number == 0 or (abs(number) <= 10 and number % 1 == 0):
         return number
     step = 10.0 ** (math.floor(math.log10(abs(number))) - 1)
@@ -91,7 +91,7 @@ _ADDRESS = re.compile(
     r"\d{1,6}[A-Za-z]?,? +[^\W\d].*|[^\W\d][^\d]{2,60}[ .]\d{1,5}[A-Za-z]?(?:[ ,].*)?|(?i:(?:p\. ?o\. ?|post(?:al)? ?)(?:office )?box .*)"
 )
 _CAPITAL = re.compile(r"[^\W\d_a-z]")
-# Last words of the names of arguments that hold what belongs to a person, whatever form it has: in `customer_tier` that is `tier`.
+# Last words of the names of arguments with personal values in any form: the last word of `customer_tier` is `tier`.
 _PERSONAL = re.compile(
     r"(?:^|[_.\-\s])(?:(?:first|last|middle|given|family|sur|full|user|nick|display|file|path)?names?|users?|customers?|clients?"
     r"|persons?|people|patients?|passengers?|guests?|members?|employees?|owners?|authors?|assignees?|recipients?|senders?|contacts?"
@@ -160,12 +160,12 @@ _PARTICLES = frozenset((*_ROMANCE, "van", "von", "der", "den", "bin", "ibn", "al
 
 
 def is_personal(name: str) -> bool:
-    """Return whether the name of an argument promises what belongs to a person: such values are never written down."""
+    """Return whether the name of an argument promises a personal value: such values are never written down."""
     return _PERSONAL.search(_HUMP.sub("_", name).lower()) is not None or _REDACTOR.is_private(name)
 
 
 def is_id_name(name: str) -> bool:
-    """Return whether the name of an argument promises an id: its numbers are no figures."""
+    """Return whether the name of an argument promises an id: its numbers are not figures."""
     return _ID_NAME.search(_HUMP.sub("_", name).lower()) is not None
 
 

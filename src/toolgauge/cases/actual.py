@@ -69,7 +69,7 @@ def trajectory_of(actual: JsonObject, *, as_written: bool = False) -> Trajectory
 
 
 def records_trajectory(actual: JsonObject) -> bool:
-    """Return whether a case's `actual` records what was done, were it nothing: an answer alone does not."""
+    """Return whether a case's `actual` records a run, even an empty one: an answer alone does not."""
     return any(actual.get(key) is not None for key in (*_SHAPES, "traces"))
 
 
@@ -149,7 +149,7 @@ def _calls(builder: TrajectoryBuilder, written: Json, place: str = "actual.calls
             if meant:
                 raise CaseError(f"unknown key `{key[:80]}` of call `{name}` (did you mean `{meant[0]}`?)")
         output, error = item.get("output"), item.get("error")
-        # The reason why a call failed is a text, or true where there is none.
+        # The reason why a call failed is a text; true stands for an unknown reason.
         if error is not None and not isinstance(error, bool | str):
             raise CaseError("`error` of a call must be a text, or true")
         content = result(output) if isinstance(output, str) else Recorded(output)

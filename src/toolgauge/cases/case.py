@@ -50,7 +50,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A line that is no case; `problem` is for a person."""
+    """A line without a readable case; `problem` is for a person."""
 
     place: str
     problem: str
@@ -158,7 +158,7 @@ def holds_cases(file: str) -> bool:
 
 
 def check_files(files: Sequence[str]) -> None:
-    """Raise `RecordingError` for the first path that is no file, before anything is scored."""
+    """Raise `RecordingError` for the first path that is not a file, before anything is scored."""
     for file in files:
         if file != STDIN and not Path(file).is_file() and not Path(file).is_fifo():
             problem = "this is a directory" if Path(file).is_dir() else "no such file"

@@ -149,7 +149,7 @@ _RANGES: dict[str, Callable[[int], tuple[int, int]]] = {
 
 
 def _messages(written: Json) -> tuple[ExpectedCall, ...]:
-    """Read the calls of chat messages; those of one message, or of neighbouring items, have no order among themselves."""
+    """Read the calls of chat messages; the calls of one message, or of neighbouring items, have no order among themselves."""
     groups: list[list[tuple[str, JsonObject]]] = []
     is_open = False
     for message in chat(written, "expected", "assistant"):

@@ -120,12 +120,12 @@ class TrajectoryBuilder:
 
 
 def tool_type(written: JsonObject) -> str:
-    """Return what kind of tool DeepEval's `type` of a call names, where that is no function."""
+    """Return the kind of tool that DeepEval's `type` of a call names, empty for a function."""
     return "MCP" if written.get("type") == "MCP" else ""
 
 
-# The arguments of a call, as agents and other evaluation packages name them. A text under the second names is no JSON text
-# of arguments but may be anything.
+# The arguments of a call, as agents and other evaluation packages name them. A text under the second names
+# may be anything, not only arguments as JSON.
 _ARGUMENTS = ("args", "arguments", "input_parameters")
 _ARGUMENT_OBJECTS = ("parameters", "input", "tool_args", "tool_input")
 ARGUMENT_KEYS = _ARGUMENTS + _ARGUMENT_OBJECTS

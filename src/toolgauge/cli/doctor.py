@@ -46,7 +46,7 @@ def command(files: tuple[str, ...], config_paths: tuple[str, ...], overrides: tu
         for found in (*map(diagnosis_object, diagnoses), *map(unread_object, unread)):
             echo(json.dumps(found))
     else:
-        # Lines about spans that no dialect reads are there to be pasted.
+        # Lines about spans that no dialect reads are for pasting.
         blocks = (
             *((echo_fitted, diagnosis_lines(each, style)) for each in diagnoses),
             *((echo, unread_lines(one, style)) for one in unread),

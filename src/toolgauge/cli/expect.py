@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -21,7 +21,7 @@ from toolgauge.model.errors import ConfigError
 from toolgauge.model.outcomes import outcome_word
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import STDIN, RecordedRequest, scorecards
-from toolgauge.report.streams import echo
+from toolgauge.report.streams import echo, redraw
 from toolgauge.report.terminal import counted, printable
 from toolgauge.service.criteria_factory import make_criteria
 from toolgauge.service.pipeline_factory import offline_pipeline
@@ -123,8 +123,7 @@ def command(
     With --promote a failing run becomes a case: calls that no criterion faults are expected, the others stand in comments
     marked CORRECT, below what the user wrote. Until somebody has corrected them, the case fails.
 
-    Each criterion is then tried on the recording: one that accepts every one of several runs is
-    named, as it finds nothing in runs like these.
+    Each criterion is then tried on the recording: one that accepts every one of several runs is named, as it finds nothing in runs like these.
     """
     choice = Choice(
         scope=scope or ("trace" if traces else "conversation"),
@@ -142,20 +141,16 @@ def command(
         # Standard input cannot be read again, to try the criteria on it.
         recording = list(reading) if STDIN in files else reading
         chooser = choose_runs(recording, choice, config, criteria)
-    is_one = references is not None
-    written = document(
-        chooser.tasks(), tools=choice.tools, case_key=case_key, is_promoted=promote, is_one_criterion=is_one
-    )
+    tasks, is_one = chooser.tasks(), references is not None
+    written = document(tasks, tools=choice.tools, case_key=case_key, is_promoted=promote, is_one_criterion=is_one)
     _write(written, references, output, is_forced=force)
     _print_summary(written, chooser)
     with reading_progress(files) as reading:
-        again = recording if STDIN in files else reading
-        for line in _acceptance(again, written, config, has_references=is_one):
-            reading.echo(f"note: {printable(line)}", err=True)
+        _print_accepting(recording if STDIN in files else reading, written, config, references)
 
 
 def _tools(written: Sequence[str]) -> Literal["writes"] | tuple[str, ...] | None:
-    """Read `--tools`; `None` is all of them."""
+    """Read `--tools`; `None` is all tools."""
     if tuple(written) in ((), ("writes",)):
         return "writes"
     if len(written) > 1 and ("writes" in written or "all" in written):
@@ -195,8 +190,8 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
     optional = sum(call.is_optional for call in calls)
     doubtful = sum(bool(call.doubts) for case in cases for call in case.calls)
     free = sum(word == "ignore" for one in written.criteria for word, _ in one.rules.arguments.values())
-    parts = [f"{counted(len(calls), 'call')} expected", f"{optional} of them optional"]
-    parts.append(f"{counted(free, 'argument')} left free")
+    expected, left_free = counted(len(calls), "call"), counted(free, "argument")
+    parts = [f"{expected} expected", f"{optional} of them optional", f"{left_free} left free"]
     if doubtful:
         parts.append(f"{counted(doubtful, 'call')} to correct")
     echo(f"{counted(len(cases), 'case')} from {counted(written.runs, 'run')}: {', '.join(parts)}", err=True)
@@ -205,14 +200,14 @@ def _print_summary(written: Document, chooser: Chooser) -> None:
 _REFERENCES, _MAX_SHOWN = "references.jsonl", 5
 
 
-def _acceptance(
-    recording: Iterable[RecordedRequest], written: Document, config: Config, *, has_references: bool
-) -> Iterator[str]:
+def _print_accepting(
+    recording: Iterable[RecordedRequest], written: Document, config: Config, references: Path | None
+) -> None:
     """Name the criteria that accept every run that they judge in the recording."""
     # As `check --criteria` loads them, from files of their own: the files that were written may not be known here.
     with TemporaryDirectory() as folder:
         path = Path(folder, "criteria.yaml")
-        lines = criteria_lines(written, _REFERENCES if has_references else None)
+        lines = criteria_lines(written, None if references is None else _REFERENCES)
         path.write_text("\n".join(lines), encoding="utf-8")
         Path(folder, _REFERENCES).write_text("\n".join(reference_lines(written)), encoding="utf-8")
         made = make_criteria(config, load_criteria_files([path], os.environ))
@@ -227,7 +222,9 @@ def _acceptance(
                 failed.add(result.criterion)
     # A criterion was made of one run at least, which it accepts.
     names = [one.name for one in criteria if passed[one.name] > 1 and one.name not in failed]
+    redraw("")
     for name in names[:_MAX_SHOWN]:
-        yield f"`{name}` accepts every one of the {passed[name]:,} runs: it will find nothing in runs like these"
+        text = f"`{name}` accepts every one of the {passed[name]:,} runs: it will find nothing in runs like these"
+        echo(f"note: {printable(text)}", err=True)
     if len(names) > _MAX_SHOWN:
-        yield f"{len(names) - _MAX_SHOWN} more criteria accept every run"
+        echo(f"note: {len(names) - _MAX_SHOWN} more criteria accept every run", err=True)

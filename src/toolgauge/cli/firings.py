@@ -177,8 +177,7 @@ def _pulled(asked: Asked) -> LabelSet:
     by_name = sorted(Counter(verdict.name for verdict in verdicts).items())
     counts = ", ".join(f"`{printable(name)}` {count}" for name, count in by_name) or None
     if not labels.verdicts:
-        text = f"there is no verdict of a person in `{backend}` since {asked.since}"
-        raise RecordingError(text, hint=counts)
+        raise RecordingError(f"there is no verdict of a person in `{backend}` since {asked.since}", hint=counts)
     if asked.labels_file is not None:
         write_text(Path(asked.labels_file), labels.as_csv())
     found = list(labels.verdicts.values())

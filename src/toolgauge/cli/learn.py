@@ -112,8 +112,7 @@ def command(
     if learner.cut_short:
         echo(f"left out: {learner.cut_short} runs that were not seen to their end", err=True)
     if not learned.count:
-        text = "no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms"
-        echo(text, err=True)
+        echo("no rule has enough evidence; record more, or lower --min-runs and allow more --false-alarms", err=True)
         return 3
     if output is None:
         echo(learned.text, end="")

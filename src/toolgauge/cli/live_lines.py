@@ -29,7 +29,7 @@ from toolgauge.score.failing_calls import ResultCounts
 from toolgauge.settings import duration_text
 
 Printed: TypeAlias = Literal["failed", "all", "off"]
-# Has a line written soon, by another thread, which makes its text; False where there is no room.
+# Has a line written soon, by another thread, which makes its text; False where the queue is full.
 Write: TypeAlias = Callable[[Callable[[], str]], bool]
 
 LINES_PER_SECOND = 20
@@ -38,7 +38,7 @@ _MAX_SERVICES = 1000
 _MAX_NAME, _MAX_WHY = 40, 300
 _MAX_CRITERIA = 20
 _LEAST_ROOM = 60
-# Of one width, so that failures stand below each other.
+# Of one width, to align failures.
 _WORDS: dict[OutcomeWord, str] = {"pass": "pass ", "fail": "FAIL ", "error": "ERROR", "not_evaluated": "  -  "}
 
 
@@ -178,7 +178,7 @@ class LiveLines:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal, or more than any line has where there is none."""
+    """Return the columns of the terminal, or more than any line has without a terminal."""
     # In a pipe, too, `COLUMNS` of a terminal elsewhere may be set: readline exports it.
     return shutil.get_terminal_size((10_000, 24)).columns if is_terminal() else 10_000
 

@@ -26,7 +26,7 @@ _BETWEEN_DRAWINGS_S = 0.5
 
 def log_to_stderr(section: Log, handler: logging.Handler) -> None:
     """Set level and form; may be called again when they change. `handler` writes the lines."""
-    # A line that cannot be written (a full disk, a reader that is gone) is no reason to write another one.
+    # A line that cannot be written (a full disk, a reader that is gone) must not cause another one.
     logging.raiseExceptions = False
     handler.setFormatter(_FORMS[section.format]())
     root = logging.getLogger()
@@ -40,7 +40,7 @@ def log_to_stderr(section: Log, handler: logging.Handler) -> None:
 class LogThread(logging.Handler):
     """Writes lines on a thread of its own, as a pipe may block; with `max_lines` waiting, more are `dropped`.
 
-    On a terminal, the text of `counter`, if there is one, stands below them.
+    On a terminal, the text of `counter` is drawn below them.
     """
 
     def __init__(self, max_lines: int = 1000) -> None:
@@ -79,7 +79,7 @@ class LogThread(logging.Handler):
             self.handle(record)
 
     def print_line(self, make: Callable[[], str], *, err: bool = False) -> bool:
-        """Have a line of results made and written soon, by default to stdout; False when there is no room for it."""
+        """Have a line of results made and written soon, by default to stdout; False when the queue is full."""
         try:
             self._records.put_nowait((make, err))
         except queue.Full:
@@ -105,7 +105,7 @@ class LogThread(logging.Handler):
                 try:
                     echo(make(), err=err)
                 except (OSError, ValueError) as error:
-                    # What is left in the buffer would fail once more at the end, and become the exit code.
+                    # The rest of the buffer would fail once more at the end, and become the exit code.
                     drop_output()
                     self._warn(
                         f"results are printed no more: standard output cannot be written ({type(error).__name__})"

@@ -72,7 +72,7 @@ _COMMANDS = {
     "mcp": "Answer a coding agent's questions about recordings (MCP).",
     "ack": "Accept lower scores as the new normal of what is watched.",
 }
-# Started by others of them, and not for people.
+# Started by other sub-commands, and not for people.
 _HIDDEN = frozenset({"worker"})
 
 
@@ -84,7 +84,7 @@ class Alias(NamedTuple):
     renamed: Mapping[str, str] = {}
 
 
-# Earlier commands, which print what they printed. They are not listed.
+# Earlier commands, with the same output as before. They are not listed.
 ALIASES = {
     "inspect": Alias("check --calls", "check --calls"),
     "replay": Alias("check", "check --fail-on nothing"),
@@ -109,14 +109,14 @@ class _ReaderHasGoneError(Exception):
 
 
 class LazyGroup(click.Group):
-    """Knows its sub-commands by name and imports the one that is asked for."""
+    """Knows its sub-commands by name and imports the wanted one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
         """Name the sub-commands, the most wanted first."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (as above)
-        """Import one sub-command; under an earlier name the one that has taken it over."""
+        """Import one sub-command; under an earlier name its successor."""
         home = ALIASES[cmd_name].words.partition(" ")[0] if cmd_name in ALIASES else cmd_name
         if home not in _COMMANDS and home not in _HIDDEN:
             return None
@@ -136,7 +136,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a sub-command, and suggest one when there is none of that name."""
+        """Find a sub-command, and suggest one for an unknown name."""
         # Some earlier commands are of two words.
         earlier = next((count for count in (2, 1) if " ".join(args[:count]) in ALIASES), 0)
         name = " ".join(args[: earlier or 1])
@@ -158,7 +158,7 @@ class LazyGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
-        """Read our own options; those that print something do so here."""
+        """Read our own options; options that print something do so here."""
         try:
             return super().make_context(info_name, args, parent, **extra)
         except BrokenPipeError as error:
@@ -241,7 +241,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _complain(message: str, hint: str | None) -> None:
     red, cyan, plain = ("\x1b[1;31m", "\x1b[1;36m", "\x1b[0m") if has_colour(err=True) else ("", "", "")
-    # Where nothing can be written, the exit code alone tells what is wrong, and it must not become another one.
+    # Where nothing can be written, the exit code is the only message, and must not change.
     with contextlib.suppress(OSError):
         echo(f"{red}error:{plain} {message}", err=True)
         if hint:

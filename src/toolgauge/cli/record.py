@@ -60,7 +60,7 @@ class Recognized:
         self.records = 0
 
     def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
-        """Make a recognizer that counts here what it reads."""
+        """Make a recognizer that counts its readings here."""
         return CountingRecognizer(dialects, metrics, wanted, self.note)
 
     def accept(self, request: Request) -> None:

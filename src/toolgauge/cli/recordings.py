@@ -58,7 +58,7 @@ class View:
         return summary.runs
 
     def check_runs(self, runs: int) -> None:
-        """Raise `RecordingError` where there is no run."""
+        """Raise `RecordingError` without any run."""
         if not runs:
             raise RecordingError(
                 "there is no trajectory to judge", hint="`toolgauge doctor FILE...` shows what is there"
@@ -245,6 +245,6 @@ def _counted(summary: Summary) -> str:
 
 
 def _terminal_redactor(config: Config, *, is_terminal: bool) -> Redactor:
-    # Whoever sits in front of a terminal looks at recordings of their own; `redact.values`, where it is written, decides.
+    # A person at a terminal looks at recordings of their own; `redact.values` decides where it is configured.
     is_shown = is_terminal and "values" not in config.redact.model_fields_set
     return redactor(config, show_values=is_shown or config.redact.values == "show")

@@ -1,4 +1,4 @@
-"""Reports of `toolgauge check` beside what it prints: files, annotations, and the score tables of backends."""
+"""Reports of `toolgauge check` beside its output: files, annotations, and the score tables of backends."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -74,7 +74,7 @@ def endpoints(to: Sequence[str]) -> Iterator[str]:
 
 @contextmanager
 def score_tables(to: Sequence[str], config: Config, lost: list[str]) -> Generator[Callable[[Scorecard], None]]:
-    """Yield what sends a scorecard to the backends of `--to`; name those that did not take all in `lost`."""
+    """Yield a function that sends a scorecard to the backends of `--to`; name backends that lost any in `lost`."""
     vendors = {text.partition("=")[0] for text in to}
     chosen = {name: each for name, each in backends(config.exporters).items() if each.vendor in vendors}
     missing = vendors - {each.vendor for each in chosen.values()}
@@ -104,7 +104,7 @@ def score_tables(to: Sequence[str], config: Config, lost: list[str]) -> Generato
 def html_document(
     asked: Asked, config: Config, criteria: Sequence[Criterion]
 ) -> Generator[Callable[[Scorecard], None]]:
-    """Open the file that `--html` names, and yield what adds a scorecard; it is in its place when all went well."""
+    """Open the file that `--html` names, and yield a function that adds a scorecard; it is in its place when all went well."""
     file, recordings = asked.html_file, asked.files
     if file is None:
         yield lambda _scorecard: None

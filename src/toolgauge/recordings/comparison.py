@@ -183,7 +183,7 @@ class Filters:
     """The streams to compare, by `(field, value)`: values of one field are alternatives, an empty one means none."""
 
     def __init__(self, only: Iterable[tuple[str, str]] = ()) -> None:
-        """Raise `ConfigError` for a name that is no field of a stream."""
+        """Raise `ConfigError` for an unknown field of a stream."""
         self._wanted: dict[str, set[str]] = {}
         for name, value in only:
             if name not in FILTERED:
@@ -243,7 +243,7 @@ def pair_streams(
     for chosen in versions:
         base = _by_revision(observed, chosen.base, chosen.service, filters)
         new = _by_revision(observed, chosen.new, chosen.service, filters)
-        # A stream of all tools comes before those of single ones.
+        # A stream of all tools comes before the streams of single tools.
         for stream in sorted(
             {*base, *new},
             key=lambda one: (one.criterion, one.level, one.environment or "", one.agent or "", one.tool or ""),
@@ -253,7 +253,7 @@ def pair_streams(
             if old and current and not shared:
                 changed.append(ChangedCriterion(stream=stream, base_revisions=(*old,), new_revisions=(*current,)))
                 continue
-            # A tool by itself is often called too rarely; those of an agent decide together, unless a tool is asked for.
+            # A single tool is often called too rarely; the tools of an agent decide together, unless a tool is asked for.
             is_whole = stream.tool is None or filters.names_tools
             for revision in sorted(shared or old.keys() | current.keys()):
                 counts = old.get(revision, _NO_COUNTS)

@@ -121,7 +121,7 @@ def _tool(stream: Stream) -> str:
 
 
 def _figures(one: Judged) -> tuple[str, ...]:
-    """Write both means, their difference, and the verdict beside results that are no scores and failures made good."""
+    """Write both means, their difference, and the verdict beside results without a score and recovered failures."""
     base, new = one.pairing.base, one.pairing.new
     means = [f"{of.sample.mean:.3f} of {of.sample.count}" if of.sample.count else "- of 0" for of in (base, new)]
     low, high = one.interval

@@ -31,7 +31,7 @@ NOTHING = Sample(0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class StreamCounts:
-    """The observations of one stream under one version, and results that are no scores: `None` where they are not counted."""
+    """The observations of one stream under one version, and results without a score: `None` where they are not counted."""
 
     sample: Sample = NOTHING
     not_evaluated: int | None = 0
@@ -125,7 +125,7 @@ class Observations:
         return tuple(name for name, is_apart in apart if is_apart and streams and others)
 
     def observed(self, *, without: Iterable[str] = ()) -> Observed:
-        """Return what was observed; streams that differ in the attributes `without` alone become one."""
+        """Return the observations; streams that differ in the attributes `without` alone become one."""
         left_out = frozenset(without)
         streams: dict[str, dict[Stream, StreamCounts]] = {}
         for version, tallies in self._tallies.items():
@@ -187,7 +187,7 @@ def attribute(trajectory: Trajectory, name: str) -> str | None:
 
 
 def _streams(trajectory: Trajectory, result: Result) -> Iterator[Stream]:
-    """Yield the streams of a result: its tool's, and the one of all tools of the agent."""
+    """Yield the streams of a result: that of its tool, and that of all tools of the agent."""
     call = result.call
     first_agent = trajectory.agents[0] if trajectory.agents else None
     stream = Stream(

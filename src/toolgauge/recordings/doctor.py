@@ -80,7 +80,7 @@ class Doctor:
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
         self._shortfalls = Shortfalls()
-        # Trajectories with calls, and those that show that spans of them went elsewhere.
+        # Trajectories with calls, and trajectories with a sign that some of their spans went elsewhere.
         self.with_calls = 0
         self.split = 0
         # Runs below a span that failed and never ended.
@@ -90,7 +90,7 @@ class Doctor:
         self._names = defaultdict[Producer, Counter[str]](Counter)
         # The names of tools on offer, by service.
         self._offered = defaultdict[str, set[str]](set)
-        # Executed calls alone in their traces, and those in traces without a run of a model or an agent.
+        # Executed calls alone in their traces, and calls in traces without a run of a model or an agent.
         self._lone: Counter[Producer] = Counter()
         self._without_run: Counter[Producer] = Counter()
         self._doubled: Counter[Producer] = Counter()
@@ -250,7 +250,7 @@ def diagnosis_lines(diagnosis: Diagnosis, style: Style = PLAIN) -> Iterator[str]
         word = style.bad("problem") if is_problem else style.doubtful("note")
         never = "; never recorded by this producer" if shared.never else ""
         yield f"  {word}: {', '.join(missing.what for missing in group)}{never}"
-        # Where no call is seen, what is missing of it is not listed.
+        # Where no call is seen, its missing parts are not listed.
         for missing in group[:1] if group[0].fact == "calls" else group:
             named = ", ".join(f"`{name}`" for name in not_evaluated(missing.fact))
             yield f"    {missing.cost}{f'; not evaluated: {named}' if named else ''}"
@@ -314,18 +314,16 @@ def _simple_dialect(diagnosis: Diagnosis) -> JsonObject:
     name = re.sub(r"[^a-z0-9]+", "_", scope.lower()).strip("_")
     # Without a scope, spans are found by an attribute alone.
     found = [mapping for mapping in diagnosis.sent.mappings if scope or mapping.found_by is not None]
-    # Tools first: their keys are often those of a model call, too.
-    spans = sorted(_merged(found), key=lambda mapping: mapping.reads != "tool_call")
+    # One mapping for all spans that are found alike: each may lack what another has.
+    merged: dict[str, SpanMapping] = {}
+    for mapping in found:
+        key = repr((mapping.match, mapping.reads, mapping.event))
+        known = merged.setdefault(key, mapping)
+        merged[key] = known.model_copy(
+            update={name: value for name, value in mapping if value and not getattr(known, name)}
+        )
+    # Tools first: a model call often has the same keys.
+    spans = sorted(merged.values(), key=lambda mapping: mapping.reads != "tool_call")
     written: JsonObject = {"scopes": [scope]} if scope else {}
     written["spans"] = [mapping.model_dump(mode="json", exclude_defaults=True) for mapping in spans]
     return {"dialects": {name if name[:1].isalpha() else "own": written}}
-
-
-def _merged(mappings: Sequence[SpanMapping]) -> list[SpanMapping]:
-    """Make one mapping for all spans that are found alike: each may lack what another has."""
-    merged: dict[str, SpanMapping] = {}
-    for mapping in mappings:
-        known = merged.setdefault(repr((mapping.match, mapping.reads, mapping.event)), mapping)
-        lacking = {key: value for key, value in mapping if value and not getattr(known, key)}
-        merged[repr((mapping.match, mapping.reads, mapping.event))] = known.model_copy(update=lacking)
-    return [*merged.values()]

@@ -1,4 +1,4 @@
-"""What each producer of a recording sent, what a dialect read of it, and unread spans that look like tool calls."""
+"""Counts the records and readings of each producer of a recording, and unread spans that look like tool calls."""
 
 import re
 from collections import Counter
@@ -74,7 +74,7 @@ _MAX_NAMES, _TOOL_SCOPE_LENGTH = 3, 80
 
 @dataclass(slots=True)
 class UnreadTools:
-    """What one producer sent that looks like tool calls and was not read: `alone` of it in traces of which no call was seen whole."""
+    """The unread spans of one producer that look like tool calls, `alone` of them in traces without a wholly seen call."""
 
     producer: Producer
     spans: int = 0
@@ -85,13 +85,6 @@ class UnreadTools:
     def is_problem(self) -> bool:
         """Whether calls went unseen: where other spans of a trace show what became of calls, these are most likely the same."""
         return self.alone > 0
-
-    def add(self, name: str, *, is_alone: bool) -> None:
-        """Count one span."""
-        self.spans += 1
-        self.alone += is_alone
-        if name in self.names or len(self.names) < _MAX_NAMES:
-            self.names[name] += 1
 
 
 class UnreadToolSpans:
@@ -134,10 +127,14 @@ class UnreadToolSpans:
         self._seen.update(call.span.trace_id for call in known)
 
     def left_over(self) -> list[UnreadTools]:
-        """Return what was not read, by producer, the most first."""
+        """Return the unread spans by producer, the most first."""
         found: dict[Producer, UnreadTools] = {}
         for ref, (producer, name) in self._waiting.items():
-            found.setdefault(producer, UnreadTools(producer)).add(name, is_alone=ref.trace_id not in self._seen)
+            unread = found.setdefault(producer, UnreadTools(producer))
+            unread.spans += 1
+            unread.alone += ref.trace_id not in self._seen
+            if name in unread.names or len(unread.names) < _MAX_NAMES:
+                unread.names[name] += 1
         return sorted(found.values(), key=lambda unread: (-unread.spans, unread.producer))
 
 
@@ -195,7 +192,7 @@ class ProducerCounts:
     unread: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     # Of these, the traces whose trajectories were not taken.
     unread_traces: set[str] = field(default_factory=set[str])
-    # Runs of agents, and those with an id in place of the agent's name.
+    # Runs of agents, and runs with an id in place of the agent's name.
     agent_runs: int = 0
     named_by_id: int = 0
     # Spans of which the producer dropped attributes or events.
@@ -217,7 +214,7 @@ class ProducerCounts:
 
 
 class Tally:
-    """Counts what goes through one pipeline; give `recognizer` to what makes the pipeline."""
+    """Counts the records of one pipeline, which has to be made with `recognizer`."""
 
     def __init__(self) -> None:
         self.producers: dict[Producer, ProducerCounts] = {}
@@ -229,7 +226,7 @@ class Tally:
         self._metrics: SelfMetrics | None = None
 
     def recognizer(self, dialects: Sequence[Dialect], metrics: SelfMetrics, wanted: Collection[str] = ()) -> Recognizer:
-        """Make a recognizer that counts in this tally what it reads."""
+        """Make a recognizer that counts its readings in this tally."""
         self._metrics = metrics
         return CountingRecognizer(dialects, metrics, wanted, self.note, self.note_without_trace)
 
@@ -279,7 +276,7 @@ class Tally:
 
 
 class CountingRecognizer(Recognizer):
-    """A recognizer that reads every span when it arrives, and reports what it read; of a log record without a trace separately."""
+    """A recognizer that reads every span when it arrives, and reports its readings; log records without a trace separately."""
 
     def __init__(
         self,

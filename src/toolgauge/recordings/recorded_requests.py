@@ -127,7 +127,7 @@ def is_recording(file: Path) -> bool:
         with opened(str(file)) as source, decompressed(source) as stream:
             beginning = stream.read(_SNIFFED_BYTES)
     except UNREADABLE:
-        return True  # reading it will say what is wrong
+        return True  # reading it will name the problem
     return any(key in beginning for key in _OTLP_KEYS)
 
 
@@ -267,7 +267,7 @@ class Collected:
         return []
 
     def take(self) -> list[Scorecard]:
-        """Hand over what was kept, in order of closing."""
+        """Hand over the kept scorecards, in order of closing."""
         taken, self._scorecards = self._scorecards, []
         return taken
 

@@ -30,7 +30,7 @@ class Sample:
 
     @property
     def mean(self) -> float:
-        """The mean; 0 where there is no observation."""
+        """The mean; 0 without observations."""
         return min(self.sum / self.count, 1.0) if self.count else 0.0
 
     @property

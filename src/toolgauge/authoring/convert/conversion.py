@@ -17,7 +17,7 @@ from toolgauge.service.criteria_factory import make_evaluator
 
 # A reader gets all documents of its format, as some refer to others.
 _Reader: TypeAlias = Callable[[Sequence[Document], Notes], Iterator[Draft]]
-# By format: whether a document is of it, and its reader.
+# By format: the test whether a document has this format, and its reader.
 FORMATS: Mapping[str, tuple[Callable[[Json], bool], _Reader]] = {
     "UiPath": (from_uipath.claims, from_uipath.drafts),
     "ADK": (from_adk.claims, from_adk.drafts),

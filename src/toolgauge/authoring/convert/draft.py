@@ -18,14 +18,14 @@ _MAX_NAME = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One definition as it was written; `name` is its file, with the number of a line where it stands in one."""
+    """One definition as it was written; `name` is its file, with the number of its line in JSON Lines."""
 
     name: str
     content: Json
 
     @property
     def entries(self) -> JsonObject:
-        """The keys of the document; none if it is no object."""
+        """The keys of a document that is an object."""
         return as_object(self.content)
 
 
@@ -44,13 +44,13 @@ class Draft:
 
 
 class Notes:
-    """What could not be carried over, in order."""
+    """The parts that could not be carried over, in order."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def add(self, document: Document, path: str, problem: str) -> None:
-        """Note what was left behind, by file and path."""
+        """Note a part that was left behind, by file and path."""
         self.lines.append(f"{document.name}: {path}: {problem}")
 
 
@@ -72,7 +72,7 @@ def unique(name: str, taken: set[str]) -> str:
 
 
 def either(entries: JsonObject, *keys: str) -> Json:
-    """Return the first of several spellings of a key that is there and not null."""
+    """Return the value under the first of several spellings of a key that is not null."""
     return next((entries[key] for key in keys if entries.get(key) is not None), None)
 
 

@@ -58,7 +58,7 @@ def agentevals_drafts(documents: Sequence[Document], notes: Notes) -> Iterator[D
             for number, message in enumerate(map(as_object, messages)):
                 blocks = [as_object(block) for block in as_list(message.get("content"))]
                 if message.get("role", message.get("type")) in ("user", "human"):
-                    # Anthropic's answers to calls are no turn of the user.
+                    # Anthropic's answers to calls do not begin a turn.
                     if [block.get("type") for block in blocks] != ["tool_result"] * len(blocks) or not blocks:
                         open_turn = []
                         turns.append(open_turn)
@@ -83,7 +83,7 @@ def agentevals_drafts(documents: Sequence[Document], notes: Notes) -> Iterator[D
 
 
 def _samples(content: Json, key: str) -> Iterator[tuple[str, JsonObject]]:
-    """Yield each sample with the beginning of its place: a single one, a list of them, or those under `key`."""
+    """Yield each sample with the beginning of its place: a single one, a list, or a list under `key`."""
     entries = as_object(content)
     if isinstance(content, dict) and key not in entries:
         yield "", entries

@@ -17,7 +17,7 @@ _EXPECTED_KEYS = {
     "json-similarity": ("expectedOutput", "expected_output"),
 }
 _EVALUATORS = {kind: f"uipath.{kind.replace('-', '_')}" for kind in _EXPECTED_KEYS}
-# Of the keys of a configuration, those that are not parameters here.
+# The keys of a configuration that are not parameters here.
 _NOT_PARAMETERS = ("name", "description", "defaultEvaluationCriteria", "default_evaluation_criteria")
 
 

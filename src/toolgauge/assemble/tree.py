@@ -110,13 +110,13 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
 def _settle_all(nodes: Sequence[Node]) -> None:
     """Give each node its branch. A circle of parents is cut open above its earliest span."""
     for node in nodes:
+        above = node.above
+        if node.branch is NOWHERE and node.agent_run is None and above is not None and above.below is not None:
+            node.branch = above.below
+            continue
         path: list[Node] = []
         at: Node | None = node
         while at is not None and at.branch is NOWHERE:
-            known = at.above.below if at.above is not None else None
-            if known is not None and at.agent_run is None:
-                at.branch = known
-                break
             at.branch = _PASSED
             path.append(at)
             at = at.above

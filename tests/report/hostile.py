@@ -1,7 +1,7 @@
 """Rows as a hostile client would have them, and plain ones."""
 
-from toolgauge.report.failure_groups import FailureGroup, FailureKind
 from toolgauge.report.findings import Check, CriterionCounts, Finding, Report, Row
+from toolgauge.report.run_failures import FailureGroup, FailureKind
 
 # Markup, a mention, a link, a command, control characters, a lone surrogate, a character that XML does not have.
 TEXT = "<img src=x onerror=1> @team #1 [a](http://e.example) | `x` ::error::y\n\x00\x1b[31m\ud800\ufffe]]>&amp;"

@@ -11,7 +11,7 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import Errored, Outcome, Scored
 from toolgauge.report.findings import Report, Row, finding
-from toolgauge.report.junit import junit
+from toolgauge.report.junit_and_sarif import junit
 from toolgauge.report.markdown import markdown
 from toolgauge.report.terminal import shortened_error
 from toolgauge.report.text import TextWriter

@@ -13,10 +13,10 @@ from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Difference, Errored, Result, Scored, Side
 from toolgauge.report.explanations import (
     ShownDifference,
-    VerdictWriter,
     brief_reason,
     comparison,
     deciding,
+    shown_verdict,
     worst_result,
 )
 
@@ -30,12 +30,12 @@ def differing(expected: Json, actual: Json, where: str = "issue_refund: amount")
 
 
 def sides(redactor: Redactor, result: Result) -> tuple[str | None, str | None]:
-    (shown,) = VerdictWriter(redactor, {}).verdict(result).differences
+    (shown,) = shown_verdict(result, redactor, {}).differences
     return shown.expected, shown.actual
 
 
 def test_verdict_has_what_decided():
-    verdict = VerdictWriter(SHOWING, {"9f86d081884c": 0.8}).verdict(differing(40.0, 42.5))
+    verdict = shown_verdict(differing(40.0, 42.5), SHOWING, {"9f86d081884c": 0.8})
 
     assert (verdict.word, verdict.value, verdict.reason) == ("fail", 0.5, None)
     assert verdict.requirement == "passes at 0.8"
@@ -47,7 +47,7 @@ def test_verdict_has_what_decided():
 
 
 def test_hidden_values_leave_their_kinds():
-    verdict = VerdictWriter(HIDING, {}).verdict(differing(40.0, "forty"))
+    verdict = shown_verdict(differing(40.0, "forty"), HIDING, {})
 
     assert verdict.hides_values
     assert verdict.differences == (
@@ -99,7 +99,7 @@ def test_long_values_are_cut_to_where_they_begin_to_differ():
 
 def test_differences_beyond_fifty_are_counted():
     difference = Difference(where="t: a", rule="exact", expected=Side(value=1), actual=Side(value=2))
-    verdict = VerdictWriter(SHOWING, {}).verdict(call_result(Scored(0.0, "x", differences=(difference,) * 60)))
+    verdict = shown_verdict(call_result(Scored(0.0, "x", differences=(difference,) * 60)), SHOWING, {})
     assert len(verdict.differences) == 50
     assert verdict.more == 10
 
@@ -175,7 +175,7 @@ def other_arguments(expected: JsonObject, actual: JsonObject) -> Result:
 def test_a_call_with_other_arguments_is_one_sentence(expected: JsonObject, actual: JsonObject, words: str):
     result = other_arguments(expected, actual)
     sentence = f"book: same tool, other arguments: {words}"
-    (shown,) = VerdictWriter(SHOWING, {}).verdict(result).differences
+    (shown,) = shown_verdict(result, SHOWING, {}).differences
     assert comparison(shown) == sentence
     assert SHOWING.explain(result.outcome) == f"no call matches ({sentence})"
     assert brief_reason(result.outcome, SHOWING) == sentence

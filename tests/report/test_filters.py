@@ -2,28 +2,20 @@
 
 from msgspec.structs import replace
 
-from tests.export.scorecards import call, call_result, failed, passed, shadow, trajectory, trajectory_result
+from tests.export.scorecards import call, failed, passed, shadow, trajectory, trajectory_result
 from tests.rows import each_row
-from toolgauge.model.outcomes import Errored, NotEvaluated, Result
+from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.kept import KeptTrajectory
-from toolgauge.report.trajectory_rows import Facets, Filters, facets
+from toolgauge.report.trajectory_rows import Filters
 
 BROKEN = Errored(error_type="ValueError", message="no number")
 NOTHING = NotEvaluated(reason="no_reference")
 
 
-def kept(*results: Result, number: int = 1, of: Trajectory | None = None) -> KeptTrajectory:
+def kept(*results: Result, of: Trajectory | None = None) -> Scorecard:
     calls = tuple(result.call for result in results if result.call is not None)
-    return KeptTrajectory(
-        id=str(number),
-        number=number,
-        trajectory=trajectory(*calls) if of is None else of,
-        results=results,
-        scored_at_ns=0,
-        size_bytes=0,
-    )
+    return Scorecard(trajectory=trajectory(*calls) if of is None else of, results=results, scored_at_ns=0)
 
 
 SHOP = replace(
@@ -89,35 +81,3 @@ def test_an_outcome_is_that_of_the_live_criteria(results: tuple[Result, ...], ex
         if Filters.of({"outcome": (outcome,)}).matches(kept(*results))
     ]
     assert " ".join(found) == expected
-
-
-def test_pages_follow_each_other_without_a_gap_while_others_come():
-    newest = [kept(number=number) for number in range(120, 0, -1)]
-    first = Filters().page_of(newest)
-    assert [one.number for one in first.kept] == list(range(120, 70, -1))
-    assert first.older == Filters(before=71)
-
-    newest.insert(0, kept(number=121))
-    second = Filters(before=71).page_of(newest)
-    assert [one.number for one in second.kept] == list(range(70, 20, -1))
-    assert second.older == Filters(before=21)
-    third = Filters(before=21).page_of(newest)
-    assert [one.number for one in third.kept] == list(range(20, 0, -1))
-    assert third.older is None
-    assert third.total == 121
-
-
-def test_the_choices_are_those_of_what_is_kept():
-    other = replace(SHOP, properties={**SHOP.properties, "gen_ai.response.model": "large-05"})
-    newest = [kept(trajectory_result(passed()), of=of) for of in (SHOP, other)]
-    assert facets([*newest, kept(call_result(failed()))]) == Facets(
-        services=("shop", "support"),
-        versions=("1.4.2",),
-        agents=("buyer", "refund-agent", "triage"),
-        tools=("issue_refund", "pay", "search"),
-        criteria=("refund-arguments", "refund-f1"),
-        scopes=("trace",),
-        # Not those in which no runs differ.
-        properties=("gen_ai.response.model=large-05", "gen_ai.response.model=large-06"),
-    )
-    assert facets([]) == Facets(services=(), versions=(), agents=(), tools=(), criteria=(), scopes=(), properties=())

@@ -16,8 +16,7 @@ from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored
 from toolgauge.model.trajectory import Message, Trajectory
 from toolgauge.report.findings import Report, Row, finding
 from toolgauge.report.json_objects import trajectory_object, verdict_objects
-from toolgauge.report.junit import junit
-from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.junit_and_sarif import junit
 from toolgauge.report.markdown import markdown
 from toolgauge.report.text import TextWriter
 from toolgauge.score.criterion import Criterion, NoReference
@@ -52,7 +51,7 @@ def page_of(found: Scorecard) -> str:
 def report(found: Scorecard) -> list[str]:
     """Return the lines of an answer to a coding agent."""
     scoring = Scoring(config=Config(), criteria=(CRITERION,), redactor=SHOWING)
-    return [*failure_report("runs", KeptTrajectory.of(found), scoring, criterion=None, call=None, other_failed=0)[1]]
+    return [*failure_report("runs", found, scoring, criterion=None, call=None, other_failed=0)[1]]
 
 
 def test_an_error_without_a_type_is_called_failed():

@@ -9,16 +9,16 @@ from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.json import Json
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import ToolCall, Trajectory
-from toolgauge.report.explanations import OriginWriter
+from toolgauge.report.explanations import origin_lines
 from toolgauge.score.origins.value_origin import value_chain
 
-WRITER = OriginWriter(Redactor(show_values=True))
+SHOWING = Redactor(show_values=True)
 SPEC = user("Cancel the order of Ann Lee, ann.lee@shop.test", 0)
 
 
-def lines(judged: Trajectory, writer: OriginWriter = WRITER) -> list[str]:
+def lines(judged: Trajectory, redactor: Redactor = SHOWING) -> list[str]:
     """Write where the values of the last call are from."""
-    return list(writer.lines(value_chain(judged, judged.calls[-1])))
+    return list(origin_lines(value_chain(judged, judged.calls[-1]), redactor))
 
 
 def call(name: str, arguments: Json, result: Json = None) -> ToolCall:
@@ -96,7 +96,7 @@ def test_arguments_that_cannot_be_read_have_no_origins():
 def test_hidden_values_and_secrets_are_not_shown():
     arguments: Json = {"order_id": "A-17", "api_key": "sesame-80412", "mail": "ann.lee@shop.test"}
     judged = shop(FOUND, LISTED, call("cancel_order", arguments))
-    hidden = "\n".join(lines(judged, OriginWriter(Redactor(show_values=False))))
+    hidden = "\n".join(lines(judged, Redactor(show_values=False)))
     assert not any(value in hidden for value in ("A-17", "ann.lee"))
     assert "`order_id` is from the result of call 2 `list_orders`" in hidden
     shown = "\n".join(lines(judged))

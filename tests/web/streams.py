@@ -2,17 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from html.parser import HTMLParser
 
 from tests.watch.support import Traffic
 from toolgauge.export.redact import Redactor
 from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
-from toolgauge.report.kept import TrajectoryStore
+from toolgauge.report.html import Templates
 from toolgauge.service.health import Health
 from toolgauge.watch.watcher import Watcher
-from toolgauge.web.pages import PageGroup, PageRequest, Pages, Running, Shown, Writing
+from toolgauge.web.pages import PageRequest, Running, Shown, Writing
+from toolgauge.web.trajectory_store import TrajectoryStore
+
+TEMPLATES = Templates("toolgauge.web")
 
 
 class AskedWatcher:
@@ -40,21 +42,15 @@ def shown(watcher: Watcher | None, *, trace_url: str | None = None, registry: Me
         loop=asyncio.get_running_loop(),
     )
     writing = Writing(redactor=Redactor(show_values=False), trace_url=trace_url)
-    return Shown(TrajectoryStore(100, 1 << 20), writing, running)
-
-
-@cache
-def pages() -> Pages:
-    """Read the templates once."""
-    return Pages()
+    return Shown(TrajectoryStore(100, 1 << 20), writing, running, templates=TEMPLATES)
 
 
 async def page(
-    make: Callable[[Pages, Shown], PageGroup], over: Shown, *path: str, query: Mapping[str, str] | None = None
+    show: Callable[[Shown, PageRequest], str | None], over: Shown, *path: str, query: Mapping[str, str] | None = None
 ) -> str | None:
     """Render a page in a thread, as the endpoint does."""
     asked = PageRequest(path=path, query={name: (value,) for name, value in (query or {}).items()})
-    return await asyncio.to_thread(make(pages(), over).routes()[f"/{path[0]}"], asked)
+    return await asyncio.to_thread(show, over, asked)
 
 
 _APART = ("td", "th", "br", "li", "dt", "dd", "p", "option")

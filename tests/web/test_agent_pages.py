@@ -5,14 +5,14 @@ from tests.report.test_catalogue import HOSTILE, changed, run, tool
 from tests.watch.support import START, Traffic, watcher
 from tests.web.streams import Parsed, page, shown
 from toolgauge.web.pages import Shown, agent_id
-from toolgauge.web.stream_pages import StreamPages, stream_id
-from toolgauge.web.trajectory_pages import AgentPages
+from toolgauge.web.stream_pages import stream_id, streams
+from toolgauge.web.trajectory_pages import agents
 
 TRIAGE = agent_id("support", None, "triage")
 
 
-async def agents(over: Shown, *path: str) -> Parsed:
-    html = await page(AgentPages, over, "agents", *path)
+async def agents_page(over: Shown, *path: str) -> Parsed:
+    html = await page(agents, over, "agents", *path)
     assert html is not None
     return Parsed(html)
 
@@ -22,7 +22,7 @@ async def test_an_agent_has_its_values_tools_and_links() -> None:
     over.catalogue.add(run(tool(), version="1.0"))
     over.catalogue.add(run(tool(error="timeout"), at=60, model="large-06", version="1.0"))
     over.catalogue.tools_changed([changed()])
-    found = await agents(over, TRIAGE)
+    found = await agents_page(over, TRIAGE)
     assert "gen_ai.response.model large-05 1 11-14 22:13:20 11-14 22:13:20" in found.words
     assert "gen_ai.response.model large-06 1 11-14 22:14:20 11-14 22:14:20" in found.words
     assert "find_order 2 1 1.0 s 1.0 s breaking at $.parameters.required, 11-14 22:13:25" in found.words
@@ -34,8 +34,8 @@ async def test_an_agent_has_its_values_tools_and_links() -> None:
 async def test_hostile_names_stay_text() -> None:
     over = shown(None)
     over.catalogue.add(run(tool(HOSTILE, agent=HOSTILE), agent=HOSTILE, service=HOSTILE, properties={TEXT: TEXT}))
-    assert "\u202e" not in (await agents(over)).text
-    found = await agents(over, agent_id(HOSTILE, None, HOSTILE))
+    assert "\u202e" not in (await agents_page(over)).text
+    found = await agents_page(over, agent_id(HOSTILE, None, HOSTILE))
     assert (found.count("img"), found.count("script")) == (0, 1)
     assert "<img src=x onerror=1>" in found.text
 
@@ -50,7 +50,7 @@ async def test_changes_of_an_agent_are_marked_in_the_chart_of_its_stream() -> No
     over.catalogue.tools_changed(
         [changed(agent="refund-agent", time_ns=START + 200 * 10**9), changed(agent="refund-agent", tool="other")]
     )
-    html = await page(StreamPages, over, "streams", stream_id(stream))
+    html = await page(streams, over, "streams", stream_id(stream))
     assert html is not None
     assert "gen_ai.response.model large-06, first seen 2023-11-14 22:15:00 UTC" in html
     assert "find_order breaking, first seen 2023-11-14 22:16:40 UTC" in html

@@ -20,7 +20,7 @@ from toolgauge.model.trajectory import SpanSource, Trajectory
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
 from toolgauge.report.producer_advice import advice
 from toolgauge.service.pipeline_factory import offline_pipeline
-from toolgauge.web.health_pages import GapPages
+from toolgauge.web.health_pages import not_evaluated
 from toolgauge.web.pages import Shown
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -33,7 +33,7 @@ def closed(paths: list[str]) -> Iterator[Trajectory]:
 
 
 async def read_page(over: Shown) -> Parsed:
-    html = await page(GapPages, over, "not-evaluated")
+    html = await page(not_evaluated, over, "not-evaluated")
     assert html is not None
     return Parsed(html)
 
@@ -62,10 +62,10 @@ def test_the_page_and_the_doctor_agree_on_recorded_traffic(folder: str, scenario
         for missing in each.missing
     }
     by_page = {
-        (each.service, each.scope, f"no {missing.name}", one.remedy.how)
+        (each.producer.service, each.producer.scope, f"no {missing.name}", remedy.how)
         for each in advice(closed(paths))
-        for one in each.advice
-        for missing in one.missing
+        for remedy, group in each.missing.items()
+        for missing in group
     }
     assert by_page == by_doctor
 

@@ -10,7 +10,7 @@ from toolgauge.export.settings import MetricsSettings
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.selfmetrics import SelfMetrics, drop_reason
 from toolgauge.service.health import ComponentHealth, Phase
-from toolgauge.web.health_pages import _PROBLEMS, Books, Figures, HealthPages, books, problems
+from toolgauge.web.health_pages import _PROBLEMS, Books, Figures, books, health, problems
 from toolgauge.web.pages import Shown
 
 # pyright: reportPrivateUsage=false
@@ -19,8 +19,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 FINE = ComponentHealth(status="StatusOK", since_ns=1)
 
 
-async def health(over: Shown) -> Parsed:
-    html = await page(HealthPages, over, "health")
+async def health_page(over: Shown) -> Parsed:
+    html = await page(health, over, "health")
     assert html is not None
     return Parsed(html)
 
@@ -119,7 +119,7 @@ def over(components: Mapping[str, ComponentHealth], phase: Phase = "running") ->
 
 async def test_the_page_names_what_is_in_trouble_since_when_and_why() -> None:
     away = ComponentHealth(status="StatusRecoverableError", since_ns=1_700_000_000_000_000_000, error="<b>refused</b>")
-    found = await health(over({"receiver:otlp/grpc": FINE, "exporter:otlp": away}))
+    found = await health_page(over({"receiver:otlp/grpc": FINE, "exporter:otlp": away}))
     assert "in trouble exporter:otlp" in found.words
     assert "otlp ! in trouble 0 B of 64.0 MiB 0 11-14 22:13:20 <b>refused</b>" in found.words
     assert "they balance" in found.words

@@ -3,8 +3,10 @@
 import re
 
 from tests.rows import each_row
+from toolgauge.export.redact import Redactor
 from toolgauge.report.html import static_file, visible
-from toolgauge.web.pages import Pages
+from toolgauge.web.pages import Shown, Writing
+from toolgauge.web.trajectory_store import TrajectoryStore
 
 
 @each_row(
@@ -23,7 +25,9 @@ def test_characters_that_act_are_written_as_escapes(text: str, shown: str) -> No
 
 
 def test_page_refers_only_to_files_that_are_there() -> None:
-    html = Pages().page("base.html", section="trajectories", title="Trajectories")
+    html = Shown(TrajectoryStore(1, 1), Writing(redactor=Redactor(show_values=True), trace_url=None)).page(
+        "base.html", section="trajectories", title="Trajectories"
+    )
     names = re.findall(r'(?:src|href)="/static/([^"]+)"', html)
     assert sorted(names) == ["icon.svg", "toolgauge.css", "toolgauge.js"]
     assert all(static_file(name) for name in names)

@@ -10,7 +10,7 @@ from tests.web.streams import Parsed, page, shown, worse_release
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Stream
 from toolgauge.web.pages import Shown
-from toolgauge.web.stream_pages import StreamPages, ack_command, stream_id
+from toolgauge.web.stream_pages import ack_command, stream_id, streams
 
 STREAM = Stream(
     service="support",
@@ -24,13 +24,13 @@ STREAM = Stream(
 
 
 async def overview(over: Shown, **query: str) -> Parsed:
-    html = await page(StreamPages, over, "streams", query=query)
+    html = await page(streams, over, "streams", query=query)
     assert html is not None
     return Parsed(html)
 
 
 async def one(over: Shown, stream: Stream, **query: str) -> Parsed:
-    html = await page(StreamPages, over, "streams", stream_id(stream), query=query)
+    html = await page(streams, over, "streams", stream_id(stream), query=query)
     assert html is not None
     return Parsed(html)
 

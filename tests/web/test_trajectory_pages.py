@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tests.export.scorecards import call, call_result, failed, passed, scorecard, trajectory, trajectory_result
 from tests.web.html_reader import Html
-from tests.web.streams import pages
+from tests.web.streams import TEMPLATES
 from toolgauge.export.redact import Redactor
 from toolgauge.model.content import Recorded, Unparsed
 from toolgauge.model.observations import CallError, ToolDefinition
@@ -18,11 +18,12 @@ from toolgauge.model.outcomes import Difference, NotEvaluated, Scorecard, Scored
 from toolgauge.model.records import VERSION
 from toolgauge.model.trajectory import CallState, Message, ToolCall
 from toolgauge.recordings.recorded_requests import find_files, read, scorecards
-from toolgauge.report.kept import TrajectoryStore
+from toolgauge.report.trajectory_rows import Filters
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline
 from toolgauge.web.pages import PageRequest, Shown, Writing
-from toolgauge.web.trajectory_pages import TrajectoryPages
+from toolgauge.web.trajectory_pages import options, overview, trajectories
+from toolgauge.web.trajectory_store import TrajectoryStore
 
 DEMO = Path(__file__).parents[2] / "src/toolgauge/demo"
 # A refund of 42.50 where 40 was expected, in the recorded traffic of the demo.
@@ -66,10 +67,10 @@ def page(
     for card in cards:
         store.add(card)
     writing = Writing(redactor=Redactor(show_values=show_values), trace_url=trace_url)
-    routes = TrajectoryPages(pages(), Shown(store, writing)).routes()
+    shown = Shown(store, writing, templates=TEMPLATES)
     parts = tuple(part for part in path.split("/") if part)
     asked = PageRequest(path=parts, query={name: (value,) for name, value in query.items()})
-    html = routes["/" + "".join(parts[:1])](asked)
+    html = trajectories(shown, asked) if parts else overview(shown, asked)
     assert html is not None
     # As it is sent.
     html.encode()
@@ -210,3 +211,46 @@ def test_failing_call_has_the_origins_of_its_values():
     assert fine
     for card in fine:
         assert "origin of values" not in Html(page(card, path=f"/trajectories/{card.trajectory.trace_id}")).text
+
+
+def test_pages_of_the_list_follow_each_other_without_a_gap_while_others_come():
+    store = TrajectoryStore(200, 1 << 34)
+    shown = Shown(store, Writing(redactor=Redactor(show_values=True), trace_url=None), templates=TEMPLATES)
+
+    def add(number: int) -> None:
+        store.add(scorecard(trajectory_result(passed()), of=replace(trajectory(call()), trace_id=f"{number:032x}")))
+
+    def listed(before: str) -> tuple[list[int], str | None]:
+        html = trajectories(shown, PageRequest(path=("trajectories",), query={"before": (before,)}))
+        older = re.search(r"before=(\d+)\">Older", html or "")
+        return [int(found, 16) for found in re.findall(r"/trajectories/(\w{32})", html or "")], older and older[1]
+
+    for number in range(1, 121):
+        add(number)
+    assert listed("") == ([*range(120, 70, -1)], "71")
+    add(121)
+    assert listed("71") == ([*range(70, 20, -1)], "21")
+    assert listed("21") == ([*range(20, 0, -1)], None)
+
+
+def test_the_choices_of_the_filters_are_the_values_of_the_trajectories():
+    shop = replace(
+        trajectory(call("search"), call("pay")),
+        service="shop",
+        agents=("buyer",),
+        resource={VERSION: "1.4.2"},
+        properties={"gen_ai.response.model": "large-06", "gen_ai.request.temperature": "0"},
+    )
+    other = replace(shop, properties={**shop.properties, "gen_ai.response.model": "large-05"})
+    cards = [scorecard(trajectory_result(passed()), of=of) for of in (shop, other)]
+    found = options(Filters(), [*cards, scorecard(call_result(failed()), of=trajectory(call()))])
+    assert {name: values for name, _, _, values in found} == {
+        "service": ["shop", "support"],
+        "version": ["1.4.2"],
+        "agent": ["buyer", "refund-agent", "triage"],
+        "tool": ["issue_refund", "pay", "search"],
+        "criterion": ["refund-arguments", "refund-f1"],
+        "scope": ["trace"],
+        # Runs do not differ in the temperature.
+        "run_property": ["gen_ai.response.model=large-05", "gen_ai.response.model=large-06"],
+    }

@@ -17,10 +17,10 @@ from toolgauge.model.notices import Notice
 from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.regressions import Arm, Regression, ToolDefinitionChange
-from toolgauge.report.kept import TrajectoryStore
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.workers.worker_observations import Observations, Viewers, WorkerObserver, trajectories_of
 from toolgauge.watch.watcher import Watcher
+from toolgauge.web.trajectory_store import TrajectoryStore
 
 WORKERS = 2
 FRAMEWORKS = ("openai-agents", "google-adk", "pydantic-ai", "traceloop-langgraph")

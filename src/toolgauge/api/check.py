@@ -17,7 +17,7 @@ from toolgauge.model.delivery import Signal
 from toolgauge.model.errors import RecordingError
 from toolgauge.otlp.request import newest_time_ns
 from toolgauge.recordings.recorded_requests import RecordedRequest, find_files, read, scorecards
-from toolgauge.report.explanations import VerdictWriter
+from toolgauge.report.explanations import shown_verdict
 from toolgauge.report.trajectory_view import TrajectoryWriter
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor
@@ -100,14 +100,14 @@ def check(
     )
     shows = loaded.redact.values == "show" or "values" not in loaded.redact.model_fields_set
     redacting, pass_at = redactor(loaded, show_values=shows), {one.revision: one.pass_at for one in made}
-    writer, notebook = VerdictWriter(redacting, pass_at), NotebookWriter(TrajectoryWriter(redacting, pass_at))
+    notebook = NotebookWriter(TrajectoryWriter(redacting, pass_at))
     default = {one.name for one in made if one.is_default}
     trajectories = tuple(
         EvaluatedTrajectory(
             trajectory=scorecard.trajectory,
             writer=notebook,
             results=tuple(
-                CriterionResult.of(writer.verdict(one), is_default=one.criterion in default)
+                CriterionResult.of(shown_verdict(one, redacting, pass_at), is_default=one.criterion in default)
                 for one in scorecard.results
             ),
         )

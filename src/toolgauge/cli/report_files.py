@@ -12,9 +12,8 @@ from toolgauge.config.model import Config, backends
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.report.findings import Report, Row
-from toolgauge.report.junit import junit
+from toolgauge.report.junit_and_sarif import junit, sarif
 from toolgauge.report.markdown import annotations, markdown
-from toolgauge.report.sarif import sarif
 from toolgauge.report.streams import annotate, echo, has_bar, redraw
 from toolgauge.report.terminal import printable
 from toolgauge.score.criterion import Criterion
@@ -85,7 +84,7 @@ def score_tables(to: Sequence[str], config: Config, lost: list[str]) -> Generato
     if not chosen:
         yield lambda _scorecard: None
         return
-    from toolgauge.service.score_backlog import ScoreBacklog
+    from toolgauge.service.destinations import ScoreBacklog
 
     waits = has_bar()
     with ScoreBacklog(

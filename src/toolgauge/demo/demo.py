@@ -1,6 +1,7 @@
 """The demo: recorded traffic of several frameworks through a real pipeline, over loopback ports that the system picks.
 
-Then comes a release with a healthy agent and a worse one, until `toolgauge.regression` arrives at the destination.
+A release with a healthy agent and a worse one follows, until `toolgauge.regression` arrives at the destination. Each phase
+and the summary fit a screen of 24 lines of 80 columns: one line a run, and one for each failure.
 """
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
@@ -11,41 +12,39 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
 import aiohttp
 import grpc.aio
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from toolgauge.config.model import Web
 from toolgauge.demo.drawing import EXPORT, HEALTHY, WORSE, Recording, Release, drawn, moved_to, recordings, spans
-from toolgauge.demo.lines import (
-    SCREEN_WIDTH,
-    DemoDestination,
-    books_lines,
-    example_lines,
-    heading,
-    run_lines,
-    summary_lines,
-)
 from toolgauge.export.redact import Redactor
+from toolgauge.export.regression_events import EVENT_NAME as REGRESSION
+from toolgauge.model.delivery import Accepted, Answer, Signal
 from toolgauge.model.errors import StartError
 from toolgauge.model.metrics import MetricRegistry
-from toolgauge.model.outcomes import Scorecard
+from toolgauge.model.outcomes import NotEvaluated, OutcomeWord, Reason, Result, Scorecard, outcome_word
 from toolgauge.net.listen import check_endpoints
 from toolgauge.otlp.envelope import count_items
 from toolgauge.pipeline.stages import ObservedSink
 from toolgauge.receive.grpc import GrpcReceiver
 from toolgauge.receive.settings import GrpcSettings
-from toolgauge.report.terminal import PLAIN, Style, counted, printable
+from toolgauge.report.explanations import brief_reason, failures
+from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, printable, shortened
 from toolgauge.selfmetrics import SelfMetrics
 from toolgauge.service.criteria_factory import load_for_replay
 from toolgauge.service.process import handle_stop_signals
-from toolgauge.service.serve import make_service
 from toolgauge.service.service import Service
 from toolgauge.web.view import WebView
 
@@ -62,7 +61,7 @@ _FIRST = (
     ("pydantic-ai", "unknown_tool"),
     ("openinference-langgraph", "error"),
 )
-# Of the release: conversations, their pace, and the agent whose runs are drawn, those that list orders twice as often.
+# Of the release: conversations, their pace, and the agent whose runs are drawn, runs that list orders twice as often.
 _SEED = 8
 _HEALTHY, _MOST_WORSE, _PER_SECOND = 180, 150, 30
 _LONGEST_WAIT_S = 4.0
@@ -84,14 +83,51 @@ Refunds then name orders that no result has shown.
 """
 # Each takes three lines of the screen.
 _MOST_ALARMS = 3
+_OURS, _OWN_SCOPE = "toolgauge.", "toolgauge"
+SCREEN_WIDTH = 80
+_MAX_ORIGIN, _MAX_NAME = 36, 40
+_ALARM = "ALARM"
+_WORDS: Mapping[OutcomeWord, str] = {"pass": "pass", "fail": "FAIL", "not_evaluated": "not evaluated", "error": "ERROR"}
 
 
-def _command() -> str:
-    """Return this command as it was called: an environment need not be on the search path."""
-    called = Path(sys.argv[0])
-    if called.name != "toolgauge" or shutil.which("toolgauge") == str(called.absolute()):
-        return "toolgauge"
-    return str(called)
+class DemoDestination:
+    """A `model.delivery.Consumer` at the far end of the pipeline."""
+
+    def __init__(self) -> None:
+        self.spans = 0
+        self.annotated: list[Span] = []
+        self.scorecards: list[Span] = []
+        self.events: Counter[str] = Counter()
+        self.regressions: list[LogRecord] = []
+        self.metrics: set[str] = set()
+
+    async def consume(self, signal: Signal, body: bytes, sender: str | None) -> Answer:
+        """Take one request."""
+        del sender
+        match signal:
+            case "traces":
+                for group in ExportTraceServiceRequest.FromString(body).resource_spans:
+                    for scope in group.scope_spans:
+                        if scope.scope.name == _OWN_SCOPE:
+                            self.scorecards.extend(scope.spans)
+                            continue
+                        self.spans += len(scope.spans)
+                        self.annotated.extend(
+                            span for span in scope.spans if any(each.key.startswith(_OURS) for each in span.attributes)
+                        )
+            case "logs":
+                for logs in ExportLogsServiceRequest.FromString(body).resource_logs:
+                    for records in logs.scope_logs:
+                        self.events.update(record.event_name for record in records.log_records)
+                        began = (each for each in records.log_records if _text(each, f"{REGRESSION}.phase") == "began")
+                        self.regressions.extend(began)
+            case "metrics":
+                for metrics in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                    for scoped in metrics.scope_metrics:
+                        self.metrics.update(metric.name for metric in scoped.metrics)
+            case "scores":
+                """Go to backends alone."""
+        return Accepted()
 
 
 async def run(print_line: Callable[[str], None], *, regression: bool, stay: bool = False, style: Style = PLAIN) -> None:
@@ -152,12 +188,12 @@ def _service(destination_port: int, seen: list[Scorecard], view: WebView | None)
         config, criteria = load_for_replay((), overrides, (str(criteria_file),), {})
 
     shows = [seen.append] if view is None else [seen.append, view.show]
-    return make_service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
+    return Service(config, criteria, observing=lambda sink: ObservedSink(sink, *shows))
 
 
 @dataclass(frozen=True, slots=True)
 class _Demo:
-    """The running parts. `seen` collects scorecards, `arrivals` has what came out at the far end."""
+    """The running parts. `seen` collects scorecards, `arrivals` is the destination."""
 
     service: Service
     arrivals: DemoDestination
@@ -179,7 +215,7 @@ class _Demo:
         self._print(filter(None, (address,)))
         self._print((*heading("Runs and their scores", style), _CRITERIA))
         await self._send_and_score(sent)
-        # What a release adds is drawn from the recordings: the summary is about these.
+        # The summary is about the recordings, not about the release drawn from them.
         closed = {scorecard.trajectory.trace_id: scorecard for scorecard in self.seen}
         judged = tuple(closed[trace_id] for trace_id in _origins(sent) if trace_id in closed)
         sent_spans = sum(count_items(body) for recording in sent for body in recording.requests)
@@ -187,9 +223,12 @@ class _Demo:
         self._print((*books_lines(self.arrivals, sent_spans), *example_lines(self.arrivals)))
         regressions = await self._show_release(recorded) if regression else ()
         self._print((*heading("Summary", style), *summary_lines(judged, _SHOWN, regressions, style)))
+        # The command as it was called: an environment need not be on the search path.
+        called = Path(sys.argv[0])
+        is_found = called.name != "toolgauge" or shutil.which("toolgauge") == str(called.absolute())
         self.print_line("\nWhat to do next:")
         for words, purpose in (*((_STAY,) if view is None else ()), *_NEXT):
-            self.print_line(f"  {_command()} {words:<16}{purpose}")
+            self.print_line(f"  {'toolgauge' if is_found else called} {words:<16}{purpose}")
         if view is not None:
             interrupted = asyncio.Event()
             handle_stop_signals(interrupted.set)
@@ -324,3 +363,107 @@ def _regression_lines(regressions: Sequence[LogRecord], style: Style, web_url: s
             yield f"  worst: {style.link(trace_id, f'{web_url}/trajectories/{trace_id}' if web_url else '')}"
     if len(regressions) > _MOST_ALARMS:
         yield f"and {len(regressions) - _MOST_ALARMS} more, in the summary"
+
+
+def heading(text: str, style: Style = PLAIN) -> Iterator[str]:
+    """Begin a part of the output."""
+    yield from ("", style.head(text), style.aside("=" * len(text)))
+
+
+def run_lines(
+    scorecard: Scorecard, origin: str, redactor: Redactor, style: Style = PLAIN, url: str = ""
+) -> Iterator[str]:
+    """Show a run by its results. `origin` names the framework that made it; `url` is the address of its page, a link on a terminal."""
+    name = style.head(shortened(origin, _MAX_ORIGIN))
+    calls = counted(len(scorecard.trajectory.calls), "call")
+    yield f"{style.link(name, url) if style.colour else name}: {calls}; {_counts([scorecard], style)}"
+    failed = list(_failure_lines([scorecard], redactor, style))
+    yield from failed
+    if failed and url and not style.colour:
+        yield f"  {printable(url)}"
+
+
+def _counts(scorecards: Iterable[Scorecard], style: Style) -> str:
+    """Count results by outcome."""
+    words = Counter(outcome_word(result.outcome) for card in scorecards for result in card.results)
+    return ", ".join(
+        outcome_styled(style, word, f"{words[word]} {shown}") for word, shown in _WORDS.items() if words[word]
+    )
+
+
+def _failure_lines(scorecards: Iterable[Scorecard], redactor: Redactor, style: Style) -> Iterator[str]:
+    """Show failures, each on a line of the screen."""
+    for result in (result for scorecard in scorecards for result in failures(scorecard.results)):
+        reason = f"{result.criterion}: {brief_reason(result.outcome, redactor)}"
+        yield _marked(style, _WORDS[outcome_word(result.outcome)], reason)
+
+
+def _marked(style: Style, mark: str, text: str) -> str:
+    """Write a text on a line of the screen, behind a mark."""
+    return f"  {style.bad(mark)}  {shortened(text, SCREEN_WIDTH - len(mark) - 4)}"
+
+
+def summary_lines(
+    scorecards: Sequence[Scorecard], redactor: Redactor, regressions: Sequence[LogRecord], style: Style = PLAIN
+) -> Iterator[str]:
+    """Sum up the demo: each count is followed by its items, unevaluated results by reason."""
+    calls = counted(sum(len(card.trajectory.calls) for card in scorecards), "tool call")
+    yield f"{counted(len(scorecards), 'run')} with {calls}; results: {_counts(scorecards, style)}"
+    yield from _failure_lines(scorecards, redactor, style)
+    unseen: dict[Reason, list[Result]] = {}
+    for result in (result for scorecard in scorecards for result in scorecard.results):
+        if isinstance(result.outcome, NotEvaluated):
+            unseen.setdefault(result.outcome.reason, []).append(result)
+    if unseen:
+        yield "not evaluated, by reason:"
+    for reason, (first, *others) in sorted(unseen.items(), key=lambda found: -len(found[1])):
+        example = f"{first.criterion}: {brief_reason(first.outcome, redactor)}"
+        yield shortened(f"  {len(others) + 1:>2} {reason}, as {example}", SCREEN_WIDTH)
+    if regressions:
+        yield f"{counted(len(regressions), 'alarm')} (in Prometheus the alert ToolgaugeQualityRegression):"
+    for record in regressions:
+        values = {each.key: each.value for each in record.attributes}
+        baseline, current = (
+            f"{values[f'toolgauge.regression.{name}'].double_value:.2f}" for name in ("baseline", "current")
+        )
+        criterion, tool = (_text(record, f"gen_ai.{name}.name") for name in ("evaluation", "tool"))
+        yield _marked(style, _ALARM, f"{criterion} of {tool or 'all tools'} fell from {baseline} to {current}")
+
+
+def books_lines(arrivals: DemoDestination, sent_spans: int) -> Iterator[str]:
+    """Count the spans, events and metrics at the destination."""
+    yield f"{sent_spans} spans were sent and {arrivals.spans} arrived, {len(arrivals.annotated)} of them with scores as attributes;"
+    events = sum(arrivals.events.values())
+    yield f"besides them {len(arrivals.scorecards)} scorecard spans, {events} evaluation events, {len(arrivals.metrics)} metrics by OTLP push."
+
+
+def example_lines(arrivals: DemoDestination) -> Iterator[str]:
+    """Show the attributes that one tool span was given, and the size of its scorecard span."""
+    # The scorecard with the largest share of failures among its judged calls.
+    if not arrivals.scorecards:
+        return
+    worst = max(
+        arrivals.scorecards,
+        key=lambda card: (
+            sum(_text(event, "toolgauge.outcome") == "fail" for event in card.events) / max(1, len(card.events))
+        ),
+    )
+    linked = {(worst.trace_id, link.span_id) for link in worst.links}
+    annotated = next((span for span in arrivals.annotated if (span.trace_id, span.span_id) in linked), None)
+    if annotated is None:
+        return
+    yield ""
+    yield f"What the span `{shortened(annotated.name, _MAX_NAME)}` was given:"
+    for attribute in annotated.attributes:
+        if attribute.key.startswith(_OURS):
+            yield shortened(f"  {attribute.key} = {_value(attribute.value)}", SCREEN_WIDTH)
+    yield f"The span `{worst.name}` of its trace sums the run up in {len(worst.attributes)} attributes."
+
+
+def _text(holder: Span.Event | LogRecord, key: str) -> str:
+    return next((_value(attribute.value) for attribute in holder.attributes if attribute.key == key), "")
+
+
+def _value(value: AnyValue) -> str:
+    kind = value.WhichOneof("value")
+    return printable(str(getattr(value, kind))) if kind else ""

@@ -13,12 +13,11 @@ from typing import Annotated, Literal
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolgauge.authoring.documents import document
+from toolgauge.authoring.documents import criteria_lines, document
 from toolgauge.authoring.evidence import Requirements
 from toolgauge.authoring.labels import read_labels
-from toolgauge.authoring.learner import Options, Wanted, learn_recording
-from toolgauge.authoring.reference_text import criteria_lines
-from toolgauge.authoring.tasks import Choice, Counted, choose_runs
+from toolgauge.authoring.learner import Wanted, learn_recording
+from toolgauge.authoring.runs import Choice, choose_runs
 from toolgauge.config.model import Config
 from toolgauge.config.problems import suggestion
 from toolgauge.mcp_server.plain_text import as_json, cut, joined, within_room
@@ -28,7 +27,6 @@ from toolgauge.mcp_server.scored_recordings import (
     MAX_TRAJECTORIES,
     ScoredRecording,
     ScoredRecordings,
-    Scoring,
     ScoringFiles,
     Work,
     scored_requests,
@@ -36,18 +34,18 @@ from toolgauge.mcp_server.scored_recordings import (
 from toolgauge.model.errors import ConfigError, RecordingError
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.recordings.comparison import BASE, FILTERED, NEW, compare, set_beside
+from toolgauge.recordings.comparison import BASE, FILTERED, NEW, Question, Verdict, compare, set_beside
 from toolgauge.recordings.comparison import Filters as StreamFilters
 from toolgauge.recordings.comparison_tables import comparison_object, conclusion, table_lines
 from toolgauge.recordings.conversation_means import Observations
 from toolgauge.recordings.doctor import Doctor, diagnosis_lines, diagnosis_object
 from toolgauge.recordings.producer_counts import Tally
 from toolgauge.recordings.recorded_requests import scorecards
-from toolgauge.recordings.verdict import Question, Verdict
-from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.explanations import live_outcome
 from toolgauge.report.terminal import counted, printable
 from toolgauge.report.trajectory_rows import MAX_TEXT, Filters
 from toolgauge.service.pipeline_factory import offline_pipeline
+from toolgauge.web.trajectory_store import KeptTrajectory
 
 _RECORDING = (
     "A recording as `list_recordings` names it: a file, or a directory. Default: all that the server was started with."
@@ -141,6 +139,11 @@ class DiagnoseRecording(_AboutRecording):
 _MAX_NAMED = 5
 _MAX_UNREAD = 20
 _ID = 120
+# The most YAML in one answer.
+MAX_YAML = 20_000
+_ENTRY = "\n  - name: "
+_MAX_STREAMS = 40
+_WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
 
 
 def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None:
@@ -157,7 +160,7 @@ def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None
         if len(meant) == 1:
             return meant[0]
         if meant:
-            named = ", ".join(f"`{one.id}` ({one.outcome})" for one in meant[:_MAX_NAMED])
+            named = ", ".join(f"`{one.id}` ({live_outcome(one.results)})" for one in meant[:_MAX_NAMED])
             message = f"`{cut(wanted, _ID)}` matches {len(meant)} trajectories"
             raise RecordingError(message, hint=f"name one of them: {named}")
     return None
@@ -165,124 +168,6 @@ def trajectory_of(scored: ScoredRecording, wanted: str) -> KeptTrajectory | None
 
 def _begins(trajectory: Trajectory, asked: str) -> bool:
     return trajectory.trace_id.startswith(asked) or (trajectory.conversation_id or "").lower().startswith(asked)
-
-
-# So much YAML is in one answer.
-MAX_YAML = 20_000
-_ENTRY = "\n  - name: "
-_MAX_STREAMS = 40
-_WORST_FIRST: Mapping[Verdict, int] = {"worse": 0, "not_enough_data": 1, "better": 2, "no_difference_seen": 3}
-
-
-def learned(
-    files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, labels: Path | None, min_runs: int
-) -> tuple[JsonObject, list[str]]:
-    """Learn criteria from usual runs, as `toolgauge learn` does."""
-    wanted = Wanted(labels=None if labels is None else read_labels(labels))
-    learner = learn_recording(work.requests(files), wanted, scoring.load().config)
-    if not learner.calls:
-        why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
-        raise RecordingError(why, hint="`diagnose_recording` shows the reason")
-    found = learner.result(Options(requirements=Requirements(runs=min_runs)))
-    notes = [
-        f"{summary.service or '(no service name)'}: {summary.runs} runs, {summary.calls} calls, "
-        f"{counted(summary.criteria, 'criterion', 'criteria')}"
-        for summary in found.services
-    ]
-    notes.append(f"contracts of {counted(len(found.contracts), 'tool')}")
-    if not found.count:
-        notes.append(f"no rule has enough evidence: record more, or lower `min_runs` ({min_runs})")
-        return _bounded("", notes)
-    # A file is cut between criteria: contracts without room are left out.
-    text = found.text if len(found.text) <= MAX_YAML else found.criteria_text
-    return _bounded(text, [*notes, "learned from what is there: review it, as what was usual may be wrong"])
-
-
-def expected(
-    files: tuple[str, ...], scoring: ScoringFiles, work: Work, *, passed: Sequence[str]
-) -> tuple[JsonObject, list[str]]:
-    """Make the calls of these runs the reference, as `toolgauge expect --trace` does."""
-    choice = Choice(scope="trace", traces=tuple(trace.lower() for trace in passed))
-    whole = scoring.load_for_runs(choice.scope)
-    if not whole.redactor.shows_values:
-        raise ConfigError(
-            "a reference is made of the values of a run, and values are hidden",
-            hint="the person who runs this server shows them with `toolgauge mcp --set redact.values=show`, or calls "
-            "`toolgauge expect`; without `passed`, criteria are learned that hold no values",
-        )
-    counting = Counted()
-    chooser = choose_runs(work.requests(files), choice, counting, whole.config, whole.criteria)
-    found = document(
-        chooser.tasks(), tools=counting.tools, case_key=counting.case_key, is_promoted=False, is_one_criterion=False
-    )
-    notes = [f"left out: {line}" for line in chooser.left_out]
-    notes.append("calls that change state are expected; comments name what was left free, and why")
-    return _bounded("".join(f"{line}\n" for line in criteria_lines(found, None)), notes)
-
-
-def _bounded(text: str, notes: list[str]) -> tuple[JsonObject, list[str]]:
-    """Cut the text between two criteria, so that the rest is a whole file."""
-    total = text.count(_ENTRY)
-    if len(text) > MAX_YAML:
-        end = text.rfind(_ENTRY, 0, MAX_YAML)
-        text = text[: end + 1] if end > 0 else ""
-    kept = text.count(_ENTRY)
-    lines = [*notes, f"{counted(kept, 'criterion', 'criteria')}:" if text else "no criteria"]
-    if total > kept:
-        lines.append(f"{total - kept} more have no room here: `toolgauge learn FILE -o envelope.yaml` has all")
-    return {"yaml": text, "criteria": kept, "more_criteria": total - kept, "notes": [*notes]}, lines
-
-
-def diagnose(name: str, files: tuple[str, ...], work: Work) -> tuple[JsonObject, Sequence[str]]:
-    """Diagnose a recording as `toolgauge doctor` does; return the answer and lines for it."""
-    tally = Tally()
-    doctor = Doctor(tally)
-    for scorecard in scorecards(tally.counted(work.requests(files)), offline_pipeline(Config(), (), tally.recognizer)):
-        doctor.add(scorecard.trajectory)
-    # Those with problems first, as many as there is room for.
-    found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
-    producers = list(within_room(map(diagnosis_object, found)))
-    shown = found[: len(producers)]
-    none = f"nothing recognised: none of {tally.records} spans and log records is of an agent"
-    split = f"{doctor.split} of {doctor.with_calls} trajectories lack some spans, and are not evaluated as a whole"
-    problems = (
-        (not found, f"{none}, or no dialect knows its form"),
-        (doctor.split, split),
-        (tally.undecodable, f"{tally.undecodable} spans and log records cannot be decoded"),
-        (tally.dialect_errors, f"a dialect failed on {tally.dialect_errors} records"),
-    )
-    notes = [text for is_so, text in problems if is_so]
-    answer: JsonObject = {"recording": name, "producers": [*producers], "more_producers": len(found) - len(shown)}
-    return {**answer, "notes": [*notes]}, [*(line for one in shown for line in diagnosis_lines(one)), *notes]
-
-
-def compare_recordings(
-    recordings: ScoredRecordings,
-    baseline: tuple[str, ...],
-    candidate: tuple[str, ...],
-    scoring: Scoring,
-    work: Work,
-    question: Question,
-    filters: StreamFilters,
-) -> tuple[JsonObject, Sequence[str]]:
-    """Compare two recordings as `toolgauge compare` does; return the answer and lines for it."""
-    observations = Observations()
-    for files, version in ((baseline, BASE), (candidate, NEW)):
-        for scorecard in recordings.results(files, scoring, work):
-            observations.add(scorecard, version)
-    observed, versions, without = set_beside(observations)
-    compared = compare(observed, versions, filters, question)
-    notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in without]
-    # The worst first.
-    ordered = sorted(compared.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.pairing.decides))
-    answer = comparison_object(replace(compared, streams=tuple(ordered[:_MAX_STREAMS])))
-    words: list[Json] = [*conclusion(compared)]
-    shown: JsonObject = {"conclusion": words[:_MAX_STREAMS], "notes": [*notes]}
-    answer |= {"more_streams": len(ordered[_MAX_STREAMS:]), **shown}
-    # Of single tools, those that differ.
-    decisive = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
-    table = table_lines(replace(compared, streams=tuple(decisive)))
-    return answer, [*conclusion(compared), *notes, *table]
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -342,18 +227,26 @@ class Answers:
         return _answer(lines, answer, work, scored.scoring.redactor.masked)
 
     def comparison(self, question: CompareRecordings, work: Work) -> Answer:
-        """Compare two recordings."""
+        """Compare two recordings as `toolgauge compare` does."""
+        observations = Observations()
         with self._lock:
-            answer, lines = compare_recordings(
-                self._recordings,
-                self._files.files_of(question.baseline),
-                self._files.files_of(question.candidate),
-                self._scoring.load(),
-                work,
-                Question(margin=question.margin, confidence=question.confidence, looks_often=False),
-                StreamFilters(question.only.items()),
-            )
-        return _answer(lines, answer, work)
+            sides = [(self._files.files_of(question.baseline), BASE), (self._files.files_of(question.candidate), NEW)]
+            scoring = self._scoring.load()
+            for files, version in sides:
+                for scorecard in self._recordings.results(files, scoring, work):
+                    observations.add(scorecard, version)
+            observed, versions, without = set_beside(observations)
+            asked = Question(margin=question.margin, confidence=question.confidence, looks_often=False)
+            compared = compare(observed, versions, StreamFilters(question.only.items()), asked)
+        notes = [f"no `{name}` is in both recordings: streams are compared without it" for name in without]
+        words = [*conclusion(compared)]
+        ordered = sorted(compared.streams, key=lambda one: (_WORST_FIRST[one.verdict], not one.pairing.decides))
+        answer = comparison_object(replace(compared, streams=tuple(ordered[:_MAX_STREAMS])))
+        shown: JsonObject = {"conclusion": [*words[:_MAX_STREAMS]], "notes": [*notes]}
+        answer |= {"more_streams": len(ordered[_MAX_STREAMS:]), **shown}
+        # The table has a stream of a single tool only where the recordings differ.
+        decisive = [one for one in compared.streams if one.pairing.decides or one.verdict in ("worse", "better")]
+        return _answer([*words, *notes, *table_lines(replace(compared, streams=tuple(decisive)))], answer, work)
 
     def suggestion(self, question: SuggestCriteria, work: Work) -> Answer:
         """Make criteria of recorded runs."""
@@ -361,18 +254,89 @@ class Answers:
         labels = self._files.path_of(question.labels) if question.labels else None
         with self._lock:
             if question.passed:
-                found, lines = expected(files, self._scoring, work, passed=question.passed)
+                text, notes = self._expected(files, question.passed, work)
             else:
-                found, lines = learned(files, self._scoring, work, labels=labels, min_runs=question.min_runs)
+                text, notes = self._learned(files, labels, question.min_runs, work)
+        total = text.count(_ENTRY)
+        if len(text) > MAX_YAML:
+            # The text is cut between two criteria, so that the rest is a whole file.
+            end = text.rfind(_ENTRY, 0, MAX_YAML)
+            text = text[: end + 1] if end > 0 else ""
+        kept = text.count(_ENTRY)
+        lines = [*notes, f"{counted(kept, 'criterion', 'criteria')}:" if text else "no criteria"]
+        if total > kept:
+            lines.append(f"{total - kept} more have no room here: `toolgauge learn FILE -o envelope.yaml` has all")
+        found: JsonObject = {"yaml": text, "criteria": kept, "more_criteria": total - kept, "notes": [*notes]}
         answer = _answer(lines, found, work)
         return Answer(text=f"{answer.text}\n{answer.json['yaml']}", json=answer.json)
 
+    def _learned(self, files: tuple[str, ...], labels: Path | None, min_runs: int, work: Work) -> tuple[str, list[str]]:
+        """Learn criteria from usual runs, as `toolgauge learn` does; return the file and notes on it."""
+        wanted = Wanted(labels=None if labels is None else read_labels(labels))
+        learner = learn_recording(work.requests(files), wanted, self._scoring.load().config)
+        if not learner.calls:
+            why = wanted.why_none() or f"there is no tool call in this recording ({learner.runs} runs)"
+            raise RecordingError(why, hint="`diagnose_recording` shows the reason")
+        found = learner.result(Requirements(runs=min_runs))
+        notes = [
+            f"{summary.service or '(no service name)'}: {summary.runs} runs, {summary.calls} calls, "
+            f"{counted(summary.criteria, 'criterion', 'criteria')}"
+            for summary in found.services
+        ]
+        notes.append(f"contracts of {counted(len(found.contracts), 'tool')}")
+        if not found.count:
+            return "", [*notes, f"no rule has enough evidence: record more, or lower `min_runs` ({min_runs})"]
+        # A file is cut between criteria: contracts without room are left out.
+        text = found.text if len(found.text) <= MAX_YAML else found.criteria_text
+        return text, [*notes, "learned from what is there: review it, as what was usual may be wrong"]
+
+    def _expected(self, files: tuple[str, ...], passed: Sequence[str], work: Work) -> tuple[str, list[str]]:
+        """Make the calls of these runs the reference, as `toolgauge expect --trace` does; return the file and notes on it."""
+        choice = Choice(scope="trace", traces=tuple(trace.lower() for trace in passed))
+        whole = self._scoring.load_for_runs(choice.scope)
+        if not whole.redactor.shows_values:
+            raise ConfigError(
+                "a reference is made of the values of a run, and values are hidden",
+                hint="the person who runs this server shows them with `toolgauge mcp --set redact.values=show`, or calls "
+                "`toolgauge expect`; without `passed`, criteria are learned that hold no values",
+            )
+            chooser = choose_runs(work.requests(files), choice, whole.config, whole.criteria)
+        found = document(
+            chooser.tasks(), tools=choice.tools, case_key=choice.case_key, is_promoted=False, is_one_criterion=False
+        )
+        notes = [f"left out: {line}" for line in chooser.left_out]
+        notes.append("calls that change state are expected; comments name what was left free, and why")
+        return "".join(f"{line}\n" for line in criteria_lines(found, None)), notes
+
     def diagnosis(self, question: DiagnoseRecording, work: Work) -> Answer:
-        """Find the facts that producers leave out."""
+        """Find the facts that producers leave out, as `toolgauge doctor` does."""
         files = self._files.files_of(question.recording)
+        tally = Tally()
+        doctor = Doctor(tally)
         with self._lock:
-            answer, lines = diagnose(self._files.name_of(question.recording), files, work)
-        return _answer(lines, answer, work)
+            pipeline = offline_pipeline(Config(), (), tally.recognizer)
+            for scorecard in scorecards(tally.counted(work.requests(files)), pipeline):
+                doctor.add(scorecard.trajectory)
+        # Problems come first, as many as there is room for.
+        found = sorted(doctor.diagnoses(), key=lambda one: not one.has_problems)
+        producers = list(within_room(map(diagnosis_object, found)))
+        shown = found[: len(producers)]
+        none = f"nothing recognised: none of {tally.records} spans and log records is of an agent"
+        split = f"{doctor.split} of {doctor.with_calls} trajectories lack some spans, and are not evaluated as a whole"
+        problems = (
+            (not found, f"{none}, or no dialect knows its form"),
+            (doctor.split, split),
+            (tally.undecodable, f"{tally.undecodable} spans and log records cannot be decoded"),
+            (tally.dialect_errors, f"a dialect failed on {tally.dialect_errors} records"),
+        )
+        notes = [text for is_so, text in problems if is_so]
+        answer: JsonObject = {
+            "recording": self._files.name_of(question.recording),
+            "producers": [*producers],
+            "more_producers": len(found) - len(shown),
+            "notes": [*notes],
+        }
+        return _answer([*(line for one in shown for line in diagnosis_lines(one)), *notes], answer, work)
 
     def _scored(self, question: ListTrajectories | ExplainFailure, work: Work) -> ScoredRecording:
         scoring, name = self._scoring.load(), question.criterion
@@ -396,7 +360,7 @@ class Answers:
             )
         found = trajectory_of(scored, wanted)
         if found is None and not scored.is_whole:
-            # There was no room for it: it is looked for in the recording once more.
+            # It may have had no room: look for it in the recording once more.
             again = ScoredRecording(scored.scoring)
             for scorecard in scored_requests(self._files.files_of(question.recording), scored.scoring, work):
                 trajectory = scorecard.trajectory
@@ -414,7 +378,7 @@ class Answers:
 
 
 def _answer(lines: Iterable[str], answer: JsonObject, work: Work, masked: Callable[[str], str] = str) -> Answer:
-    """Add the damaged files: the answer is of all others."""
+    """Add the damaged files, which the answer leaves out."""
     reasons = [*work.unread.items()]
     unread: list[Json] = [{"recording": file, "reason": reason} for file, reason in reasons[:_MAX_UNREAD]]
     more = len(reasons) - len(unread)

@@ -9,14 +9,13 @@ from msgspec.structs import replace
 from toolgauge.export.redact import Redactor
 from toolgauge.mcp_server.plain_text import MAX_JSON, cut, within_room
 from toolgauge.mcp_server.scored_recordings import ScoredRecording, Scoring
-from toolgauge.model.json import Json, JsonObject
+from toolgauge.model.json import JsonObject
 from toolgauge.model.outcomes import MEANINGS, Result, Scorecard, outcome_word
 from toolgauge.model.trajectory import Trajectory
-from toolgauge.report.explanations import OriginWriter, failures, figure
+from toolgauge.report.explanations import failures, figure, live_outcome
 from toolgauge.report.html import iso_moment
 from toolgauge.report.json_objects import judged_call, verdict_objects
-from toolgauge.report.kept import KeptTrajectory
-from toolgauge.report.producer_advice import Advice, advice
+from toolgauge.report.producer_advice import advice
 from toolgauge.report.terminal import counted
 from toolgauge.report.text import TextWriter
 from toolgauge.report.trajectory_rows import Filters, TrajectoryRow, row
@@ -72,7 +71,7 @@ def trajectory_list(
         "more_criteria": len(counts[_MAX_NAMED:]),
         # Criteria that judged nothing, and which keys to look at.
         "without_a_match": [*without],
-        # Trajectories that no room is left for: counted, not in this list.
+        # Trajectories without room: counted, not in this list.
         "not_kept": scored.store.evicted,
     }
 
@@ -81,7 +80,7 @@ def trajectory_list(
         yield f"{found}, from number {offset} on" if offset else found
         for one, described in page[: len(shown)]:
             calls = counted(described.calls, "call")
-            yield f"{one.id}  {one.outcome}  {described.who}  {_started(one)}  {calls}  {described.reason}"
+            yield f"{described.id}  {live_outcome(one.results)}  {described.who}  {_started(one)}  {calls}  {described.reason}"
         if next_offset is not None:
             yield f"more with offset={next_offset}"
         if scored.store.evicted:
@@ -94,7 +93,7 @@ def trajectory_list(
 
 
 def failure_report(
-    name: str, kept: KeptTrajectory, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
+    name: str, kept: Scorecard, scoring: Scoring, *, criterion: str | None, call: int | None, other_failed: int
 ) -> tuple[JsonObject, Iterator[str]]:
     """Explain one trajectory, under one criterion or all, with the calls around the one with this number, counted from 1."""
     trajectory, redactor, calls = kept.trajectory, scoring.redactor, kept.trajectory.calls
@@ -107,16 +106,16 @@ def failure_report(
     place = min(failing, default=0) if call is None else max(0, min(call, len(calls)) - 1)
     first = place - place % _CALLS
     chains = failing_chains(trajectory, results)
-    verdicts = [*_verdicts(kept, failed, scoring)]
-    shown_verdicts = list(within_room(verdicts, MAX_JSON // 2))
-    origins = OriginWriter(redactor)
+    verdicts = list(within_room(_verdicts(kept, failed, scoring), MAX_JSON // 2))
     objects = (
-        {"number": one.order + 1, **judged_call(one, origins.lines(chains.get(one.order)), redactor)}
+        {"number": one.order + 1, **judged_call(one, chains.get(one.order), redactor)}
         for one in calls[first : first + _CALLS]
     )
     passed = [*dict.fromkeys(one.criterion for one in results if outcome_word(one.outcome) == "pass")]
-    gaps = [*_gaps(results)]
-    remedies, notes = [*_remedies(trajectory)], [*_notes(trajectory, redactor)]
+    gaps, remedies, unjudged = _unjudged(results, trajectory)
+    notes = [] if redactor.shows_values else [HOW_TO_SHOW_VALUES]
+    notes += [f"{len(calls)} calls: `call` asks for those around another one"] if len(calls) > _CALLS else []
+    notes += [_NOT_WHOLE] if trajectory.incomplete is not None else []
     answer: JsonObject = {
         "recording": name,
         "why": why,
@@ -124,105 +123,87 @@ def failure_report(
         "trace_id": trajectory.trace_id,
         "closed_because": trajectory.closed_because,
         "incomplete": trajectory.incomplete,
-        "verdicts": [*shown_verdicts],
-        "more_verdicts": len(verdicts) - len(shown_verdicts),
+        "verdicts": [*verdicts],
+        "more_verdicts": len(failed) - len(verdicts),
         "passed": [*passed[:_MAX_NAMED]],
-        "not_evaluated": [*gaps[:_MAX_NAMED]],
-        "remedies": [_remedy_object(*one) for one in remedies],
+        "not_evaluated": [*gaps],
+        "remedies": [*remedies],
         "calls_total": len(calls),
-        # The number of the first of `calls`; the question `call` asks for others.
         "first_call": first + 1,
         "calls": [*within_room(objects, MAX_JSON // 4)],
         "other_failed": other_failed,
         "notes": [*notes],
     }
+    below = [f"passed: {', '.join(passed[:_MAX_NAMED])}"] if passed else []
+    below += (*unjudged, *(f"note: {one}" for one in notes))
+    if other_failed:
+        below.append(
+            f"{counted(other_failed, 'other trajectory', 'other trajectories')} failed; `list_trajectories` lists them"
+        )
+    text = TextWriter(redactor, scoring.pass_at)
 
     def lines() -> Iterator[str]:
-        text = TextWriter(redactor, scoring.pass_at)
         yield f"why: {why}"
-        yield from _run_lines(kept, described.who, redactor)
+        yield from _run_lines(kept, described, redactor)
         for result in failed:
             yield from text.verdict(result)
-        if passed:
-            yield f"passed: {', '.join(passed[:_MAX_NAMED])}"
-        yield from _unjudged_lines(gaps[:_MAX_NAMED], remedies)
-        yield from (f"note: {one}" for one in notes)
-        if other_failed:
-            yield f"{counted(other_failed, 'other trajectory', 'other trajectories')} failed; `list_trajectories` lists them"
+        yield from below
         yield f"{counted(len(calls), 'call')}{f', from number {first + 1} on' if first else ''}:"
         yield from text.calls(trajectory, chains, _CALLS, first=first)
 
     return answer, lines()
 
 
-def _verdicts(kept: KeptTrajectory, failed: Sequence[Result], scoring: Scoring) -> Iterator[JsonObject]:
+def _run_lines(kept: Scorecard, described: TrajectoryRow, redactor: Redactor) -> Iterator[str]:
+    trajectory = kept.trajectory
+    run = f"trajectory {described.id} of {described.who}, {_started(kept)}, closed: {trajectory.closed_because}"
+    yield f"{run}; incomplete: {trajectory.incomplete}" if trajectory.incomplete else run
+    for message in trajectory.messages[:_MAX_MESSAGES] if redactor.shows_values else ():
+        yield f"{message.role}: {cut(redactor.masked(message.text, _MESSAGE_LENGTH), _MESSAGE_LENGTH)}"
+
+
+def _verdicts(kept: Scorecard, failed: Sequence[Result], scoring: Scoring) -> Iterator[JsonObject]:
     card = Scorecard(trajectory=kept.trajectory, results=tuple(failed), scored_at_ns=kept.scored_at_ns)
     for one, found in zip(failed, verdict_objects(card, scoring.redactor, scoring.pass_at), strict=True):
         found.pop("calls", None)
         yield {**found, "call": None if one.call is None else one.call.order + 1}
 
 
-def _run_lines(kept: KeptTrajectory, who: str, redactor: Redactor) -> Iterator[str]:
-    trajectory = kept.trajectory
-    run = f"trajectory {kept.id} of {who}, {_started(kept)}, closed: {trajectory.closed_because}"
-    yield f"{run}; incomplete: {trajectory.incomplete}" if trajectory.incomplete else run
-    for message in trajectory.messages[:_MAX_MESSAGES] if redactor.shows_values else ():
-        yield f"{message.role}: {cut(redactor.masked(message.text, _MESSAGE_LENGTH), _MESSAGE_LENGTH)}"
-
-
-def _unjudged_lines(gaps: Sequence[JsonObject], remedies: Sequence[tuple[str, Advice]]) -> Iterator[str]:
-    for gap in gaps:
-        yield f"not evaluated: {gap['criterion']}: {gap['reason']}: {gap['explanation'] or gap['meaning']}"
-    for producer, each in remedies:
-        word, missing = "instead" if each.remedy.never else "do", ", ".join(one.name for one in each.missing)
-        yield f"not recorded by {producer}: {missing}; {word}: {each.remedy.how}"
-
-
-def _remedies(trajectory: Trajectory) -> Iterator[tuple[str, Advice]]:
-    """Yield each producer as text, with one piece of advice on what to record."""
-    for by in advice([trajectory]):
-        yield from ((f"{by.service or 'unknown service'}: {by.scope or '(no scope)'}", each) for each in by.advice)
-
-
-def _notes(trajectory: Trajectory, redactor: Redactor) -> Iterator[str]:
-    if not redactor.shows_values:
-        yield HOW_TO_SHOW_VALUES
-    if len(trajectory.calls) > _CALLS:
-        yield f"{len(trajectory.calls)} calls: `call` asks for those around another one"
-    if trajectory.incomplete is not None:
-        yield _NOT_WHOLE
-
-
-def _remedy_object(producer: str, given: Advice) -> JsonObject:
-    return {
-        "producer": producer,
-        "missing": [one.name for one in given.missing],
-        "instruction": given.remedy.how,
-        "switches": [*given.remedy.switches],
-        "is_never_recorded": given.remedy.never,
-    }
-
-
-def _gaps(results: Iterable[Result]) -> Iterator[JsonObject]:
-    """Yield the criteria that were not evaluated, each with its first reason."""
-    known: set[str] = set()
+def _unjudged(
+    results: Iterable[Result], trajectory: Trajectory
+) -> tuple[list[JsonObject], list[JsonObject], list[str]]:
+    """Return the criteria that were not evaluated, each with its first reason, the remedies, and lines about both."""
+    gaps: dict[str, JsonObject] = {}
+    lines: list[str] = []
     for result in results:
-        if outcome_word(result.outcome) == "not_evaluated" and result.criterion not in known:
-            known.add(result.criterion)
+        if outcome_word(result.outcome) == "not_evaluated" and result.criterion not in gaps and len(gaps) < _MAX_NAMED:
             _, reason = figure(result.outcome)
-            meaning: Json = next((text for each, text in MEANINGS.items() if each == reason), "")
-            explanation: str = getattr(result.outcome, "explanation", "")
-            yield {"criterion": result.criterion, "reason": reason, "meaning": meaning, "explanation": explanation}
+            meaning = next((text for each, text in MEANINGS.items() if each == reason), "")
+            why: str = getattr(result.outcome, "explanation", "")
+            lines.append(f"not evaluated: {result.criterion}: {reason}: {why or meaning}")
+            gap: JsonObject = {"criterion": result.criterion, "reason": reason, "meaning": meaning, "explanation": why}
+            gaps[result.criterion] = gap
+    remedies: list[JsonObject] = []
+    for one in advice([trajectory]):
+        producer = f"{one.producer.service or 'unknown service'}: {one.producer.scope or '(no scope)'}"
+        for remedy, group in one.missing.items():
+            missing = [each.name for each in group]
+            word = "instead" if remedy.never else "do"
+            lines.append(f"not recorded by {producer}: {', '.join(missing)}; {word}: {remedy.how}")
+            found: JsonObject = {"producer": producer, "missing": [*missing], "instruction": remedy.how}
+            found |= {"switches": [*remedy.switches], "is_never_recorded": remedy.never}
+            remedies.append(found)
+    return [*gaps.values()], remedies, lines
 
 
-def _started(kept: KeptTrajectory) -> str:
+def _started(kept: Scorecard) -> str:
     # Producers without a clock write 0.
     return iso_moment(kept.trajectory.start_ns) if kept.trajectory.start_ns > 0 else "no time"
 
 
-def _run_object(kept: KeptTrajectory, described: TrajectoryRow) -> JsonObject:
+def _run_object(kept: Scorecard, described: TrajectoryRow) -> JsonObject:
     """Describe a trajectory; its `outcome` is the worst of its live criteria."""
     found: JsonObject = to_builtins(described)
     known = {name: value for name, value in found.items() if name not in ("time_ns", "word")}
     conversation: JsonObject = {"conversation_id": kept.trajectory.conversation_id, "started": _started(kept)}
-    return {**known, "id": kept.id, "outcome": kept.outcome, **conversation}
+    return {**known, "outcome": live_outcome(kept.results), **conversation}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
-from toolgauge.authoring.tasks import with_runs_put_together
+from toolgauge.authoring.runs import with_runs_put_together
 from toolgauge.config.load import FileState, Sources, find_sources
 from toolgauge.config.model import Config
 from toolgauge.export.redact import Redactor
@@ -19,11 +19,11 @@ from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import TrajectoryScope
 from toolgauge.recordings.recorded_requests import RecordedRequest, read, scorecards
 from toolgauge.report.findings import Summary
-from toolgauge.report.kept import KeptTrajectory, TrajectoryStore
 from toolgauge.score.criterion import Criterion, register, with_writing_tools
 from toolgauge.score.unmatched import Unmatched, UnmatchedCriteria
 from toolgauge.service.criteria_factory import EvaluatorFiles, evaluator_files, load_for_replay
 from toolgauge.service.pipeline_factory import offline_pipeline, redactor, tool_kinds
+from toolgauge.web.trajectory_store import KeptTrajectory, TrajectoryStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

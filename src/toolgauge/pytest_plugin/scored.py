@@ -27,7 +27,7 @@ from toolgauge.model.trajectory import CallState, Trajectory
 from toolgauge.otlp.request import framed
 from toolgauge.pytest_plugin.collector import Collector, Request, obstacle
 from toolgauge.pytest_plugin.marked_criteria import CASE_KEY, LoadedCriteria, TestSettings, settings_of
-from toolgauge.report.explanations import comparison_by_rule, worst_result
+from toolgauge.report.explanations import comparison, worst_result
 from toolgauge.report.findings import CriterionCounts, table_lines
 from toolgauge.report.json_objects import content_of
 from toolgauge.report.streams import without_commands
@@ -115,7 +115,7 @@ def failure_text(
         if worst is not None and result.verdict.result is worst:
             first = shortfall
             gist = f"{result.reason}: {result.explanation}" if result.reason else result.explanation
-            gist = comparison_by_rule(result.differences[0]) if result.differences else gist
+            gist = comparison(result.differences[0], names_rule=True) if result.differences else gist
             gist = gist if worst.call is None or worst.call.name in gist else f"`{worst.call.name}`: {gist}"
     more = f" (and {counted(len(shortfalls) - 1, 'more criterion', 'more criteria')})" if len(shortfalls) > 1 else ""
     lines = [f"{shortened_error(f'`{first.criterion.name}` {first.shortcoming}: {gist}', _FIRST_LINE)}{more}"]

@@ -14,20 +14,18 @@ from shutil import copyfileobj
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from msgspec.structs import replace
-
 from toolgauge.export.redact import Redactor
 from toolgauge.export.regression_events import trace_links
 from toolgauge.model.errors import ToolgaugeError
 from toolgauge.model.outcomes import OutcomeWord, Scorecard
 from toolgauge.model.records import VERSION
-from toolgauge.report.failure_groups import FailureGroups
+from toolgauge.report.explanations import FAILED, live_outcome
 from toolgauge.report.html import Templates, static_file, visible
-from toolgauge.report.kept import KeptTrajectory, trajectory_id
-from toolgauge.report.trajectory_rows import row
+from toolgauge.report.run_failures import FailureGroups
+from toolgauge.report.trajectory_rows import row, trajectory_id
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
 
-# Of those that failed, and of all others.
+# The most that failed, and the most others.
 _MAX_TRAJECTORIES = 1_000
 _MAX_BYTES = 128 * 1024 * 1024
 _CALLS = 200
@@ -54,7 +52,7 @@ class TrajectoryDocument:
         *,
         max_trajectories: int = _MAX_TRAJECTORIES,
     ) -> None:
-        """`pass_at` is as in `VerdictWriter`; `max_trajectories` of those that failed, and of all others, have room."""
+        """`pass_at` is as in `shown_verdict`; there is room for `max_trajectories` failed ones and as many others."""
         self._path = Path(path)
         self._part = self._path.with_name(f".{self._path.name}.part")
         self._redactor = redactor
@@ -90,18 +88,18 @@ class TrajectoryDocument:
         trajectory = scorecard.trajectory
         if not scorecard.results and not trajectory.calls:
             return
-        number = self._counts.total() + 1
-        # A conversation can be there twice.
-        kept = KeptTrajectory.of(scorecard, number=number, id=f"{trajectory_id(trajectory)}-{number}")
-        alike = self._failed if kept.is_failed else self._counts.total() - self._failed
+        total, outcome = self._counts.total(), live_outcome(scorecard.results)
+        alike = self._failed if outcome in FAILED else total - self._failed
         if alike >= self._max_trajectories or self._size_bytes > _MAX_BYTES:
-            self._groups.add(replace(kept, id=""))
+            self._groups.add(scorecard, "")
             self.left_out += 1
             return
-        self._groups.add(kept)
-        self._counts[kept.outcome] += 1
+        # A conversation can occur twice.
+        place = f"{trajectory_id(trajectory)}-{total + 1}"
+        self._groups.add(scorecard, place)
+        self._counts[outcome] += 1
         with self._written():
-            self._size_bytes += self._entries[kept.outcome].write(self._entry(kept).encode())
+            self._size_bytes += self._entries[outcome].write(self._entry(scorecard, place).encode())
 
     def close(self) -> None:
         """Complete the file and put it into its place."""
@@ -141,22 +139,22 @@ class TrajectoryDocument:
         before, after = shown.split("<!-- style and script -->")
         return before.encode() + b"<style>" + style + b"</style>\n<script>" + script + b"</script>" + after.encode()
 
-    def _entry(self, kept: KeptTrajectory) -> str:
-        trajectory = kept.trajectory
+    def _entry(self, scorecard: Scorecard, place: str) -> str:
+        trajectory = scorecard.trajectory
         names = {
             "service": [trajectory.service or ""],
             "version": [trajectory.resource.get(VERSION, "")],
             "agent": trajectory.agents,
             "tool": [call.name for call in trajectory.calls],
-            "criterion": [result.criterion for result in kept.results],
+            "criterion": [result.criterion for result in scorecard.results],
         }
         return self._pages.fragment(
             "document_entry.html",
-            kept=kept,
-            id=kept.id,
-            row=row(kept, self._redactor),
+            id=place,
+            scored_at_ns=scorecard.scored_at_ns,
+            row=row(scorecard, self._redactor),
             names={
-                # One a line, for the filters, without those that are too long to choose.
+                # One a line, for the filters, without names too long to choose.
                 name: "\n".join(
                     islice(
                         dict.fromkeys(
@@ -167,7 +165,7 @@ class TrajectoryDocument:
                 )
                 for name, values in names.items()
             },
-            shown=self._writer.shown(trajectory, kept.results, per_page=_CALLS),
+            shown=self._writer.shown(trajectory, scorecard.results, per_page=_CALLS),
             links=trace_links((trajectory.trace_id,), self._trace_url),
             **head(trajectory),
         )

@@ -3,7 +3,7 @@
 Texts are masked and of bounded length, and have to be escaped. No step is called the cause of a failure.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -41,61 +41,51 @@ _SOURCES: Mapping[ValueSource, str] = {
 }
 
 
-class OriginWriter:
-    """Writes lines; calls are counted from 1."""
+def origin_lines(origins: CallOrigins | None, redactor: Redactor) -> tuple[str, ...]:
+    """Write where each argument value of a call is from, one line each; none without a call. Calls are counted from 1."""
+    if origins is None:
+        return ()
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
+    def quoted(name: str) -> str:
+        shown = redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
+        return f"`{''.join(letter if letter.isprintable() else ' ' for letter in shown)}`"
 
-    def lines(self, origins: CallOrigins | None) -> tuple[str, ...]:
-        """Write one line for each argument value of a call; none without a call."""
-        if origins is None:
-            return ()
-        lines: list[str] = []
-        for one in origins.values:
-            value = ""
-            if self._redactor.is_private(one.path):
-                value = f" {MASKED}"
-            elif self._redactor.shows_values:
-                text = self._redactor.json(one.value, _MAX_TRACED)
-                value = f" {text[:_MAX_TRACED]}{'…' if len(text) > _MAX_TRACED else ''}"
-            line = f"{self._quoted(one.path)}{value} is {self._source(one, set())}"
-            lines.append(line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…")
-        more = [f"and {origins.more} more {'value' if origins.more == 1 else 'values'}"] if origins.more else []
-        return (*lines, *more)
-
-    def call(self, origins: CallOrigins) -> str:
-        """Name a call by its number and tool."""
-        return f"call {origins.call.order + 1} {self._quoted(origins.call.name)}"
-
-    def _source(self, one: ValueOrigin, described: set[int]) -> str:
+    def source(one: ValueOrigin, described: set[int]) -> str:
         """Write where a value is from, back to where it begins; a call that the line has described is only named."""
         if one.result_of is None:
             return _SOURCES[one.source]
-        origins = one.result_of
-        source = f"from the result of {self.call(origins)}"
-        if origins.call.order in described:
-            return source
-        described.add(origins.call.order)
-        parts = [*self._behind(origins, described)]
-        return source if not parts else f"{source}, {parts[0]}" if len(parts) == 1 else f"{source} ({'; '.join(parts)})"
-
-    def _behind(self, origins: CallOrigins, described: set[int]) -> Iterator[str]:
-        """Write where the values of a call behind another are from; values from one place stand together."""
+        behind = one.result_of
+        text = f"from the result of call {behind.call.order + 1} {quoted(behind.call.name)}"
+        if behind.call.order in described:
+            return text
+        described.add(behind.call.order)
+        # Values from one place share a sentence.
         groups: dict[tuple[ValueSource, int | None], list[ValueOrigin]] = {}
-        for one in origins.values:
-            order = None if one.result_of is None else one.result_of.call.order
-            groups.setdefault((one.source, order), []).append(one)
+        for value in behind.values:
+            order = None if value.result_of is None else value.result_of.call.order
+            groups.setdefault((value.source, order), []).append(value)
+        parts: list[str] = []
         for group in groups.values():
-            *names, last = (self._quoted(one.path) for one in group)
+            *names, last = (quoted(value.path) for value in group)
             listed = f"{', '.join(names)} and {last}" if names else last
-            yield f"whose {listed} {'is' if len(group) == 1 else 'are'} {self._source(group[0], described)}"
-        if origins.more:
-            yield f"{origins.more} more of its values {'is' if origins.more == 1 else 'are'} not followed"
+            parts.append(f"whose {listed} {'is' if len(group) == 1 else 'are'} {source(group[0], described)}")
+        if behind.more:
+            parts.append(f"{behind.more} more of its values {'is' if behind.more == 1 else 'are'} not followed")
+        return f"{text} ({'; '.join(parts)})" if len(parts) > 1 else ", ".join((text, *parts))
 
-    def _quoted(self, name: str) -> str:
-        shown = self._redactor.masked(name, _MAX_NAME)[:_MAX_NAME]
-        return f"`{''.join(letter if letter.isprintable() else ' ' for letter in shown)}`"
+    lines: list[str] = []
+    for one in origins.values:
+        value = ""
+        if redactor.is_private(one.path):
+            value = f" {MASKED}"
+        elif redactor.shows_values:
+            text = redactor.json(one.value, _MAX_TRACED)
+            value = f" {text[:_MAX_TRACED]}{'…' if len(text) > _MAX_TRACED else ''}"
+        line = f"{quoted(one.path)}{value} is {source(one, set())}"
+        lines.append(line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}…")
+    if origins.more:
+        lines.append(f"and {origins.more} more {'value' if origins.more == 1 else 'values'}")
+    return tuple(lines)
 
 
 # Below verdicts whose values are hidden.
@@ -104,7 +94,8 @@ _MAX_DIFFERENCES = 50
 _MAX_WHERE = 200
 _MAX_VALUE = 400
 _MAX_BRIEF_VALUE = 60
-_FAILED = ("fail", "error")
+FAILED: tuple[OutcomeWord, ...] = ("fail", "error")
+_WORST_FIRST: tuple[OutcomeWord, ...] = (*FAILED, "pass")
 _DEFAULT = "default."
 # Of the failures of one run, those that explain the others come first; criteria that a user wrote come before these.
 _CAUSES = (
@@ -174,37 +165,28 @@ class ShownVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def score_words(self) -> str:
-        """The score beside the one that is enough, `0.667 (passes at 0.8)`; else why there is none."""
+        """The score beside the least that passes, `0.667 (passes at 0.8)`; without a score the reason."""
         if self.value is None:
             return self.reason or ""
         return f"{self.value:.3f} ({self.requirement})" if self.requirement else f"{self.value:.3f}"
 
 
-class VerdictWriter:
-    """Writes verdicts. `pass_at` has the least score that passes, by the criterion's revision, as far as known."""
-
-    def __init__(self, redactor: Redactor, pass_at: Mapping[str, float]) -> None:
-        self._redactor = redactor
-        self._pass_at = pass_at
-
-    def verdict(self, result: Result) -> ShownVerdict:
-        """Word a result."""
-        outcome = result.outcome
-        value, reason = figure(outcome)
-        differences = outcome.differences if isinstance(outcome, Scored) else ()
-        return ShownVerdict(
-            result=result,
-            word=outcome_word(outcome),
-            value=value,
-            reason=reason,
-            requirement=requirement(result, self._pass_at),
-            explanation=_explanation(outcome, self._redactor),
-            differences=tuple(
-                shown_difference(difference, self._redactor) for difference in differences[:_MAX_DIFFERENCES]
-            ),
-            more=max(0, len(differences) - _MAX_DIFFERENCES),
-            hides_values=bool(differences) and not self._redactor.shows_values,
-        )
+def shown_verdict(result: Result, redactor: Redactor, pass_at: Mapping[str, float]) -> ShownVerdict:
+    """Word a result. `pass_at` has the least score that passes, by the criterion's revision, as far as known."""
+    outcome = result.outcome
+    value, reason = figure(outcome)
+    differences = outcome.differences if isinstance(outcome, Scored) else ()
+    return ShownVerdict(
+        result=result,
+        word=outcome_word(outcome),
+        value=value,
+        reason=reason,
+        requirement=requirement(result, pass_at),
+        explanation=_explanation(outcome, redactor),
+        differences=tuple(shown_difference(one, redactor) for one in differences[:_MAX_DIFFERENCES]),
+        more=max(0, len(differences) - _MAX_DIFFERENCES),
+        hides_values=bool(differences) and not redactor.shows_values,
+    )
 
 
 def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
@@ -227,19 +209,15 @@ def brief_reason(outcome: Outcome, redactor: Redactor) -> str:
     return redactor.masked(f"{compared_values}; {more} more" if more else compared_values)
 
 
-def comparison(difference: ShownDifference, rule: str = "") -> str:
-    """Write expected beside actual, behind the rule where one is given."""
+def comparison(difference: ShownDifference, *, names_rule: bool = False) -> str:
+    """Write expected beside actual."""
+    rule = f" ({difference.rule_words})" if names_rule and not difference.in_words else ""
     shown = difference.in_words or ", ".join(f"{side} {text}" for side, text in difference.sides)
     return f"{difference.where}{rule}: {shown}"
 
 
-def comparison_by_rule(difference: ShownDifference) -> str:
-    """Write the rule, and expected beside actual."""
-    return comparison(difference, "" if difference.in_words else f" ({difference.rule_words})")
-
-
 def figure(outcome: Outcome) -> tuple[float | None, str | None]:
-    """Return the score, and where there is none why: the reason, or the type of the error."""
+    """Return the score, or instead the reason why it is missing or the type of the error."""
     match outcome:
         case Scored(value=value):
             return value, None
@@ -250,39 +228,46 @@ def figure(outcome: Outcome) -> tuple[float | None, str | None]:
 
 
 def requirement(result: Result, pass_at: Mapping[str, float]) -> str:
-    """Return which score is enough, `passes at 0.8`; empty where that is not known."""
+    """Return the least score that passes, `passes at 0.8`; empty where it is unknown."""
     if not result.can_fail:
         return "for information"
     least, outcome = pass_at.get(result.revision), result.outcome
-    # Acceptance changes an outcome only below the score that is enough.
+    # Acceptance changes an outcome only below the least score that passes.
     if isinstance(outcome, Scored) and outcome.is_exempt and outcome.value < (1 if least is None else least):
         return "accepted at any score"
     return "" if least is None else f"passes at {least:g}"
 
 
+def live_outcome(results: Sequence[Result]) -> OutcomeWord:
+    """Return the worst outcome of the live criteria, else `not_evaluated`."""
+    words = {outcome_word(result.outcome) for result in results if result.enforce == "live"}
+    for word in _WORST_FIRST:
+        if word in words:
+            return word
+    return "not_evaluated"
+
+
 def deciding(results: Sequence[Result]) -> Sequence[Result]:
-    """Leave out shadow criteria, unless there are no others."""
+    """Leave out shadow criteria, unless all are."""
     return [result for result in results if result.enforce == "live"] or results
 
 
 def failures(results: Sequence[Result]) -> list[Result]:
-    """Return those that failed, what explains most first."""
-    return sorted((result for result in results if outcome_word(result.outcome) in _FAILED), key=_urgency)
+    """Return the failed results: failures before errors, causes before consequences, and the lowest score first."""
+
+    def urgency(result: Result) -> tuple[bool, int, float]:
+        is_default = result.criterion.startswith(_DEFAULT) and result.evaluator in _CAUSES
+        place = _CAUSES.index(result.evaluator) if is_default else -1
+        value = result.outcome.value if isinstance(result.outcome, Scored) else 0.0
+        return not isinstance(result.outcome, Scored), place, value
+
+    return sorted((result for result in results if outcome_word(result.outcome) in FAILED), key=urgency)
 
 
 def worst_result(results: Sequence[Result]) -> Result | None:
-    """Choose the result to show for all: the failure that explains most, else the first that passed; `None` of none."""
-    if failed := failures(results):
-        return failed[0]
-    return next((result for result in results if isinstance(result.outcome, Scored)), results[0] if results else None)
-
-
-def _urgency(result: Result) -> tuple[bool, int, float]:
-    """Sort failures before errors, causes before consequences, and the lowest score first."""
-    is_default = result.criterion.startswith(_DEFAULT) and result.evaluator in _CAUSES
-    place = _CAUSES.index(result.evaluator) if is_default else -1
-    value = result.outcome.value if isinstance(result.outcome, Scored) else 0.0
-    return not isinstance(result.outcome, Scored), place, value
+    """Choose the result to show for all: the failure that explains most, else the first that passed; `None` without any."""
+    scored = (result for result in results if isinstance(result.outcome, Scored))
+    return next(iter((*failures(results), *scored, *results)), None)
 
 
 def _explanation(outcome: Outcome, redactor: Redactor) -> str:

@@ -22,8 +22,7 @@ from toolgauge.model.outcomes import (
 from toolgauge.model.plain_words import with_cause
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import figure
-from toolgauge.report.failure_groups import FailureGroup, FailureGroups
-from toolgauge.report.kept import KeptTrajectory
+from toolgauge.report.run_failures import FailureGroup, FailureGroups
 from toolgauge.report.terminal import PLAIN, Style, counted, outcome_styled, percent, printable
 from toolgauge.score.criterion import Criterion
 
@@ -208,7 +207,7 @@ class ScorecardRows:
 
     def rows(self, scorecard: Scorecard, exempt: Mapping[str, str]) -> Iterator[Row]:
         """Yield a row for each criterion that judged the trajectory, and add it to the groups; `exempt` is as in `Row`."""
-        self.groups.add(KeptTrajectory.of(scorecard))
+        self.groups.add(scorecard)
         by_criterion: dict[str, list[Result]] = {}
         for result in scorecard.results:
             by_criterion.setdefault(result.criterion, []).append(result)

@@ -1,6 +1,6 @@
 """Trajectories and results as JSON objects, for `--json`. Programs rely on their keys and words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -9,9 +9,9 @@ from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
 from toolgauge.model.json import Json, JsonObject
 from toolgauge.model.outcomes import Scorecard, outcome_word
 from toolgauge.model.records import ENVIRONMENT, VERSION
-from toolgauge.model.trajectory import ToolCall, Trajectory
+from toolgauge.model.trajectory import CallOrigins, ToolCall, Trajectory
 from toolgauge.otlp.encode import fit_time
-from toolgauge.report.explanations import OriginWriter, VerdictWriter, figure
+from toolgauge.report.explanations import figure, origin_lines, shown_verdict
 from toolgauge.report.text import MAX_CALLS, TextWriter
 from toolgauge.score.origins.value_origin import failing_chains
 
@@ -114,11 +114,10 @@ def content_of(content: Content) -> tuple[Json, str]:
 
 
 def verdict_objects(scorecard: Scorecard, redactor: Redactor, pass_at: Mapping[str, float]) -> Iterator[JsonObject]:
-    """Describe each verdict for `check --criterion --json`; `pass_at` is as in `VerdictWriter`."""
-    verdicts, origins = VerdictWriter(redactor, pass_at), OriginWriter(redactor)
+    """Describe each verdict for `check --criterion --json`; `pass_at` is as in `shown_verdict`."""
     chains = failing_chains(scorecard.trajectory, scorecard.results)
     for result, about in zip(scorecard.results, result_objects(scorecard, redactor), strict=True):
-        verdict = verdicts.verdict(result)
+        verdict = shown_verdict(result, redactor, pass_at)
         calls = scorecard.trajectory.calls if result.call is None else (result.call,)
         yield {
             **about,
@@ -129,11 +128,11 @@ def verdict_objects(scorecard: Scorecard, redactor: Redactor, pass_at: Mapping[s
                 for one in verdict.differences
             ],
             "more_differences": verdict.more,
-            "calls": [judged_call(call, origins.lines(chains.get(call.order)), redactor) for call in calls[:MAX_CALLS]],
+            "calls": [judged_call(call, chains.get(call.order), redactor) for call in calls[:MAX_CALLS]],
         }
 
 
-def judged_call(call: ToolCall, origins: Sequence[str], redactor: Redactor) -> JsonObject:
+def judged_call(call: ToolCall, origins: CallOrigins | None, redactor: Redactor) -> JsonObject:
     """Describe a call beside a verdict."""
     given = call.arguments.value if isinstance(call.arguments, Recorded) else None
     shown: JsonObject = {"arguments": TextWriter(redactor).arguments(call.arguments)} if redactor.shows_values else {}
@@ -145,6 +144,6 @@ def judged_call(call: ToolCall, origins: Sequence[str], redactor: Redactor) -> J
         "state": call.state,
         "error": None if call.error is None else call.error.kind,
         "span_id": call.span.span_id,
-        "value_origins": list(origins),
+        "value_origins": [*origin_lines(origins, redactor)],
         **shown,
     }

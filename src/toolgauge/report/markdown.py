@@ -6,8 +6,8 @@ GitHub takes 65,536 characters in a comment and 1 MiB in a summary. Bytes are co
 import re
 from collections.abc import Iterable, Iterator
 
-from toolgauge.report.failure_groups import FailureGroup, group_line, minute
 from toolgauge.report.findings import CriterionCounts, Report, Row
+from toolgauge.report.run_failures import FailureGroup, group_line, minute
 from toolgauge.report.terminal import printable, shortened
 
 MAX_SHOWN = 10

@@ -13,12 +13,12 @@ from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, state_wor
 from toolgauge.model.trajectory import CallOrigins, ToolCall, Trajectory
 from toolgauge.report.explanations import (
     HOW_TO_SHOW_VALUES,
-    OriginWriter,
     ShownVerdict,
-    VerdictWriter,
     comparison,
     figure,
+    origin_lines,
     requirement,
+    shown_verdict,
 )
 from toolgauge.report.terminal import (
     PLAIN,
@@ -41,7 +41,7 @@ _BELOW_CALL = " " * 10
 
 
 class TextWriter:
-    """Writes lines. `pass_at` is as in `VerdictWriter`; without `shows_values` the redactor decides about values."""
+    """Writes lines. `pass_at` is as in `shown_verdict`; without `shows_values` the redactor decides about values."""
 
     def __init__(
         self,
@@ -55,8 +55,6 @@ class TextWriter:
         self._pass_at = pass_at
         self._style = style
         self._shows_values = redactor.shows_values if shows_values is None else shows_values
-        self._verdicts = VerdictWriter(redactor, pass_at)
-        self._origins = OriginWriter(redactor)
         self._has_hidden_values = False
 
     @property
@@ -104,7 +102,7 @@ class TextWriter:
             unseen += f"result ({WHY_NOT_RECORDED[call.result.reason]})"
         if unseen:
             yield f"{_BELOW_CALL}{style.doubtful('not observable:')} {unseen.removesuffix('; ')}"
-        yield from (f"{_BELOW_CALL}{printable(line)}" for line in self._origins.lines(origins))
+        yield from (f"{_BELOW_CALL}{printable(line)}" for line in origin_lines(origins, self._redactor))
 
     def calls(
         self, trajectory: Trajectory, origins: Mapping[int, CallOrigins], most: int = MAX_CALLS, *, first: int = 0
@@ -134,7 +132,7 @@ class TextWriter:
 
     def verdict(self, result: Result, *, names_criterion: bool = True) -> Iterator[str]:
         """Describe a verdict, and the differences below it."""
-        verdict = self._verdicts.verdict(result)
+        verdict = shown_verdict(result, self._redactor, self._pass_at)
         self._has_hidden_values = self._has_hidden_values or verdict.hides_values
         where = "trajectory" if result.call is None else shortened(result.call.name, _LINE)
         if names_criterion:

@@ -3,9 +3,10 @@
 Filters come from a query: a name that nothing has finds nothing, a number that is none is passed over.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Annotated, Literal, Self, TypeAlias
 from urllib.parse import urlencode
 
@@ -16,45 +17,21 @@ from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, OutcomeWord, Result, Scorecard, Scored, outcome_word
 from toolgauge.model.plain_words import reason_words, with_cause
 from toolgauge.model.records import VERSION
+from toolgauge.model.trajectory import Trajectory
 from toolgauge.report.explanations import brief_reason, deciding, failures, requirement, worst_result
 from toolgauge.report.html import visible
-from toolgauge.report.kept import KeptTrajectory, trajectory_id
 from toolgauge.report.terminal import counted, shortened
 from toolgauge.score.failing_calls import SHADOW
-from toolgauge.score.selection import was_stopped
 from toolgauge.watch.fingerprint import fingerprint
 
 OutcomeFilter: TypeAlias = Literal["all", "failed", "error", "passed", "not_evaluated"]
 ScopeFilter: TypeAlias = Literal["", "trace", "conversation"]
 
-PAGE_SIZE = 50
 MAX_TEXT = 200
 # Of a name, of one in a line of text, and of a reason.
 _MAX_NAME, _MAX_SHOWN, _MAX_WHY = 200, 40, 300
-_UNKNOWN = "unknown service"
-_NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
+UNKNOWN_SERVICE = "unknown service"
 _WORD: Mapping[str, OutcomeWord] = {"failed": "fail", "error": "error"}
-
-
-class Facets(Struct, frozen=True, kw_only=True):
-    """The choices of each filter, in order."""
-
-    services: tuple[str, ...]
-    versions: tuple[str, ...]
-    agents: tuple[str, ...]
-    tools: tuple[str, ...]
-    criteria: tuple[str, ...]
-    scopes: tuple[str, ...]
-    # `name=value`, of properties that runs differ in.
-    properties: tuple[str, ...]
-
-
-class Found(Struct, frozen=True, kw_only=True):
-    """One page of trajectories; `older` are the filters of the next page, `None` on the last."""
-
-    kept: tuple[KeptTrajectory, ...]
-    total: int
-    older: "Filters | None"
 
 
 class Query(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,14 +73,9 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
     q: str = ""
     before: Annotated[int, Meta(ge=0, lt=10**15)] = 0
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether every trajectory matches."""
-        return replace(self, before=0) == Filters()
-
-    def matches(self, kept: KeptTrajectory) -> bool:
+    def matches(self, scored: Scorecard) -> bool:
         """Return whether a trajectory is meant."""
-        trajectory, conversation = kept.trajectory, kept.trajectory.conversation_id or ""
+        trajectory, conversation = scored.trajectory, scored.trajectory.conversation_id or ""
         name, _, value = self.run_property.partition("=")
         return (
             is_meant(trajectory.service, self.service)
@@ -112,17 +84,9 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
             and (not self.agent or any(is_meant(agent, self.agent) for agent in trajectory.agents))
             and (not self.tool or any(is_meant(call.name, self.tool) for call in trajectory.calls))
             and any(one.lower().startswith(self.q.strip().lower()) for one in (trajectory.trace_id, conversation))
-            and self._has_results(kept.results)
+            and self._has_results(scored.results)
             and (not name or is_meant(fingerprint(trajectory).get(name, ""), value))
         )
-
-    def page_of(self, newest: Sequence[KeptTrajectory]) -> Found:
-        """Return the matching ones of one page; `newest` has the newest first."""
-        matching = [kept for kept in newest if self.matches(kept)]
-        rest = [kept for kept in matching if not self.before or kept.number < self.before]
-        shown = tuple(rest[:PAGE_SIZE])
-        older = replace(self, before=shown[-1].number) if len(rest) > PAGE_SIZE else None
-        return Found(kept=shown, total=len(matching), older=older)
 
     def _has_results(self, results: Iterable[Result]) -> bool:
         if not self.criterion and self.outcome == "all":
@@ -145,29 +109,17 @@ class Filters(Query, frozen=True, kw_only=True, omit_defaults=True):
                 return _WORD[self.outcome] in words
 
 
+def trajectory_id(trajectory: Trajectory) -> str:
+    """Return an id that is safe in a URL: the trace's, or one made of the conversation's."""
+    if trajectory.scope == "trace":
+        return trajectory.closed_id
+    conversation = (trajectory.conversation_id or "").encode(errors="replace")
+    return f"conversation-{blake2b(conversation, digest_size=8).hexdigest()}"
+
+
 def is_meant(name: str | None, asked: str) -> bool:
     """Return whether a query asks for this name: as it is, or as the lists of a page's filters write it; "" asks for any."""
     return asked in ("", name) or ("\\" in asked and name is not None and visible(name) == asked)
-
-
-def facets(kept: Iterable[KeptTrajectory]) -> Facets:
-    """Collect the choices of the filters."""
-    found: dict[str, set[str | None]] = {name: set() for name in Facets.__struct_fields__}
-    values: defaultdict[str, set[str]] = defaultdict(set)
-    for one in kept:
-        trajectory = one.trajectory
-        found["services"].add(trajectory.service)
-        found["versions"].add(trajectory.resource.get(VERSION))
-        found["agents"].update(trajectory.agents)
-        found["tools"].update(call.name for call in trajectory.calls)
-        found["criteria"].update(result.criterion for result in one.results)
-        found["scopes"].add(trajectory.scope)
-        for name, value in trajectory.properties.items():
-            values[name].add(value)
-    found["properties"].update(
-        f"{name}={one}" for name, several in values.items() if len(several) > 1 for one in several
-    )
-    return Facets(**{name: tuple(sorted(filter(None, values))) for name, values in found.items()})
 
 
 class TrajectoryRow(Struct, frozen=True, kw_only=True):
@@ -214,40 +166,8 @@ class TrajectoryRow(Struct, frozen=True, kw_only=True):
         return f"{self.criterion[:_MAX_SHOWN]}{figure}{of}{SHADOW if self.is_shadow else ''}{more}: {self.why}"
 
 
-class Gap(Struct, frozen=True, kw_only=True):
-    """Results of one criterion that are `not_evaluated` for one reason: `count` of all its `of` results."""
-
-    criterion: str
-    reason: str
-    count: int
-    of: int
-
-    @property
-    def query(self) -> str:
-        """The query that finds such trajectories."""
-        return Filters(criterion=self.criterion, outcome="not_evaluated").query()
-
-    @property
-    def share(self) -> float:
-        """The part of the criterion's results."""
-        return self.count / self.of if self.of else 0.0
-
-
-class SeenService(Struct, frozen=True, kw_only=True):
-    """A service among the kept trajectories, with its newest version. `stopped` calls wait for a person or were refused."""
-
-    name: str
-    version: str
-    trajectories: int
-    failed: int
-    calls: int
-    stopped: int
-    newest_ns: int
-    query: str
-
-
-def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping[str, float] = {}) -> TrajectoryRow:
-    """Make the row of one trajectory; `pass_at` is as in `VerdictWriter`."""
+def row(scored: Scorecard, redactor: Redactor, pass_at: Mapping[str, float] = {}) -> TrajectoryRow:
+    """Make the row of one trajectory; `pass_at` is as in `shown_verdict`."""
     trajectory, results = scored.trajectory, deciding(scored.results)
     worst = worst_result(results)
     failed = failures(results)
@@ -275,7 +195,7 @@ def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping
         id=trajectory_id(trajectory),
         time_ns=scored.scored_at_ns,
         word=word,
-        service=(trajectory.service or _UNKNOWN)[:_MAX_NAME],
+        service=(trajectory.service or UNKNOWN_SERVICE)[:_MAX_NAME],
         version=trajectory.resource.get(VERSION, "")[:_MAX_NAME],
         agent=next(iter(trajectory.agents), "")[:_MAX_NAME],
         more_agents=max(0, len(trajectory.agents) - 1),
@@ -289,36 +209,3 @@ def row(scored: Scorecard | KeptTrajectory, redactor: Redactor, pass_at: Mapping
         others=max(0, len(failed) - 1),
         is_shadow=worst is not None and worst.enforce == "shadow",
     )
-
-
-def gaps(kept: Iterable[KeptTrajectory]) -> Iterator[Gap]:
-    """Yield the reasons of `not_evaluated`, the most frequent first, without runs that had nothing to judge."""
-    totals: Counter[str] = Counter()
-    unseen: Counter[tuple[str, str]] = Counter()
-    for one in kept:
-        for result in one.results:
-            totals[result.criterion] += 1
-            if isinstance(result.outcome, NotEvaluated) and result.outcome.reason not in _NOTHING_TO_JUDGE:
-                unseen[result.criterion, result.outcome.reason] += 1
-    for (criterion, reason), count in unseen.most_common():
-        yield Gap(criterion=criterion, reason=reason, count=count, of=totals[criterion])
-
-
-def services(newest: Iterable[KeptTrajectory]) -> list[SeenService]:
-    """Collect the services, those with the newest trajectory first."""
-    by_name: dict[str, list[KeptTrajectory]] = {}
-    for kept in newest:
-        by_name.setdefault(kept.trajectory.service or _UNKNOWN, []).append(kept)
-    return [
-        SeenService(
-            name=name,
-            version=of[0].trajectory.resource.get(VERSION, ""),
-            trajectories=len(of),
-            failed=sum(one.is_failed for one in of),
-            calls=sum(len(one.trajectory.calls) for one in of),
-            stopped=sum(was_stopped(call) for one in of for call in one.trajectory.calls),
-            newest_ns=of[0].scored_at_ns,
-            query=Filters(service=name).query() if of[0].trajectory.service and len(name) <= MAX_TEXT else "",
-        )
-        for name, of in by_name.items()
-    ]

@@ -16,7 +16,7 @@ from toolgauge.model.outcomes import Difference, Observed, OutcomeWord, Result, 
 from toolgauge.model.plain_words import WHY_NOT_RECORDED, error_words, reason_words, rule_words, state_words
 from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.trajectory import ToolCall, Trajectory, recovered
-from toolgauge.report.explanations import OriginWriter, ShownVerdict, VerdictWriter
+from toolgauge.report.explanations import ShownVerdict, origin_lines, shown_verdict
 from toolgauge.score.failing_calls import argument_of, differences_by_call
 from toolgauge.score.origins.value_origin import failing_chains
 
@@ -139,12 +139,11 @@ def head(trajectory: Trajectory) -> dict[str, object]:
 
 
 class TrajectoryWriter:
-    """Makes the shown form of trajectories; `pass_at` is as in `VerdictWriter`. Values longer than a line are indented."""
+    """Makes the shown form of trajectories; `pass_at` is as in `shown_verdict`. Values longer than a line are indented."""
 
     def __init__(self, redactor: Redactor, pass_at: Mapping[str, float]) -> None:
         self._redactor = redactor
-        self._verdicts = VerdictWriter(redactor, pass_at)
-        self._origins = OriginWriter(redactor)
+        self._pass_at = pass_at
 
     def shown(
         self,
@@ -208,7 +207,7 @@ class TrajectoryWriter:
                     is_of_calls=any(result.call is not None for result, _ in of),
                     words=words,
                     total=len(of),
-                    verdicts=tuple(map(self._verdicts.verdict, noted[:room])),
+                    verdicts=tuple(shown_verdict(one, self._redactor, self._pass_at) for one in noted[:room]),
                     more=max(0, len(noted) - room),
                 )
             )
@@ -221,7 +220,7 @@ class TrajectoryWriter:
         about: dict[int, list[ShownVerdict]] = {id(call): [] for call in window}
         for result in results:
             if result.call is not None and id(result.call) in about:
-                about[id(result.call)].append(self._verdicts.verdict(result))
+                about[id(result.call)].append(shown_verdict(result, self._redactor, self._pass_at))
         differing = differences_by_call(results, trajectory.calls)
         chains = failing_chains(trajectory, results, window)
         observed, recoveries, shows_values = Observed(trajectory), recovered(trajectory), self._redactor.shows_values
@@ -250,7 +249,7 @@ class TrajectoryWriter:
                         verdicts=tuple(sorted(about[id(call)], key=lambda verdict: _BY_URGENCY.index(verdict.word))),
                         missing=tuple(map(reason_words, observed.missing(call))),
                         is_asked=number == asked,
-                        origins=self._origins.lines(chains.get(call.order)),
+                        origins=origin_lines(chains.get(call.order), self._redactor),
                         is_recovered=call.order in recoveries,
                     )
                 )

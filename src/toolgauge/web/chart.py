@@ -34,7 +34,7 @@ _SCORE_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 _A_POINT = 12
 _LEAST_RANGE = 0.1
 _VERSION_LENGTH = 14
-# A line over a longer part of the chart without observations would claim what nobody has seen.
+# A line over a longer part of the chart without observations would invent scores.
 _GAP = 0.2
 
 
@@ -69,15 +69,6 @@ class Tick(Struct, frozen=True, kw_only=True, gc=False):
     time_ns: int = 0
 
 
-class AlarmBand(Struct, frozen=True, kw_only=True, gc=False):
-    """One alarm from its onset to its end; `end_ns` is `None` while it is on."""
-
-    x: float
-    width: float
-    onset_ns: int
-    end_ns: int | None
-
-
 class VersionMark(Struct, frozen=True, kw_only=True, gc=False):
     """The first sight of a version, or another change; `label` is cut, `row` keeps labels apart that are near to each other."""
 
@@ -101,25 +92,18 @@ class Size(Struct, frozen=True, kw_only=True, gc=False):
     top: int = 40
     bottom: int = 28
 
-    @property
-    def plot_width(self) -> int:
-        """The width of the plot."""
-        return self.width - self.left - self.right
-
-    @property
-    def plot_height(self) -> int:
-        """The height of the plot."""
-        return self.height - self.top - self.bottom
-
 
 class Chart(Struct, frozen=True, kw_only=True, gc=False):
-    """All that is drawn. `lines` are the `points` of one polyline each, `bands` those of the polygons of intervals."""
+    """All parts of a drawing. `lines` are the `points` of polylines, `bands` of the polygons of intervals.
+
+    `alarms` are the place and the width of each alarm.
+    """
 
     size: Size
     points: tuple[Point, ...]
     lines: tuple[str, ...]
     bands: tuple[str, ...]
-    alarms: tuple[AlarmBand, ...]
+    alarms: tuple[tuple[float, float], ...]
     versions: tuple[VersionMark, ...]
     score_ticks: tuple[Tick, ...]
     time_ticks: tuple[Tick, ...]
@@ -167,28 +151,61 @@ class _Scale:
 
     def __init__(self, size: Size, start_ns: int, end_ns: int, low: float, high: float) -> None:
         self._size = size
+        self._width, self._height = size.width - size.left - size.right, size.height - size.top - size.bottom
         self.start_ns, self.end_ns = start_ns, max(end_ns, start_ns + SECOND)
         self._low, self._high = low, high
 
     def x(self, time_ns: float) -> float:
         part = (time_ns - self.start_ns) / (self.end_ns - self.start_ns)
-        return round(self._size.left + min(max(part, 0.0), 1.0) * self._size.plot_width, 1)
+        return round(self._size.left + min(max(part, 0.0), 1.0) * self._width, 1)
 
     def y(self, score: float) -> float:
         part = (score - self._low) / (self._high - self._low)
-        return round(self._size.top + (1 - min(max(part, 0.0), 1.0)) * self._size.plot_height, 1)
+        return round(self._size.top + (1 - min(max(part, 0.0), 1.0)) * self._height, 1)
+
+    def points(self, bins: Sequence[Bin]) -> tuple[Point, ...]:
+        most = max((each.observations for each in bins), default=1)
+        return tuple(
+            Point(
+                x=self.x((each.start_ns + each.end_ns) / 2),
+                y=self.y(each.mean),
+                low=self.y(each.low),
+                high=self.y(each.high),
+                radius=round(1.5 + 2.5 * math.sqrt(each.observations / most), 1),
+                bin=each,
+            )
+            for each in bins
+        )
 
 
 def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int, changes: Changes = ()) -> Chart:
     """Draw the scores of a stream between two moments, with changes of its agent and tools."""
     bins = binned(history.buckets, start_ns, end_ns, 60 if size.name == "wide" else 30)
     baseline = history.status.baseline
-    low, high, step = _score_range([each.mean for each in bins], baseline)
-    scale = _Scale(size, start_ns, end_ns, low, high)
+    # The axis of scores: its ends, and the step between its labels.
+    shown = [*(each.mean for each in bins), *(() if baseline is None else (baseline,))] or [0.0, 1.0]
+    margin = max((max(shown) - min(shown)) * 0.25, _LEAST_RANGE / 2)
+    low, high = max(min(shown) - margin, 0.0), min(max(shown) + margin, 1.0)
+    step = next((step for step in _SCORE_STEPS if (high - low) / step <= 5), _SCORE_STEPS[-1])
+    # Rounded first: 0.3 / 0.1 is a little less than 3.
+    low, high = math.floor(round(low / step, 6)) * step, min(math.ceil(round(high / step, 6)) * step, 1.0)
     decimals = 2 if step in (0.01, 0.02, 0.05, 0.25) else 1
     scores = [min(low + number * step, 1.0) for number in range(round((high - low) / step) + 1)]
-    points = tuple(_points(bins, scale))
-    runs = list(_runs(points, size))
+    scale = _Scale(size, start_ns, end_ns, low, high)
+    points = scale.points(bins)
+    # One line joins the points of a run.
+    runs: list[list[Point]] = []
+    for point in points:
+        if not runs or point.x - runs[-1][-1].x > _GAP * (size.width - size.left - size.right):
+            runs.append([])
+        runs[-1].append(point)
+    alarms: list[tuple[float, float]] = []
+    active = () if history.alarm is None else ((history.alarm.onset_ns, scale.end_ns),)
+    for onset_ns, ended_ns in (*((past.onset_ns, past.ended_ns) for past in history.past), *active):
+        if ended_ns >= scale.start_ns and onset_ns <= scale.end_ns:
+            x = scale.x(onset_ns)
+            # Even the shortest alarm is visible.
+            alarms.append((x, round(max(scale.x(ended_ns) - x, 2), 1)))
     return Chart(
         size=size,
         points=points,
@@ -197,7 +214,7 @@ def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int, changes
             " ".join([f"{each.x},{each.high}" for each in run] + [f"{each.x},{each.low}" for each in reversed(run)])
             for run in runs
         ),
-        alarms=tuple(_alarms(history, scale)),
+        alarms=tuple(alarms),
         versions=tuple(_versions(history, scale, size, changes)),
         score_ticks=tuple(Tick(at=scale.y(score), label=f"{score:.{decimals}f}") for score in scores),
         time_ticks=tuple(_time_ticks(scale, size.ticks)),
@@ -206,7 +223,7 @@ def draw(history: StreamHistory, size: Size, start_ns: int, end_ns: int, changes
 
 
 def sparkline(history: StreamHistory) -> Sparkline | None:
-    """Draw all scores of a stream in small; `None` where there are none."""
+    """Draw all scores of a stream in small; `None` without scores."""
     buckets = history.buckets
     if not buckets:
         return None
@@ -216,48 +233,14 @@ def sparkline(history: StreamHistory) -> Sparkline | None:
     low, high = min(means), max(*means, min(means) + _LEAST_RANGE)
     edge = dict.fromkeys(("left", "right", "top", "bottom"), _SPARK_EDGE)
     room = Size(name="narrow", width=SPARK_WIDTH, height=SPARK_HEIGHT, ticks=0, **edge)
-    points = tuple(_points(bins, _Scale(room, buckets[0].start_ns, buckets[-1].end_ns, low, high)))
+    scale = _Scale(room, buckets[0].start_ns, buckets[-1].end_ns, low, high)
+    points = scale.points(bins)
     return Sparkline(
         points=" ".join(f"{each.x},{each.y}" for each in points),
-        baseline_y=None if baseline is None else _Scale(room, 0, 1, low, high).y(baseline),
+        baseline_y=None if baseline is None else scale.y(baseline),
         x=points[-1].x,
         y=points[-1].y,
     )
-
-
-def _points(bins: Sequence[Bin], scale: _Scale) -> Iterator[Point]:
-    most = max((each.observations for each in bins), default=1)
-    for each in bins:
-        yield Point(
-            x=scale.x((each.start_ns + each.end_ns) / 2),
-            y=scale.y(each.mean),
-            low=scale.y(each.low),
-            high=scale.y(each.high),
-            radius=round(1.5 + 2.5 * math.sqrt(each.observations / most), 1),
-            bin=each,
-        )
-
-
-def _runs(points: Sequence[Point], size: Size) -> Iterator[list[Point]]:
-    """Yield points that one line joins."""
-    run: list[Point] = []
-    for point in points:
-        if run and point.x - run[-1].x > _GAP * size.plot_width:
-            yield run
-            run = []
-        run.append(point)
-    if run:
-        yield run
-
-
-def _score_range(means: Sequence[float], baseline: float | None) -> tuple[float, float, float]:
-    """Return the ends of the axis of scores, and the step between its labels."""
-    shown = [*means, *(() if baseline is None else (baseline,))] or [0.0, 1.0]
-    margin = max((max(shown) - min(shown)) * 0.25, _LEAST_RANGE / 2)
-    low, high = max(min(shown) - margin, 0.0), min(max(shown) + margin, 1.0)
-    step = next((step for step in _SCORE_STEPS if (high - low) / step <= 5), _SCORE_STEPS[-1])
-    # Rounded first: 0.3 / 0.1 is a little less than 3.
-    return math.floor(round(low / step, 6)) * step, min(math.ceil(round(high / step, 6)) * step, 1.0), step
 
 
 def _time_ticks(scale: _Scale, most: int) -> Iterator[Tick]:
@@ -275,20 +258,8 @@ def _time_ticks(scale: _Scale, most: int) -> Iterator[Tick]:
         yield Tick(at=scale.x(time_ns), label=label, form=shown, time_ns=time_ns)
 
 
-def _alarms(history: StreamHistory, scale: _Scale) -> Iterator[AlarmBand]:
-    active = () if history.alarm is None else ((history.alarm.onset_ns, None),)
-    periods: list[tuple[int, int | None]] = [*((past.onset_ns, past.ended_ns) for past in history.past), *active]
-    for onset_ns, ended_ns in periods:
-        end_ns = scale.end_ns if ended_ns is None else ended_ns
-        if end_ns < scale.start_ns or onset_ns > scale.end_ns:
-            continue
-        x = scale.x(onset_ns)
-        # One of a moment is seen, too.
-        yield AlarmBand(x=x, width=round(max(scale.x(end_ns) - x, 2), 1), onset_ns=onset_ns, end_ns=ended_ns)
-
-
 def _versions(history: StreamHistory, scale: _Scale, size: Size, more: Changes) -> Iterator[VersionMark]:
-    """Mark where versions, causes of the alarm and other changes came; what was there from the beginning is no change."""
+    """Mark where versions, causes of the alarm and other changes came, without those of the beginning."""
     # Buckets have whole seconds.
     begun_ns = history.buckets[0].end_ns + SECOND if history.buckets else 0
     free_from = [-math.inf, -math.inf]

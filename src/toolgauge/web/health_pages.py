@@ -4,9 +4,9 @@ Figures are copied at one moment, so that sums add up; gaps are found as `toolga
 """
 
 import platform
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Self
+from typing import Self, TypeAlias
 
 from msgspec import Struct
 
@@ -14,12 +14,11 @@ from toolgauge.export.metric_data import snapshot
 from toolgauge.model.metrics import Histogram, MetricRegistry
 from toolgauge.model.outcomes import MEANINGS
 from toolgauge.report.producer_advice import advice
-from toolgauge.report.trajectory_rows import Gap
 from toolgauge.selfmetrics import drop_reason
 from toolgauge.service.health import ComponentHealth
 from toolgauge.service.pipeline_factory import VERSION
 from toolgauge.settings import HOUR, MINUTE, SECOND
-from toolgauge.web.pages import Page, PageGroup, PageRequest
+from toolgauge.web.pages import PageRequest, Shown
 
 _DESTINATION = "toolgauge.destination"
 _REASON = "toolgauge.reason"
@@ -60,6 +59,9 @@ REPORTED_ERRORS = "toolgauge.calls.told_errors"
 _CRITERION = "gen_ai.evaluation.name"
 _OUTCOME, _WHY = "toolgauge.outcome", "toolgauge.not_evaluated.reason"
 _MOST_PRODUCERS = 50
+
+# Criterion, reason, results that are `not_evaluated` for this reason, and all results of the criterion.
+Gap: TypeAlias = tuple[str, str, int, int]
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -138,49 +140,43 @@ class Queue(Struct, frozen=True, kw_only=True):
     health: ComponentHealth | None
 
 
-class HealthPages(PageGroup):
-    """Shows the health of the process."""
-
-    def routes(self) -> Mapping[str, Page]:
-        """Return the pages by the first part of their path."""
-        return {"/health": self._health}
-
-    def _health(self, request: PageRequest) -> str | None:
-        running = self._shown.running
-        if len(request.path) > 1:
-            return None
-        if running is None:
-            return self._pages.page("health.html", section="health", title="Health", running=None)
-        health, figures = running.health, Figures.of(running.registry)
-        components = running.components()
-        queues = figures.each("toolgauge.send.queue.capacity")
-        capacities = {each.labels.get(_DESTINATION, ""): int(each.value) for each in queues}
-        return self._pages.page(
-            "health.html",
-            section="health",
-            title="Health",
-            running=running,
-            phase=health.phase,
-            is_well=health.is_ready and all(each.status == "StatusOK" for each in components.values()),
-            components=sorted(components.items()),
-            uptime=lasted(running.clock() - health.started_ns),
-            version=VERSION,
-            python=platform.python_version(),
-            books=tuple(books(figures)),
-            size=size_text,
-            queues=[
-                Queue(
-                    destination=name,
-                    size_bytes=figures.total("toolgauge.send.queue.bytes", destination=name),
-                    capacity_bytes=capacity_bytes,
-                    in_flight=figures.total("toolgauge.send.in_flight", destination=name),
-                    health=components.get(f"exporter:{name}"),
-                )
-                for name, capacity_bytes in capacities.items()
-            ],
-            gauges=tuple(_gauges(figures, components)),
-            problems=tuple(problems(figures)),
-        )
+def health(shown: Shown, request: PageRequest) -> str | None:
+    """Show the health of the process."""
+    running = shown.running
+    if len(request.path) > 1:
+        return None
+    if running is None:
+        return shown.page("health.html", section="health", title="Health", running=None)
+    state, figures = running.health, Figures.of(running.registry)
+    components = running.components()
+    queues = figures.each("toolgauge.send.queue.capacity")
+    capacities = {each.labels.get(_DESTINATION, ""): int(each.value) for each in queues}
+    return shown.page(
+        "health.html",
+        section="health",
+        title="Health",
+        running=running,
+        phase=state.phase,
+        is_well=state.is_ready and all(each.status == "StatusOK" for each in components.values()),
+        components=sorted(components.items()),
+        uptime=lasted(running.clock() - state.started_ns),
+        version=VERSION,
+        python=platform.python_version(),
+        books=tuple(books(figures)),
+        size=size_text,
+        queues=[
+            Queue(
+                destination=name,
+                size_bytes=figures.total("toolgauge.send.queue.bytes", destination=name),
+                capacity_bytes=capacity_bytes,
+                in_flight=figures.total("toolgauge.send.in_flight", destination=name),
+                health=components.get(f"exporter:{name}"),
+            )
+            for name, capacity_bytes in capacities.items()
+        ],
+        gauges=tuple(_gauges(figures, components)),
+        problems=tuple(problems(figures)),
+    )
 
 
 def books(figures: Figures) -> Iterator[Books]:
@@ -249,42 +245,37 @@ def _gauges(figures: Figures, components: Mapping[str, ComponentHealth]) -> Iter
     yield "Baselines", "survive a restart" if durable else "are lost with this process"
 
 
-class GapPages(PageGroup):
-    """Shows the results that were not evaluated."""
-
-    def routes(self) -> Mapping[str, Page]:
-        """Return the pages by the first part of their path."""
-        return {"/not-evaluated": self._gaps}
-
-    def _gaps(self, request: PageRequest) -> str | None:
-        if len(request.path) > 1:
-            return None
-        running = self._shown.running
-        trajectories = [kept.trajectory for kept in self._shown.store.newest()]
-        producers = advice(trajectories)
-        # The most frequent reasons come first.
-        by_reason: dict[str, list[Gap]] = {}
-        for gap in () if running is None else gaps(Figures.of(running.registry)):
-            by_reason.setdefault(gap.reason, []).append(gap)
-        return self._pages.page(
-            "gaps.html",
-            section="gaps",
-            title="Not evaluated",
-            reasons=sorted(by_reason.items(), key=lambda each: -sum(gap.count for gap in each[1])),
-            meanings={str(reason): meaning for reason, meaning in MEANINGS.items()},
-            producers=producers[:_MOST_PRODUCERS],
-            more_producers=len(producers[_MOST_PRODUCERS:]),
-            trajectories=sum(trajectory.scope == "trace" for trajectory in trajectories),
-        )
-
-
-def gaps(figures: Figures) -> Iterator[Gap]:
-    """Yield the reasons of each criterion, the most frequent first."""
-    of, counts = Counter[str](), Counter[tuple[str, str]]()
-    for figure in figures.each("toolgauge.evaluations"):
+def not_evaluated(shown: Shown, request: PageRequest) -> str | None:
+    """Show the results that were not evaluated."""
+    if len(request.path) > 1:
+        return None
+    running = shown.running
+    trajectories = [kept.trajectory for kept in shown.store.newest()]
+    producers = advice(trajectories)
+    # The most frequent reasons come first.
+    totals, unseen = Counter[str](), Counter[tuple[str, str]]()
+    for figure in () if running is None else Figures.of(running.registry).each("toolgauge.evaluations"):
         criterion = figure.labels.get(_CRITERION, "")
-        of[criterion] += int(figure.value)
+        totals[criterion] += int(figure.value)
         if figure.labels.get(_OUTCOME) == "not_evaluated" and figure.value:
-            counts[criterion, figure.labels.get(_WHY, "")] += int(figure.value)
-    for (criterion, reason), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
-        yield Gap(criterion=criterion, reason=reason, count=count, of=of[criterion])
+            unseen[criterion, figure.labels.get(_WHY, "")] += int(figure.value)
+    # The most frequent reasons come first.
+    by_reason: defaultdict[str, list[Gap]] = defaultdict(list)
+    for gap in ranked(totals, unseen):
+        by_reason[gap[1]].append(gap)
+    return shown.page(
+        "gaps.html",
+        section="gaps",
+        title="Not evaluated",
+        reasons=sorted(by_reason.items(), key=lambda each: -sum(count for _, _, count, _ in each[1])),
+        meanings={str(reason): meaning for reason, meaning in MEANINGS.items()},
+        producers=producers[:_MOST_PRODUCERS],
+        more_producers=len(producers[_MOST_PRODUCERS:]),
+        trajectories=sum(trajectory.scope == "trace" for trajectory in trajectories),
+    )
+
+
+def ranked(totals: Counter[str], unseen: Counter[tuple[str, str]]) -> list[Gap]:
+    """Return the gaps, the most frequent first; `totals` counts results by criterion, `unseen` by criterion and reason."""
+    ordered = sorted(unseen.items(), key=lambda entry: (-entry[1], entry[0]))
+    return [(criterion, reason, count, totals[criterion]) for (criterion, reason), count in ordered]

@@ -1,10 +1,9 @@
 """The parts of every page: the request, the templates, the latest trajectories, and the running service.
 
-Pages are plain functions in threads. The event loop answers for the worker's state, with a deadline.
+Pages are plain functions of these, which run in threads. The event loop answers for the worker's state, with a deadline.
 """
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -20,8 +19,8 @@ from toolgauge.model.metrics import MAX_LABEL, MetricRegistry, fit_label
 from toolgauge.model.regressions import Stream, StreamHistory, StreamStatus
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import Templates
-from toolgauge.report.kept import TrajectoryStore
 from toolgauge.service.health import ComponentHealth, Health
+from toolgauge.web.trajectory_store import TrajectoryStore
 
 Section: TypeAlias = Literal["overview", "streams", "trajectories", "agents", "gaps", "health"]
 _NAVIGATION: tuple[tuple[Section, str, str], ...] = (
@@ -47,26 +46,15 @@ class PageRequest(Struct, frozen=True, kw_only=True):
         return next((value for value in self.query.get(name, ()) if value), "")
 
 
-# Returns HTML, or JSON where the route ends so, or `None` where there is no such page. Runs in a thread, may raise `BusyError`.
+# Returns HTML, JSON for a route that ends so, or `None` for an unknown page. Runs in a thread, may raise `BusyError`.
 Page: TypeAlias = Callable[[PageRequest], str | None]
-
-
-class Pages(Templates):
-    """Renders whole pages. Belongs to no thread."""
-
-    def __init__(self) -> None:
-        super().__init__("toolgauge.web")
-
-    def page(self, template: str, *, section: Section, title: str, **values: object) -> str:
-        """Render a page; `values` are the names its template uses."""
-        return self.fragment(template, navigation=_NAVIGATION, section=section, title=title, **values)
 
 
 class BusyError(ToolgaugeError):
     """The worker did not answer in time; the page is answered with status 503."""
 
 
-class Watching(Protocol):
+class WatchedStreams(Protocol):
     """Streams of scores, and the detectors that watch them. Its methods are called on the event loop."""
 
     async def statuses(self) -> Sequence[StreamStatus]:
@@ -80,16 +68,16 @@ class Watching(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """The running service. `watching` is `None` without `watch.enabled`, `ports` are those of OTLP over gRPC and HTTP."""
+    """The running service. `watching` is `None` without `watch.enabled`, `ports` are for OTLP over gRPC and HTTP."""
 
     health: Health
     registry: MetricRegistry
-    watching: Watching | None
+    watching: WatchedStreams | None
     clock: Callable[[], int]
     loop: asyncio.AbstractEventLoop
     ports: Callable[[], Sequence[int]] = tuple
 
-    def ask(self, question: Callable[[Watching], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
+    def ask(self, question: Callable[[WatchedStreams], Coroutine[object, object, Sequence[_T]]]) -> Sequence[_T]:
         """Ask the detectors from the thread of a page; a starting service has none. May raise `BusyError`."""
         watching = self.watching
         if watching is None or self.health.phase == "starting":
@@ -118,7 +106,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """How pages write spans. `trace_url` is a template with `{trace_id}`; `pass_at` is as in `VerdictWriter`."""
+    """How pages write spans. `trace_url` is a template with `{trace_id}`; `pass_at` is as in `shown_verdict`."""
 
     redactor: Redactor
     trace_url: str | None
@@ -127,24 +115,17 @@ class Writing:
 
 @dataclass(slots=True)
 class Shown:
-    """All that pages are made of. `writing` is exchanged at a reload; `running` is `None` before there is a service."""
+    """The content of pages. `writing` is exchanged at a reload; `running` is `None` before the start of the service."""
 
     store: TrajectoryStore
     writing: Writing
     running: Running | None = None
     catalogue: Catalogue = field(default_factory=lambda: Catalogue(MetricsSettings(), CostSettings()))
+    templates: Templates = field(default_factory=lambda: Templates("toolgauge.web"))
 
-
-class PageGroup(ABC):
-    """Pages that belong together."""
-
-    def __init__(self, pages: Pages, shown: Shown) -> None:
-        self._pages = pages
-        self._shown = shown
-
-    @abstractmethod
-    def routes(self) -> Mapping[str, Page]:
-        """Return pages by the first part of their path: that of `/trajectories` is asked for `/trajectories/1`, too."""
+    def page(self, template: str, *, section: Section, title: str, **values: object) -> str:
+        """Render a page; `values` are the names its template uses."""
+        return self.templates.fragment(template, navigation=_NAVIGATION, section=section, title=title, **values)
 
 
 def agent_id(service: str | None, environment: str | None, agent: str | None) -> str:

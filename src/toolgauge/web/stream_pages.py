@@ -1,6 +1,6 @@
-"""The pages of streams: a list, those with evidence of a drop first, and one stream with its chart."""
+"""The pages of streams: a list, streams with evidence of a drop first, and one stream with its chart."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from shlex import quote
 from typing import Annotated, Literal, TypeAlias, get_args
@@ -15,7 +15,7 @@ from toolgauge.report.html import visible
 from toolgauge.report.trajectory_rows import Query, is_meant
 from toolgauge.settings import HOUR
 from toolgauge.web.chart import NARROW, WIDE, Sparkline, draw, sparkline
-from toolgauge.web.pages import Page, PageGroup, PageRequest, Running, agent_id
+from toolgauge.web.pages import PageRequest, Running, Shown, agent_id
 
 PAGE_SIZE = 50
 _STATES: tuple[StreamState, ...] = get_args(StreamState)
@@ -25,8 +25,9 @@ Range: TypeAlias = Literal["3h", "1d", "7d", "all"]
 _RANGE_NAMES: tuple[Range, ...] = get_args(Range)
 _RANGES: Mapping[Range, int] = {"3h": 3 * HOUR, "1d": 24 * HOUR, "7d": 7 * 24 * HOUR}
 _RANGE_WORDS: Mapping[Range, str] = {"3h": "3 hours", "1d": "1 day", "7d": "7 days", "all": "everything"}
-# The part of a chart at its end that an alarm may take, so that what was before it is seen.
+# The part of a chart at its end that an alarm may take: the time before it stays visible.
 _OF_AN_ALARM = 0.6
+_ACK_OPTIONS = ("criterion", "service", "environment", "agent", "tool", "level")
 
 
 class StreamFilters(Query, frozen=True, kw_only=True):
@@ -36,11 +37,6 @@ class StreamFilters(Query, frozen=True, kw_only=True):
     criterion: str = ""
     state: Literal["", StreamState] = ""
     page: Annotated[int, Meta(ge=1, lt=10**5)] = 1
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether every stream matches."""
-        return not (self.service or self.criterion or self.state)
 
     def matches(self, status: StreamStatus) -> bool:
         """Return whether a stream is meant."""
@@ -52,7 +48,7 @@ class StreamFilters(Query, frozen=True, kw_only=True):
 
 
 class StreamRow(Struct, frozen=True, kw_only=True):
-    """One stream in the table of all. `drop` is `None` while nothing is known, or learned."""
+    """One stream in the table of all. `drop` is `None` while its detector learns."""
 
     id: str
     status: StreamStatus
@@ -63,115 +59,120 @@ class StreamRow(Struct, frozen=True, kw_only=True):
 
 
 class TraceLink(Struct, frozen=True, kw_only=True):
-    """An example; `page` is its kept trajectory, `url` the trace elsewhere, `None` where there is no such place."""
+    """An example; `page` is its kept trajectory, `url` the trace elsewhere, each `None` if it has none."""
 
     trace_id: str
     page: str | None
     url: str | None
 
 
-class StreamPages(PageGroup):
-    """Shows the streams of the detectors. Without `watch.enabled` the pages name that switch."""
+def streams(shown: Shown, request: PageRequest) -> str | None:
+    """Show all streams, or one; without `watch.enabled` name that switch."""
+    running, parts = shown.running, len(request.path)
+    if running is not None and running.watching is not None and parts < 3:
+        return _all(shown, running, request) if parts < 2 else _one(shown, running, request)
+    if parts > 1:
+        return None
+    return shown.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
 
-    def routes(self) -> Mapping[str, Page]:
-        """Return the pages by the first part of their path."""
-        return {"/streams": self._streams}
 
-    def _streams(self, request: PageRequest) -> str | None:
-        running, parts = self._shown.running, len(request.path)
-        if running is not None and running.watching is not None and parts < 3:
-            return self._all(StreamFilters.of(request.query), running) if parts < 2 else self._one(request, running)
-        if parts > 1:
-            return None
-        return self._pages.page("streams_off.html", section="streams", title="Streams", is_starting=running is None)
+def _all(shown: Shown, running: Running, request: PageRequest) -> str:
+    filters = StreamFilters.of(request.query)
 
-    def _all(self, filters: StreamFilters, running: Running) -> str:
-        statuses = sorted(running.ask(lambda watching: watching.statuses()), key=_place)
-        found = [status for status in statuses if filters.matches(status)]
-        begin = (filters.page - 1) * PAGE_SIZE
-        shown = found[begin : begin + PAGE_SIZE]
-        found_histories = running.ask(lambda watching: watching.histories([one.stream for one in shown]))
-        histories = {history.status.stream: history for history in found_histories}
-        rows: list[StreamRow] = []
-        for status in shown:
-            history = histories.get(status.stream)
-            arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
-            row = StreamRow(
-                id=stream_id(status.stream),
-                status=status,
-                drop=_drop(status),
-                missing=0 if history is None else history.missing,
-                versions=tuple(arm.version for arm in arms if arm.version),
-                spark=None if history is None else sparkline(history),
-            )
-            rows.append(row)
-        return self._pages.page(
-            "streams.html",
-            section="streams",
-            title="Streams",
-            rows=rows,
-            filters=filters,
-            total=len(statuses),
-            found=len(found),
-            first=begin + 1,
-            has_more=begin + PAGE_SIZE < len(found),
-            counts={state: sum(status.state == state for status in statuses) for state in _STATES},
-            services=sorted({visible(status.stream.service) for status in statuses if status.stream.service}),
-            criteria=sorted({status.stream.criterion for status in statuses}),
-        )
+    def place(status: StreamStatus) -> tuple[int, float, float, str]:
+        return _STATE_ORDER[status.state], -status.evidence, -(_drop(status) or 0.0), repr(astuple(status.stream))
 
-    def _one(self, request: PageRequest, running: Running) -> str | None:
-        statuses = running.ask(lambda watching: watching.statuses())
-        streams = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
-        history = next(iter(running.ask(lambda watching: watching.histories(streams[:1]))), None) if streams else None
-        if history is None:
-            return None
-        chosen, status, alarm = _range(request.value("range"), history), history.status, history.alarm
-        stream, charts, cause = status.stream, (), ""
-        agent = self._shown.catalogue.find(stream.service, stream.environment, stream.agent)
-        if history.buckets:
-            start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
-            start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
-            changes = () if agent is None else tuple(agent.changes(stream.tool))
-            charts = tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))
-        if alarm is not None and alarm.causes:
-            # The filter that finds the trajectories with the new value.
-            change = alarm.causes[0].changes[0]
-            whose = "" if change.of is None else f" {change.of}"
-            cause = urlencode({"run_property": f"{change.property}{whose}={change.after}"})
-        tools = "all tools" if stream.level == "call" else "whole runs"
-        whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
-        named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
-        # Trajectories of the stream, during an alarm those that failed.
-        filters = {"outcome": None if alarm is None else "failed", **named}
-        return self._pages.page(
-            "stream.html",
-            section="streams",
-            title=f"{stream.criterion} of {stream.tool or tools}{whose}",
-            id=request.path[1],
+    statuses = sorted(running.ask(lambda watching: watching.statuses()), key=place)
+    found = [status for status in statuses if filters.matches(status)]
+    begin = (filters.page - 1) * PAGE_SIZE
+    on_page = found[begin : begin + PAGE_SIZE]
+    found_histories = running.ask(lambda watching: watching.histories([one.stream for one in on_page]))
+    histories = {history.status.stream: history for history in found_histories}
+    rows: list[StreamRow] = []
+    for status in on_page:
+        history = histories.get(status.stream)
+        arms = () if history is None else sorted(history.arms, key=lambda arm: arm.first_seen_ns)
+        row = StreamRow(
+            id=stream_id(status.stream),
             status=status,
-            history=history,
             drop=_drop(status),
-            charts=charts,
-            agent_id=agent_id(stream.service, stream.environment, stream.agent),
-            range=chosen,
-            ranges=_ranges(history),
-            alarm=alarm,
-            sentence=None if alarm is None else sentence(alarm),
-            causes=() if alarm is None else cause_sentences(alarm),
-            cause=cause,
-            past=tuple(reversed(history.past)),
-            before=self._links(() if alarm is None else alarm.before),
-            after=self._links(() if alarm is None else alarm.after),
-            ack=ack_command(stream),
-            trajectories=urlencode({name: value for name, value in filters.items() if value}),
+            missing=0 if history is None else history.missing,
+            versions=tuple(arm.version for arm in arms if arm.version),
+            spark=None if history is None else sparkline(history),
         )
+        rows.append(row)
+    return shown.page(
+        "streams.html",
+        section="streams",
+        title="Streams",
+        rows=rows,
+        filters=filters,
+        total=len(statuses),
+        found=len(found),
+        first=begin + 1,
+        has_more=begin + PAGE_SIZE < len(found),
+        counts={state: sum(status.state == state for status in statuses) for state in _STATES},
+        services=sorted({visible(status.stream.service) for status in statuses if status.stream.service}),
+        criteria=sorted({status.stream.criterion for status in statuses}),
+    )
 
-    def _links(self, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
-        pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in self._shown.store.newest()}
-        trace_url = self._shown.writing.trace_url
-        links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}
-        return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
+
+def _one(shown: Shown, running: Running, request: PageRequest) -> str | None:
+    statuses = running.ask(lambda watching: watching.statuses())
+    found = [each.stream for each in statuses if stream_id(each.stream) == request.path[1]]
+    history = next(iter(running.ask(lambda watching: watching.histories(found[:1]))), None) if found else None
+    if history is None:
+        return None
+    lasted_ns = history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
+    # The ranges that differ; none where everything fits into the shortest.
+    ranges = [(name, _RANGE_WORDS[name]) for name in _RANGE_NAMES if name == "all" or _RANGES[name] < lasted_ns]
+    chosen, status, alarm = _range(request.value("range"), history, lasted_ns), history.status, history.alarm
+    stream, charts, cause = status.stream, (), ""
+    agent = shown.catalogue.find(stream.service, stream.environment, stream.agent)
+    if history.buckets:
+        start_ns, end_ns = history.buckets[0].start_ns, history.buckets[-1].end_ns
+        start_ns = max(start_ns, end_ns - _RANGES.get(chosen, end_ns))
+        changes = () if agent is None else tuple(agent.changes(stream.tool))
+        charts = tuple(draw(history, size, start_ns, end_ns, changes) for size in (WIDE, NARROW))
+    if alarm is not None and alarm.causes:
+        # The filter that finds the trajectories with the new value.
+        change = alarm.causes[0].changes[0]
+        whose = "" if change.of is None else f" {change.of}"
+        cause = urlencode({"run_property": f"{change.property}{whose}={change.after}"})
+    tools = "all tools" if stream.level == "call" else "whole runs"
+    whose = f" of {stream.agent}" if stream.agent and not stream.tool else ""
+    named = {"service": stream.service, "tool": stream.tool, "criterion": stream.criterion}
+    # Trajectories of the stream, during an alarm those that failed.
+    filters = {"outcome": None if alarm is None else "failed", **named}
+    return shown.page(
+        "stream.html",
+        section="streams",
+        title=f"{stream.criterion} of {stream.tool or tools}{whose}",
+        id=request.path[1],
+        status=status,
+        history=history,
+        drop=_drop(status),
+        charts=charts,
+        agent_id=agent_id(stream.service, stream.environment, stream.agent),
+        range=chosen,
+        ranges=ranges if len(ranges) > 1 else (),
+        alarm=alarm,
+        sentence=None if alarm is None else sentence(alarm),
+        causes=() if alarm is None else cause_sentences(alarm),
+        cause=cause,
+        past=tuple(reversed(history.past)),
+        before=_links(shown, () if alarm is None else alarm.before),
+        after=_links(shown, () if alarm is None else alarm.after),
+        ack=ack_command(stream),
+        trajectories=urlencode({name: value for name, value in filters.items() if value}),
+    )
+
+
+def _links(shown: Shown, trace_ids: Sequence[str]) -> tuple[TraceLink, ...]:
+    pages = {kept.trajectory.trace_id: f"/trajectories/{kept.id}" for kept in shown.store.newest()}
+    trace_url = shown.writing.trace_url
+    links = {each: next(iter(trace_links((each,), trace_url)), None) for each in valid_traces(trace_ids)}
+    return tuple(TraceLink(trace_id=each, page=pages.get(each), url=url) for each, url in links.items())
 
 
 def stream_id(stream: Stream) -> str:
@@ -186,14 +187,6 @@ def ack_command(stream: Stream) -> str:
     return f"toolgauge ack {' '.join(options)}"
 
 
-_ACK_OPTIONS = ("criterion", "service", "environment", "agent", "tool", "level")
-
-
-def _place(status: StreamStatus) -> tuple[int, float, float, str]:
-    drop = _drop(status)
-    return _STATE_ORDER[status.state], -status.evidence, -(drop or 0.0), repr(astuple(status.stream))
-
-
 def _drop(status: StreamStatus) -> float | None:
     """Return how far the current mean is below the baseline."""
     if status.baseline is None or status.current is None or status.state == "learning":
@@ -201,11 +194,7 @@ def _drop(status: StreamStatus) -> float | None:
     return status.baseline - status.current
 
 
-def _lasted_ns(history: StreamHistory) -> int:
-    return history.buckets[-1].end_ns - history.buckets[0].start_ns if history.buckets else 0
-
-
-def _range(asked: str, history: StreamHistory) -> Range:
+def _range(asked: str, history: StreamHistory, lasted_ns: int) -> Range:
     """Choose the range of a chart: a day by default, less or more during an alarm."""
     if asked in _RANGE_NAMES:
         return next(name for name in _RANGE_NAMES if name == asked)
@@ -216,14 +205,5 @@ def _range(asked: str, history: StreamHistory) -> Range:
     least: Range = "1d" if history.alarm is None else "3h"
     for name, length_ns in _RANGES.items():
         if length_ns >= _RANGES[least] and alarm_ns <= _OF_AN_ALARM * length_ns:
-            return name if length_ns < _lasted_ns(history) else "all"
+            return name if length_ns < lasted_ns else "all"
     return "all"
-
-
-def _ranges(history: StreamHistory) -> Iterator[tuple[Range, str]]:
-    """Yield the ranges that differ; none where everything is one of them."""
-    lasted_ns = _lasted_ns(history)
-    shorter = [name for name in _RANGE_NAMES if _RANGES.get(name, lasted_ns) < lasted_ns]
-    for name in _RANGE_NAMES:
-        if name in shorter or (shorter and name == "all"):
-            yield name, _RANGE_WORDS[name]

@@ -1,179 +1,226 @@
 """The pages of trajectories (an overview, the latest ones, and each of them) and of agents, with what a run that passed takes."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from toolgauge.export.regression_events import trace_links
 from toolgauge.export.run_usage import MEASURES
-from toolgauge.model.records import ENVIRONMENT
+from toolgauge.model.outcomes import NotEvaluated, Scorecard
+from toolgauge.model.records import ENVIRONMENT, VERSION
 from toolgauge.model.regressions import StreamStatus
 from toolgauge.report.catalogue import CataloguedAgent, of_success, passed_words
-from toolgauge.report.failure_groups import FailureGroups
 from toolgauge.report.html import visible
-from toolgauge.report.trajectory_rows import MAX_TEXT, Facets, Filters, facets, gaps, row, services
+from toolgauge.report.run_failures import FailureGroups
+from toolgauge.report.trajectory_rows import MAX_TEXT, UNKNOWN_SERVICE, Filters, row
 from toolgauge.report.trajectory_view import TrajectoryWriter, head
-from toolgauge.web.health_pages import REPORTED_ERRORS, Figures
-from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest, agent_id
+from toolgauge.score.selection import was_stopped
+from toolgauge.web.health_pages import REPORTED_ERRORS, Figures, Gap, ranked
+from toolgauge.web.pages import BusyError, PageRequest, Shown, agent_id
 from toolgauge.web.stream_pages import stream_id
+from toolgauge.web.trajectory_store import KeptTrajectory
 
 _FAILURES, _GAPS, _SERVICES = 8, 6, 20
 _MAX_OPTIONS = 200
+_PAGE_SIZE = 50
+# Results that are not evaluated because there is nothing to judge are no gap.
+_NOTHING_TO_JUDGE = ("no_calls", "nothing_expected", "not_executed", "sampled_out")
+_FIELDS = {
+    "service": "Service",
+    "version": "Version",
+    "agent": "Agent",
+    "tool": "Tool",
+    "criterion": "Criterion",
+    "scope": "Scope",
+    "run_property": "Property",
+}
 
 
-class TrajectoryPages(PageGroup):
-    """Shows the trajectories that are kept."""
-
-    def routes(self) -> Mapping[str, Page]:
-        """Return the pages by the first part of their path."""
-        return {"/": self._overview, "/trajectories": self._trajectories}
-
-    def _overview(self, _request: PageRequest) -> str | None:
-        newest = self._shown.store.newest()
-        running, found = self._shown.running, [*gaps(newest)]
-        statuses, is_busy = (), False
-        try:
-            statuses = () if running is None else running.ask(lambda watching: watching.statuses())
-        except BusyError:
-            is_busy = True
-        figures = Figures({}) if running is None else Figures.of(running.registry)
-        failures = FailureGroups(self._shown.writing.redactor)
-        for kept in newest:
-            failures.add(kept)
-        groups = failures.groups()
-        return self._pages.page(
-            "overview.html",
-            section="overview",
-            title="Overview",
-            total=len(newest),
-            incidents=_incidents(statuses),
-            is_busy=is_busy,
-            failures=groups[:_FAILURES],
-            more_failures=max(0, len(groups) - _FAILURES),
-            gaps=found[:_GAPS],
-            more_gaps=max(0, len(found) - _GAPS),
-            services=services(newest)[:_SERVICES],
-            reported_errors=figures.total(REPORTED_ERRORS),
-            uncounted_errors=figures.total(REPORTED_ERRORS, outcome="pass"),
-            ports=() if running is None else running.ports(),
-        )
-
-    def _trajectories(self, request: PageRequest) -> str | None:
-        if len(request.path) > 1:
-            return self._one(request) if len(request.path) == 2 else None
-        filters = Filters.of(request.query)
-        newest = self._shown.store.newest()
-        found = filters.page_of(newest)
-        redactor, running = self._shown.writing.redactor, self._shown.running
-        return self._pages.page(
-            "trajectories.html",
-            section="trajectories",
-            title="Trajectories",
-            rows=[row(one, redactor) for one in found.kept],
-            filters=filters,
-            options=options(filters, facets(newest)),
-            found=found,
-            total=len(newest),
-            ports=() if running is None else running.ports(),
-        )
-
-    def _one(self, request: PageRequest) -> str | None:
-        store, writing = self._shown.store, self._shown.writing
-        kept = store.find(request.path[1])
-        if kept is None:
-            return None
-        asked, trajectory = request.value("call"), kept.trajectory
-        number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None
-        writer = TrajectoryWriter(writing.redactor, writing.pass_at)
-        same = [one for one in store.newest() if one.trajectory.service == trajectory.service]
-        return self._pages.page(
-            "trajectory.html",
-            section="trajectories",
-            title=f"Trajectory of {(trajectory.service or 'an unknown service')[:80]}",
-            kept=kept,
-            **head(trajectory),
-            shown=writer.shown(trajectory, kept.results, number),
-            links=trace_links((trajectory.trace_id,), writing.trace_url),
-            agent_id=agent_id(
-                trajectory.service, trajectory.resource.get(ENVIRONMENT), next(iter(trajectory.agents), None)
-            ),
-            newer=next((one for one in reversed(same) if one.number > kept.number), None),
-            older=next((one for one in same if one.number < kept.number), None),
-        )
-
-
-def options(filters: Filters, known: Facets) -> Sequence[tuple[str, str, str, Sequence[str]]]:
-    """Return the fields of the filters, each with its label, the choice, and all choices as browsers send them back."""
-
-    def choices(names: Sequence[str], chosen: str) -> Sequence[str]:
-        # A name that is too long for a query cannot be asked for; a chosen one stays, although nothing has it any more.
-        written = [name for name in map(visible, names) if len(name) <= MAX_TEXT]
-        return sorted({*written[:_MAX_OPTIONS], chosen} - {""})
-
-    fields = (
-        ("service", "Service", known.services, filters.service),
-        ("version", "Version", known.versions, filters.version),
-        ("agent", "Agent", known.agents, filters.agent),
-        ("tool", "Tool", known.tools, filters.tool),
-        ("criterion", "Criterion", known.criteria, filters.criterion),
-        ("scope", "Scope", known.scopes, filters.scope),
-        ("run_property", "Property", known.properties, filters.run_property),
+def overview(shown: Shown, _request: PageRequest) -> str | None:
+    """Show the latest failures, gaps, services and alarms."""
+    newest = shown.store.newest()
+    running, found = shown.running, _gaps(newest)
+    statuses, is_busy = (), False
+    try:
+        statuses = () if running is None else running.ask(lambda watching: watching.statuses())
+    except BusyError:
+        is_busy = True
+    # The streams in alarm by incident, with their ids, the newest incident first.
+    incidents: defaultdict[str, list[tuple[str, StreamStatus]]] = defaultdict(list)
+    for status in sorted((one for one in statuses if one.state == "alarm"), key=lambda one: -(one.since_ns or 0)):
+        incidents[status.incident].append((stream_id(status.stream), status))
+    figures = Figures({}) if running is None else Figures.of(running.registry)
+    failures = FailureGroups(shown.writing.redactor)
+    for kept in newest:
+        failures.add(kept)
+    groups = failures.groups()
+    return shown.page(
+        "overview.html",
+        section="overview",
+        title="Overview",
+        total=len(newest),
+        incidents=[*incidents.values()],
+        is_busy=is_busy,
+        failures=groups[:_FAILURES],
+        more_failures=max(0, len(groups) - _FAILURES),
+        gaps=found[:_GAPS],
+        more_gaps=max(0, len(found) - _GAPS),
+        services=_services(newest)[:_SERVICES],
+        reported_errors=figures.total(REPORTED_ERRORS),
+        uncounted_errors=figures.total(REPORTED_ERRORS, outcome="pass"),
+        ports=() if running is None else running.ports(),
     )
-    return [(name, label, visible(chosen), choices(values, visible(chosen))) for name, label, values, chosen in fields]
 
 
-class AgentPages(PageGroup):
-    """Shows the catalogue of agents."""
+def trajectories(shown: Shown, request: PageRequest) -> str | None:
+    """Show the latest trajectories, or one."""
+    if len(request.path) > 1:
+        return _one(shown, request) if len(request.path) == 2 else None
+    filters = Filters.of(request.query)
+    newest = shown.store.newest()
+    matching = [kept for kept in newest if filters.matches(kept)]
+    rest = [kept for kept in matching if not filters.before or kept.number < filters.before]
+    on_page = rest[:_PAGE_SIZE]
+    redactor, running = shown.writing.redactor, shown.running
+    return shown.page(
+        "trajectories.html",
+        section="trajectories",
+        title="Trajectories",
+        rows=[row(one, redactor) for one in on_page],
+        filters=filters,
+        options=options(filters, newest),
+        found=len(matching),
+        older=replace(filters, before=on_page[-1].number) if len(rest) > _PAGE_SIZE else None,
+        total=len(newest),
+        ports=() if running is None else running.ports(),
+    )
 
-    def routes(self) -> Mapping[str, Page]:
-        """Return the pages by the first part of their path."""
-        return {"/agents": self._agents, "/agents.json": self._json}
 
-    def _json(self, request: PageRequest) -> str | None:
-        return None if len(request.path) > 1 else msgspec.json.encode(self._shown.catalogue.content()).decode()
+def _one(shown: Shown, request: PageRequest) -> str | None:
+    store, writing = shown.store, shown.writing
+    kept = store.find(request.path[1])
+    if kept is None:
+        return None
+    asked, trajectory = request.value("call"), kept.trajectory
+    number = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else None
+    writer = TrajectoryWriter(writing.redactor, writing.pass_at)
+    same = [one for one in store.newest() if one.trajectory.service == trajectory.service]
+    return shown.page(
+        "trajectory.html",
+        section="trajectories",
+        title=f"Trajectory of {(trajectory.service or 'an unknown service')[:80]}",
+        id=kept.id,
+        scored_at_ns=kept.scored_at_ns,
+        **head(trajectory),
+        shown=writer.shown(trajectory, kept.results, number),
+        links=trace_links((trajectory.trace_id,), writing.trace_url),
+        agent_id=agent_id(
+            trajectory.service, trajectory.resource.get(ENVIRONMENT), next(iter(trajectory.agents), None)
+        ),
+        newer=next((one for one in reversed(same) if one.number > kept.number), None),
+        older=next((one for one in same if one.number < kept.number), None),
+    )
 
-    def _agents(self, request: PageRequest) -> str | None:
-        content = self._shown.catalogue.content()
-        rows = [
-            (agent_id(one.service, one.environment, one.agent), one, [of_success(one.usage, each) for each in MEASURES])
-            for one in content.agents
-        ]
-        if len(request.path) < 2:
-            return self._pages.page(
-                "agents.html",
-                section="agents",
-                title="Agents",
-                rows=rows,
-                left_out=content.left_out,
-                names_success=any(agent.usage.names_success for agent in content.agents),
-            )
-        row = next((row for row in rows if row[0] == request.path[1]), None) if len(request.path) == 2 else None
-        if row is None:
-            return None
-        _, agent, takes = row
-        return self._pages.page(
-            "agent.html",
+
+def options(filters: Filters, newest: Sequence[Scorecard]) -> list[tuple[str, str, str, list[str]]]:
+    """Return the fields of the filters, each with its label, the choice, and all choices as browsers send them back."""
+    found: dict[str, set[str | None]] = {name: set() for name in _FIELDS}
+    values: defaultdict[str, set[str]] = defaultdict(set)
+    for one in newest:
+        trajectory = one.trajectory
+        found["service"].add(trajectory.service)
+        found["version"].add(trajectory.resource.get(VERSION))
+        found["agent"].update(trajectory.agents)
+        found["tool"].update(call.name for call in trajectory.calls)
+        found["criterion"].update(result.criterion for result in one.results)
+        found["scope"].add(trajectory.scope)
+        for name, value in trajectory.properties.items():
+            values[name].add(value)
+    # Runs differ in these properties.
+    found["run_property"].update(
+        f"{name}={one}" for name, several in values.items() if len(several) > 1 for one in several
+    )
+    fields: list[tuple[str, str, str, list[str]]] = []
+    for name, label in _FIELDS.items():
+        chosen = visible(getattr(filters, name))
+        # A query cuts longer names. A chosen name stays, although no trajectory has it any more.
+        short = [one for one in map(visible, sorted(filter(None, found[name]))) if len(one) <= MAX_TEXT]
+        fields.append((name, label, chosen, sorted({*short[:_MAX_OPTIONS], chosen} - {""})))
+    return fields
+
+
+def _gaps(newest: Sequence[Scorecard]) -> list[Gap]:
+    totals, unseen = Counter[str](), Counter[tuple[str, str]]()
+    for result in (result for one in newest for result in one.results):
+        totals[result.criterion] += 1
+        if isinstance(result.outcome, NotEvaluated) and result.outcome.reason not in _NOTHING_TO_JUDGE:
+            unseen[result.criterion, result.outcome.reason] += 1
+    return ranked(totals, unseen)
+
+
+def _services(newest: Sequence[KeptTrajectory]) -> list[dict[str, object]]:
+    """Describe each service among the trajectories, with its newest version; the service of the newest comes first."""
+    by_name: defaultdict[str, list[KeptTrajectory]] = defaultdict(list)
+    for kept in newest:
+        by_name[kept.trajectory.service or UNKNOWN_SERVICE].append(kept)
+    return [
+        {
+            "name": name,
+            "version": of[0].trajectory.resource.get(VERSION, ""),
+            "trajectories": len(of),
+            "failed": sum(one.is_failed for one in of),
+            "calls": sum(len(one.trajectory.calls) for one in of),
+            # Calls that wait for a person or were refused.
+            "stopped": sum(was_stopped(call) for one in of for call in one.trajectory.calls),
+            "newest_ns": of[0].scored_at_ns,
+            "query": Filters(service=name).query() if of[0].trajectory.service and len(name) <= MAX_TEXT else "",
+        }
+        for name, of in by_name.items()
+    ]
+
+
+def agents_json(shown: Shown, request: PageRequest) -> str | None:
+    """Return the catalogue of agents as JSON."""
+    return None if len(request.path) > 1 else msgspec.json.encode(shown.catalogue.content()).decode()
+
+
+def agents(shown: Shown, request: PageRequest) -> str | None:
+    """Show the catalogue of agents, or one."""
+    content = shown.catalogue.content()
+    rows = [
+        (agent_id(one.service, one.environment, one.agent), one, [of_success(one.usage, each) for each in MEASURES])
+        for one in content.agents
+    ]
+    if len(request.path) < 2:
+        return shown.page(
+            "agents.html",
             section="agents",
-            title=f"Agent {agent.agent[:60] or 'without a name'}",
-            agent=agent,
-            takes=takes,
-            passed=passed_words(agent.usage),
-            tools=[(tool, _query(agent, tool=tool.tool)) for tool in agent.tools],
-            query=_query(agent),
-            of_service=urlencode({"service": agent.service}),
+            title="Agents",
+            rows=rows,
+            left_out=content.left_out,
+            names_success=any(agent.usage.names_success for agent in content.agents),
         )
+    row = next((row for row in rows if row[0] == request.path[1]), None) if len(request.path) == 2 else None
+    if row is None:
+        return None
+    _, agent, takes = row
+    return shown.page(
+        "agent.html",
+        section="agents",
+        title=f"Agent {agent.agent[:60] or 'without a name'}",
+        agent=agent,
+        takes=takes,
+        passed=passed_words(agent.usage),
+        tools=[(tool, _query(agent, tool=tool.tool)) for tool in agent.tools],
+        query=_query(agent),
+        of_service=urlencode({"service": agent.service}),
+    )
 
 
 def _query(agent: CataloguedAgent, **more: str) -> str:
     """Write the query of the agent's trajectories."""
     values = {"service": agent.service, "agent": agent.agent, **more}
     return urlencode({name: value for name, value in values.items() if value})
-
-
-def _incidents(statuses: Sequence[StreamStatus]) -> list[list[tuple[str, StreamStatus]]]:
-    """Put the streams whose alarm is on together by incident, with their ids; the newest incident first."""
-    found: dict[str, list[tuple[str, StreamStatus]]] = {}
-    for status in sorted((one for one in statuses if one.state == "alarm"), key=lambda one: -(one.since_ns or 0)):
-        found.setdefault(status.incident, []).append((stream_id(status.stream), status))
-    return [*found.values()]

@@ -1,38 +1,37 @@
 """The web view of a running service: keeps the latest scorecards, and serves pages about them.
 
-Pages are rendered in a thread: a large one takes longer than receivers may stand still. Without a token the Host header
+Pages are rendered in a thread: a large one takes longer than receivers may pause. Without a token the Host header
 must be ours, and pages of other origins get nothing: arguments are not for every page in a browser.
 """
 
 import asyncio
 import gzip
 from collections.abc import Callable, Mapping
+from functools import partial
 from hashlib import blake2b
 from threading import Lock
 from urllib.parse import quote
 
 from aiohttp import web
 from cachetools import TTLCache
-from msgspec import Struct
 
 from toolgauge.config.model import Web
 from toolgauge.export.redact import Redactor
 from toolgauge.export.run_usage import CostSettings
-from toolgauge.model.metrics import MetricRegistry
 from toolgauge.model.outcomes import Scorecard
 from toolgauge.model.trajectory import Trajectory
 from toolgauge.net.auth import BrowserGuard, is_of_another_site, is_own_host
 from toolgauge.net.listen import IDLE_TIMEOUT_S, HttpEndpoint, accepts_gzip
 from toolgauge.report.catalogue import Catalogue
 from toolgauge.report.html import static_file
-from toolgauge.report.kept import TrajectoryStore, trajectory_id
 from toolgauge.service.process import Faults, beside
 from toolgauge.service.runtime import Runtime
 from toolgauge.settings import SECOND, split_address
-from toolgauge.web.health_pages import GapPages, HealthPages
-from toolgauge.web.pages import BusyError, Page, PageGroup, PageRequest, Pages, Running, Shown, Writing
-from toolgauge.web.stream_pages import StreamPages
-from toolgauge.web.trajectory_pages import AgentPages, TrajectoryPages
+from toolgauge.web.health_pages import health, not_evaluated
+from toolgauge.web.pages import BusyError, Page, PageRequest, Running, Shown, Writing
+from toolgauge.web.stream_pages import streams
+from toolgauge.web.trajectory_pages import agents, agents_json, overview, trajectories
+from toolgauge.web.trajectory_store import TrajectoryStore, trajectory_id
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -47,7 +46,7 @@ HEADERS: Mapping[str, str] = {
 }
 _STATIC = {"icon.svg": "image/svg+xml", "toolgauge.css": "text/css", "toolgauge.js": "text/javascript"}
 _PAGES_AT_ONCE = 2
-# The service ends first, and has nearly all of the time there is.
+# The service ends first, and takes nearly all of the time.
 _STOP_TIMEOUT_S = 0.5
 _MIN_ZIPPED_BYTES = 1024
 _GZIP_LEVEL = 4
@@ -57,13 +56,17 @@ _MAX_OPEN_PAGES, _OPEN_S = 1000, 10.0
 # Figures that move without a trajectory are written again after so long.
 _FIGURES_NS, _HEALTH_NS = 15 * SECOND, 5 * SECOND
 _MAX_ID = 64
+# By the first part of the path.
+_PAGES: Mapping[str, Callable[[Shown, PageRequest], str | None]] = {
+    "/": overview,
+    "/trajectories": trajectories,
+    "/streams": streams,
+    "/agents": agents,
+    "/agents.json": agents_json,
+    "/not-evaluated": not_evaluated,
+    "/health": health,
+}
 _ALL_ADDRESSES = ("", "0.0.0.0", "::")  # noqa: S104 (nothing is bound here)
-
-
-class _File(Struct, frozen=True):
-    body: bytes
-    content_type: str
-    tag: str
 
 
 class WebEndpoint(HttpEndpoint):
@@ -81,7 +84,7 @@ class WebEndpoint(HttpEndpoint):
         self._host, _ = split_address(settings.endpoint)
         self._has_token = settings.auth is not None
         self._files = {
-            f"/static/{name}": _File(static_file(name), content_type, _tag(static_file(name)))
+            f"/static/{name}": (static_file(name), content_type, _tag(static_file(name)))
             for name, content_type in _STATIC.items()
         }
         self._rendering = asyncio.Semaphore(_PAGES_AT_ONCE)
@@ -102,11 +105,12 @@ class WebEndpoint(HttpEndpoint):
             return _text(403, "the Host header does not name this machine: ask `localhost`, or configure `web.auth`")
         if is_of_another_site(request.headers):
             return _text(403, "another site may link here, and read nothing")
-        if (file := self._files.get(request.path)) is not None:
+        if request.path in self._files:
+            body, content_type, tag = self._files[request.path]
             # Browsers ask each time whether it is still the same, and get it once.
-            headers = {"Cache-Control": "no-cache", "ETag": f'"{file.tag}"'}
-            response = _unchanged(request, file.tag, headers) or web.Response(
-                body=file.body, content_type=file.content_type, charset="utf-8", headers=headers
+            headers = {"Cache-Control": "no-cache", "ETag": f'"{tag}"'}
+            response = _unchanged(request, tag, headers) or web.Response(
+                body=body, content_type=content_type, charset="utf-8", headers=headers
             )
         else:
             response = await self._page(request)
@@ -234,26 +238,9 @@ class WebView:
             phase = (service.health.started_ns, service.health.phase)
             return phase, id(shown.writing), shown.store.changes, alarms, active, figures
 
-        pages = Pages()
-        groups: tuple[PageGroup, ...] = (
-            TrajectoryPages(pages, shown),
-            StreamPages(pages, shown),
-            AgentPages(pages, shown),
-            GapPages(pages, shown),
-            HealthPages(pages, shown),
-        )
-        routes = {path: page for group in groups for path, page in group.routes().items()}
-        self._endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics))
-        self._measure(metrics.registry, self._endpoint)
-        await self._endpoint.start()
-
-    async def stop(self) -> None:
-        """Stop listening. Works twice and without a start."""
-        if self._endpoint is not None:
-            await self._endpoint.stop()
-
-    def _measure(self, registry: MetricRegistry, endpoint: WebEndpoint) -> None:
-        store = self._shown.store
+        routes: dict[str, Page] = {path: partial(page, shown) for path, page in _PAGES.items()}
+        self._endpoint = endpoint = WebEndpoint(self._settings, routes, stamp, Faults(metrics))
+        store, registry = shown.store, metrics.registry
         registry.gauge(
             "toolgauge.web.trajectories", "{trajectory}", "Trajectories that the web view shows."
         ).observe = lambda: {(): len(store)}
@@ -269,3 +256,9 @@ class WebView:
         registry.gauge(
             "toolgauge.web.clients", "{client}", "Open pages of the web view that asked for changes in the last 10 s."
         ).observe = lambda: {(): endpoint.open_pages}
+        await endpoint.start()
+
+    async def stop(self) -> None:
+        """Stop listening. Works twice and without a start."""
+        if self._endpoint is not None:
+            await self._endpoint.stop()

@@ -6,18 +6,17 @@ each second: weighing all of them would cost a sixth of the CPU of scoring.
 
 import math
 from collections.abc import Sequence
-from hashlib import blake2b
 from threading import Lock
-from typing import Self
 
 from cachetools import Cache
-from msgspec import Struct
 from msgspec.structs import replace
 
 from toolgauge.assemble.memory import memory_of
 from toolgauge.model.json import JsonObject
-from toolgauge.model.outcomes import OutcomeWord, Result, Scorecard, Scored, outcome_word
+from toolgauge.model.outcomes import Result, Scorecard, Scored
 from toolgauge.model.trajectory import Trajectory
+from toolgauge.report.explanations import FAILED, live_outcome
+from toolgauge.report.trajectory_rows import trajectory_id
 
 # As CPython lays them out, beside the contents that senders wrote.
 _TRAJECTORY_BYTES = 1500
@@ -28,49 +27,26 @@ _TOOL_BYTES = 150
 _RESULT_BYTES = 150
 _SCORE_BYTES = 250
 _DIFFERENCE_BYTES = 350
-# Of those that failed, and of the others, where older ones have to go for them.
+# The most that failed, and the most others, for which older ones make room.
 ADMITTED_PER_SECOND = 50
 _SECOND_NS = 1_000_000_000
-_WORST_FIRST: tuple[OutcomeWord, ...] = ("fail", "error", "pass")
 
 
-class KeptTrajectory(Struct, frozen=True, kw_only=True):
-    """One trajectory with all its results, late ones of judges at the end. `number` counts up; `id` is safe in a URL."""
+class KeptTrajectory(Scorecard, frozen=True, kw_only=True):
+    """One trajectory with all its results, late results of judges at the end. `number` counts up."""
 
-    id: str
     number: int
-    trajectory: Trajectory
-    results: tuple[Result, ...]
-    scored_at_ns: int
     size_bytes: int = 0
-    awaits_judges: bool = False
-
-    @classmethod
-    def of(cls, scorecard: Scorecard, *, number: int = 0, id: str | None = None, size_bytes: int = 0) -> Self:
-        """Keep all of a scorecard; its id is the trajectory's, unless another is given."""
-        return cls(
-            id=trajectory_id(scorecard.trajectory) if id is None else id,
-            number=number,
-            trajectory=scorecard.trajectory,
-            results=scorecard.results,
-            scored_at_ns=scorecard.scored_at_ns,
-            size_bytes=size_bytes,
-            awaits_judges=scorecard.awaits_judges,
-        )
 
     @property
-    def outcome(self) -> OutcomeWord:
-        """The worst outcome of its live criteria, else `not_evaluated`."""
-        words = {outcome_word(result.outcome) for result in self.results if result.enforce == "live"}
-        for word in _WORST_FIRST:
-            if word in words:
-                return word
-        return "not_evaluated"
+    def id(self) -> str:
+        """The id of its page."""
+        return trajectory_id(self.trajectory)
 
     @property
     def is_failed(self) -> bool:
         """Whether a live criterion failed, or its evaluation did."""
-        return _has_failed(self.results)
+        return live_outcome(self.results) in FAILED
 
 
 class TrajectoryStore:
@@ -87,7 +63,7 @@ class TrajectoryStore:
         self._lock = Lock()
         self.added = 0
         self.evicted = 0
-        # The second of which trajectories are counted, those that failed last.
+        # The current second, and how many trajectories of it passed and failed.
         self._second = 0
         self._admitted = [0, 0]
         # Counts trajectories and late results.
@@ -110,7 +86,7 @@ class TrajectoryStore:
         with self._lock:
             # Always while there is room, else within the share of its second.
             if not scorecard.by_judges:
-                second, kind = scorecard.scored_at_ns // _SECOND_NS, _has_failed(scorecard.results)
+                second, kind = scorecard.scored_at_ns // _SECOND_NS, live_outcome(scorecard.results) in FAILED
                 if second != self._second:
                     self._second, self._admitted = second, [0, 0]
                 self._admitted[kind] += 1
@@ -131,7 +107,16 @@ class TrajectoryStore:
                 return
             self.added += 1
             size_bytes = _trajectory_bytes(trajectory) + _results_bytes(scorecard.results)
-            self._put(KeptTrajectory.of(scorecard, number=self.added, size_bytes=size_bytes))
+            self._put(
+                KeptTrajectory(
+                    trajectory=trajectory,
+                    results=scorecard.results,
+                    scored_at_ns=scorecard.scored_at_ns,
+                    awaits_judges=scorecard.awaits_judges,
+                    number=self.added,
+                    size_bytes=size_bytes,
+                )
+            )
 
     def find(self, key: str) -> KeptTrajectory | None:
         """Find one by its id."""
@@ -166,7 +151,7 @@ class TrajectoryStore:
 
     def _make_room(self, max_bytes: int) -> None:
         while self.size_bytes > max_bytes or len(self) > self._max_trajectories:
-            # Half of the room is for failures: passes push none of them out of it.
+            # Half of the room is for failures: passes push none out.
             failed, others = self._failed, self._others
             by_number = len(self) > self._max_trajectories
             is_larger = len(failed) > len(others) if by_number else failed.currsize > others.currsize
@@ -199,18 +184,6 @@ class _SharedSchemas:
                 self._known[number] = (uses - 1, size)
             else:
                 self.size_bytes -= size
-
-
-def trajectory_id(trajectory: Trajectory) -> str:
-    """Return an id that is safe in a URL: the trace's, or one made of the conversation's."""
-    if trajectory.scope == "trace":
-        return trajectory.closed_id
-    conversation = (trajectory.conversation_id or "").encode(errors="replace")
-    return f"conversation-{blake2b(conversation, digest_size=8).hexdigest()}"
-
-
-def _has_failed(results: Sequence[Result]) -> bool:
-    return any(result.enforce == "live" and outcome_word(result.outcome) in ("fail", "error") for result in results)
 
 
 def _schemas(trajectory: Trajectory) -> dict[int, JsonObject]:

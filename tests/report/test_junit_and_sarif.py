@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 from tests.report.hostile import BROKEN, FAILED, UNSEEN, hostile_group, hostile_row, report, row
 from toolgauge.report.findings import Check, Row
-from toolgauge.report.junit import junit
+from toolgauge.report.junit_and_sarif import junit
 
 
 def cases(*rows: Row) -> list[ET.Element]:

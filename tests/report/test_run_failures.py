@@ -16,8 +16,8 @@ from tests.rows import each_row
 from toolgauge.export.redact import Redactor
 from toolgauge.model.observations import CallError
 from toolgauge.model.outcomes import ERROR_RULE, Difference, Outcome, Result, Scorecard, Scored, Side
-from toolgauge.report.failure_groups import FailureGroup, FailureGroups, FailureKind, failure_kind
-from toolgauge.report.kept import TrajectoryStore
+from toolgauge.report.run_failures import FailureGroup, FailureGroups, FailureKind, failure_kind
+from toolgauge.web.trajectory_store import TrajectoryStore
 
 
 def run(number: int, *explanations: str, tool: str = "refund_order", version: str = "1.0") -> Scorecard:

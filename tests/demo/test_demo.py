@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from toolgauge.demo.lines import heading, run_lines, summary_lines
+from toolgauge.demo.demo import heading, run_lines, summary_lines
 from toolgauge.export.redact import Redactor
 from toolgauge.model.outcomes import Errored, NotEvaluated, Outcome, Result, Scorecard, Scored
 from toolgauge.report.terminal import PLAIN, Style

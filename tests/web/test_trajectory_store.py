@@ -23,7 +23,7 @@ from toolgauge.model.observations import ToolDefinition
 from toolgauge.model.outcomes import Errored, NotEvaluated, Result, Scorecard
 from toolgauge.model.records import SpanRef
 from toolgauge.model.trajectory import Message, ToolCall, Trajectory
-from toolgauge.report.kept import TrajectoryStore
+from toolgauge.web.trajectory_store import TrajectoryStore
 
 PLENTY = 1 << 30
 PASSED, FAILED = trajectory_result(passed()), trajectory_result(failed())
@@ -56,7 +56,7 @@ def test_the_newest_are_kept():
     assert store.find(f"{1:032x}") is None
     kept = store.find(f"{4:032x}")
     assert kept is not None
-    assert (kept.number, kept.outcome) == (5, "pass")
+    assert (kept.number, kept.is_failed) == (5, False)
 
 
 def test_passes_push_no_failure_out_of_its_half():
@@ -111,7 +111,7 @@ def test_results_of_judges_are_added_to_what_is_kept():
 
     [second, first] = store.newest()
     assert [result.criterion for result in first.results] == ["refund-f1", "judged"]
-    assert (first.outcome, first.number, second.outcome) == ("fail", 1, "pass")
+    assert (first.is_failed, first.number, second.is_failed) == (True, 1, False)
     assert (store.added, store.changes) == (2, changes + 1)
     # It is a failure from here on, and stays while passes come.
     filled(store, numbered(3, PASSED), numbered(4, PASSED))

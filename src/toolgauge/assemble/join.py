@@ -269,15 +269,11 @@ def _merged(*distinct: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
     """Merge attributes: the root's win, then spans without a parent, then the earliest."""
-
-    def precedence(reading: Reading) -> tuple[bool, bool, bool, int, str, str]:
-        is_root = root is not None and reading.ref == root.ref
-        has_parent = reading.parent_span_id is not None
-        return (not is_root, has_parent, reading.is_log, reading.start_ns, reading.ref.span_id, reading.ref.trace_id)
-
     merged: dict[str, str | int | float | bool] = {}
     readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
-    for reading in sorted(readings, key=precedence):
+    readings.sort(key=lambda one: (one.is_log, one.start_ns, one.ref.span_id, one.ref.trace_id))
+    readings.sort(key=lambda one: (root is None or one.ref != root.ref, one.parent_span_id is not None))
+    for reading in readings:
         for key, value in reading.attributes:
             merged.setdefault(key, value)
     return merged

@@ -239,15 +239,7 @@ class Egress:
         self.closed_entries.clear()
         if not scorecards and not closed_entries:
             return
-        for outgoing in self._journaled(scorecards, closed_entries, now_ns):
-            if not self._admission.hand_over(outgoing):
-                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-                self._ledger.settle(outgoing.entries)
-
-    def _journaled(
-        self, scorecards: Sequence[Scorecard], closed_entries: Sequence[Source], now_ns: int
-    ) -> list[Outgoing]:
-        """Write scorecards and events to the journal together with the ids of their trajectories, which are closed then."""
+        # Written to the journal together with the ids of their trajectories, which are closed then.
         own: list[JournalEntry] = []
         outgoings: list[Outgoing] = []
         # Messages of a broker are read again until the scores of their trajectories are delivered, too.
@@ -276,7 +268,10 @@ class Egress:
                     closed.append(one)
             shown, self.shown = self.shown, []
             self._ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
-        return outgoings
+        for outgoing in outgoings:
+            if not self._admission.hand_over(outgoing):
+                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+                self._ledger.settle(outgoing.entries)
 
 
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:

@@ -300,7 +300,7 @@ class Answers:
                 hint="the person who runs this server shows them with `toolgauge mcp --set redact.values=show`, or calls "
                 "`toolgauge expect`; without `passed`, criteria are learned that hold no values",
             )
-            chooser = choose_runs(work.requests(files), choice, whole.config, whole.criteria)
+        chooser = choose_runs(work.requests(files), choice, whole.config, whole.criteria)
         found = document(
             chooser.tasks(), tools=choice.tools, case_key=choice.case_key, is_promoted=False, is_one_criterion=False
         )

@@ -146,14 +146,7 @@ def _joined(
     closed_because: ClosedBecause,
 ) -> Trajectory:
     pairs, turns_ns, calls = _calls(planted, index)
-    runs: list[Run] = []
-    hidden_turns = 0
-    for one in planted:
-        of_trace = with_endings(runs_of(one.whole, one.index), one.whole, one.index)
-        runs += with_errors(of_trace, one.whole, one.index, calls) if one.index.failing else of_trace
-        # Model calls that asked for tools without a trace of the requests.
-        for node in one.index.models if not one.index.executing else ():
-            hidden_turns += not node.requests and node.model_call is not None and node.model_call.stopped_for_tools
+    runs, hidden_turns = _runs(planted, calls)
     last = planted[-1]
     root = last.root
     producer = index.nodes[0].first if root is None else root.first
@@ -162,7 +155,7 @@ def _joined(
     distinct: dict[int, tuple[tuple[str, str], ...]] = {}
     # Log records without a span count where there is nothing else.
     spans: list[Node] = []
-    is_cut = has_media = False
+    is_cut = False
     for node in index.nodes:
         if node.agent_run is not None and node.agent_run.agent is not None:
             agents[node.agent_run.agent] = None
@@ -173,14 +166,9 @@ def _joined(
         if producer.service is None and node.first.service is not None:
             producer = node.first
         is_cut = is_cut or node.first.is_cut
-        for seen in node.messages:
-            has_media = has_media or seen.has_media
-    for call in calls:
-        if call.agent is not None:
-            agents[call.agent] = None
+    agents.update({call.agent: None for call in calls if call.agent is not None})
     # The lowest rank; among equals the root's, else the earliest.
-    rooted = last.index.nodes if root is None else [root, *last.index.nodes]
-    named = [node.conversation for node in rooted if node.conversation is not None]
+    named = [node.conversation for node in (last.whole, *last.index.nodes) if node.conversation is not None]
     offers = new_offers(index.offering)
     merge = _merged if len(distinct) <= _MOST_REMEMBERED else _merged.__wrapped__
     return Trajectory(
@@ -202,7 +190,7 @@ def _joined(
         left_out=merged([trace.left_out for trace in traces] + [_CUT] * is_cut),
         hidden_turns=hidden_turns,
         has_beginning=has_beginning(index.speaking),
-        has_media=has_media,
+        has_media=True in [seen.has_media for node in index.speaking for seen in node.messages],
         runs=tuple(runs),
         code_steps=code_steps(index),
         properties=merge(*distinct.values()),
@@ -210,6 +198,18 @@ def _joined(
         split_sign=split_sign(index, pairs, traces[0].parents) if len(planted) == 1 else None,
         sources=_sources(index.nodes),
     )
+
+
+def _runs(planted: Sequence[_Planted], calls: Sequence[ToolCall]) -> tuple[list[Run], int]:
+    """Return the runs, and the number of model calls that asked for tools, without a trace of the requests."""
+    runs: list[Run] = []
+    hidden_turns = 0
+    for one in planted:
+        of_trace = with_endings(runs_of(one.whole, one.index), one.whole, one.index)
+        runs += with_errors(of_trace, one.whole, one.index, calls) if one.index.failing else of_trace
+        for node in one.index.models if not one.index.executing else ():
+            hidden_turns += not node.requests and node.model_call is not None and node.model_call.stopped_for_tools
+    return runs, hidden_turns
 
 
 _rank: Callable[[ConversationSeen], int] = attrgetter("rank")
@@ -269,15 +269,11 @@ def _merged(*distinct: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
 
 def _attributes(traces: Iterable[GatheredTrace], root: Node | None) -> dict[str, str | int | float | bool]:
     """Merge attributes: the root's win, then spans without a parent, then the earliest."""
-
-    def precedence(reading: Reading) -> tuple[bool, bool, bool, int, str, str]:
-        is_root = root is not None and reading.ref == root.ref
-        has_parent = reading.parent_span_id is not None
-        return (not is_root, has_parent, reading.is_log, reading.start_ns, reading.ref.span_id, reading.ref.trace_id)
-
     merged: dict[str, str | int | float | bool] = {}
     readings = [reading for trace in traces for reading in trace.readings if reading.attributes]
-    for reading in sorted(readings, key=precedence):
+    readings.sort(key=lambda one: (one.is_log, one.start_ns, one.ref.span_id, one.ref.trace_id))
+    readings.sort(key=lambda one: (root is None or one.ref != root.ref, one.parent_span_id is not None))
+    for reading in readings:
         for key, value in reading.attributes:
             merged.setdefault(key, value)
     return merged

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from toolgauge.assemble.failures import NotExecuted, mcp_failure
 from toolgauge.model.content import Content, NotRecorded, Recorded, Unparsed
-from toolgauge.model.json import Json, JsonObject, canonical
+from toolgauge.model.json import JsonObject, canonical
 from toolgauge.model.names import is_same_tool
 from toolgauge.model.observations import (
     AgentRun,
@@ -45,10 +45,8 @@ def likeness(requested: Content, executed: Content) -> float:
         case Recorded(value=dict() as given):
             shared = sum(1 for key in wanted if key in given and canonical(wanted[key]) == canonical(given[key]))
             return shared / max(1, len(wanted.keys() | given.keys()))
-        case Recorded(value=bare):
-            return float(_is_only_value(bare, wanted))
-        case Unparsed(text=text):
-            return float(_is_only_value(text, wanted))
+        case Recorded(value=bare) | Unparsed(text=bare):
+            return float(len(wanted) == 1 and canonical(bare) == canonical(next(iter(wanted.values()))))
         case NotRecorded():
             return 0.0
 
@@ -62,10 +60,6 @@ def adds_to(executed: JsonObject, requested: Content) -> bool:
             return list(executed.values()) == [text]
         case _:
             return False
-
-
-def _is_only_value(bare: Json, wanted: dict[str, Json]) -> bool:
-    return len(wanted) == 1 and all(canonical(value) == canonical(bare) for value in wanted.values())
 
 
 _MARK = "<"

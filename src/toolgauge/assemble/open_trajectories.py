@@ -29,8 +29,8 @@ class ClosedIds:
     def __init__(self, capacity: int, keep_ns: int) -> None:
         self._capacity = capacity
         self._keep_ns = keep_ns
-        # Closing times; with the time of the last late span where one came. The least recently heard of first.
-        self._closed: dict[bytes, int | tuple[int, int]] = {}
+        # When it was closed and last heard of; the least recently heard of first.
+        self._closed: dict[bytes, tuple[int, int]] = {}
         self._forget_at_ns: int | None = None
 
     def add(self, closed_id: str, now_ns: int) -> None:
@@ -38,8 +38,7 @@ class ClosedIds:
         if self._forget_at_ns is None or now_ns >= self._forget_at_ns:
             expired: list[bytes] = []
             oldest_ns = now_ns
-            for key, entry in self._closed.items():
-                heard_ns = _heard_ns(entry)
+            for key, (_, heard_ns) in self._closed.items():
                 if now_ns - heard_ns <= self._keep_ns:
                     oldest_ns = heard_ns
                     break
@@ -49,7 +48,7 @@ class ClosedIds:
             self._forget_at_ns = max(oldest_ns + self._keep_ns, now_ns + self._keep_ns // _AT_A_TIME) + 1
         key = _compact(closed_id)
         self._closed.pop(key, None)
-        self._closed[key] = now_ns
+        self._closed[key] = (now_ns, now_ns)
         if len(self._closed) > self._capacity:
             for oldest in list(islice(self._closed, self._capacity // _AT_A_TIME + 1)):
                 del self._closed[oldest]
@@ -66,21 +65,16 @@ class ClosedIds:
     def holds(self, closed_id: str, now_ns: int) -> bool:
         """Return whether it is known to be closed."""
         entry = self._closed.get(_compact(closed_id)) if self._closed else None
-        return entry is not None and now_ns - _heard_ns(entry) <= self._keep_ns
+        return entry is not None and now_ns - entry[1] <= self._keep_ns
 
     def late_by_ns(self, closed_id: str, now_ns: int) -> int | None:
         """Return how long ago it was closed, and remember it on: who is late once may be late again."""
         if not self.holds(closed_id, now_ns):
             return None
         key = _compact(closed_id)
-        entry = self._closed.pop(key)
-        closed_ns = entry if isinstance(entry, int) else entry[0]
+        closed_ns, _ = self._closed.pop(key)
         self._closed[key] = (closed_ns, now_ns)
         return now_ns - closed_ns
-
-
-def _heard_ns(entry: int | tuple[int, int]) -> int:
-    return entry if isinstance(entry, int) else entry[1]
 
 
 def _compact(closed_id: str) -> bytes:

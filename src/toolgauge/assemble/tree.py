@@ -35,6 +35,7 @@ _Edge: TypeAlias = tuple[Node, Node]
 _LogOrder: TypeAlias = tuple[bool, int, str, int, str]
 _order: Callable[[tuple[_LogOrder, Reading]], _LogOrder] = itemgetter(0)
 _time: Callable[[Node], int] = attrgetter("time_ns")
+_rank: Callable[[ConversationSeen], tuple[int, str]] = attrgetter("rank", "conversation_id")
 # Paths are repeated on every call: a hostile chain of agents must not make them quadratic.
 _MAX_AGENT_PATH = 32
 # The branch of spans passed on the way up.
@@ -110,13 +111,13 @@ def _offset(edges: Collection[_Edge], offsets: Mapping[str | None, int]) -> int:
 def _settle_all(nodes: Sequence[Node]) -> None:
     """Give each node its branch. A circle of parents is cut open above its earliest span."""
     for node in nodes:
+        above = node.above
+        if node.branch is NOWHERE and node.agent_run is None and above is not None and above.below is not None:
+            node.branch = above.below
+            continue
         path: list[Node] = []
         at: Node | None = node
         while at is not None and at.branch is NOWHERE:
-            known = at.above.below if at.above is not None else None
-            if known is not None and at.agent_run is None:
-                at.branch = known
-                break
             at.branch = _PASSED
             path.append(at)
             at = at.above
@@ -202,7 +203,7 @@ def _observed(reading: Reading) -> Node:
     for seen in reading.observations:
         # The most frequent first: each case that does not fit costs a little, and an exact type the least.
         if type(seen) is ConversationSeen:
-            node.conversation = seen if node.conversation is None else lower(node.conversation, seen)
+            node.conversation = min(node.conversation or seen, seen, key=_rank)
         elif type(seen) is MessageSeen:
             node.messages.append(seen)
             if seen.role == "user" and node.user is None:
@@ -225,7 +226,7 @@ def _observed(reading: Reading) -> Node:
         elif type(seen) is CallAnswered:
             node.answers.append(seen)
         elif type(seen) is ModelCall:
-            node.model_call = one_model_call(node.model_call, seen)
+            node.model_call = _one_model_call(node.model_call, seen)
             node.is_primary = True
         elif type(seen) is PropertiesSeen:
             node.properties = seen
@@ -242,12 +243,7 @@ def _observed(reading: Reading) -> Node:
     return node
 
 
-def lower(known: ConversationSeen, seen: ConversationSeen) -> ConversationSeen:
-    """Return the conversation id of the lower rank."""
-    return seen if (seen.rank, seen.conversation_id) < (known.rank, known.conversation_id) else known
-
-
-def one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:
+def _one_model_call(known: ModelCall | None, seen: ModelCall) -> ModelCall:
     """Return one view of a model call of two: the first that shows that it asked for tools, with the tokens of either."""
     if known is None:
         return seen
@@ -295,11 +291,10 @@ def _folded(readings: Sequence[Reading]) -> Node:
         node.agent_run = node.agent_run or log.agent_run
         node.properties = node.properties or log.properties
         if log.model_call is not None:
-            node.model_call = one_model_call(node.model_call, log.model_call)
+            node.model_call = _one_model_call(node.model_call, log.model_call)
             node.is_primary = True
         if log.conversation is not None:
-            known = node.conversation
-            node.conversation = log.conversation if known is None else lower(known, log.conversation)
+            node.conversation = min(node.conversation or log.conversation, log.conversation, key=_rank)
         node.messages += log.messages
         node.user = node.user or log.user
         node.offers += log.offers

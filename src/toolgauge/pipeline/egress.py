@@ -239,15 +239,7 @@ class Egress:
         self.closed_entries.clear()
         if not scorecards and not closed_entries:
             return
-        for outgoing in self._journaled(scorecards, closed_entries, now_ns):
-            if not self._admission.hand_over(outgoing):
-                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
-                self._ledger.settle(outgoing.entries)
-
-    def _journaled(
-        self, scorecards: Sequence[Scorecard], closed_entries: Sequence[Source], now_ns: int
-    ) -> list[Outgoing]:
-        """Write scorecards and events to the journal together with the ids of their trajectories, which are closed then."""
+        # Written to the journal together with the ids of their trajectories, which are closed then.
         own: list[JournalEntry] = []
         outgoings: list[Outgoing] = []
         # Messages of a broker are read again until the scores of their trajectories are delivered, too.
@@ -263,9 +255,8 @@ class Egress:
             closed: list[ClosedId] = []
             for scorecard in scorecards:
                 of, partition = scorecard.trajectory, None if scorecard.by_judges else scorecard.trajectory.partition
-                sampled: Mapping[str, SamplingDecision] = (
-                    self._keepers.noted(of.trace_id) if of.scope == "trace" else {}
-                )
+                is_trace = of.scope == "trace"
+                sampled: Mapping[str, SamplingDecision] = self._keepers.noted(of.trace_id) if is_trace else {}
                 # Judges may have changed the decision that was written when the trace closed.
                 if sampled or not scorecard.by_judges:
                     one = ClosedId(
@@ -278,7 +269,10 @@ class Egress:
                     closed.append(one)
             shown, self.shown = self.shown, []
             self._ledger.close([*closed_entries, *[entry.id for entry in own]], closed, own, shown)
-        return outgoings
+        for outgoing in outgoings:
+            if not self._admission.hand_over(outgoing):
+                self._metrics.own_dropped.add(1, ("", outgoing.signal, "queue_full"))
+                self._ledger.settle(outgoing.entries)
 
 
 def _first_request(spans: Sequence[HeldSpan[Container]]) -> tuple[int, int]:
